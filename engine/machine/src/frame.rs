@@ -1,0 +1,192 @@
+//! Frames: what the card received, what it is to send, and what it can do for us on the way.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::num::NonZeroU16;
+use core::ops::Range;
+
+/// A hardware address (IEEE 802 EUI-48).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ethernet(pub [u8; 6]);
+
+impl fmt::Display for Ethernet {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, f] = self.0;
+        write!(out, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+    }
+}
+
+/// What the network card is and can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Card {
+    /// The card's own address.
+    pub address: Ethernet,
+    /// The largest IP packet that one frame carries, in bytes.
+    pub mtu: u16,
+    /// What the card does for us.
+    pub offloads: Offloads,
+}
+
+/// What a card does for the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Offloads {
+    /// Fills in the TCP or UDP checksum that [`Outgoing::checksum`] points at.
+    pub checksum: bool,
+    /// Cuts an [`Outgoing`] of TCP over IPv4 into frames of [`Outgoing::segment_bytes`] each.
+    pub segmentation_ipv4: bool,
+}
+
+/// What is known of the transport checksum of a received frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checksum {
+    /// Nobody has checked it: the engine must.
+    Unknown,
+    /// The card vouches for it, or the frame never left this host's memory.
+    Verified,
+}
+
+/// A received Ethernet frame, contiguous, in a buffer that belongs to the card.
+///
+/// With receive offloads one frame may be far longer than the MTU: the card joined segments of one connection.
+#[derive(Debug)]
+pub struct Frame {
+    buffer: Box<[u8]>,
+    range: Range<usize>,
+    checksum: Checksum,
+}
+
+impl Frame {
+    /// The frame that lies at `range` of `buffer`; what of the range lies outside of the buffer is cut off.
+    pub fn new(buffer: Box<[u8]>, range: Range<usize>, checksum: Checksum) -> Frame {
+        let end = range.end.min(buffer.len());
+        Frame { range: range.start.min(end)..end, buffer, checksum }
+    }
+
+    /// The frame from its Ethernet header on.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// The same, to be worked on in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(self.range.clone()).unwrap_or_default()
+    }
+
+    /// What is known of the transport checksum.
+    pub fn checksum(&self) -> Checksum {
+        self.checksum
+    }
+
+    /// The whole buffer, for the card that owns it.
+    pub fn into_buffer(self) -> Box<[u8]> {
+        self.buffer
+    }
+}
+
+/// Bytes in one [`Block`].
+pub const BLOCK_BYTES: usize = 4096;
+
+/// The unit in which bytes to be sent are held until the peer has acknowledged them.
+pub type Block = [u8; BLOCK_BYTES];
+
+/// Some bytes to be sent: shared between the connection that may have to send them again and the card.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    source: Source,
+    range: Range<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Static(&'static [u8]),
+    Block(Arc<Block>),
+}
+
+impl Piece {
+    /// Bytes that live as long as the machine; at most 4 GiB of them.
+    pub fn from_static(bytes: &'static [u8]) -> Piece {
+        Piece { range: 0..u32::try_from(bytes.len()).unwrap_or(u32::MAX), source: Source::Static(bytes) }
+    }
+
+    /// The bytes of `block` at `range`; what of the range lies outside of the block is cut off.
+    pub fn from_block(block: Arc<Block>, range: Range<u32>) -> Piece {
+        let end = range.end.min(BLOCK_BYTES as u32);
+        Piece { range: range.start.min(end)..end, source: Source::Block(block) }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        let whole: &[u8] = match &self.source {
+            Source::Static(bytes) => bytes,
+            Source::Block(block) => block.as_slice(),
+        };
+        whole.get(self.range.start as usize..self.range.end as usize).unwrap_or_default()
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there is no byte in it.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The part of this piece at `range`, counted from its own first byte; what lies outside is cut off.
+    pub fn part(&self, range: Range<usize>) -> Piece {
+        let end = range.end.min(self.len());
+        let start = range.start.min(end);
+        Piece {
+            source: self.source.clone(),
+            range: self.range.start.saturating_add(start as u32)..self.range.start.saturating_add(end as u32),
+        }
+    }
+
+    /// The block that the piece is a part of, for the pool that lent it; `None` for static bytes.
+    pub fn into_block(self) -> Option<Arc<Block>> {
+        match self.source {
+            Source::Static(_) => None,
+            Source::Block(block) => Some(block),
+        }
+    }
+}
+
+/// The most bytes of headers in one [`Outgoing`]: Ethernet 14, IPv6 40, TCP 60, and some to spare.
+pub const HEAD_BYTES_MAX: usize = 128;
+
+/// The most pieces in one [`Outgoing`].
+pub const PIECES_MAX: usize = 17;
+
+/// Where the card is to put the transport checksum that it computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChecksumOffload {
+    /// The first byte summed, counted from the frame's start. The sum runs to the frame's end.
+    pub start: u16,
+    /// Where the sum goes, counted from `start`. The field already holds the sum of the pseudo header.
+    pub offset: u16,
+}
+
+/// A frame to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// All headers, and any small payload; at most [`HEAD_BYTES_MAX`] bytes when `payload` is not empty, at most one
+    /// frame otherwise. Copied by the card.
+    pub head: &'a [u8],
+    /// What follows the head, at most [`PIECES_MAX`] pieces, 65,535 bytes in all with the head.
+    pub payload: &'a [Piece],
+    /// The transport checksum that the card fills in; `None` when it stands in the head already.
+    pub checksum: Option<ChecksumOffload>,
+    /// Payload bytes in each frame that the card cuts this one into; `None` for a frame that fits the MTU.
+    pub segment_bytes: Option<NonZeroU16>,
+}
+
+/// Why a frame was not queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransmitError {
+    /// The card's ring has no room: try again in a later turn.
+    Full,
+    /// The frame breaks a limit of [`Outgoing`]; it will never be sent.
+    Malformed,
+}

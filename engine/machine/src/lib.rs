@@ -1,0 +1,76 @@
+//! What the engine needs from the machine it lives in: the trait [`Machine`] and its value types.
+//!
+//! The world is a parameter. The engine reaches time, randomness, frames, sectors and the console only through
+//! this trait; whoever implements it is a machine: the bare PC, a Linux process, one actor of a simulation.
+//! This crate is floor 0 and holds no code that does anything.
+//!
+//! Invariants that every implementation keeps, and that the engine relies on:
+//! - No call waits. What takes time is requested, and its completion is fetched in a later turn.
+//! - Who owns a buffer may touch it. A frame or a disk buffer handed over is gone until it is given back; a
+//!   [`Piece`] handed over is shared and from then on only read.
+//! - Time never goes back within one life of the machine.
+//! - Nothing handed out by a device is trusted: lengths and contents are the sender's claims.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod disk;
+mod frame;
+mod time;
+
+pub use disk::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, SECTOR_BYTES, Sector};
+pub use frame::{
+    BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing,
+    PIECES_MAX, Piece, TransmitError,
+};
+pub use time::{Instant, Micros, UnixTime};
+
+use core::fmt;
+
+/// The machine that an engine lives in: one core with its card, its disk, its clocks and its console.
+pub trait Machine {
+    /// The time since the machine started, read once a turn.
+    fn now(&mut self) -> Instant;
+
+    /// The time of day. It may jump, in both directions; nothing is ordered or timed by it.
+    fn wall_clock(&mut self) -> UnixTime;
+
+    /// Fills `bytes` from a cryptographic random number generator.
+    fn random(&mut self, bytes: &mut [u8]);
+
+    /// Prints one line on the console.
+    fn print(&mut self, line: fmt::Arguments<'_>);
+
+    /// What the network card is and can do; constant for the machine's life.
+    fn card(&self) -> Card;
+
+    /// The next frame that arrived, oldest first. Its buffer is the card's: [`Machine::give_back`] returns it.
+    fn receive(&mut self) -> Option<Frame>;
+
+    /// Returns the buffer of a received frame to the card.
+    fn give_back(&mut self, frame: Frame);
+
+    /// Queues one frame for sending. The head is copied and the pieces are shared until the card has sent them.
+    ///
+    /// Errors: [`TransmitError::Full`] when the card's ring has no room; nothing was queued, and the caller tries
+    /// again in a later turn.
+    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError>;
+
+    /// What the disk is; constant for the machine's life.
+    fn disk(&self) -> Disk;
+
+    /// Queues one disk request.
+    ///
+    /// Errors: the request itself when the queue has no room.
+    fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest>;
+
+    /// The next disk request that completed, in any order.
+    fn completed(&mut self) -> Option<DiskCompletion>;
+
+    /// Tells the card and the disk what was queued since the last call: one doorbell each, at the end of a turn.
+    fn ring_doorbells(&mut self);
+
+    /// Whether somebody at the machine asked it to stop. Stays true once it was.
+    fn stop_requested(&mut self) -> bool;
+}

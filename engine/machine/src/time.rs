@@ -1,0 +1,90 @@
+//! Instants, spans and the time of day, each a type of its own so that they cannot be mixed up.
+
+use core::fmt;
+use core::ops::{Add, Sub};
+
+/// A span of time in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Micros(pub u64);
+
+impl Micros {
+    /// `count` milliseconds.
+    pub const fn from_millis(count: u64) -> Micros {
+        Micros(count.saturating_mul(1_000))
+    }
+
+    /// `count` seconds.
+    pub const fn from_secs(count: u64) -> Micros {
+        Micros(count.saturating_mul(1_000_000))
+    }
+
+    /// Whole milliseconds, rounded down.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Whole seconds, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000
+    }
+}
+
+impl Add for Micros {
+    type Output = Micros;
+
+    fn add(self, other: Micros) -> Micros {
+        Micros(self.0.saturating_add(other.0))
+    }
+}
+
+/// A point in time of this machine's life, in microseconds since it started.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The moment at which the machine started.
+    pub const START: Instant = Instant(0);
+
+    /// The span since `earlier`; zero when `earlier` is not earlier.
+    pub const fn since(self, earlier: Instant) -> Micros {
+        Micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Micros> for Instant {
+    type Output = Instant;
+
+    fn add(self, span: Micros) -> Instant {
+        Instant(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Micros> for Instant {
+    type Output = Instant;
+
+    fn sub(self, span: Micros) -> Instant {
+        Instant(self.0.saturating_sub(span.0))
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// The time of day in microseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct UnixTime(pub u64);
+
+impl UnixTime {
+    /// Whole seconds since 1970.
+    pub const fn seconds(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// `count` seconds after 1970.
+    pub const fn from_seconds(count: u64) -> UnixTime {
+        UnixTime(count.saturating_mul(1_000_000))
+    }
+}

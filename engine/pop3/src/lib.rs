@@ -1,0 +1,3 @@
+//! stub
+#![no_std]
+#![forbid(unsafe_code)]
