@@ -1,0 +1,162 @@
+//! The delay queue: frames that wait for a point in time, in a hierarchical timing wheel (Varghese and Lauck, 1987).
+//!
+//! Setting, re-arming and cancelling are O(1); a deadline is moved at most once a level on its way down. A level has 64
+//! buckets, and there are as many levels as it takes to cover all of time, so there is no list of far deadlines.
+//!
+//! Invariants:
+//! - A deadline never comes early, and late by less than a tick plus the time since the last call.
+//! - One deadline a slot: setting it again replaces it.
+//! - A bucket at level `l` holds ticks that agree with `current` above the 6 bits of level `l`, and are greater in them.
+//!   So the first bucket of the lowest level that holds anything is the earliest one of all.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use machine::{Instant, Micros};
+
+use crate::FrameId;
+use crate::list::{Links, List};
+
+/// The wheel's resolution.
+const TICK: Micros = Micros(1_000);
+
+const LEVEL_BITS: u32 = 6;
+const BUCKETS_PER_LEVEL: usize = 1 << LEVEL_BITS;
+const LEVELS: usize = 10;
+const DUE: u16 = (LEVELS * BUCKETS_PER_LEVEL) as u16;
+
+const _: () = assert!(u64::MAX / TICK.0 < 1 << (LEVEL_BITS * LEVELS as u32), "the levels cover all of time");
+
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    frame: FrameId,
+    tick: u64,
+    bucket: u16,
+}
+
+/// Frames that wait for a deadline, one place for each slot of the frame table that it serves.
+#[derive(Debug)]
+pub struct DelayQueue {
+    deadlines: Vec<Option<Deadline>>,
+    links: Links,
+    buckets: Vec<List>,
+    /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
+    occupied: [u64; LEVELS],
+    current: u64,
+}
+
+impl DelayQueue {
+    /// A queue for the frames of a table of `capacity` slots, at the time `now`.
+    pub fn with_capacity(capacity: usize, now: Instant) -> DelayQueue {
+        DelayQueue {
+            deadlines: vec![None; capacity],
+            links: Links::with_capacity(capacity),
+            buckets: vec![List::EMPTY; LEVELS * BUCKETS_PER_LEVEL + 1],
+            occupied: [0; LEVELS],
+            current: now.0 / TICK.0,
+        }
+    }
+
+    /// Wakes `frame` at `deadline`, and at no other time that was set before.
+    pub fn set(&mut self, frame: FrameId, deadline: Instant) {
+        self.disarm(frame.index());
+        let tick = deadline.0.div_ceil(TICK.0);
+        let bucket = self.bucket_of(tick);
+        let Some(place) = self.deadlines.get_mut(frame.index()) else { return };
+        *place = Some(Deadline { frame, tick, bucket });
+        self.enter(bucket, frame.index() as u32);
+    }
+
+    /// Forgets the deadline of `frame`, if it has one.
+    pub fn cancel(&mut self, frame: FrameId) {
+        if matches!(self.deadlines.get(frame.index()), Some(Some(deadline)) if deadline.frame == frame) {
+            self.disarm(frame.index());
+        }
+    }
+
+    /// The next frame whose deadline is not after `now`; its deadline is forgotten.
+    pub fn next_due(&mut self, now: Instant) -> Option<FrameId> {
+        self.advance(now.0 / TICK.0);
+        let index = self.buckets.get(usize::from(DUE))?.first()? as usize;
+        let frame = self.deadlines.get(index).copied().flatten()?.frame;
+        self.disarm(index);
+        Some(frame)
+    }
+
+    /// When to look again: never later than the earliest deadline, sometimes earlier. `None` when there is none.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let due = self.buckets.get(usize::from(DUE)).is_some_and(|due| !due.is_empty());
+        let tick = if due { self.current } else { self.earliest_bucket()?.1 };
+        Some(Instant(tick.saturating_mul(TICK.0)))
+    }
+
+    /// Moves `current` on to `target`, and what becomes due on the way to the due bucket.
+    fn advance(&mut self, target: u64) {
+        while let Some((bucket, start)) = self.earliest_bucket().filter(|(_, start)| *start <= target) {
+            self.current = start;
+            self.spread(bucket);
+        }
+        self.current = self.current.max(target);
+    }
+
+    /// Sends every deadline of `bucket` to the bucket where it belongs now that `current` has come to it.
+    fn spread(&mut self, bucket: u16) {
+        while let Some(index) = self.buckets.get(usize::from(bucket)).and_then(|list| list.first()) {
+            self.leave(bucket, index);
+            let Some(mut deadline) = self.deadlines.get(index as usize).copied().flatten() else { continue };
+            deadline.bucket = self.bucket_of(deadline.tick);
+            if let Some(place) = self.deadlines.get_mut(index as usize) {
+                *place = Some(deadline);
+            }
+            self.enter(deadline.bucket, index);
+        }
+    }
+
+    /// The bucket that becomes due first, and the first tick that it may hold.
+    fn earliest_bucket(&self) -> Option<(u16, u64)> {
+        let (level, occupied) = self.occupied.iter().enumerate().find(|(_, occupied)| **occupied != 0)?;
+        let slot = u64::from(occupied.trailing_zeros());
+        let shift = LEVEL_BITS * level as u32;
+        let above = self.current >> shift >> LEVEL_BITS << LEVEL_BITS;
+        Some(((level * BUCKETS_PER_LEVEL) as u16 + slot as u16, (above | slot) << shift))
+    }
+
+    fn bucket_of(&self, tick: u64) -> u16 {
+        if tick <= self.current {
+            return DUE;
+        }
+        let level = (tick ^ self.current).ilog2() / LEVEL_BITS;
+        let slot = tick >> (LEVEL_BITS * level) & (BUCKETS_PER_LEVEL as u64 - 1);
+        level as u16 * BUCKETS_PER_LEVEL as u16 + slot as u16
+    }
+
+    fn disarm(&mut self, index: usize) {
+        if let Some(deadline) = self.deadlines.get_mut(index).and_then(Option::take) {
+            self.leave(deadline.bucket, index as u32);
+        }
+    }
+
+    fn enter(&mut self, bucket: u16, index: u32) {
+        if let Some(list) = self.buckets.get_mut(usize::from(bucket)) {
+            self.links.push_back(list, index);
+        }
+        if let Some((occupied, bit)) = self.occupancy(bucket) {
+            *occupied |= bit;
+        }
+    }
+
+    fn leave(&mut self, bucket: u16, index: u32) {
+        let Some(list) = self.buckets.get_mut(usize::from(bucket)) else { return };
+        self.links.remove(list, index);
+        let emptied = list.is_empty();
+        if let Some((occupied, bit)) = self.occupancy(bucket).filter(|_| emptied) {
+            *occupied &= !bit;
+        }
+    }
+
+    /// The bit that says whether `bucket` holds anything; the due bucket has none.
+    fn occupancy(&mut self, bucket: u16) -> Option<(&mut u64, u64)> {
+        let bucket = usize::from(bucket);
+        let occupied = self.occupied.get_mut(bucket / BUCKETS_PER_LEVEL)?;
+        Some((occupied, 1 << (bucket % BUCKETS_PER_LEVEL)))
+    }
+}

@@ -1,0 +1,101 @@
+//! Gates: each the exclusive owner of one resource, first come first served.
+//!
+//! A frame that finds the gate taken is put into the gate's queue and is woken when its time comes. It does not try
+//! again by itself: self-continuation costs O(n²) for n contenders (CEFOS, section 4.1), the queue O(n) (section 4.2).
+//!
+//! Invariants:
+//! - A gate has at most one owner, and no queue while it has none.
+//! - A frame waits at one gate at most, so all gates share one array of links, and no queue can overflow.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::FrameId;
+use crate::list::{Links, List};
+
+/// Names a gate by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct GateId(pub u32);
+
+/// What came of trying to pass a gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Passage {
+    /// The frame owns the resource now, until it leaves.
+    Entered,
+    /// Somebody else does; the frame is in the queue and is named by the `leave` that makes it the owner.
+    Queued,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    owner: Option<FrameId>,
+    queue: List,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    frame: FrameId,
+    gate: GateId,
+}
+
+/// A number of gates, for the frames of one table.
+#[derive(Debug)]
+pub struct Gates {
+    gates: Vec<Gate>,
+    links: Links,
+    waiting: Vec<Option<Waiting>>,
+}
+
+impl Gates {
+    /// `gates` free gates for the frames of a table of `capacity` slots.
+    pub fn new(gates: usize, capacity: usize) -> Gates {
+        Gates {
+            gates: vec![Gate { owner: None, queue: List::EMPTY }; gates],
+            links: Links::with_capacity(capacity),
+            waiting: vec![None; capacity],
+        }
+    }
+
+    /// `frame`, which waits nowhere, asks for the resource behind `gate`.
+    pub fn enter(&mut self, gate: GateId, frame: FrameId) -> Passage {
+        let Some(entry) = self.gates.get_mut(gate.0 as usize) else { return Passage::Queued };
+        if entry.owner.is_none() {
+            entry.owner = Some(frame);
+            return Passage::Entered;
+        }
+        if let Some(waiting) = self.waiting.get_mut(frame.index()) {
+            assert!(waiting.is_none(), "a frame waits at one gate at most");
+            *waiting = Some(Waiting { frame, gate });
+            self.links.push_back(&mut entry.queue, frame.index() as u32);
+        }
+        Passage::Queued
+    }
+
+    /// `frame`, the owner, gives the resource behind `gate` up. The frame returned owns it now: resume it.
+    pub fn leave(&mut self, gate: GateId, frame: FrameId) -> Option<FrameId> {
+        let entry = self.gates.get_mut(gate.0 as usize)?;
+        assert!(entry.owner == Some(frame), "only the owner leaves a gate");
+        entry.owner = self
+            .links
+            .pop_front(&mut entry.queue)
+            .and_then(|index| self.waiting.get_mut(index as usize))
+            .and_then(Option::take)
+            .map(|waiting| waiting.frame);
+        entry.owner
+    }
+
+    /// `frame` will not wait any longer; does nothing when it waits nowhere. An owner must leave instead.
+    pub fn abandon(&mut self, frame: FrameId) {
+        let Some(place) = self.waiting.get_mut(frame.index()) else { return };
+        let Some(waiting) = place.take_if(|waiting| waiting.frame == frame) else { return };
+        if let Some(entry) = self.gates.get_mut(waiting.gate.0 as usize) {
+            self.links.remove(&mut entry.queue, frame.index() as u32);
+        }
+    }
+
+    /// Who owns the resource behind `gate`.
+    pub fn owner(&self, gate: GateId) -> Option<FrameId> {
+        self.gates.get(gate.0 as usize)?.owner
+    }
+}

@@ -1,0 +1,75 @@
+//! Doubly linked lists whose links live in one array: an index is in at most one list, entering and leaving are O(1).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+const NOBODY: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+/// The links of all indices below a capacity, shared by any number of [`List`]s.
+#[derive(Debug)]
+pub(crate) struct Links {
+    links: Vec<Link>,
+}
+
+/// One list; meaningful only with the [`Links`] that it was used with before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List { first: NOBODY, last: NOBODY };
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.first == NOBODY
+    }
+
+    pub(crate) fn first(self) -> Option<u32> {
+        (self.first != NOBODY).then_some(self.first)
+    }
+}
+
+impl Links {
+    pub(crate) fn with_capacity(capacity: usize) -> Links {
+        Links { links: vec![Link { previous: NOBODY, next: NOBODY }; capacity] }
+    }
+
+    /// Appends `index`, which is in no list, to `list`.
+    pub(crate) fn push_back(&mut self, list: &mut List, index: u32) {
+        let last = list.last;
+        if let Some(link) = self.links.get_mut(index as usize) {
+            *link = Link { previous: last, next: NOBODY };
+        }
+        match self.links.get_mut(last as usize) {
+            Some(link) => link.next = index,
+            None => list.first = index,
+        }
+        list.last = index;
+    }
+
+    /// Takes `index`, which is in `list`, out of it.
+    pub(crate) fn remove(&mut self, list: &mut List, index: u32) {
+        let Some(Link { previous, next }) = self.links.get(index as usize).copied() else { return };
+        match self.links.get_mut(previous as usize) {
+            Some(link) => link.next = next,
+            None => list.first = next,
+        }
+        match self.links.get_mut(next as usize) {
+            Some(link) => link.previous = previous,
+            None => list.last = previous,
+        }
+    }
+
+    pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
+        let index = list.first()?;
+        self.remove(list, index);
+        Some(index)
+    }
+}

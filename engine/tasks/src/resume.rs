@@ -1,0 +1,60 @@
+//! The resume queue: frames that are ready to run, first come first served.
+//!
+//! Invariants:
+//! - The ring can't overflow by construction: it holds each slot's index at most once, and has a place for each slot.
+//!   A frame that is resumed twice before it ran runs once.
+//! - A turn runs what was ready when the turn began. Who resumes itself runs in the next turn, so a turn ends.
+//! - A wake-up is never lost to a slot's former tenant: the queue remembers the newest generation that was resumed.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::FrameId;
+
+/// Frames that are ready, one place for each slot of the frame table that it serves.
+#[derive(Debug)]
+pub struct ResumeQueue {
+    ring: VecDeque<u32>,
+    resumed: Vec<Option<FrameId>>,
+    left_this_turn: usize,
+}
+
+impl ResumeQueue {
+    /// A queue for the frames of a table of `capacity` slots.
+    pub fn with_capacity(capacity: usize) -> ResumeQueue {
+        ResumeQueue { ring: VecDeque::with_capacity(capacity), resumed: vec![None; capacity], left_this_turn: 0 }
+    }
+
+    /// Makes `frame` ready; does nothing when it is ready already.
+    pub fn resume(&mut self, frame: FrameId) {
+        let Some(resumed) = self.resumed.get_mut(frame.index()) else { return };
+        if resumed.is_none() {
+            assert!(self.ring.len() < self.ring.capacity(), "each slot is in the ring at most once");
+            self.ring.push_back(frame.index() as u32);
+        }
+        *resumed = Some(frame);
+    }
+
+    /// Fixes what runs in this turn: all that is ready now.
+    pub fn begin_turn(&mut self) {
+        self.left_this_turn = self.ring.len();
+    }
+
+    /// The next frame to run in this turn.
+    pub fn next_ready(&mut self) -> Option<FrameId> {
+        self.left_this_turn = self.left_this_turn.checked_sub(1)?;
+        let index = self.ring.pop_front()?;
+        self.resumed.get_mut(index as usize)?.take()
+    }
+
+    /// How many frames are ready.
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether no frame is ready.
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+}
