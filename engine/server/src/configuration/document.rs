@@ -1,0 +1,193 @@
+//! The TOML document as a tree whose every node knows its place, so that whatever is wrong can be pointed at.
+//!
+//! The tree is walked by hand, not deserialized: only so can an error about a value that is well-formed TOML (a user's
+//! address in a domain that is not ours, say) name its line, and a misspelt key its nearest known one.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::ConfigurationError;
+use super::values::Value;
+
+/// A well-formed TOML document.
+pub(super) struct Document<'t> {
+    text: &'t str,
+    table: Spanned<DeTable<'t>>,
+}
+
+impl<'t> Document<'t> {
+    /// Errors: what the TOML parser found first.
+    pub(super) fn parse(text: &'t str) -> Result<Document<'t>, ConfigurationError> {
+        let table = DeTable::parse(text).map_err(|error| syntax_error(text, error.message(), error.span()))?;
+        Ok(Document { text, table })
+    }
+
+    /// The keys outside of any section.
+    pub(super) fn root(&self) -> Section<'_, 't> {
+        Section { text: self.text, at: self.text.len(), name: "the file", table: self.table.get_ref() }
+    }
+}
+
+/// The parser's message is one line of the form `WHAT, expected EXPECTED`.
+fn syntax_error(text: &str, message: &str, span: Option<Range<usize>>) -> ConfigurationError {
+    let at = span.map_or(text.len(), |span| span.start);
+    let (what, expected) = message.split_once(", expected ").unwrap_or((message, "well-formed TOML"));
+    ConfigurationError::new(text, at, what, expected)
+}
+
+/// A table of the document: the root or a `[section]`.
+pub(super) struct Section<'a, 't> {
+    text: &'t str,
+    /// Where an error about the section as a whole points to.
+    at: usize,
+    name: &'a str,
+    table: &'a DeTable<'t>,
+}
+
+impl<'a, 't> Section<'a, 't> {
+    /// Refuses keys that are part of the contract but of no use to this version.
+    pub(super) fn refuse_unsupported(&self, later: &[&str]) -> Result<(), ConfigurationError> {
+        for (key, _) in self.keys_in_order() {
+            if later.contains(&key.get_ref().as_ref()) {
+                let what = format_args!("`{}` is not supported by this version yet", key.get_ref());
+                return Err(ConfigurationError::new(self.text, key.span().start, what, "the file without it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses keys that are not in `known`, naming the nearest that is.
+    pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ConfigurationError> {
+        for (key, _) in self.keys_in_order() {
+            let name = key.get_ref().as_ref();
+            if known.contains(&name) {
+                continue;
+            }
+            let expected = match nearest(name, known) {
+                Some(key) => format!("`{key}`"),
+                None => format!("one of {}", quoted(known)),
+            };
+            let what = format_args!("`{name}` is not known in {}", self.name);
+            return Err(ConfigurationError::new(self.text, key.span().start, what, expected));
+        }
+        Ok(())
+    }
+
+    /// The value of `key`, if it is there.
+    pub(super) fn optional(&self, key: &str) -> Option<Item<'a, 't>> {
+        self.table.get(key).map(|value| Item { text: self.text, value })
+    }
+
+    /// Errors: `key` is missing.
+    pub(super) fn required(&self, key: &str, expected: &str) -> Result<Item<'a, 't>, ConfigurationError> {
+        self.optional(key).ok_or_else(|| self.error(format_args!("`{key}` is missing in {}", self.name), expected))
+    }
+
+    /// The table `[name]`, if it is there. Errors: `name` is not a table.
+    pub(super) fn section(&self, name: &'a str) -> Result<Option<Section<'a, 't>>, ConfigurationError> {
+        let Some(item) = self.optional(name) else { return Ok(None) };
+        item.section(name, &format!("a section `[{name}]`")).map(Some)
+    }
+
+    /// The tables `[[name]]`, at most `most` of them. Errors: `name` is anything else.
+    pub(super) fn sections(&self, name: &'a str, most: usize) -> Result<Vec<Section<'a, 't>>, ConfigurationError> {
+        let Some(item) = self.optional(name) else { return Ok(Vec::new()) };
+        let expected = format!("sections `[[{name}]]`");
+        item.list(most, &expected)?.iter().map(|item| item.section(name, &expected)).collect()
+    }
+
+    /// An error about the section as a whole.
+    pub(super) fn error(&self, what: impl fmt::Display, expected: impl ToString) -> ConfigurationError {
+        ConfigurationError::new(self.text, self.at, what, expected)
+    }
+
+    /// The parser keeps keys by name; errors are told in the order of the file.
+    fn keys_in_order(&self) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
+        let mut keys: Vec<_> = self.table.iter().collect();
+        keys.sort_by_key(|(key, _)| key.span().start);
+        keys
+    }
+}
+
+/// One value of the document.
+#[derive(Clone, Copy)]
+pub(super) struct Item<'a, 't> {
+    text: &'t str,
+    value: &'a Spanned<DeValue<'t>>,
+}
+
+impl<'a, 't> Item<'a, 't> {
+    /// Parses a string into a value. Errors: not a string, or not of the value's form.
+    pub(super) fn parsed<T: Value>(&self) -> Result<T, ConfigurationError> {
+        T::parse(self.string(T::FORM)?).map_err(|what| self.error(what, T::FORM))
+    }
+
+    /// Errors: not a string.
+    pub(super) fn string(&self, expected: &str) -> Result<&'a str, ConfigurationError> {
+        self.value.get_ref().as_str().ok_or_else(|| self.wrong_type(expected))
+    }
+
+    /// Errors: not a boolean.
+    pub(super) fn boolean(&self) -> Result<bool, ConfigurationError> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.wrong_type("true or false"))
+    }
+
+    /// Errors: not a list, or more than `most` items.
+    pub(super) fn list(&self, most: usize, expected: &str) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
+        let array = self.value.get_ref().as_array().ok_or_else(|| self.wrong_type(expected))?;
+        let items: Vec<_> = array.iter().map(|value| Item { text: self.text, value }).collect();
+        match items.get(most) {
+            None => Ok(items),
+            Some(beyond) => Err(beyond.error("this is one too many", format_args!("at most {most}"))),
+        }
+    }
+
+    /// An error at this value.
+    pub(super) fn error(&self, what: impl fmt::Display, expected: impl ToString) -> ConfigurationError {
+        ConfigurationError::new(self.text, self.value.span().start, what, expected)
+    }
+
+    fn section(&self, name: &'a str, expected: &str) -> Result<Section<'a, 't>, ConfigurationError> {
+        let table = self.value.get_ref().as_table().ok_or_else(|| self.wrong_type(expected))?;
+        Ok(Section { text: self.text, at: self.value.span().start, name, table })
+    }
+
+    fn wrong_type(&self, expected: &str) -> ConfigurationError {
+        self.error(format_args!("this is of type {}", self.value.get_ref().type_str()), expected)
+    }
+}
+
+/// The known key that `name` was most likely meant to be: at most a third of its letters differ.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (distance, key) = known.iter().map(|key| (edits(name, key), *key)).min()?;
+    (distance <= name.chars().count().div_ceil(3)).then_some(key)
+}
+
+/// How many letters must be added, removed or replaced to make `from` into `to` (Levenshtein).
+fn edits(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
+    for (index, a) in from.chars().enumerate() {
+        let mut diagonal = index;
+        let mut left = index.saturating_add(1);
+        for (above, b) in row.iter_mut().skip(1).zip(to.chars()) {
+            let replaced = diagonal.saturating_add(usize::from(a != b));
+            diagonal = *above;
+            left = replaced.min(left.saturating_add(1)).min(above.saturating_add(1));
+            *above = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = index.saturating_add(1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,117 @@
+//! The configuration: what `barepost.toml` says, parsed into values that need no second look.
+//!
+//! One parser, two users. The command line parses the file before anything boots, so that a wrong file is refused on
+//! the terminal; the guest parses the same text again, because it trusts no one.
+//!
+//! Invariants:
+//! - A [`Configuration`] is valid: each address belongs to one of the domains, no address is given twice, each password
+//!   is one that a client can send, each network address fits its prefix.
+//! - Nothing in the file is passed over in silence. A key that is not known, and a key of the contract that this
+//!   version does not serve yet, are errors.
+//! - Every error names the line, what is wrong there and what was expected.
+//! - Names of hosts, domains and mailboxes are kept in lower case.
+//!
+//! RFC 1123 §2.1 (names of hosts), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1 (prefixes).
+
+mod document;
+mod error;
+mod network;
+mod users;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ConfigurationError;
+pub use network::{Access, Network};
+pub use users::{HASH_MEMORY_KIB_MAX, HASH_PASSES_MAX, PASSWORD_BYTES_MAX, Password, User};
+pub use values::{Address, HostName, Prefix};
+
+use alloc::vec::Vec;
+use document::{Document, Item, Section};
+
+/// The longest configuration that is read, in bytes.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// The most domains that one server serves.
+pub const DOMAINS_MAX: usize = 256;
+/// The most accounts that the file may name; the log may know more.
+pub const USERS_MAX: usize = 4096;
+/// The most aliases of one account.
+pub const ALIASES_MAX: usize = 64;
+/// The most prefixes in one list of `[access]`.
+pub const PREFIXES_MAX: usize = 64;
+/// The most name servers.
+pub const DNS_SERVERS_MAX: usize = 4;
+
+const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access"];
+const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay", "tls", "web"];
+
+/// What `barepost.toml` says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Configuration {
+    /// The server's own name, as it greets with.
+    pub hostname: HostName,
+    /// The domains that mail is taken for; at least one, none twice.
+    pub domains: Vec<HostName>,
+    /// The address of the machine; `None` asks DHCP.
+    pub network: Option<Network>,
+    /// The accounts that are made if they are not there yet.
+    pub users: Vec<User>,
+    /// Who may do more than a stranger.
+    pub access: Access,
+}
+
+impl Configuration {
+    /// Parses and checks the text of a `barepost.toml`.
+    ///
+    /// Errors: the first thing that is wrong, with its place.
+    pub fn parse(text: &str) -> Result<Configuration, ConfigurationError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(ConfigurationError::new(text, TEXT_BYTES_MAX, "the file is too long", "at most 1 MiB"));
+        }
+        let document = Document::parse(text)?;
+        let root = document.root();
+        root.refuse_unsupported(KEYS_OF_LATER_VERSIONS)?;
+        root.refuse_unknown(KEYS)?;
+
+        let hostname = root.required("hostname", "the server's own name, such as \"mail.example.org\"")?.parsed()?;
+        let domains = domains(&root)?;
+        let network = root.section("network")?.map(|section| network::network(&section)).transpose()?;
+        let users = users::users(&root, &domains)?;
+        let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
+        Ok(Configuration { hostname, domains, network, users, access })
+    }
+
+    /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.
+    pub fn serves(&self, domain: &str) -> bool {
+        self.domains.iter().any(|served| served.as_str().eq_ignore_ascii_case(domain))
+    }
+
+    /// Who reads mail for a `postmaster` that no account or alias names: the first administrator, else the first
+    /// account. RFC 5321 §4.5.1 asks that such mail is always taken.
+    pub fn postmaster(&self) -> Option<&User> {
+        self.users.iter().find(|user| user.is_administrator).or_else(|| self.users.first())
+    }
+}
+
+fn domains(root: &Section<'_, '_>) -> Result<Vec<HostName>, ConfigurationError> {
+    let list = root.required("domains", "a list of the mail domains, such as [\"example.org\"]")?;
+    let items = list.list(DOMAINS_MAX, "a list of domain names")?;
+    if items.is_empty() {
+        return Err(list.error("the list of domains is empty", "at least one domain, such as [\"example.org\"]"));
+    }
+    parsed_once(&items, "a domain")
+}
+
+/// Parses every item of a list, and refuses the second of two that are equal.
+fn parsed_once<T: values::Value + PartialEq>(items: &[Item<'_, '_>], what: &str) -> Result<Vec<T>, ConfigurationError> {
+    let mut parsed: Vec<T> = Vec::with_capacity(items.len());
+    for item in items {
+        let value: T = item.parsed()?;
+        if parsed.contains(&value) {
+            return Err(item.error(format_args!("{what} is named twice"), "each of them once"));
+        }
+        parsed.push(value);
+    }
+    Ok(parsed)
+}

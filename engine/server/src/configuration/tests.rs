@@ -1,0 +1,321 @@
+//! What a `barepost.toml` may say, and how each mistake in one is told.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+
+use super::{Configuration, Password, TEXT_BYTES_MAX, USERS_MAX};
+
+const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
+domains  = ["barepost.test", "example.org"]
+
+[network]
+address = "10.0.0.2/24"
+gateway = "10.0.0.1"
+dns     = ["10.0.0.1", "9.9.9.9"]
+
+[[user]]
+address  = "Ada@barepost.test"
+password = "a plain one"
+aliases  = ["postmaster@barepost.test", "ada@example.org"]
+admin    = true
+
+[[user]]
+address  = "grace@barepost.test"
+password_hash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$4x0SWUhwAkvSPcWYL6FYLzDtcyMOW9ezJ5LRZr/0XW0"
+
+[access]
+plaintext_auth_from = ["10.0.2.0/24", "::1/128"]
+unthrottled_from    = ["10.0.2.0/24"]
+"#;
+
+#[test]
+fn a_whole_file_is_understood() {
+    let configuration = Configuration::parse(WHOLE).unwrap();
+    assert_eq!(configuration.hostname.as_str(), "mail.barepost.test");
+    assert_eq!(
+        configuration.domains.iter().map(ToString::to_string).collect::<Vec<String>>(),
+        ["barepost.test", "example.org"]
+    );
+    let network = configuration.network.as_ref().unwrap();
+    assert_eq!((network.address, network.prefix_length), (Ipv4Addr::new(10, 0, 0, 2), 24));
+    assert_eq!(network.gateway, Some(Ipv4Addr::new(10, 0, 0, 1)));
+    assert_eq!(network.dns, [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(9, 9, 9, 9)]);
+    let [ada, grace] = configuration.users.as_slice() else { panic!("two accounts") };
+    assert_eq!(ada.address.as_str(), "ada@barepost.test");
+    assert_eq!((ada.address.local_part(), ada.address.domain()), ("ada", "barepost.test"));
+    assert_eq!(ada.password, Password::Plain("a plain one".into()));
+    assert_eq!(ada.aliases.len(), 2);
+    assert!(ada.is_administrator && !grace.is_administrator);
+    assert!(matches!(&grace.password, Password::Argon2id(hash) if hash.starts_with("$argon2id$")));
+    assert_eq!(configuration.postmaster().unwrap(), ada);
+}
+
+#[test]
+fn what_may_be_absent_has_its_default() {
+    let configuration = Configuration::parse("hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
+    assert_eq!(configuration.network, None);
+    assert!(configuration.users.is_empty());
+    assert_eq!(configuration.postmaster(), None);
+    assert!(!configuration.access.allows_plaintext_auth(IpAddr::from([127, 0, 0, 1])));
+}
+
+#[test]
+fn a_prefix_holds_its_addresses_and_no_other() {
+    let access = Configuration::parse(WHOLE).unwrap().access;
+    assert!(access.allows_plaintext_auth(IpAddr::from([10, 0, 2, 0])));
+    assert!(access.allows_plaintext_auth(IpAddr::from([10, 0, 2, 255])));
+    assert!(!access.allows_plaintext_auth(IpAddr::from([10, 0, 3, 0])));
+    assert!(access.allows_plaintext_auth("::1".parse().unwrap()));
+    assert!(!access.is_unthrottled("::1".parse().unwrap()));
+    let everybody = with_access("plaintext_auth_from = ['0.0.0.0/0']");
+    let access = Configuration::parse(&everybody).unwrap().access;
+    assert!(access.allows_plaintext_auth(IpAddr::from([255, 1, 2, 3])));
+    assert!(!access.allows_plaintext_auth("::1".parse().unwrap()));
+}
+
+#[test]
+fn names_are_compared_without_regard_to_case() {
+    let configuration = Configuration::parse(WHOLE).unwrap();
+    assert!(configuration.serves("BarePost.TEST"));
+    assert!(!configuration.serves("barepost.tes"));
+}
+
+#[test]
+fn a_password_is_never_printed() {
+    assert!(!format!("{:?}", Configuration::parse(WHOLE).unwrap()).contains("a plain one"));
+}
+
+#[test]
+fn broken_toml_is_refused_with_its_line() {
+    refused("hostname = 'a.test'\ndomains = [\n", 2, "unclosed array", "`]`");
+    refused("hostname = 'a.test\n", 1, "invalid literal string", "`'`");
+    refused("hostname = 'a.test'\nhostname = 'b.test'\n", 2, "duplicate key", "");
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    refused("domains = ['a.test']\n", 2, "`hostname` is missing", "such as \"mail.example.org\"");
+    refused("hostname = 'mail.a.test'\n", 2, "`domains` is missing", "such as [\"example.org\"]");
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_nearest_known_one() {
+    refused(&with_root("hostnam = 'b.test'"), 3, "`hostnam` is not known in the file", "`hostname`");
+    refused(&with_user("pasword = 'x'"), 5, "`pasword` is not known in user", "`password`");
+    refused(&with_access("unthrotled_from = []"), 4, "`unthrotled_from` is not known in access", "`unthrottled_from`");
+    refused(
+        &with_network("address = '10.0.0.2/24'\nmtu = 9000"),
+        5,
+        "`mtu` is not known",
+        "one of `address`, `gateway`",
+    );
+}
+
+#[test]
+fn the_first_of_several_mistakes_in_the_file_is_told() {
+    refused(&with_root("zebra = 1\napple = 1"), 3, "`zebra`", "one of");
+}
+
+#[test]
+fn sections_of_later_versions_are_refused_as_such() {
+    for (section, name) in [("[relay]", "relay"), ("[[tls]]", "tls"), ("[web]", "web")] {
+        let what = format!("`{name}` is not supported by this version yet");
+        refused(&with_root(section), 3, &what, "the file without it");
+    }
+}
+
+#[test]
+fn a_value_of_another_type_is_refused() {
+    refused("hostname = 25\n", 1, "this is of type integer", "a full name");
+    refused("hostname = 'm.a.test'\ndomains = 'a.test'\n", 2, "this is of type string", "a list of domain names");
+    refused("hostname = 'm.a.test'\ndomains = ['a.test', 1]\n", 2, "this is of type integer", "a full name");
+    refused(&with_root("user = 1"), 3, "this is of type integer", "sections `[[user]]`");
+    refused(&with_root("[user]"), 3, "this is of type table", "sections `[[user]]`");
+    refused(&with_root("access = []"), 3, "this is of type array", "a section `[access]`");
+    refused(&with_user("password = 'x'\nadmin = 'yes'"), 6, "this is of type string", "true or false");
+}
+
+#[test]
+fn a_name_that_no_host_can_have_is_refused() {
+    let long_label = format!("{}.test", "a".repeat(64));
+    let long_name = vec!["abcdefg"; 40].join(".");
+    for (name, what) in [
+        ("", "the name is empty"),
+        ("mail", "the name has no dot in it"),
+        ("mail..test", "a dot too many"),
+        ("mail.test.", "a dot too many"),
+        ("-mail.test", "starts or ends with a hyphen"),
+        ("ma_il.test", "a character that no host name has"),
+        ("mäil.test", "a character that no host name has"),
+        ("10.0.0.1", "not a name but a number"),
+        (long_label.as_str(), "a label longer than 63"),
+        (long_name.as_str(), "longer than 253"),
+    ] {
+        refused(&format!("# a comment\nhostname = '{name}'\ndomains = ['a.test']\n"), 2, what, "a full name");
+    }
+}
+
+#[test]
+fn domains_are_at_least_one_and_none_is_named_twice() {
+    refused("hostname = 'm.a.test'\ndomains = []\n", 2, "the list of domains is empty", "at least one domain");
+    refused("hostname = 'm.a.test'\ndomains = ['a.test',\n 'A.test']\n", 3, "a domain is named twice", "once");
+}
+
+#[test]
+fn an_address_must_be_well_formed() {
+    for (address, what) in [
+        ("ada", "no @ in it"),
+        ("@a.test", "nothing stands before the @"),
+        (".ada@a.test", "a dot too many"),
+        ("a..da@a.test", "a dot too many"),
+        ("a da@a.test", "a character that must not be there"),
+        ("a\"da@a.test", "a character that must not be there"),
+        ("a@da@a.test", "a character that must not be there"),
+        ("ada@localhost", "what follows the @ is not a domain"),
+    ] {
+        let text = with_root(&format!("[[user]]\npassword = 'x'\naddress = '{address}'"));
+        refused(&text, 5, what, "an address, such as");
+    }
+    let text =
+        with_root("[[user]]\npassword = 'x'\naddress = 'Łucja.O\\u0027Neil@a.test'".replace("\\u0027", "+").as_str());
+    assert_eq!(Configuration::parse(&text).unwrap().users[0].address.as_str(), "łucja.o+neil@a.test");
+}
+
+#[test]
+fn an_address_must_belong_to_one_of_the_domains() {
+    let text = with_root("[[user]]\naddress = 'ada@b.test'\npassword = 'x'");
+    refused(&text, 4, "`b.test` is not one of the domains", "a domain that `domains` names");
+    let text = with_user("password = 'x'\naliases = [\n 'info@a.test',\n 'info@b.test']");
+    refused(&text, 8, "`b.test` is not one of the domains", "a domain that `domains` names");
+}
+
+#[test]
+fn an_address_is_given_to_one_account_only() {
+    let again = "password = 'x'\n[[user]]\naddress = 'ADA@a.test'\npassword = 'y'";
+    refused(&with_user(again), 7, "`ada@a.test` is given twice", "nobody else's");
+    let alias = "password = 'x'\n[[user]]\naddress = 'grace@a.test'\npassword = 'y'\naliases = ['ada@a.test']";
+    refused(&with_user(alias), 9, "`ada@a.test` is given twice", "nobody else's");
+    refused(&with_user("password = 'x'\naliases = ['ada@a.test']"), 6, "`ada@a.test` is given twice", "nobody else's");
+}
+
+#[test]
+fn an_account_has_exactly_one_password_that_a_client_can_send() {
+    refused(&with_user(""), 3, "the account has no password", "`password` or `password_hash`");
+    refused(&with_user("password = ''"), 5, "the password is empty", "at least one character");
+    refused(&with_user("password = \"a\\nb\""), 5, "a control character", "a client can send");
+    refused(&with_user(&format!("password = '{}'", "x".repeat(201))), 5, "the password is too long", "at most 200");
+    refused(&with_user("password = 'x'\npassword_hash = 'y'"), 6, "both a password and a hash", "one of the two");
+}
+
+#[test]
+fn a_hash_must_be_argon2id_and_cheap_enough_to_check() {
+    const SALT_AND_HASH: &str = "c29tZXNhbHRzb21lc2FsdA$4x0SWUhwAkvSPcWYL6FYLzDtcyMOW9ezJ5LRZr/0XW0";
+    let hash = |start: &str| with_user(&format!("password_hash = '{start}{SALT_AND_HASH}'"));
+    assert!(Configuration::parse(&hash("$argon2id$v=19$m=65536,t=3,p=4$")).is_ok());
+    refused(&with_user("password_hash = 'secret'"), 5, "this is not a password hash", "an argon2id hash");
+    refused(&hash("$argon2i$v=19$m=4096,t=3,p=1$"), 5, "this is a hash by argon2i", "an argon2id hash");
+    refused(&hash("$scrypt$ln=16,r=8,p=1$"), 5, "this is a hash by scrypt", "an argon2id hash");
+    refused(&hash("$argon2id$v=19$m=1,t=2,p=1$"), 5, "the hash's parameters are not valid", "an argon2id hash");
+    refused(&hash("$argon2id$v=19$m=1048576,t=2,p=1$"), 5, "costs too much", "at most m=65536");
+    refused(&hash("$argon2id$v=19$m=19456,t=99,p=1$"), 5, "costs too much", "t=16");
+    let without_result = with_user("password_hash = '$argon2id$v=19$m=4096,t=3,p=1$c29tZXNhbHRzb21lc2FsdA'");
+    refused(&without_result, 5, "no salt or no result", "an argon2id hash");
+}
+
+#[test]
+fn a_prefix_must_be_one() {
+    for (prefix, what) in [
+        ("10.0.2.0", "the length of the prefix is missing"),
+        ("10.0.2/24", "before the / is not an address"),
+        ("10.0.2.0/33", "not a number from 0 to 32"),
+        ("10.0.2.0/+8", "not a number from 0 to 32"),
+        ("fe80::/129", "not a number from 0 to 128"),
+        ("10.0.2.15/24", "bits set behind the prefix"),
+    ] {
+        refused(&with_access(&format!("plaintext_auth_from = ['{prefix}']")), 4, what, "a prefix, such as");
+    }
+    refused(&with_access("unthrottled_from = ['10.0.0.0/8', '10.0.0.0/8']"), 4, "a prefix is named twice", "once");
+}
+
+#[test]
+fn the_machines_address_must_be_that_of_a_host() {
+    for (address, what) in [
+        ("10.0.0.2", "the length of the prefix is missing"),
+        ("10.0.0.0/24", "the address of the network"),
+        ("10.0.0.255/24", "broadcast address"),
+        ("127.0.0.1/8", "not the address of a host"),
+        ("224.0.0.1/4", "not the address of a host"),
+        ("10.0.0.2/0", "not the address of a host"),
+        ("fd00::2/64", "not supported by this version yet"),
+    ] {
+        refused(&with_network(&format!("address = '{address}'")), 4, what, "the machine's IPv4 address");
+    }
+    for address in ["10.0.0.0/31", "10.0.0.1/32", "10.0.0.254/24"] {
+        assert!(Configuration::parse(&with_network(&format!("address = '{address}'"))).is_ok(), "{address}");
+    }
+    refused(&with_network("gateway = '10.0.0.1'"), 3, "`address` is missing in network", "10.0.0.2/24");
+}
+
+#[test]
+fn the_gateway_must_be_on_the_machines_network() {
+    let gateway = |address: &str| with_network(&format!("address = '10.0.0.2/24'\ngateway = '{address}'"));
+    refused(&gateway("10.0.1.1"), 5, "the gateway is not on the machine's network", "an address within 10.0.0.2/24");
+    refused(&gateway("10.0.0.2"), 5, "the gateway is the machine itself", "the address of the router");
+    refused(&gateway("router"), 5, "this is not an IPv4 address", "the IPv4 address of a host");
+    refused(&with_network("address = '10.0.0.2/24'\ndns = ['0.0.0.0']"), 5, "not the address of a host", "10.0.0.1");
+    let five = "address = '10.0.0.2/24'\ndns = ['1.1.1.1',\n'1.1.1.2','1.1.1.3','1.1.1.4',\n'1.1.1.5']";
+    refused(&with_network(five), 7, "one too many", "at most 4");
+}
+
+#[test]
+fn the_size_of_a_configuration_is_bounded() {
+    refused(&"#".repeat(TEXT_BYTES_MAX + 1), 1, "the file is too long", "at most 1 MiB");
+    let users: String =
+        (0..=USERS_MAX).map(|n| format!("[[user]]\naddress = 'u{n}@a.test'\npassword = 'x'\n")).collect();
+    refused(&with_root(&users), 3 + 3 * USERS_MAX, "one too many", "at most 4096");
+    let deep = format!("hostname = {}", "[".repeat(10_000));
+    assert!(Configuration::parse(&deep).is_err());
+}
+
+#[test]
+fn an_error_names_line_and_column_in_characters() {
+    let error = Configuration::parse("hostname = 'mail.a.test'\ndomains = ['ä', 'x']\n").unwrap_err();
+    assert_eq!((error.line, error.column), (2, 12));
+    let error = Configuration::parse("hostname = 'mail.a.test'\r\ndomains = ['ä.test', 'x']\r\n").unwrap_err();
+    assert_eq!(error.line, 2);
+    assert!(
+        error.to_string().starts_with("2:12: the name has a character that no host name has; expected a full name")
+    );
+}
+
+/// Parses `text`, which must be refused at `line` with these words.
+#[track_caller]
+fn refused(text: &str, line: usize, what: &str, expected: &str) {
+    let error = Configuration::parse(text).expect_err("the text is wrong");
+    assert!(error.what.contains(what), "{what:?} is not in {error}");
+    assert!(error.expected.contains(expected), "{expected:?} is not in {error}");
+    assert_eq!(error.line, line, "{error}");
+}
+
+/// A right file of two lines, then `rest`.
+fn with_root(rest: &str) -> String {
+    format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{rest}\n")
+}
+
+/// ... whose account has `rest` from line 5 on.
+fn with_user(rest: &str) -> String {
+    with_root(&format!("[[user]]\naddress = 'ada@a.test'\n{rest}"))
+}
+
+/// ... whose `[network]` has `rest` from line 4 on.
+fn with_network(rest: &str) -> String {
+    with_root(&format!("[network]\n{rest}"))
+}
+
+/// ... whose `[access]` has `rest` from line 4 on.
+fn with_access(rest: &str) -> String {
+    with_root(&format!("[access]\n{rest}"))
+}

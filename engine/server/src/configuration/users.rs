@@ -1,0 +1,134 @@
+//! `[[user]]`: the accounts that the file asks for.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use argon2::password_hash::phc::PasswordHash;
+
+use super::document::{Item, Section};
+use super::error::ConfigurationError;
+use super::values::{Address, HostName};
+use super::{ALIASES_MAX, USERS_MAX};
+
+/// The longest password, in bytes: it must fit a line of POP3 (RFC 2449 §4 allows 255) with room to spare.
+pub const PASSWORD_BYTES_MAX: usize = 200;
+/// The most memory that checking a given hash may take, in KiB.
+pub const HASH_MEMORY_KIB_MAX: u32 = 65_536;
+/// The most passes over that memory that checking a given hash may take.
+pub const HASH_PASSES_MAX: u32 = 16;
+
+/// An account that is made if it is not there yet; from then on the log is the truth.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct User {
+    /// The account's address, which is also the name to log in with.
+    pub address: Address,
+    /// What the account is made with.
+    pub password: Password,
+    /// Other addresses whose mail this account reads.
+    pub aliases: Vec<Address>,
+    /// Whether the account sees what is for administrators.
+    pub is_administrator: bool,
+}
+
+/// What an account is made with.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Password {
+    /// The password itself; it is hashed when the account is made.
+    Plain(String),
+    /// An argon2id hash in PHC form, checked for bounds on its cost.
+    Argon2id(String),
+}
+
+/// Never prints the password, so that no log ever holds one.
+impl core::fmt::Debug for Password {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str(match self {
+            Password::Plain(_) => "Plain(…)",
+            Password::Argon2id(_) => "Argon2id(…)",
+        })
+    }
+}
+
+pub(super) fn users(root: &Section<'_, '_>, domains: &[HostName]) -> Result<Vec<User>, ConfigurationError> {
+    let mut taken = BTreeSet::new();
+    root.sections("user", USERS_MAX)?.iter().map(|section| user(section, domains, &mut taken)).collect()
+}
+
+fn user(
+    section: &Section<'_, '_>,
+    domains: &[HostName],
+    taken: &mut BTreeSet<Address>,
+) -> Result<User, ConfigurationError> {
+    section.refuse_unknown(&["address", "password", "password_hash", "aliases", "admin"])?;
+    let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;
+    let address = address(&item, domains, taken)?;
+    let password = password(section)?;
+    let aliases = match section.optional("aliases") {
+        Some(list) => {
+            let items = list.list(ALIASES_MAX, "a list of addresses")?;
+            items.iter().map(|item| self::address(item, domains, taken)).collect::<Result<Vec<_>, _>>()?
+        }
+        None => Vec::new(),
+    };
+    let is_administrator = section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
+    Ok(User { address, password, aliases, is_administrator })
+}
+
+/// An address or alias: of one of the domains, and nobody else's.
+fn address(
+    item: &Item<'_, '_>,
+    domains: &[HostName],
+    taken: &mut BTreeSet<Address>,
+) -> Result<Address, ConfigurationError> {
+    let address: Address = item.parsed()?;
+    if !domains.iter().any(|domain| domain.as_str() == address.domain()) {
+        let what = format_args!("`{}` is not one of the domains", address.domain());
+        return Err(item.error(what, "an address in a domain that `domains` names"));
+    }
+    if !taken.insert(address.clone()) {
+        return Err(item.error(format_args!("`{address}` is given twice"), "an address that is nobody else's"));
+    }
+    Ok(address)
+}
+
+fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {
+    match (section.optional("password"), section.optional("password_hash")) {
+        (Some(item), None) => plain_password(&item),
+        (None, Some(item)) => password_hash(&item),
+        (Some(_), Some(hash)) => Err(hash.error("the account has both a password and a hash", "one of the two")),
+        (None, None) => Err(section.error("the account has no password", "`password` or `password_hash`")),
+    }
+}
+
+fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
+    let text = item.string("a password")?;
+    if text.is_empty() {
+        return Err(item.error("the password is empty", "at least one character"));
+    }
+    if text.len() > PASSWORD_BYTES_MAX {
+        return Err(item.error("the password is too long", format_args!("at most {PASSWORD_BYTES_MAX} bytes")));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(item.error("the password has a control character in it", "characters that a client can send"));
+    }
+    Ok(Password::Plain(text.into()))
+}
+
+fn password_hash(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
+    const FORM: &str = "an argon2id hash such as \"$argon2id$v=19$m=19456,t=2,p=1$SALT$HASH\"";
+    let text = item.string(FORM)?;
+    let hash = PasswordHash::new(text).map_err(|_| item.error("this is not a password hash", FORM))?;
+    if hash.algorithm.as_str() != "argon2id" {
+        return Err(item.error(format_args!("this is a hash by {}", hash.algorithm), FORM));
+    }
+    if hash.salt.is_none() || hash.hash.is_none() {
+        return Err(item.error("the hash has no salt or no result", FORM));
+    }
+    let cost = argon2::Params::try_from(&hash).map_err(|_| item.error("the hash's parameters are not valid", FORM))?;
+    if cost.m_cost() > HASH_MEMORY_KIB_MAX || cost.t_cost() > HASH_PASSES_MAX {
+        let expected = format_args!("at most m={HASH_MEMORY_KIB_MAX} and t={HASH_PASSES_MAX}");
+        return Err(item.error("the hash costs too much to check", expected));
+    }
+    Ok(Password::Argon2id(text.into()))
+}

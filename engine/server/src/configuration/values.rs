@@ -1,0 +1,250 @@
+//! The values that strings of the configuration stand for, each parsed once and right from then on.
+
+use alloc::string::String;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+
+/// A value written as a string.
+pub(super) trait Value: Sized {
+    /// What a right one looks like, as an error says it.
+    const FORM: &'static str;
+
+    /// Errors: what is wrong with `text`, in words.
+    fn parse(text: &str) -> Result<Self, &'static str>;
+}
+
+/// The name of a host or a domain: at least two labels of letters, digits and hyphens (RFC 1123 §2.1), in lower case.
+/// An internationalized name is written with its A-labels (`xn--…`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HostName(String);
+
+impl HostName {
+    /// The name, in lower case, without a dot at its end.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Value for HostName {
+    const FORM: &'static str = "a full name of letters, digits, hyphens and dots, such as \"mail.example.org\"";
+
+    fn parse(text: &str) -> Result<HostName, &'static str> {
+        check_host_name(text)?;
+        Ok(HostName(text.to_ascii_lowercase()))
+    }
+}
+
+fn check_host_name(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("the name is empty");
+    }
+    if text.len() > 253 {
+        return Err("the name is longer than 253 characters");
+    }
+    if !text.contains('.') {
+        return Err("the name has no dot in it");
+    }
+    for label in text.split('.') {
+        if label.is_empty() {
+            return Err("the name has a dot too many");
+        }
+        if label.len() > 63 {
+            return Err("the name has a label longer than 63 characters");
+        }
+        if !label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            return Err("the name has a character that no host name has");
+        }
+        if label.starts_with('-') || label.ends_with('-') {
+            return Err("the name has a label that starts or ends with a hyphen");
+        }
+    }
+    match text.rsplit('.').next() {
+        Some(last) if last.bytes().all(|byte| byte.is_ascii_digit()) => Err("this is not a name but a number"),
+        _ => Ok(()),
+    }
+}
+
+/// The address of a mailbox, in lower case: a dot-string (RFC 5321 §4.1.2; other scripts as in RFC 6531 §3.3) at a
+/// domain. Quoted local parts are not for accounts: no client handles them reliably.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Address {
+    text: String,
+    local_bytes: usize,
+}
+
+impl Address {
+    /// The whole address.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What stands before the `@`.
+    pub fn local_part(&self) -> &str {
+        self.text.get(..self.local_bytes).unwrap_or_default()
+    }
+
+    /// What stands after the `@`.
+    pub fn domain(&self) -> &str {
+        self.text.get(self.local_bytes.saturating_add(1)..).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl Value for Address {
+    const FORM: &'static str = "an address, such as \"ada@example.org\"";
+
+    fn parse(text: &str) -> Result<Address, &'static str> {
+        let (local, domain) = text.rsplit_once('@').ok_or("the address has no @ in it")?;
+        check_local_part(local)?;
+        check_host_name(domain).map_err(|_| "what follows the @ is not a domain")?;
+        let mut lower = local.to_lowercase();
+        let local_bytes = lower.len();
+        lower.push('@');
+        lower.push_str(&domain.to_ascii_lowercase());
+        Ok(Address { text: lower, local_bytes })
+    }
+}
+
+fn check_local_part(local: &str) -> Result<(), &'static str> {
+    const SPECIAL: &str = "!#$%&'*+-/=?^_`{|}~";
+    if local.is_empty() {
+        return Err("nothing stands before the @");
+    }
+    if local.len() > 64 {
+        return Err("what stands before the @ is longer than 64 bytes");
+    }
+    if local.split('.').any(str::is_empty) {
+        return Err("what stands before the @ has a dot too many");
+    }
+    let is_atom = |c: char| {
+        c == '.' || c.is_ascii_alphanumeric() || SPECIAL.contains(c) || (!c.is_ascii() && c.is_alphanumeric())
+    };
+    if !local.chars().all(is_atom) {
+        return Err("what stands before the @ has a character that must not be there");
+    }
+    Ok(())
+}
+
+/// A block of addresses in CIDR notation (RFC 4632 §3.1), IPv4 or IPv6.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prefix {
+    address: IpAddr,
+    length: u8,
+}
+
+impl Prefix {
+    /// The first address of the block; the bits after the prefix are zero.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many leading bits all addresses of the block share: 0 to 32, or 0 to 128 for IPv6.
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
+    /// Whether `address` is in the block. An address of the other family never is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4() && network_of(address, self.length) == self.address
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.address, self.length)
+    }
+}
+
+impl Value for Prefix {
+    const FORM: &'static str = "a prefix, such as \"10.0.2.0/24\", or \"10.0.2.2/32\" for one address";
+
+    fn parse(text: &str) -> Result<Prefix, &'static str> {
+        let (address, length) = split_prefix(text)?;
+        if network_of(address, length) != address {
+            return Err("the address has bits set behind the prefix");
+        }
+        Ok(Prefix { address, length })
+    }
+}
+
+/// The machine's own IPv4 address with the length of its network's prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct InterfaceAddress {
+    pub(super) address: Ipv4Addr,
+    pub(super) length: u8,
+}
+
+impl Value for InterfaceAddress {
+    const FORM: &'static str = "the machine's IPv4 address with its prefix, such as \"10.0.0.2/24\"";
+
+    fn parse(text: &str) -> Result<InterfaceAddress, &'static str> {
+        let (IpAddr::V4(address), length) = split_prefix(text)? else {
+            return Err("a fixed IPv6 address is not supported by this version yet");
+        };
+        let host_mask = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
+        let host = address.to_bits() & host_mask;
+        if !is_host(address) || length == 0 {
+            return Err("this is not the address of a host");
+        }
+        if length < 31 && (host == 0 || host == host_mask) {
+            return Err("this is the address of the network or its broadcast address, not of a host");
+        }
+        Ok(InterfaceAddress { address, length })
+    }
+}
+
+impl InterfaceAddress {
+    pub(super) fn reaches(&self, other: Ipv4Addr) -> bool {
+        network_of(IpAddr::V4(other), self.length) == network_of(IpAddr::V4(self.address), self.length)
+    }
+}
+
+impl Value for Ipv4Addr {
+    const FORM: &'static str = "the IPv4 address of a host, such as \"10.0.0.1\"";
+
+    fn parse(text: &str) -> Result<Ipv4Addr, &'static str> {
+        let address: Ipv4Addr = text.parse().map_err(|_| "this is not an IPv4 address")?;
+        if is_host(address) { Ok(address) } else { Err("this is not the address of a host") }
+    }
+}
+
+fn is_host(address: Ipv4Addr) -> bool {
+    !(address.is_unspecified() || address.is_broadcast() || address.is_multicast() || address.is_loopback())
+}
+
+fn split_prefix(text: &str) -> Result<(IpAddr, u8), &'static str> {
+    let (address, length) = text.split_once('/').ok_or("the length of the prefix is missing")?;
+    let address: IpAddr = address.parse().map_err(|_| "what stands before the / is not an address")?;
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    match length.parse() {
+        Ok(length) if is_number && length <= bits => Ok((address, length)),
+        _ if bits == 32 => Err("the length of the prefix is not a number from 0 to 32"),
+        _ => Err("the length of the prefix is not a number from 0 to 128"),
+    }
+}
+
+fn network_of(address: IpAddr, length: u8) -> IpAddr {
+    let length = u32::from(length);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = !u32::MAX.checked_shr(length).unwrap_or(0);
+            IpAddr::V4((address.to_bits() & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = !u128::MAX.checked_shr(length).unwrap_or(0);
+            IpAddr::V6((address.to_bits() & mask).into())
+        }
+    }
+}
