@@ -1,0 +1,119 @@
+//! Password hashes: argon2id (RFC 9106) in PHC strings.
+//!
+//! One hash is a call into a library that cannot be cut: about 20 ms of a real core with 19 MiB and two
+//! passes (OWASP's second choice of 2024). So whoever hashes passes a gate, one a turn.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use phc::{Output, PasswordHash, Salt};
+
+/// Memory of the hashes that we make, in KiB.
+const MEMORY_KIB: u32 = 19_456;
+/// Passes over that memory.
+const PASSES: u32 = 2;
+/// The most memory that a hash brought from elsewhere may ask for, in KiB.
+pub const MEMORY_KIB_MAX: u32 = 65_536;
+/// The most work (memory in KiB times passes) of a hash brought from elsewhere: four times 64 MiB.
+pub const WORK_KIB_MAX: u32 = 4 * MEMORY_KIB_MAX;
+
+/// Bytes of salt in a hash that we make.
+pub const SALT_BYTES: usize = 16;
+const OUTPUT_BYTES: usize = 32;
+
+/// What a password hash is wrong in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HashError {
+    /// It is no PHC string with salt and hash.
+    Syntax,
+    /// It is of another algorithm or version than argon2id version 19.
+    Algorithm,
+    /// It asks for more memory or more work than this machine grants.
+    TooCostly,
+}
+
+/// Makes and checks password hashes in memory of its own, given once.
+pub struct Hasher {
+    memory: Vec<Block>,
+}
+
+impl Hasher {
+    /// A hasher for hashes of our own, and for all of `hashes`, PHC strings from elsewhere.
+    pub fn for_hashes<'a>(hashes: impl Iterator<Item = &'a str>) -> Hasher {
+        let blocks = hashes
+            .filter_map(|hash| Parsed::parse(hash).ok())
+            .map(|parsed| parsed.params.block_count())
+            .max()
+            .unwrap_or(0)
+            .max(MEMORY_KIB as usize);
+        Hasher { memory: vec![Block::new(); blocks] }
+    }
+
+    /// The PHC string of `password`.
+    ///
+    /// Errors: [`HashError::TooCostly`] for a password of more than 4 GiB.
+    pub fn hash(&mut self, password: &[u8], salt: [u8; SALT_BYTES]) -> Result<String, HashError> {
+        let params = Params::new(MEMORY_KIB, PASSES, 1, None).map_err(|_| HashError::TooCostly)?;
+        let salt = Salt::new(&salt).map_err(|_| HashError::Syntax)?;
+        let output = self.compute(&params, password, salt.as_ref(), OUTPUT_BYTES)?;
+        let mut phc = String::with_capacity(128);
+        let written = write!(phc, "$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p=1${salt}${output}");
+        written.map(|()| phc).map_err(|_| HashError::Syntax)
+    }
+
+    /// Whether `password` is the one that `hash`, a PHC string, was made of.
+    ///
+    /// Errors: [`HashError`] when the hash can't be checked; the password may be right or wrong.
+    pub fn verify(&mut self, password: &[u8], hash: &str) -> Result<bool, HashError> {
+        let Parsed { params, salt, expected } = Parsed::parse(hash)?;
+        let output = self.compute(&params, password, salt.as_ref(), expected.len())?;
+        Ok(output == expected)
+    }
+
+    /// Spends the time of one hash on a password of nobody, so that an unknown name takes as long as a known one.
+    pub fn spend(&mut self, password: &[u8]) {
+        let _ = self.hash(password, [0; SALT_BYTES]);
+    }
+
+    fn compute(&mut self, params: &Params, password: &[u8], salt: &[u8], bytes: usize) -> Result<Output, HashError> {
+        let memory = self.memory.get_mut(..params.block_count()).ok_or(HashError::TooCostly)?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+        let mut output = [0; Output::MAX_LENGTH];
+        let output = output.get_mut(..bytes).ok_or(HashError::Syntax)?;
+        argon2.hash_password_into_with_memory(password, salt, output, memory).map_err(|_| HashError::Syntax)?;
+        Output::new(output).map_err(|_| HashError::Syntax)
+    }
+}
+
+/// Whether `hash` is a PHC string that this machine can check, for a configuration that brings one.
+///
+/// Errors: what is wrong with it.
+pub fn check_hash(hash: &str) -> Result<(), HashError> {
+    Parsed::parse(hash).map(|_| ())
+}
+
+struct Parsed {
+    params: Params,
+    salt: Salt,
+    expected: Output,
+}
+
+impl Parsed {
+    fn parse(hash: &str) -> Result<Parsed, HashError> {
+        let hash = PasswordHash::new(hash).map_err(|_| HashError::Syntax)?;
+        if hash.algorithm.as_str() != "argon2id" || hash.version != Some(0x13) {
+            return Err(HashError::Algorithm);
+        }
+        let parameter = |name: &str| hash.params.get_decimal(name).ok_or(HashError::Syntax);
+        let (memory_kib, passes, lanes) = (parameter("m")?, parameter("t")?, parameter("p")?);
+        if memory_kib > MEMORY_KIB_MAX || memory_kib.saturating_mul(passes) > WORK_KIB_MAX {
+            return Err(HashError::TooCostly);
+        }
+        let (salt, expected) = (hash.salt.ok_or(HashError::Syntax)?, hash.hash.ok_or(HashError::Syntax)?);
+        let params = Params::new(memory_kib, passes, lanes, Some(expected.len())).map_err(|_| HashError::Syntax)?;
+        Ok(Parsed { params, salt, expected })
+    }
+}

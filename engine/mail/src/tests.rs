@@ -1,0 +1,131 @@
+//! What a login costs, and what it is let in by.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use machine::{Instant, Micros};
+
+use crate::{HashError, Hasher, PENDING_MAX, Throttle, VerifiedLogins, check_hash};
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+
+fn elsewhere(host: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 1, 0, host))
+}
+
+#[test]
+fn the_right_password_is_verified_and_a_wrong_one_is_not() {
+    let mut hasher = Hasher::for_hashes(core::iter::empty());
+    let hash = hasher.hash(b"correct horse", [7; 16]).unwrap();
+    assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+    assert_eq!(hasher.verify(b"correct horse", &hash), Ok(true));
+    assert_eq!(hasher.verify(b"correct Horse", &hash), Ok(false));
+}
+
+/// Made by the reference implementation of RFC 9106: argon2-cffi, `hash_secret(b"password", b"somesalt", …)`.
+const REFERENCE: [&str; 2] = [
+    "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$cpx6VEQbwTVZvcpxNIxOVUWZ5xnAipUmAe1cg2GMG70",
+    "$argon2id$v=19$m=256,t=3,p=4$c29tZXNhbHQ$gnktR/nN4iue/y0pIDOKVULnu6asBp/M",
+];
+
+#[test]
+fn hashes_of_the_reference_implementation_are_verified() {
+    let mut hasher = Hasher::for_hashes(REFERENCE.into_iter());
+    for hash in REFERENCE {
+        assert_eq!(hasher.verify(b"password", hash), Ok(true));
+        assert_eq!(hasher.verify(b"Password", hash), Ok(false));
+    }
+}
+
+#[test]
+fn a_hash_that_no_memory_was_given_for_is_refused() {
+    let large = REFERENCE[0].replace("m=64", "m=65536");
+    assert_eq!(check_hash(&large), Ok(()));
+    assert_eq!(Hasher::for_hashes(core::iter::empty()).verify(b"password", &large), Err(HashError::TooCostly));
+    assert_eq!(Hasher::for_hashes([&*large].into_iter()).verify(b"password", &large), Ok(false));
+}
+
+#[test]
+fn a_hash_that_would_cost_too_much_is_refused() {
+    for (hash, error) in [
+        ("", HashError::Syntax),
+        ("$2b$12$abcdefghijklmnopqrstuv", HashError::Syntax),
+        (
+            "$argon2id$v=19$m=65537,t=1,p=1$c29tZXNhbHQ$Zo3BGdTDYpTIeyD1W1yVG0oUKbTNGQ9QNC8RVBDnUqE",
+            HashError::TooCostly,
+        ),
+        (
+            "$argon2id$v=19$m=64,t=9999,p=1$c29tZXNhbHQ$Zo3BGdTDYpTIeyD1W1yVG0oUKbTNGQ9QNC8RVBDnUqE",
+            HashError::TooCostly,
+        ),
+        ("$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$Zo3BGdTDYpTIeyD1W1yVG0oUKbTNGQ9QNC8RVBDnUqE", HashError::Algorithm),
+        ("$argon2id$v=19$m=64,t=1,p=1", HashError::Syntax),
+    ] {
+        assert_eq!(check_hash(hash), Err(error), "{hash}");
+    }
+}
+
+#[test]
+fn each_failure_from_an_address_costs_twice_the_last_one_up_to_a_minute() {
+    let mut throttle = Throttle::new([1; 16]);
+    let delays = [2, 4, 8, 16, 32, 64, 64].map(Micros::from_secs);
+    for (host, delay) in delays.into_iter().enumerate() {
+        let name = [b'a' + host as u8];
+        assert_eq!(throttle.login_failed(HERE, &name, Instant(0)), delay);
+    }
+    assert_eq!(throttle.login_failed(elsewhere(1), b"x", Instant(0)), Micros::from_secs(2));
+}
+
+#[test]
+fn failures_on_one_account_from_many_addresses_cost_more_and_more() {
+    let mut throttle = Throttle::new([1; 16]);
+    let delays: [_; 9] = core::array::from_fn(|host| {
+        let name: &[u8] = if host % 2 == 0 { b"ada@barepost.test" } else { b"Ada@Barepost.TEST" };
+        throttle.login_failed(elsewhere(host as u8), name, Instant(0)).as_secs()
+    });
+    assert_eq!(delays, [2, 2, 2, 2, 4, 4, 4, 4, 8]);
+}
+
+#[test]
+fn failures_are_forgotten_by_halves() {
+    let mut throttle = Throttle::new([1; 16]);
+    let mut fail = |seconds| throttle.login_failed(HERE, b"ada", Instant::START + Micros::from_secs(seconds)).as_secs();
+    assert_eq!([fail(0), fail(0), fail(0), fail(0)], [2, 4, 8, 16]);
+    assert_eq!(fail(300), 8, "two of four are left");
+    assert_eq!(fail(300 + 3600), 2);
+}
+
+#[test]
+fn an_address_guesses_with_few_connections_at_once() {
+    let mut throttle = Throttle::new([1; 16]);
+    for _ in 0..PENDING_MAX {
+        assert!(throttle.login_begins(HERE, Instant(0)));
+    }
+    assert!(!throttle.login_begins(HERE, Instant(0)));
+    assert!(throttle.login_begins(elsewhere(1), Instant(0)));
+    throttle.login_ended(HERE, Instant(0));
+    assert!(throttle.login_begins(HERE, Instant(0)));
+}
+
+#[test]
+fn logins_under_way_are_never_displaced_by_other_addresses() {
+    let mut throttle = Throttle::new([1; 16]);
+    for _ in 0..PENDING_MAX {
+        assert!(throttle.login_begins(HERE, Instant(0)));
+    }
+    for host in 0..200_000u32 {
+        let _ = throttle.login_failed(IpAddr::V4(Ipv4Addr::from(0x0b00_0000 + host)), &host.to_be_bytes(), Instant(0));
+    }
+    assert!(!throttle.login_begins(HERE, Instant(0)));
+}
+
+#[test]
+fn a_verified_login_is_remembered_for_an_hour_and_dies_with_the_password() {
+    let mut verified = VerifiedLogins::new([3; 16]);
+    verified.insert(1, "$old", b"secret", Instant(0));
+    let at = |seconds| Instant::START + Micros::from_secs(seconds);
+    assert!(verified.contains(1, "$old", b"secret", at(3_599)));
+    assert!(!verified.contains(1, "$old", b"secret", at(3_600)));
+    assert!(!verified.contains(1, "$new", b"secret", at(1)));
+    assert!(!verified.contains(2, "$old", b"secret", at(1)));
+    assert!(!verified.contains(1, "$old", b"Secret", at(1)));
+}

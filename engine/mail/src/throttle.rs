@@ -1,0 +1,128 @@
+//! What a failed login costs, by address and by account.
+//!
+//! - Only the answer to a *failed* login is delayed, the longer the more failures its address or its account has seen
+//!   lately. The right password is let in at once, so nobody can lock the owner out.
+//! - An address has at most [`PENDING_MAX`] logins under way, delayed answers included: guessing in parallel gains nothing.
+//! - The table is of a fixed size. A new entry displaces the least guilty one of its set, never one with logins under way.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hash::Hasher;
+use core::net::IpAddr;
+
+use machine::{Instant, Micros};
+use siphasher::sip::SipHasher13;
+
+/// Logins that one address may have under way.
+pub const PENDING_MAX: u8 = 4;
+
+/// What the first failure costs.
+const FIRST_DELAY: Micros = Micros::from_secs(2);
+/// The delay doubles with each failure, this often at the most: to 64 seconds.
+const DOUBLINGS_MAX: u32 = 5;
+/// Failures on one account come from its owner's mistakes too: it takes this many to double the delay.
+const ACCOUNT_FAILURES_PER_DOUBLING: u32 = 4;
+/// After this long without a failure half of them are forgotten.
+const HALF_LIFE: Micros = Micros::from_secs(300);
+
+const WAYS: usize = 4;
+const SETS: usize = 1024;
+
+#[derive(Clone, Copy, Default)]
+struct Record {
+    key: u64,
+    last_failure: Instant,
+    failures: u16,
+    pending: u8,
+}
+
+/// Recent failures of addresses and accounts.
+pub struct Throttle {
+    records: Vec<[Record; WAYS]>,
+    key: [u8; 16],
+}
+
+/// Who fails: each has failures of its own.
+#[derive(Clone, Copy)]
+enum Culprit<'a> {
+    Address(IpAddr),
+    Account(&'a [u8]),
+}
+
+impl Throttle {
+    /// An empty memory; `key` is random, so that nobody can choose whom he displaces.
+    pub fn new(key: [u8; 16]) -> Throttle {
+        Throttle { records: vec![[Record::default(); WAYS]; SETS], key }
+    }
+
+    /// A login from `address` begins. False: too many are under way from there, and it must be refused unlooked at.
+    #[must_use]
+    pub fn login_begins(&mut self, address: IpAddr, now: Instant) -> bool {
+        match self.record(Culprit::Address(address), now) {
+            Some(record) if record.pending < PENDING_MAX => {
+                record.pending += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A login for `account` (the name as it was given) failed: how long its answer has to wait.
+    pub fn login_failed(&mut self, address: IpAddr, account: &[u8], now: Instant) -> Micros {
+        let mut fail = |culprit| {
+            self.record(culprit, now).map_or(0, |record| {
+                record.last_failure = now;
+                record.failures = record.failures.saturating_add(1);
+                u32::from(record.failures) - 1
+            })
+        };
+        let by_account = fail(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
+        let doublings = fail(Culprit::Address(address)).max(by_account).min(DOUBLINGS_MAX);
+        Micros(FIRST_DELAY.0 << doublings)
+    }
+
+    /// A login that began from `address` has been answered, or its connection is gone.
+    pub fn login_ended(&mut self, address: IpAddr, now: Instant) {
+        if let Some(record) = self.record(Culprit::Address(address), now) {
+            record.pending = record.pending.saturating_sub(1);
+        }
+    }
+
+    /// The record of `culprit`, a new one if there is none; `None` when all of its set have logins under way.
+    fn record(&mut self, culprit: Culprit<'_>, now: Instant) -> Option<&mut Record> {
+        let key = self.key_of(culprit);
+        let set = self.records.get_mut(key as usize % SETS)?;
+        let place = match set.iter().position(|record| record.key == key) {
+            Some(place) => place,
+            None => {
+                let idle = set.iter().enumerate().filter(|(_, record)| record.pending == 0);
+                let (place, _) = idle.min_by_key(|(_, record)| (record.failures, record.last_failure))?;
+                if let Some(record) = set.get_mut(place) {
+                    *record = Record { key, ..Record::default() };
+                }
+                place
+            }
+        };
+        let record = set.get_mut(place)?;
+        let half_lives = now.since(record.last_failure).0 / HALF_LIFE.0;
+        if half_lives > 0 {
+            record.failures = record.failures.checked_shr(half_lives as u32).unwrap_or(0);
+            record.last_failure = now;
+        }
+        Some(record)
+    }
+
+    fn key_of(&self, culprit: Culprit<'_>) -> u64 {
+        let mut hasher = SipHasher13::new_with_key(&self.key);
+        match culprit {
+            Culprit::Address(IpAddr::V4(address)) => hasher.write(&address.octets()),
+            // One host has a whole /64 to itself (RFC 6177), so that is what is judged.
+            Culprit::Address(IpAddr::V6(address)) => hasher.write(address.octets().get(..8).unwrap_or_default()),
+            Culprit::Account(name) => {
+                hasher.write(b"account:");
+                name.iter().for_each(|byte| hasher.write_u8(byte.to_ascii_lowercase()));
+            }
+        }
+        hasher.finish().max(1)
+    }
+}
