@@ -1,1 +1,138 @@
-//! stub
+//! A machine in memory: its wire, its disk, its clocks and its randomness belong to the test that drives it.
+//!
+//! The same seed and the same inputs give the same life, frame for frame and sector for sector. A power cut leaves of
+//! the disk what a real one might: what was flushed, and of the rest each sector as the dice say.
+#![forbid(unsafe_code)]
+
+mod dice;
+mod disk;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+pub use dice::Dice;
+pub use disk::MemoryDisk;
+use machine::{
+    Card, Checksum, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine, Micros,
+    Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
+};
+
+/// The hardware address of a simulated machine's card.
+pub const ADDRESS: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 1]);
+/// Frames that the card takes before somebody fetches them from the wire.
+pub const TRANSMIT_RING: usize = 256;
+/// What one received frame can carry.
+pub const FRAME_BYTES_MAX: usize = 65_550;
+
+/// The machine. Its fields are the world: the test reads and writes them between two turns.
+pub struct SimulatedMachine {
+    /// Time since the machine started.
+    pub now: Instant,
+    /// The time of day at which the machine started.
+    pub started: UnixTime,
+    /// Frames on their way to the engine, oldest first.
+    pub to_engine: VecDeque<Vec<u8>>,
+    /// Frames that the engine has sent, oldest first.
+    pub from_engine: VecDeque<Vec<u8>>,
+    /// The disk; what is left of it after a power cut goes into the next machine.
+    pub disk: MemoryDisk,
+    /// Lines that the engine printed.
+    pub console: Vec<String>,
+    /// Whether the machine is asked to stop.
+    pub stop: bool,
+    dice: Dice,
+}
+
+impl SimulatedMachine {
+    /// A machine whose randomness comes from `seed`, with `disk` in it.
+    pub fn new(seed: u64, disk: MemoryDisk) -> SimulatedMachine {
+        SimulatedMachine {
+            now: Instant::START,
+            started: UnixTime::from_seconds(1_767_225_600),
+            to_engine: VecDeque::new(),
+            from_engine: VecDeque::new(),
+            disk,
+            console: Vec::new(),
+            stop: false,
+            dice: Dice::new(seed),
+        }
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, span: Micros) {
+        self.now = self.now + span;
+    }
+}
+
+impl Machine for SimulatedMachine {
+    fn now(&mut self) -> Instant {
+        self.now
+    }
+
+    fn wall_clock(&mut self) -> UnixTime {
+        UnixTime(self.started.0 + self.now.0)
+    }
+
+    fn random(&mut self, bytes: &mut [u8]) {
+        self.dice.fill(bytes);
+    }
+
+    fn print(&mut self, line: fmt::Arguments<'_>) {
+        self.console.push(line.to_string());
+    }
+
+    fn card(&self) -> Card {
+        Card { address: ADDRESS, mtu: 1500, offloads: Offloads::default() }
+    }
+
+    fn receive(&mut self) -> Option<Frame> {
+        let bytes = self.to_engine.pop_front()?.into_boxed_slice();
+        let whole = 0..bytes.len();
+        Some(Frame::new(bytes, whole, Checksum::Unknown))
+    }
+
+    fn give_back(&mut self, frame: Frame) {
+        drop(frame);
+    }
+
+    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+        let payload_bytes: usize = frame.payload.iter().map(|piece| piece.len()).sum();
+        let limits_kept = frame.payload.len() <= PIECES_MAX
+            && (frame.payload.is_empty() || frame.head.len() <= HEAD_BYTES_MAX)
+            && frame.head.len() + payload_bytes <= FRAME_BYTES_MAX
+            && frame.checksum.is_none()
+            && frame.segment_bytes.is_none();
+        if !limits_kept {
+            return Err(TransmitError::Malformed);
+        }
+        if self.from_engine.len() >= TRANSMIT_RING {
+            return Err(TransmitError::Full);
+        }
+        let mut bytes = frame.head.to_vec();
+        frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+        self.from_engine.push_back(bytes);
+        Ok(())
+    }
+
+    fn disk(&self) -> Disk {
+        self.disk.describe()
+    }
+
+    fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
+        self.disk.request(request)
+    }
+
+    fn completed(&mut self) -> Option<DiskCompletion> {
+        self.disk.completed()
+    }
+
+    fn ring_doorbells(&mut self) {
+        self.disk.work();
+    }
+
+    fn stop_requested(&mut self) -> bool {
+        self.stop
+    }
+}

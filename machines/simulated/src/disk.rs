@@ -1,0 +1,127 @@
+//! A disk in memory with a volatile write cache.
+//!
+//! Invariants:
+//! - A completed flush makes every write that completed before it was requested durable, and nothing else does.
+//! - After a power cut each sector that had been written and not flushed is, independently, the durable one, any of the
+//!   unflushed ones, or garbage.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector};
+
+use crate::Dice;
+
+type SectorBytes = [u8; SECTOR_BYTES];
+
+/// Requests that the disk takes before it says no.
+const QUEUE: usize = 128;
+
+/// The disk: durable sectors, written ones that are not durable yet, and requests under way.
+#[derive(Default)]
+pub struct MemoryDisk {
+    durable: BTreeMap<u64, SectorBytes>,
+    unflushed: BTreeMap<u64, Vec<SectorBytes>>,
+    sectors: u64,
+    requested: VecDeque<DiskRequest>,
+    completed: VecDeque<DiskCompletion>,
+}
+
+impl MemoryDisk {
+    /// A blank disk of `bytes`, rounded down to whole sectors.
+    pub fn blank(bytes: u64) -> MemoryDisk {
+        MemoryDisk { sectors: bytes / SECTOR_BYTES as u64, ..MemoryDisk::default() }
+    }
+
+    /// What is left when the power is cut now: requests under way have or have not been carried out.
+    pub fn power_cut(mut self, dice: &mut Dice) -> MemoryDisk {
+        while !self.requested.is_empty() && !dice.one_in(3) {
+            self.carry_out_next();
+        }
+        for (sector, versions) in std::mem::take(&mut self.unflushed) {
+            match dice.below(versions.len() as u64 + 2) as usize {
+                0 => {}
+                1 => {
+                    let mut garbage = [0; SECTOR_BYTES];
+                    dice.fill(&mut garbage);
+                    self.durable.insert(sector, garbage);
+                }
+                version => {
+                    if let Some(bytes) = versions.get(version - 2) {
+                        self.durable.insert(sector, *bytes);
+                    }
+                }
+            }
+        }
+        MemoryDisk { durable: self.durable, sectors: self.sectors, ..MemoryDisk::default() }
+    }
+
+    pub(crate) fn describe(&self) -> Disk {
+        Disk { sectors: self.sectors, durable: true }
+    }
+
+    pub(crate) fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
+        if self.requested.len() >= QUEUE {
+            return Err(request);
+        }
+        self.requested.push_back(request);
+        Ok(())
+    }
+
+    pub(crate) fn completed(&mut self) -> Option<DiskCompletion> {
+        self.completed.pop_front()
+    }
+
+    /// Carries out everything requested.
+    pub(crate) fn work(&mut self) {
+        while !self.requested.is_empty() {
+            self.carry_out_next();
+        }
+    }
+
+    fn carry_out_next(&mut self) {
+        let Some(DiskRequest { token, operation, sector, mut buffer }) = self.requested.pop_front() else { return };
+        let result = match operation {
+            DiskOperation::Flush => {
+                self.flush();
+                Ok(())
+            }
+            _ if !self.contains(sector, buffer.len()) => Err(DiskError::OutOfRange),
+            DiskOperation::Read => {
+                self.read(sector, &mut buffer);
+                Ok(())
+            }
+            DiskOperation::Write => {
+                self.write(sector, &buffer);
+                Ok(())
+            }
+        };
+        self.completed.push_back(DiskCompletion { token, operation, result, buffer });
+    }
+
+    fn contains(&self, sector: Sector, bytes: usize) -> bool {
+        let sectors = (bytes / SECTOR_BYTES) as u64;
+        bytes.is_multiple_of(SECTOR_BYTES) && sector.0.checked_add(sectors).is_some_and(|end| end <= self.sectors)
+    }
+
+    fn flush(&mut self) {
+        for (sector, versions) in std::mem::take(&mut self.unflushed) {
+            if let Some(newest) = versions.last() {
+                self.durable.insert(sector, *newest);
+            }
+        }
+    }
+
+    fn read(&self, first: Sector, buffer: &mut [u8]) {
+        for (bytes, sector) in buffer.chunks_mut(SECTOR_BYTES).zip(first.0..) {
+            let newest = self.unflushed.get(&sector).and_then(|versions| versions.last());
+            bytes.copy_from_slice(newest.or_else(|| self.durable.get(&sector)).unwrap_or(&[0; SECTOR_BYTES]));
+        }
+    }
+
+    fn write(&mut self, first: Sector, buffer: &[u8]) {
+        let (sectors, _) = buffer.as_chunks::<SECTOR_BYTES>();
+        for (bytes, sector) in sectors.iter().zip(first.0..) {
+            self.unflushed.entry(sector).or_default().push(*bytes);
+        }
+    }
+}
