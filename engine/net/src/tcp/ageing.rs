@@ -1,0 +1,137 @@
+//! A table of fixed size whose entries age: every entry stands in one of a few queues, and within one queue all
+//! entries wait equally long. So each queue is in order of its deadlines by construction, and there is nothing to sort.
+//!
+//! Half-open and TIME-WAIT connections live in such tables: many, small, and each with a deadline.
+//!
+//! Invariants:
+//! - Every slot is either on the free list or in exactly one queue.
+//! - Within one queue deadlines never fall from the head to the tail; `enqueue` asserts it.
+
+use alloc::vec::Vec;
+
+use machine::Instant;
+
+const NOBODY: u32 = u32::MAX;
+
+struct Slot<T> {
+    value: Option<T>,
+    deadline: Instant,
+    previous: u32,
+    next: u32,
+    queue: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Ends {
+    head: u32,
+    tail: u32,
+}
+
+/// The table. `QUEUES` queues, numbered from zero.
+pub(super) struct Ageing<T, const QUEUES: usize> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    queues: [Ends; QUEUES],
+}
+
+impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        assert!(capacity > 0 && capacity < NOBODY as usize, "an ageing table holds some entries, and fewer than 2^32");
+        let empty = || Slot { value: None, deadline: Instant::START, previous: NOBODY, next: NOBODY, queue: 0 };
+        Ageing {
+            slots: (0..capacity).map(|_| empty()).collect(),
+            free: (0..capacity as u32).rev().collect(),
+            queues: [Ends { head: NOBODY, tail: NOBODY }; QUEUES],
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Puts `value` at the end of `queue`; `None` when the table is full.
+    pub(super) fn insert(&mut self, value: T, queue: usize, deadline: Instant) -> Option<u32> {
+        let index = self.free.pop()?;
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            slot.value = Some(value);
+        }
+        self.enqueue(index, queue, deadline);
+        Some(index)
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize)?.value.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.slots.get_mut(index as usize)?.value.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<T> {
+        let value = self.slots.get_mut(index as usize)?.value.take()?;
+        self.unlink(index);
+        self.free.push(index);
+        Some(value)
+    }
+
+    /// Moves an entry to the end of `queue`.
+    pub(super) fn move_to(&mut self, index: u32, queue: usize, deadline: Instant) {
+        if self.get(index).is_some() {
+            self.unlink(index);
+            self.enqueue(index, queue, deadline);
+        }
+    }
+
+    /// The entry of `queue` whose deadline is the earliest.
+    pub(super) fn oldest(&self, queue: usize) -> Option<(u32, Instant)> {
+        let head = self.queues.get(queue)?.head;
+        self.slots.get(head as usize).map(|slot| (head, slot.deadline))
+    }
+
+    /// The earliest deadline of all.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        (0..QUEUES).filter_map(|queue| self.oldest(queue)).map(|(_, deadline)| deadline).min()
+    }
+
+    fn enqueue(&mut self, index: u32, queue: usize, deadline: Instant) {
+        let Some(ends) = self.queues.get_mut(queue) else { return };
+        let before = ends.tail;
+        ends.tail = index;
+        if before == NOBODY {
+            ends.head = index;
+        }
+        if let Some(slot) = self.slots.get_mut(before as usize) {
+            assert!(slot.deadline <= deadline, "entries of one queue wait equally long");
+            slot.next = index;
+        }
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            slot.previous = before;
+            slot.next = NOBODY;
+            slot.deadline = deadline;
+            slot.queue = queue as u8;
+        }
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Some(slot) = self.slots.get(index as usize) else { return };
+        let (previous, next, queue) = (slot.previous, slot.next, slot.queue);
+        if let Some(slot) = self.slots.get_mut(previous as usize) {
+            slot.next = next;
+        }
+        if let Some(slot) = self.slots.get_mut(next as usize) {
+            slot.previous = previous;
+        }
+        if let Some(ends) = self.queues.get_mut(usize::from(queue)) {
+            if ends.head == index {
+                ends.head = next;
+            }
+            if ends.tail == index {
+                ends.tail = previous;
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Half-open connections: a SYN has arrived and nobody knows yet whether its sender exists. Each costs one small entry
+//! here and no TCB; the TCB is made when the handshake completes (RFC 4987 §3.3).
+//!
+//! This is the LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with RFC 5961's rules for
+//! resets and SYNs. A full table gives up its most often unanswered, oldest entry for a new SYN: under a flood of
+//! forged SYNs an honest peer has a round trip's time before its entry is the oldest, instead of none at all.
+//! SYN cookies will stand in `syn_arrived`, where the table is found full.
+//!
+//! An entry stands in the queue of how many SYN-ACKs it has been sent; queue 0 is of those to be sent one now.
+
+use machine::{Instant, Micros};
+
+use super::ageing::Ageing;
+use super::handshake::{Handshake, mss_agreed};
+use super::options::Options;
+use super::segment::{Flags, Full, SegmentRepr, SegmentToSend};
+use super::sequence::SequenceNumber;
+use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
+
+/// SYN-ACKs that one entry is sent at the most. The last one is waited for as long as the others together.
+pub const SYN_ACKS_MAX: u8 = 6;
+
+/// The wait for an answer to the first SYN-ACK; it doubles with each (RFC 6298 §2.1, §5.5). Micros.
+pub const SYN_ACK_WAIT: Micros = Micros::from_secs(1);
+
+/// Answers to doubtful segments that one entry gives at the most.
+const CHALLENGES_MAX: u8 = 8;
+
+const QUEUES: usize = SYN_ACKS_MAX as usize + 1;
+const TO_BE_SENT: usize = 0;
+
+/// Names an entry until it is removed. The entry's key is compared on each use, so a stale one finds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HalfOpenId(pub u32);
+
+struct HalfOpen<K> {
+    key: K,
+    sent_at: Instant,
+    iss: SequenceNumber,
+    irs: SequenceNumber,
+    mss: u16,
+    peer_window_shift: Option<u8>,
+    sent: u8,
+    challenges: u8,
+}
+
+/// What a segment did to a half-open connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HalfOpenVerdict {
+    /// Nothing is to be done (there may be something to send: [`HalfOpenTable::output`]).
+    Nothing,
+    /// Send this.
+    Respond(SegmentToSend),
+    /// The handshake is complete: make a TCB by [`super::Tcb::accepted`], give it this same segment, and remove the
+    /// entry. When there is no TCB to be had leave the entry: the peer's next segment tries again.
+    Completed(Handshake),
+    /// The peer has reset the connection, and the entry is gone.
+    Removed,
+}
+
+/// All half-open connections of one core. `K` names a connection: addresses and ports of both ends.
+pub struct HalfOpenTable<K> {
+    entries: Ageing<HalfOpen<K>, QUEUES>,
+    local_mss: u16,
+}
+
+impl<K: Copy + PartialEq> HalfOpenTable<K> {
+    /// A table for `capacity` entries. `local_mss`: the largest payload that we take in one segment, in bytes.
+    pub fn new(capacity: usize, local_mss: u16) -> Self {
+        HalfOpenTable { entries: Ageing::with_capacity(capacity), local_mss }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A SYN (without ACK and RST) has arrived for a port that is listened on. Its SYN-ACK goes out by the next
+    /// `output`. Returns the entry, and the key of the entry that had to go for it, if one had to.
+    ///
+    /// Data on the SYN is not kept: the peer sends it again, because the SYN-ACK does not acknowledge it.
+    pub fn syn_arrived(
+        &mut self,
+        now: Instant,
+        key: K,
+        segment: &SegmentRepr<'_>,
+        iss: SequenceNumber,
+    ) -> (HalfOpenId, Option<K>) {
+        let evicted = if self.entries.is_full() { self.evict() } else { None };
+        let entry = HalfOpen {
+            key,
+            sent_at: now,
+            iss,
+            irs: segment.sequence,
+            mss: mss_agreed(self.local_mss, segment.options.mss),
+            peer_window_shift: segment.options.window_scale,
+            sent: 0,
+            challenges: 0,
+        };
+        let index = self.entries.insert(entry, TO_BE_SENT, now);
+        (HalfOpenId(index.unwrap_or(u32::MAX)), evicted)
+    }
+
+    fn evict(&mut self) -> Option<K> {
+        let (index, _) = (0..QUEUES).rev().find_map(|queue| self.entries.oldest(queue))?;
+        self.entries.remove(index).map(|entry| entry.key)
+    }
+
+    /// A segment has arrived for the entry.
+    pub fn segment_arrived(
+        &mut self,
+        now: Instant,
+        id: HalfOpenId,
+        key: &K,
+        segment: &SegmentRepr<'_>,
+    ) -> HalfOpenVerdict {
+        let Some(entry) = self.entries.get_mut(id.0).filter(|entry| entry.key == *key) else {
+            return HalfOpenVerdict::Nothing;
+        };
+        let rcv_nxt = entry.irs + 1;
+        let in_window = segment.sequence.since(rcv_nxt) < u32::from(WINDOW_ON_SYN);
+        if segment.flags.has(Flags::RST) {
+            if segment.sequence == rcv_nxt {
+                self.entries.remove(id.0);
+                return HalfOpenVerdict::Removed;
+            }
+            return if in_window { entry.challenge() } else { HalfOpenVerdict::Nothing };
+        }
+        if segment.flags.has(Flags::SYN) && segment.sequence == entry.irs && !segment.flags.has(Flags::ACK) {
+            if entry.sent < SYN_ACKS_MAX {
+                self.entries.move_to(id.0, TO_BE_SENT, now);
+            }
+            return HalfOpenVerdict::Nothing;
+        }
+        if !in_window || segment.flags.has(Flags::SYN) {
+            return entry.challenge();
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return HalfOpenVerdict::Nothing;
+        }
+        if segment.acknowledgment != entry.iss + 1 {
+            let reset =
+                SegmentToSend { sequence: segment.acknowledgment, flags: Flags::RST, ..SegmentToSend::default() };
+            return HalfOpenVerdict::Respond(reset);
+        }
+        HalfOpenVerdict::Completed(entry.handshake(now))
+    }
+
+    /// Removes an entry whose connection has got its TCB.
+    pub fn remove(&mut self, id: HalfOpenId, key: &K) {
+        if self.entries.get(id.0).is_some_and(|entry| entry.key == *key) {
+            self.entries.remove(id.0);
+        }
+    }
+
+    /// Sends every SYN-ACK that is due, new ones and repetitions.
+    ///
+    /// Errors: `Full` as `emit` says; the rest waits for the next call.
+    pub fn output(
+        &mut self,
+        now: Instant,
+        mut emit: impl FnMut(&K, &SegmentToSend) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        for queue in 0..usize::from(SYN_ACKS_MAX) {
+            while let Some((index, deadline)) = self.entries.oldest(queue) {
+                if deadline > now {
+                    break;
+                }
+                let Some(entry) = self.entries.get_mut(index) else { break };
+                emit(&entry.key, &entry.syn_ack(self.local_mss))?;
+                entry.sent = entry.sent.saturating_add(1).min(SYN_ACKS_MAX);
+                entry.sent_at = now;
+                let sent = entry.sent;
+                self.entries.move_to(index, usize::from(sent), now + wait_after(sent));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the next entry that has not answered its last SYN-ACK, and says which it was.
+    pub fn give_up(&mut self, now: Instant) -> Option<K> {
+        let (index, deadline) = self.entries.oldest(usize::from(SYN_ACKS_MAX))?;
+        if deadline > now { None } else { self.entries.remove(index).map(|entry| entry.key) }
+    }
+
+    /// When `output` or `give_up` next has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.entries.next_deadline()
+    }
+}
+
+fn wait_after(sent: u8) -> Micros {
+    Micros(SYN_ACK_WAIT.0 << sent.saturating_sub(1))
+}
+
+impl<K> HalfOpen<K> {
+    fn syn_ack(&self, local_mss: u16) -> SegmentToSend {
+        SegmentToSend {
+            sequence: self.iss,
+            acknowledgment: self.irs + 1,
+            flags: Flags::SYN.with(Flags::ACK),
+            window: WINDOW_ON_SYN,
+            options: Options { mss: Some(local_mss), window_scale: self.peer_window_shift.map(|_| WINDOW_SHIFT) },
+            ..SegmentToSend::default()
+        }
+    }
+
+    fn challenge(&mut self) -> HalfOpenVerdict {
+        if self.challenges >= CHALLENGES_MAX {
+            return HalfOpenVerdict::Nothing;
+        }
+        self.challenges += 1;
+        HalfOpenVerdict::Respond(SegmentToSend {
+            sequence: self.iss + 1,
+            acknowledgment: self.irs + 1,
+            flags: Flags::ACK,
+            window: WINDOW_ON_SYN >> if self.peer_window_shift.is_some() { WINDOW_SHIFT } else { 0 },
+            ..SegmentToSend::default()
+        })
+    }
+
+    fn handshake(&self, now: Instant) -> Handshake {
+        Handshake {
+            iss: self.iss,
+            irs: self.irs,
+            mss: self.mss,
+            peer_window_shift: self.peer_window_shift,
+            round_trip: if self.sent == 1 { Some(now.since(self.sent_at)) } else { None },
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a handshake settles, and the initial sequence numbers that it starts from.
+
+use core::hash::{Hash, Hasher};
+
+use machine::{Instant, Micros};
+use siphasher::sip::SipHasher24;
+
+use super::sequence::SequenceNumber;
+
+/// The payload that a peer takes which names no MSS (RFC 9293 §3.7.1).
+pub const MSS_DEFAULT: u16 = 536;
+
+/// We send no smaller segments than this however little the peer asks for: a tiny MSS makes the machine send a
+/// header for every byte.
+pub const MSS_MIN: u16 = 64;
+
+/// What both ends have agreed on when a connection is established.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handshake {
+    /// Our initial sequence number.
+    pub iss: SequenceNumber,
+    /// The peer's initial sequence number.
+    pub irs: SequenceNumber,
+    /// The largest payload that we may send in one segment, in bytes.
+    pub mss: u16,
+    /// How far the peer's windows are to be shifted; `None` when the peer does not scale, and then neither do we.
+    pub peer_window_shift: Option<u8>,
+    /// The round trip that the handshake took; `None` when a retransmission made it ambiguous (Karn).
+    pub round_trip: Option<Micros>,
+}
+
+/// The payload that we may send in one segment to a peer that said `theirs`, over a link that carries `ours`.
+pub(super) fn mss_agreed(ours: u16, theirs: Option<u16>) -> u16 {
+    theirs.unwrap_or(MSS_DEFAULT).max(MSS_MIN).min(ours)
+}
+
+/// Chooses initial sequence numbers nobody outside can guess: a clock of 4 µs ticks plus a keyed hash of the
+/// connection's addresses and ports (RFC 6528). The clock keeps a new connection of the same four ahead of the old one.
+#[derive(Clone, Copy)]
+pub struct InitialSequences {
+    hasher: SipHasher24,
+}
+
+impl InitialSequences {
+    /// `secret` is random, and chosen anew each time the machine starts.
+    pub fn new(secret: &[u8; 16]) -> InitialSequences {
+        InitialSequences { hasher: SipHasher24::new_with_key(secret) }
+    }
+
+    /// The number for a connection that `key` (addresses and ports of both ends) names, opened now.
+    pub fn next(&self, now: Instant, key: &impl Hash) -> SequenceNumber {
+        let mut hasher = self.hasher;
+        key.hash(&mut hasher);
+        SequenceNumber((hasher.finish() as u32).wrapping_add((now.0 / 4) as u32))
+    }
+}

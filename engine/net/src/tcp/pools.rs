@@ -1,0 +1,167 @@
+//! What a connection is lent while it has something to send or to keep: blocks of bytes, and the queues that hold them.
+//!
+//! Everything is made at construction; nothing is allocated afterwards. What a pool has run out of is refused, and the
+//! peer's own retransmission or the session's later attempt tries again.
+//!
+//! Invariants:
+//! - A block in `free` is shared with nobody. A block in `retired` may still be read by the card.
+//! - Sending leaves [`RECEIVE_RESERVE`] blocks untouched. So what a session leaves of one received frame always finds
+//!   room, even after the same session has queued a reply: received bytes that we are about to acknowledge are never lost.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::{BLOCK_BYTES, Block, Piece};
+
+use super::receive_queue::ReceiveQueue;
+use super::send_queue::SendQueue;
+
+/// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
+pub const RECEIVE_RESERVE: usize = 18;
+
+/// How many retired blocks one search looks at.
+const RETIRED_LOOKED_AT_MAX: usize = 8;
+
+/// How much is made at construction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolSizes {
+    /// Blocks of [`BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
+    pub blocks: usize,
+    /// Connections that may have bytes to be sent or acknowledged at the same time.
+    pub send_queues: usize,
+    /// Connections that may keep received bytes at the same time.
+    pub receive_queues: usize,
+}
+
+/// The pools of one core.
+pub struct Pools {
+    /// The blocks.
+    pub(super) blocks: BlockPool,
+    send_queues: Vec<Box<SendQueue>>,
+    receive_queues: Vec<Box<ReceiveQueue>>,
+}
+
+impl Pools {
+    /// Makes everything.
+    pub fn new(sizes: PoolSizes) -> Pools {
+        assert!(sizes.blocks > RECEIVE_RESERVE, "the pool must hold more blocks than receiving reserves");
+        Pools {
+            blocks: BlockPool::with_capacity(sizes.blocks),
+            send_queues: (0..sizes.send_queues).map(|_| Box::default()).collect(),
+            receive_queues: (0..sizes.receive_queues).map(|_| Box::default()).collect(),
+        }
+    }
+
+    /// Blocks that nobody holds.
+    pub fn free_blocks(&self) -> usize {
+        self.blocks.free()
+    }
+
+    /// A block to be filled and handed to [`super::Tcb::send_piece`], which saves a copy. `None` when sending must wait.
+    pub fn lend_block(&mut self) -> Option<Arc<Block>> {
+        self.blocks.take_for_sending()
+    }
+
+    /// Takes back a block of [`Pools::lend_block`] that was not sent after all.
+    pub fn give_back_block(&mut self, block: Arc<Block>) {
+        self.blocks.give_back(block);
+    }
+
+    /// Send queues that nobody holds.
+    pub fn free_send_queues(&self) -> usize {
+        self.send_queues.len()
+    }
+
+    /// Receive queues that nobody holds.
+    pub fn free_receive_queues(&self) -> usize {
+        self.receive_queues.len()
+    }
+
+    pub(super) fn lend_send_queue(&mut self) -> Option<Box<SendQueue>> {
+        self.send_queues.pop()
+    }
+
+    pub(super) fn take_back_send_queue(&mut self, mut queue: Box<SendQueue>) {
+        queue.clear(&mut self.blocks);
+        self.send_queues.push(queue);
+    }
+
+    pub(super) fn lend_receive_queue(&mut self) -> Option<Box<ReceiveQueue>> {
+        self.receive_queues.pop()
+    }
+
+    pub(super) fn take_back_receive_queue(&mut self, mut queue: Box<ReceiveQueue>) {
+        queue.clear(&mut self.blocks);
+        self.receive_queues.push(queue);
+    }
+}
+
+/// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
+pub(super) struct BlockPool {
+    free: Vec<Arc<Block>>,
+    retired: VecDeque<Arc<Block>>,
+}
+
+impl BlockPool {
+    fn with_capacity(count: usize) -> BlockPool {
+        BlockPool {
+            free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),
+            retired: VecDeque::with_capacity(count),
+        }
+    }
+
+    /// Blocks that are free at once.
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Blocks that sending may take.
+    pub(super) fn free_for_sending(&self) -> usize {
+        self.free.len().saturating_sub(RECEIVE_RESERVE)
+    }
+
+    /// A block that nobody else holds.
+    pub(super) fn take(&mut self) -> Option<Arc<Block>> {
+        self.free.pop()
+    }
+
+    /// The same, unless the rest is reserved for receiving.
+    pub(super) fn take_for_sending(&mut self) -> Option<Arc<Block>> {
+        if self.free.len() <= RECEIVE_RESERVE {
+            self.collect_retired();
+        }
+        if self.free.len() > RECEIVE_RESERVE { self.free.pop() } else { None }
+    }
+
+    /// Gives a block back. While the card still reads it, it waits.
+    pub(super) fn give_back(&mut self, mut block: Arc<Block>) {
+        self.collect_retired();
+        if Arc::get_mut(&mut block).is_some() {
+            self.free.push(block);
+        } else {
+            self.retired.push_back(block);
+        }
+    }
+
+    /// Gives back the block of a piece, if it has one.
+    pub(super) fn give_back_piece(&mut self, piece: Piece) {
+        if let Some(block) = piece.into_block() {
+            self.give_back(block);
+        }
+    }
+
+    /// Frees retired blocks that the card has let go of.
+    pub(super) fn collect_retired(&mut self) {
+        for _ in 0..RETIRED_LOOKED_AT_MAX {
+            let Some(mut block) = self.retired.pop_front() else { return };
+            if Arc::get_mut(&mut block).is_some() {
+                self.free.push(block);
+            } else {
+                self.retired.push_back(block);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Segments as plain values: what arrived, and what is to be sent. Addresses and ports are the caller's: which
+//! connection a segment belongs to is decided before it comes here.
+
+use core::fmt;
+use core::num::NonZeroU16;
+
+use super::options::Options;
+use super::sequence::SequenceNumber;
+
+/// The control bits of a segment, as they lie on the wire (RFC 9293 §3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No bit.
+    pub const NONE: Flags = Flags(0);
+    /// The sender has sent its last byte.
+    pub const FIN: Flags = Flags(0x01);
+    /// Synchronize sequence numbers.
+    pub const SYN: Flags = Flags(0x02);
+    /// Reset the connection.
+    pub const RST: Flags = Flags(0x04);
+    /// Hand over what has arrived so far.
+    pub const PSH: Flags = Flags(0x08);
+    /// The acknowledgment number counts.
+    pub const ACK: Flags = Flags(0x10);
+
+    /// Both sets of bits together.
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// The bits without those of `other`.
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+
+    /// Whether every bit of `other` is set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    pub const fn has_any(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ACK, '.')];
+        names.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, name)| write!(out, "{name}"))
+    }
+}
+
+/// A segment that arrived, its checksum found good. The payload is borrowed from the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SegmentRepr<'a> {
+    /// The number of the first byte of the payload, or of the SYN.
+    pub sequence: SequenceNumber,
+    /// The next byte that the peer expects; counts only with [`Flags::ACK`].
+    pub acknowledgment: SequenceNumber,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window as it stands on the wire, not scaled.
+    pub window: u16,
+    /// What the options say; default when there are none.
+    pub options: Options,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+impl SegmentRepr<'_> {
+    /// The numbers that the segment takes: its payload, and one each for SYN and FIN (SEG.LEN of RFC 9293).
+    pub fn sequence_len(&self) -> u32 {
+        self.payload.len() as u32 + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
+    }
+}
+
+/// The header of a segment to be sent; the payload goes with it as pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SegmentToSend {
+    /// The number of the first byte of the payload, or of the SYN.
+    pub sequence: SequenceNumber,
+    /// The next byte that we expect; zero without [`Flags::ACK`].
+    pub acknowledgment: SequenceNumber,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window as it goes on the wire, scaled already.
+    pub window: u16,
+    /// Options, for [`Options::emit`].
+    pub options: Options,
+    /// Bytes in all pieces together.
+    pub payload_bytes: usize,
+    /// Set when the payload is longer than one segment: the card cuts it into segments of this many bytes.
+    pub segment_bytes: Option<NonZeroU16>,
+}
+
+/// The card has no room for another frame now: nothing was queued, ask again in a later turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;

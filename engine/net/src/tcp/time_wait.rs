@@ -1,0 +1,119 @@
+//! TIME-WAIT: connections that are over, remembered for two maximum segment lifetimes so that a lost last
+//! acknowledgment can be repeated and old segments die out (RFC 9293 §3.6.1). Each costs one small entry, not a TCB.
+//!
+//! Resets are ignored here (RFC 1337), pure acknowledgments are never answered (nothing could come of it but a storm),
+//! and a SYN ahead of everything seen before opens a new connection at once (RFC 9293 §3.10.7.4, RFC 6191 without
+//! timestamps). A full table forgets its oldest entry.
+
+use machine::{Instant, Micros};
+
+use super::ageing::Ageing;
+use super::segment::{Flags, SegmentRepr, SegmentToSend};
+use super::sequence::SequenceNumber;
+
+/// Two maximum segment lifetimes of 30 seconds. RFC 9293 says 2 minutes each and leaves the choice open; no network of
+/// today holds a segment for longer.
+pub const TIME_WAIT: Micros = Micros::from_secs(60);
+
+/// What is remembered of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimeWait {
+    /// The number after our FIN.
+    pub snd_nxt: SequenceNumber,
+    /// The number after the peer's FIN.
+    pub rcv_nxt: SequenceNumber,
+    /// The window that our last segment named, as on the wire.
+    pub window: u16,
+}
+
+/// Names an entry until it is removed. The entry's key is compared on each use, so a stale one finds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TimeWaitId(pub u32);
+
+/// What a segment did to a connection in TIME-WAIT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeWaitVerdict {
+    /// Nothing.
+    Nothing,
+    /// Send this.
+    Respond(SegmentToSend),
+    /// The entry is gone: the segment is a SYN that opens a new connection, to be treated as one for a listener.
+    NewConnection,
+}
+
+/// All connections of one core in TIME-WAIT. `K` names a connection: addresses and ports of both ends.
+pub struct TimeWaitTable<K> {
+    entries: Ageing<(K, TimeWait), 1>,
+}
+
+impl<K: Copy + PartialEq> TimeWaitTable<K> {
+    /// A table for `capacity` entries.
+    pub fn with_capacity(capacity: usize) -> Self {
+        TimeWaitTable { entries: Ageing::with_capacity(capacity) }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Remembers a connection. Returns its entry, and the key of the one forgotten for it, if one had to be.
+    pub fn insert(&mut self, now: Instant, key: K, time_wait: TimeWait) -> (TimeWaitId, Option<K>) {
+        let forgotten = if self.entries.is_full() { self.remove_oldest() } else { None };
+        let index = self.entries.insert((key, time_wait), 0, now + TIME_WAIT);
+        (TimeWaitId(index.unwrap_or(u32::MAX)), forgotten)
+    }
+
+    fn remove_oldest(&mut self) -> Option<K> {
+        let (index, _) = self.entries.oldest(0)?;
+        self.entries.remove(index).map(|(key, _)| key)
+    }
+
+    /// A segment has arrived for the entry.
+    pub fn segment_arrived(
+        &mut self,
+        now: Instant,
+        id: TimeWaitId,
+        key: &K,
+        segment: &SegmentRepr<'_>,
+    ) -> TimeWaitVerdict {
+        let Some((_, known)) = self.entries.get(id.0).filter(|(held, _)| held == key) else {
+            return TimeWaitVerdict::Nothing;
+        };
+        if segment.flags.has(Flags::RST) || segment.sequence_len() == 0 {
+            return TimeWaitVerdict::Nothing;
+        }
+        if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.sequence.is_before(known.rcv_nxt)
+        {
+            self.entries.remove(id.0);
+            return TimeWaitVerdict::NewConnection;
+        }
+        let answer = SegmentToSend {
+            sequence: known.snd_nxt,
+            acknowledgment: known.rcv_nxt,
+            flags: Flags::ACK,
+            window: known.window,
+            ..SegmentToSend::default()
+        };
+        if segment.flags.has(Flags::FIN) && segment.sequence + segment.sequence_len() == known.rcv_nxt {
+            self.entries.move_to(id.0, 0, now + TIME_WAIT);
+        }
+        TimeWaitVerdict::Respond(answer)
+    }
+
+    /// Removes the next entry whose time is over, and says which it was.
+    pub fn expired(&mut self, now: Instant) -> Option<K> {
+        let (_, deadline) = self.entries.oldest(0)?;
+        if deadline > now { None } else { self.remove_oldest() }
+    }
+
+    /// When `expired` next has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.entries.next_deadline()
+    }
+}
