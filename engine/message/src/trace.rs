@@ -1,0 +1,133 @@
+//! The trace fields that a receiving server puts in front of a message: `Return-Path:` and `Received:`.
+//!
+//! Invariants:
+//! - Every line written is at most 998 bytes long and ends in CRLF (RFC 5322 section 2.1.1).
+//! - The recipient is named only when there is exactly one, or the copies would tell of each other
+//!   (RFC 5321 section 7.6).
+//!
+//! Answers to: RFC 5321 section 4.4; RFC 3848 and RFC 6531 section 4.3 (the protocol's names).
+
+use core::fmt::Write as _;
+use core::net::IpAddr;
+
+use machine::UnixTime;
+
+use crate::date::date_time;
+use crate::writer::Writer;
+
+/// Enough bytes for every [`Received::write`] whose texts keep the limits of RFC 5321 section 4.5.3.1: names of 255
+/// bytes, a path of 256, an identifier of 64.
+pub const RECEIVED_BYTES_MAX: usize = 1024;
+
+/// Enough bytes for every [`return_path`] of a path of 256 bytes.
+pub const RETURN_PATH_BYTES_MAX: usize = 288;
+
+/// What the message came by: the `with` clause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// The client said HELO.
+    Smtp,
+    /// The client said EHLO.
+    Esmtp,
+    /// The client said EHLO and asked for SMTPUTF8 (RFC 6531 section 4.3).
+    Utf8Smtp,
+}
+
+impl Protocol {
+    fn name(self) -> &'static [u8] {
+        match self {
+            Protocol::Smtp => b"SMTP",
+            Protocol::Esmtp => b"ESMTP",
+            Protocol::Utf8Smtp => b"UTF8SMTP",
+        }
+    }
+}
+
+/// One `Received:` field.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// What the client called itself in HELO or EHLO: a domain or an address literal.
+    pub greeting_name: &'a str,
+    /// Where the client really is.
+    pub peer: IpAddr,
+    /// This server's name.
+    pub hostname: &'a str,
+    /// What the message came by.
+    pub protocol: Protocol,
+    /// This server's name for the message, an atom: the one that it told the client.
+    pub identifier: &'a str,
+    /// The recipient as the client wrote it, without angle brackets, when the message has only one.
+    pub recipient: Option<&'a str>,
+    /// When the message arrived.
+    pub at: UnixTime,
+}
+
+impl Received<'_> {
+    /// Writes the field with its final CRLF and returns its length in bytes.
+    ///
+    /// Errors: `None` when `out` is too small; [`RECEIVED_BYTES_MAX`] never is for texts within their limits.
+    pub fn write(&self, out: &mut [u8]) -> Option<usize> {
+        let mut out = Writer::new(out);
+        out.put(b"Received: from ");
+        out.put_filtered(self.greeting_name.as_bytes(), is_visible);
+        out.put(b" (");
+        put_address_literal(&mut out, self.peer);
+        out.put(b")\r\n\tby ");
+        out.put_filtered(self.hostname.as_bytes(), is_visible);
+        out.put(b" with ");
+        out.put(self.protocol.name());
+        out.put(b" id ");
+        out.put_filtered(self.identifier.as_bytes(), is_visible);
+        if let Some(recipient) = self.recipient {
+            out.put(b"\r\n\tfor <");
+            out.put_filtered(recipient.as_bytes(), is_text);
+            out.put(b">");
+        }
+        out.put(b";\r\n\t");
+        out.put(&date_time(self.at));
+        out.put(b"\r\n");
+        out.finish()
+    }
+}
+
+/// Writes the `Return-Path:` field for `reverse_path` (without angle brackets; empty for the null path) with its final
+/// CRLF, and returns its length in bytes. The server that makes the final delivery puts it on top of the message.
+///
+/// Errors: `None` when `out` is too small; [`RETURN_PATH_BYTES_MAX`] never is for a path of 256 bytes.
+pub fn return_path(reverse_path: &str, out: &mut [u8]) -> Option<usize> {
+    let mut out = Writer::new(out);
+    out.put(b"Return-Path: <");
+    out.put_filtered(reverse_path.as_bytes(), is_text);
+    out.put(b">\r\n");
+    out.finish()
+}
+
+/// RFC 5321 section 4.1.3. An IPv4 address that came mapped into IPv6 is written as what it is.
+fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            out.put(b"[");
+            out.put_decimal(a);
+            for byte in [b, c, d] {
+                out.put(b".");
+                out.put_decimal(byte);
+            }
+            out.put(b"]");
+        }
+        IpAddr::V6(address) => {
+            // A write that fails has filled the buffer, which the writer remembers.
+            let _ = write!(out, "[IPv6:{address}]");
+        }
+    }
+}
+
+/// What may stand in a name: no control character, no space, and nothing that opens or ends a comment.
+fn is_visible(byte: u8) -> bool {
+    byte > b' ' && byte != 0x7f && !matches!(byte, b'(' | b')' | b';')
+}
+
+/// What may stand in a path: quoted local parts have spaces.
+fn is_text(byte: u8) -> bool {
+    byte >= b' ' && byte != 0x7f
+}

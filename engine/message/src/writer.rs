@@ -1,0 +1,50 @@
+//! Writes text into lent bytes, without formatting machinery: once full, nothing more is written and the end says so.
+
+use core::fmt;
+
+pub(crate) struct Writer<'a> {
+    bytes: &'a mut [u8],
+    written: usize,
+    fits: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Writer<'a> {
+        Writer { bytes, written: 0, fits: true }
+    }
+
+    pub(crate) fn put(&mut self, text: &[u8]) {
+        match self.bytes.get_mut(self.written..).and_then(|rest| rest.get_mut(..text.len())) {
+            Some(target) if self.fits => {
+                target.copy_from_slice(text);
+                self.written += text.len();
+            }
+            _ => self.fits = false,
+        }
+    }
+
+    /// Writes `text` with `?` for every byte that `passes` does not let through.
+    pub(crate) fn put_filtered(&mut self, text: &[u8], passes: fn(u8) -> bool) {
+        for &byte in text {
+            self.put(&[if passes(byte) { byte } else { b'?' }]);
+        }
+    }
+
+    pub(crate) fn put_decimal(&mut self, byte: u8) {
+        let digits = [b'0' + byte / 100, b'0' + byte / 10 % 10, b'0' + byte % 10];
+        let leading = if byte >= 100 { 0 } else { 2 - usize::from(byte >= 10) };
+        self.put(digits.get(leading..).unwrap_or_default());
+    }
+
+    /// Bytes written; `None` when not everything fitted.
+    pub(crate) fn finish(self) -> Option<usize> {
+        self.fits.then_some(self.written)
+    }
+}
+
+impl fmt::Write for Writer<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.put(text.as_bytes());
+        if self.fits { Ok(()) } else { Err(fmt::Error) }
+    }
+}
