@@ -24,7 +24,7 @@ mod tests;
 
 pub use error::ConfigurationError;
 pub use network::{Access, Network};
-pub use users::{HASH_MEMORY_KIB_MAX, HASH_PASSES_MAX, PASSWORD_BYTES_MAX, Password, User};
+pub use users::{PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, Prefix};
 
 use alloc::vec::Vec;

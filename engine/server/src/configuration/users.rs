@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use argon2::password_hash::phc::PasswordHash;
+use mail::{HashError, MEMORY_KIB_MAX, WORK_KIB_MAX};
 
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
@@ -13,10 +13,6 @@ use super::{ALIASES_MAX, USERS_MAX};
 
 /// The longest password, in bytes: it must fit a line of POP3 (RFC 2449 §4 allows 255) with room to spare.
 pub const PASSWORD_BYTES_MAX: usize = 200;
-/// The most memory that checking a given hash may take, in KiB.
-pub const HASH_MEMORY_KIB_MAX: u32 = 65_536;
-/// The most passes over that memory that checking a given hash may take.
-pub const HASH_PASSES_MAX: u32 = 16;
 
 /// An account that is made if it is not there yet; from then on the log is the truth.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,17 +114,14 @@ fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
 fn password_hash(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
     const FORM: &str = "an argon2id hash such as \"$argon2id$v=19$m=19456,t=2,p=1$SALT$HASH\"";
     let text = item.string(FORM)?;
-    let hash = PasswordHash::new(text).map_err(|_| item.error("this is not a password hash", FORM))?;
-    if hash.algorithm.as_str() != "argon2id" {
-        return Err(item.error(format_args!("this is a hash by {}", hash.algorithm), FORM));
-    }
-    if hash.salt.is_none() || hash.hash.is_none() {
-        return Err(item.error("the hash has no salt or no result", FORM));
-    }
-    let cost = argon2::Params::try_from(&hash).map_err(|_| item.error("the hash's parameters are not valid", FORM))?;
-    if cost.m_cost() > HASH_MEMORY_KIB_MAX || cost.t_cost() > HASH_PASSES_MAX {
-        let expected = format_args!("at most m={HASH_MEMORY_KIB_MAX} and t={HASH_PASSES_MAX}");
-        return Err(item.error("the hash costs too much to check", expected));
-    }
-    Ok(Password::Argon2id(text.into()))
+    let wrong = match mail::check_hash(text) {
+        Ok(()) => return Ok(Password::Argon2id(text.into())),
+        Err(HashError::Syntax) => "this is no password hash with parameters, salt and result",
+        Err(HashError::Algorithm) => "this hash is not by argon2id, version 19",
+        Err(HashError::TooCostly) => {
+            let expected = format_args!("at most m={MEMORY_KIB_MAX}, and m times t at most {WORK_KIB_MAX}");
+            return Err(item.error("the hash costs too much to check", expected));
+        }
+    };
+    Err(item.error(wrong, FORM))
 }
