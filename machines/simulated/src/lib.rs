@@ -4,6 +4,7 @@
 //! the disk what a real one might: what was flushed, and of the rest each sector as the dice say.
 #![forbid(unsafe_code)]
 
+mod client;
 mod dice;
 mod disk;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 
+pub use client::{CLIENT_ADDRESS, Client, Connection};
 pub use dice::Dice;
 pub use disk::MemoryDisk;
 use machine::{
