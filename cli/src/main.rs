@@ -1,2 +1,55 @@
-//! stub
-fn main() {}
+//! `barepost`: the one command that builds, boots, tests and measures the machine.
+//!
+//! Invariants:
+//! - Whatever this process starts dies with it, even when it is killed with SIGKILL ([`hold`]).
+//! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration or the machine that
+//!   this runs on is not as needed, told in one line before anything starts.
+//! - Nothing is written outside the data folder, `target/` and `bench/results/`.
+#![forbid(unsafe_code)]
+
+mod failure;
+mod guest;
+mod hold;
+mod house;
+mod image;
+mod packages;
+mod run;
+mod services;
+mod stop;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+use house::House;
+use stop::Stop;
+
+/// A mail server that is the whole machine.
+#[derive(Parser)]
+#[command(name = "barepost", version, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the machine, boot it and serve; Ctrl-C stops it cleanly
+    Run(run::Options),
+}
+
+fn main() {
+    hold::become_held_program();
+    let arguments = CommandLine::parse();
+    if let Err(failure) = obey(arguments.command) {
+        eprintln!("barepost: {failure}");
+        std::process::exit(failure.status());
+    }
+}
+
+fn obey(command: Command) -> Result<(), Failure> {
+    let house = House::find()?;
+    let stop = Stop::watch_signals()?;
+    match command {
+        Command::Run(options) => run::run(&house, &options, &stop),
+    }
+}

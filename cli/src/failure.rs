@@ -1,0 +1,42 @@
+//! Why a command ended early, by whose fault.
+
+use std::fmt;
+
+/// One line for the terminal, and the exit status that goes with it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command, the configuration or the machine that this runs on is not as needed: exit status 2.
+    Refused(String),
+    /// Something broke on the way, or a test failed: exit status 1.
+    Broke(String),
+}
+
+impl Failure {
+    pub(crate) fn refused(what: impl fmt::Display) -> Failure {
+        Failure::Refused(what.to_string())
+    }
+
+    pub(crate) fn broke(what: impl fmt::Display) -> Failure {
+        Failure::Broke(what.to_string())
+    }
+
+    /// For `map_err` on input and output: `doing` says what was tried, such as "writing data/barepost.toml".
+    pub(crate) fn io(doing: impl fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
+        move |error| Failure::Broke(format!("{doing}: {error}"))
+    }
+
+    pub(crate) fn status(&self) -> i32 {
+        match self {
+            Failure::Refused(_) => 2,
+            Failure::Broke(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(what) | Failure::Broke(what) => formatter.write_str(what),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! QEMU's command line for a guest.
+//!
+//! The disk is opened with `cache=writeback`: what the guest writes goes to the host's page cache, and a flush by the
+//! guest is an fdatasync. So nothing is lost when QEMU is killed, and when the host loses power only what the guest
+//! had not flushed, which it had not acknowledged to anybody either. `cache=none` would be no safer, is slower for small
+//! writes, and does not work on every file system.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::accelerator::Accelerator;
+use crate::services::SERVICES;
+
+/// Which of QEMU's machines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum MachineType {
+    /// A PC with PCI Express.
+    Q35,
+    /// A minimal machine without PCI, which starts fastest.
+    Microvm,
+}
+
+/// How the guest is connected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Network {
+    /// QEMU's own network; guest port P of each service is 127.0.0.1:(base+P).
+    User { base: u16 },
+    /// A tap interface of the host.
+    Tap { interface: String },
+}
+
+/// A TCG plugin that watches the guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Plugin {
+    pub(crate) library: PathBuf,
+    /// `key=value` pairs for it.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// All that makes a guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Setup {
+    pub(crate) qemu: PathBuf,
+    pub(crate) image: PathBuf,
+    pub(crate) machine: MachineType,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) memory_mib: u32,
+    pub(crate) network: Network,
+    pub(crate) disk: PathBuf,
+    pub(crate) configuration: PathBuf,
+    pub(crate) plugin: Option<Plugin>,
+}
+
+impl Setup {
+    /// The arguments for QEMU.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let mut line = Line::default();
+        line.flag("-nodefaults").flag("-no-user-config");
+        line.option("-name", "barepost").option("-display", "none");
+        self.machine(&mut line);
+        line.option("-smp", "1").option("-m", format!("{}M", self.memory_mib));
+        line.option("-kernel", self.image.as_os_str());
+
+        // `signal=off`: no control character on this pipe means anything to QEMU.
+        line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");
+        line.option("-device", "isa-debug-exit,iobase=0xf4,iosize=4");
+        line.option("-fw_cfg", with_file("name=opt/barepost/barepost.toml,file=", &self.configuration, ""));
+
+        line.option("-netdev", self.network.backend());
+        line.option("-device", self.device("virtio-net", "netdev=network"));
+        line.option("-drive", with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.disk, ""));
+        line.option("-device", self.device("virtio-blk", "drive=disk"));
+        line.option("-object", "rng-builtin,id=entropy");
+        line.option("-device", self.device("virtio-rng", "rng=entropy"));
+        if let Some(plugin) = &self.plugin {
+            let arguments: String = plugin.arguments.iter().map(|argument| format!(",{argument}")).collect();
+            line.option("-plugin", with_file("", &plugin.library, &arguments));
+        }
+        line.0
+    }
+
+    fn machine(&self, line: &mut Line) {
+        match self.machine {
+            MachineType::Q35 => line.option("-machine", "q35"),
+            MachineType::Microvm => {
+                line.option("-machine", "microvm,rtc=on").option("-global", "virtio-mmio.force-legacy=false")
+            }
+        };
+        for argument in self.accelerator.arguments() {
+            line.flag(argument);
+        }
+    }
+
+    /// A virtio device behind the bus that the machine has, of the modern kind only.
+    fn device(&self, kind: &str, backend: &str) -> String {
+        match self.machine {
+            MachineType::Q35 if kind == "virtio-net" => format!("{kind}-pci,{backend},disable-legacy=on,romfile="),
+            MachineType::Q35 => format!("{kind}-pci,{backend},disable-legacy=on"),
+            MachineType::Microvm => format!("{kind}-device,{backend}"),
+        }
+    }
+}
+
+impl Network {
+    fn backend(&self) -> String {
+        match self {
+            Network::Tap { interface } => format!("tap,id=network,ifname={interface},script=no,downscript=no"),
+            Network::User { base } => {
+                let forwarded = SERVICES
+                    .iter()
+                    .map(|service| format!(",hostfwd=tcp:{}-:{}", service.forwarded(*base), service.port));
+                std::iter::once("user,id=network".to_string()).chain(forwarded).collect()
+            }
+        }
+    }
+}
+
+/// An option's value that holds a path, in which QEMU wants every comma doubled.
+fn with_file(before: &str, path: &Path, after: &str) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut value = before.as_bytes().to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        value.push(*byte);
+        if *byte == b',' {
+            value.push(b',');
+        }
+    }
+    value.extend_from_slice(after.as_bytes());
+    OsString::from_vec(value)
+}
+
+#[derive(Default)]
+struct Line(Vec<OsString>);
+
+impl Line {
+    fn flag(&mut self, name: &str) -> &mut Line {
+        self.0.push(name.into());
+        self
+    }
+
+    fn option(&mut self, name: &str, value: impl Into<OsString>) -> &mut Line {
+        self.0.push(name.into());
+        self.0.push(value.into());
+        self
+    }
+}

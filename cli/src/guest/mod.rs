@@ -1,0 +1,148 @@
+//! A guest: the image in QEMU, with what it says and how it is stopped.
+//!
+//! The serial console goes through pipes, never through the terminal itself, so nothing that the guest does can leave
+//! the terminal in a bad state; what is not printable in a line of it is replaced.
+
+mod accelerator;
+mod command_line;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use accelerator::{Accelerator, AcceleratorChoice};
+pub(crate) use command_line::{MachineType, Network, Plugin, Setup};
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::hold;
+
+/// What the guest's serial console reads as the wish to stop: Ctrl-C.
+const STOP_BYTE: u8 = 0x03;
+/// QEMU's exit status when the guest stopped cleanly through its debug exit.
+const CLEAN_STOP: i32 = 33;
+/// The longest line of the console that is kept whole, in bytes.
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// What a guest does that concerns us.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// It printed a line on its console.
+    Line(String),
+    /// QEMU itself had something to say.
+    Complaint(String),
+    /// QEMU is gone.
+    Ended,
+}
+
+/// A guest that runs. Dropped, it is killed.
+pub(crate) struct Guest {
+    qemu: Child,
+    console: ChildStdin,
+    events: Receiver<Event>,
+    started: Instant,
+}
+
+impl Guest {
+    /// Boots what `setup` describes. To be called from the main thread (see [`hold`]).
+    pub(crate) fn start(setup: &Setup) -> Result<Guest, Failure> {
+        let mut command = hold::command(&setup.qemu);
+        command.args(setup.arguments());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = Instant::now();
+        let mut qemu = command.spawn().map_err(Failure::io("starting QEMU"))?;
+        let (Some(console), Some(output), Some(complaints)) =
+            (qemu.stdin.take(), qemu.stdout.take(), qemu.stderr.take())
+        else {
+            return Err(Failure::broke("starting QEMU: it has no pipes"));
+        };
+        let (sender, events) = channel();
+        let complaints_sender = sender.clone();
+        std::thread::spawn(move || for_each_line(complaints, &complaints_sender, Event::Complaint));
+        std::thread::spawn(move || {
+            for_each_line(output, &sender, Event::Line);
+            // The console's pipe closes when QEMU ends. Nobody listens any more if this fails.
+            let _ = sender.send(Event::Ended);
+        });
+        Ok(Guest { qemu, console, events, started })
+    }
+
+    /// When QEMU was started.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// QEMU's process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.qemu.id()
+    }
+
+    /// The next thing that happens within `patience`, if any does. After [`Event::Ended`] there is nothing more.
+    pub(crate) fn next_event(&self, patience: Duration) -> Option<Event> {
+        match self.events.recv_timeout(patience) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Event::Ended),
+        }
+    }
+
+    /// Asks the guest to end its sessions, write what it holds, and go.
+    pub(crate) fn ask_to_stop(&mut self) {
+        // If QEMU is gone already, its end is on its way as an event.
+        let _ = self.console.write_all(&[STOP_BYTE]).and_then(|()| self.console.flush());
+    }
+
+    /// Ends QEMU at once, as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        hold::kill_group(&self.qemu);
+    }
+
+    /// How QEMU ended; waits until it has.
+    pub(crate) fn end(mut self) -> Result<End, Failure> {
+        let status = self.qemu.wait().map_err(Failure::io("waiting for QEMU"))?;
+        Ok(if status.code() == Some(CLEAN_STOP) { End::Clean } else { End::Other(status) })
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if matches!(self.qemu.try_wait(), Ok(None)) {
+            self.kill();
+            // It has been killed: this returns at once, and leaves no zombie.
+            let _ = self.qemu.wait();
+        }
+    }
+}
+
+/// How a guest ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It stopped because it was asked to, with everything written.
+    Clean,
+    /// It did not.
+    Other(ExitStatus),
+}
+
+/// Sends every line of `stream`, without its end and without control characters.
+fn for_each_line(stream: impl Read, sender: &Sender<Event>, event: impl Fn(String) -> Event) {
+    let mut stream = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match stream.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) if sender.send(event(printable(&line))).is_err() => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// The text of a line that is safe to show on any terminal.
+fn printable(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_end_matches(['\r', '\n']);
+    text.chars().map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}

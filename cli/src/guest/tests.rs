@@ -1,0 +1,80 @@
+//! The guest's command line, its console, and what holds when processes are killed.
+
+use std::path::PathBuf;
+
+use super::*;
+
+fn setup() -> Setup {
+    Setup {
+        qemu: "qemu-system-x86_64".into(),
+        image: "image".into(),
+        machine: MachineType::Q35,
+        accelerator: Accelerator::Tcg,
+        memory_mib: 256,
+        network: Network::User { base: 20000 },
+        disk: "disk.img".into(),
+        configuration: "barepost.toml".into(),
+        plugin: None,
+    }
+}
+
+fn line(setup: &Setup) -> String {
+    setup.arguments().iter().map(|argument| argument.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_service_is_forwarded_to_the_loopback_only() {
+    let line = line(&setup());
+    assert!(line.contains("-netdev user,id=network,hostfwd=tcp:127.0.0.1:20025-:25,hostfwd=tcp:127.0.0.1:20110-:110"));
+}
+
+#[test]
+fn each_machine_has_its_own_kind_of_devices() {
+    let q35 = line(&setup());
+    assert!(q35.contains("virtio-net-pci,netdev=network,disable-legacy=on"), "{q35}");
+    let microvm = line(&Setup { machine: MachineType::Microvm, ..setup() });
+    assert!(microvm.contains("virtio-blk-device,drive=disk") && !microvm.contains("-pci"), "{microvm}");
+    assert!(microvm.contains("virtio-mmio.force-legacy=false"), "{microvm}");
+}
+
+#[test]
+fn a_flush_of_the_guest_reaches_the_disk_of_the_host() {
+    let line = line(&setup());
+    assert!(line.contains("cache=writeback"), "{line}");
+    assert!(!line.contains("unsafe"), "{line}");
+}
+
+#[test]
+fn a_comma_in_a_path_stays_part_of_it() {
+    let line = line(&Setup { disk: "a,b/disk.img".into(), configuration: PathBuf::from("c,,d.toml"), ..setup() });
+    assert!(line.contains("file=a,,b/disk.img "), "{line}");
+    assert!(line.contains("file=c,,,,d.toml "), "{line}");
+}
+
+#[test]
+fn the_console_cannot_upset_the_terminal() {
+    assert_eq!(printable(b"plain \xe2\x82\xac\ttext\r\n"), "plain €\ttext");
+    assert_eq!(printable(b"\x1b[2Jred\x07\x9b"), "\u{fffd}[2Jred\u{fffd}\u{fffd}");
+}
+
+#[test]
+fn a_line_without_end_is_cut() {
+    let (sender, events) = channel();
+    for_each_line([b'a'; 10_000].as_slice(), &sender, Event::Line);
+    drop(sender);
+    let lengths: Vec<usize> = events
+        .into_iter()
+        .map(|event| match event {
+            Event::Line(line) => line.len(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(lengths, [4096, 4096, 1808]);
+}
+
+#[test]
+fn the_probe_of_the_accelerator_is_a_multiboot_image() {
+    let word = |index: usize| u32::from_le_bytes(super::accelerator::PROBE[index..][..4].try_into().unwrap());
+    assert_eq!(word(0), 0x1bad_b002);
+    assert_eq!(word(0).wrapping_add(word(4)).wrapping_add(word(8)), 0, "the header's checksum");
+}

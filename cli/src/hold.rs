@@ -1,0 +1,102 @@
+//! Programs that die with us.
+//!
+//! Linux ends a process when its parent ends, if the process asked for it (PR_SET_PDEATHSIG). A program that knows
+//! nothing of this is started through ourselves: `barepost --held PARENT PROGRAM ARGUMENT…` asks for the signal, looks
+//! whether the parent died in the meantime, and becomes the program. So there is no moment at which the program could
+//! outlive us, not even when we are killed with SIGKILL.
+//!
+//! The signal follows the *thread* that started the program: held programs are started from threads that live as
+//! long as the process, which here is the main thread.
+//!
+//! Each held program leads a process group of its own: Ctrl-C on the terminal reaches only us, and what a program
+//! started can be ended with it.
+
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getppid};
+
+use crate::failure::Failure;
+use crate::stop::Stop;
+
+const FLAG: &str = "--held";
+
+/// Becomes the program that a parent of the same kind wants held; returns when this is no such start.
+pub(crate) fn become_held_program() {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {
+        return;
+    }
+    let parent = arguments.next().and_then(|parent| parent.to_str()?.parse().ok()).map(Pid::from_raw);
+    let Some(program) = arguments.next() else { std::process::exit(2) };
+    let is_held = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_ok();
+    if !is_held || parent != Some(getppid()) {
+        std::process::exit(1);
+    }
+    let error = Command::new(&program).args(arguments).exec();
+    eprintln!("{}: {error}", program.display());
+    std::process::exit(127);
+}
+
+/// A command that starts `program` so that it dies with us.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    // Not current_exe(): the file may have been replaced by a newer build in the meantime.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(FLAG).arg(std::process::id().to_string()).arg(program).process_group(0);
+    command
+}
+
+/// How a program ended that was not left alone until its end.
+pub(crate) enum Ended {
+    /// By itself.
+    Finished(ExitStatus),
+    /// Its time was over; it was killed with all that it started.
+    OutOfTime,
+    /// Somebody asked us to stop; it was killed with all that it started.
+    Stopped,
+}
+
+/// Runs a held command to its end, or to `budget`, or until somebody asks to stop.
+pub(crate) fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::io::Result<Ended> {
+    let mut child = command.stdin(Stdio::null()).spawn()?;
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            // What it started and left behind goes too.
+            kill_group(&child);
+            return Ok(Ended::Finished(status));
+        }
+        let ended = match () {
+            () if stop.is_requested() => Ended::Stopped,
+            () if started.elapsed() > budget => Ended::OutOfTime,
+            () => {
+                std::thread::sleep(Duration::from_millis(10));
+                continue;
+            }
+        };
+        kill_group(&child);
+        child.wait()?;
+        return Ok(ended);
+    }
+}
+
+/// Runs a held command that is to succeed; `doing` says what it does, such as "building the image".
+pub(crate) fn run_to_success(command: &mut Command, doing: &str, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+    match run(command, budget, stop).map_err(Failure::io(doing))? {
+        Ended::Finished(status) if status.success() => Ok(()),
+        Ended::Finished(status) => Err(Failure::broke(format_args!("{doing}: failed ({status})"))),
+        Ended::OutOfTime => Err(Failure::broke(format_args!("{doing}: not done after {} s", budget.as_secs()))),
+        Ended::Stopped => Err(Failure::broke(format_args!("{doing}: stopped"))),
+    }
+}
+
+/// Ends a held program and what it started in its process group.
+pub(crate) fn kill_group(child: &Child) {
+    if let Ok(id) = i32::try_from(child.id()) {
+        // An error means that nobody of the group is left.
+        let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+    }
+}

@@ -1,0 +1,52 @@
+//! Where the repository's parts lie.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// The repository that this command belongs to.
+pub(crate) struct House {
+    root: PathBuf,
+}
+
+impl House {
+    /// The script `barepost` at the root says where it is.
+    pub(crate) fn find() -> Result<House, Failure> {
+        let root = std::env::var_os("BAREPOST_ROOT").map(PathBuf::from);
+        match root {
+            Some(root) if root.join("machines/bare").is_dir() => Ok(House { root }),
+            _ => Err(Failure::refused("start this through the script `barepost` at the repository's root")),
+        }
+    }
+
+    /// The house that a test was built in.
+    #[cfg(test)]
+    pub(crate) fn of_tests() -> House {
+        House { root: Path::new(env!("CARGO_MANIFEST_DIR")).join("..") }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path below the root.
+    pub(crate) fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// A path below `target`, which holds whatever is made here and is not kept.
+    pub(crate) fn target(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join("target").join(below)
+    }
+}
+
+/// The first file called `name` in the folders of the environment's `PATH`.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    program_in(&path, name)
+}
+
+fn program_in(path: &OsStr, name: &str) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}

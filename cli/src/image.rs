@@ -1,0 +1,74 @@
+//! The machine's image: built from `machines/bare`, and stripped for booting.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::stop::Stop;
+
+const BUILD_BUDGET: Duration = Duration::from_secs(1200);
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+const PROFILE: &str = "image";
+
+/// Builds the image and returns the file to boot.
+pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    let mut command = hold::command("cargo");
+    command.arg("build").args(arguments()).arg("--quiet");
+    prepare(&mut command, house);
+    hold::run_to_success(&mut command, "building the image", BUILD_BUDGET, stop)?;
+    strip(house, stop)
+}
+
+/// What cargo needs to know; the flags themselves are explained in machines/bare/README.md.
+fn arguments() -> [&'static str; 12] {
+    [
+        "--config",
+        "machines/bare/image.toml",
+        "-p",
+        "bare",
+        "--bin",
+        "barepost-image",
+        "--profile",
+        PROFILE,
+        "--target",
+        TRIPLE,
+        "--target-dir",
+        "target/image",
+    ]
+}
+
+/// Flags in the environment would replace those of the image.
+fn prepare(command: &mut Command, house: &House) {
+    command.current_dir(house.root());
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_RUSTFLAGS");
+}
+
+/// The image as the linker left it, with names and lines for whoever examines it.
+pub(crate) fn unstripped(house: &House) -> PathBuf {
+    house.target("image").join(TRIPLE).join(PROFILE).join("barepost-image")
+}
+
+/// Debugging information is several times the image and of no use to the machine.
+///
+/// Put in place by renaming, because another `barepost` may be reading the file that is there.
+fn strip(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    let doing = "stripping the image";
+    let stripped = house.target("image").join("barepost-image");
+    if is_newer(&stripped, &unstripped(house)) {
+        return Ok(stripped);
+    }
+    let fresh = stripped.with_extension(std::process::id().to_string());
+    let mut command = hold::command("strip");
+    command.arg("-o").arg(&fresh).arg(unstripped(house));
+    hold::run_to_success(&mut command, doing, Duration::from_secs(60), stop)?;
+    std::fs::rename(&fresh, &stripped).map_err(Failure::io(doing))?;
+    Ok(stripped)
+}
+
+fn is_newer(file: &Path, than: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    changed(file).zip(changed(than)).is_some_and(|(file, than)| file > than)
+}

@@ -1,0 +1,43 @@
+//! Programs that come from Debian's packages: found, or installed where that is allowed, or asked for by name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house;
+use crate::stop::Stop;
+
+/// Longer than any mirror needs.
+const INSTALL_BUDGET: Duration = Duration::from_secs(600);
+
+/// The path of `program`, which Debian's `package` holds; installs it when it is missing and we may.
+pub(crate) fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Failure> {
+    if let Some(found) = house::program(program) {
+        return Ok(found);
+    }
+    install(&[package], program, stop)?;
+    house::program(program)
+        .ok_or_else(|| Failure::refused(format_args!("{program} is missing although package {package} is installed")))
+}
+
+/// Installs Debian packages. Errors: refused when we are not root or this is no Debian.
+pub(crate) fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), Failure> {
+    let line = format!("apt-get install {}", packages.join(" "));
+    let may_install = nix::unistd::geteuid().is_root()
+        && Path::new("/etc/debian_version").exists()
+        && house::program("apt-get").is_some();
+    if !may_install {
+        return Err(Failure::refused(format_args!("{needed_for} is missing; install it first (Debian: {line})")));
+    }
+    eprintln!("barepost: {line}");
+    let mut update = hold::command("apt-get");
+    update.args(["-qq", "update"]);
+    // The lists may be fresh although no mirror answers now; the installation itself is what counts.
+    let _ = hold::run(&mut update, INSTALL_BUDGET, stop);
+    let mut install = hold::command("apt-get");
+    install.args(["-qq", "-y", "--no-install-recommends", "install"]).args(packages);
+    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(std::process::Stdio::null());
+    hold::run_to_success(&mut install, &line, INSTALL_BUDGET, stop)
+        .map_err(|failure| Failure::refused(format_args!("{needed_for} is missing; {failure}")))
+}

@@ -1,0 +1,157 @@
+//! The data folder: `barepost.toml` and `disk.img`, made on the first run, checked before every boot.
+//!
+//! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the lock is passed on to
+//! QEMU, so that it ends when the last of the two processes has.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use server::configuration::Configuration;
+
+use crate::failure::Failure;
+
+/// What is written on the first run.
+pub(super) const DEMO: &str = include_str!("demo.toml");
+/// The size of a new disk. The file is sparse: it takes what is written to it.
+const DISK_BYTES: u64 = 1 << 30;
+/// How long a machine that was just killed may still hold what it had.
+pub(super) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A data folder that is ours alone.
+pub(crate) struct DataFolder {
+    pub(crate) configuration: Configuration,
+    pub(crate) configuration_path: PathBuf,
+    /// Whether `barepost.toml` is as it was made on the first run.
+    pub(crate) is_demo: bool,
+    pub(crate) disk_path: PathBuf,
+    disk: File,
+}
+
+impl DataFolder {
+    /// Opens the folder; makes what is missing.
+    ///
+    /// Errors: refused when another machine uses it, when the configuration is wrong, or when the disk is not one
+    /// that this version can serve.
+    pub(crate) fn open(folder: &Path) -> Result<DataFolder, Failure> {
+        let refused = |doing: &str, path: &Path| {
+            let path = path.display().to_string();
+            let doing = doing.to_string();
+            move |error: std::io::Error| Failure::refused(format_args!("{path}: {doing}: {error}"))
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused("making the folder", folder))?;
+        let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
+        let configuration_path = folder.join("barepost.toml");
+        make_configuration(&configuration_path).map_err(refused("making the file", &configuration_path))?;
+        let text = std::fs::read_to_string(&configuration_path).map_err(refused("reading", &configuration_path))?;
+        let configuration = Configuration::parse(&text)
+            .map_err(|error| Failure::refused(format_args!("{}:{error}", configuration_path.display())))?;
+
+        let disk_path = folder.join("disk.img");
+        let disk = private(OpenOptions::new().read(true).write(true).create(true))
+            .open(&disk_path)
+            .map_err(refused("opening", &disk_path))?;
+        lock(&disk, &folder)?;
+        size(&disk).map_err(refused("making the disk", &disk_path))?;
+        Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, disk })
+    }
+
+    /// Lets programs that are started from now on hold the lock as well.
+    pub(crate) fn pass_lock_on(&self) -> Result<(), Failure> {
+        fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty()))
+            .map(drop)
+            .map_err(|error| Failure::broke(format_args!("passing the lock of the disk on: {error}")))
+    }
+}
+
+/// Both files hold secrets.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+fn make_configuration(path: &Path) -> std::io::Result<()> {
+    match private(OpenOptions::new().write(true).create_new(true)).open(path) {
+        Ok(mut file) => file.write_all(DEMO.as_bytes()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn size(disk: &File) -> std::io::Result<()> {
+    if disk.metadata()?.len() == 0 { disk.set_len(DISK_BYTES) } else { Ok(()) }
+}
+
+fn lock(disk: &File, folder: &Path) -> Result<(), Failure> {
+    let started = Instant::now();
+    loop {
+        match disk.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if started.elapsed() < LEAVE_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let folder = folder.display();
+                return Err(Failure::refused(format_args!("{folder}: another barepost is using this data folder")));
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(Failure::refused(format_args!("{}: locking the disk: {error}", folder.display())));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_configuration_is_valid_and_serves_the_user_network_of_qemu() {
+        let configuration = Configuration::parse(DEMO).unwrap();
+        assert_eq!(configuration.users.len(), 2);
+        assert!(configuration.access.allows_plaintext_auth([10, 0, 2, 2].into()));
+        assert!(configuration.access.is_unthrottled([10, 0, 2, 2].into()));
+    }
+
+    #[test]
+    fn a_new_folder_gets_a_configuration_and_a_sparse_disk_and_keeps_them() {
+        use std::os::unix::fs::MetadataExt;
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("a/b");
+        let data = DataFolder::open(&folder).unwrap();
+        assert!(data.is_demo);
+        let disk = data.disk_path.metadata().unwrap();
+        assert_eq!(disk.len(), DISK_BYTES);
+        assert!(disk.blocks() * 512 < 1 << 20, "the disk is sparse");
+        drop(data);
+        std::fs::write(folder.join("barepost.toml"), "hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
+        std::fs::write(folder.join("disk.img"), [7; 4096]).unwrap();
+        let data = DataFolder::open(&folder).unwrap();
+        assert!(!data.is_demo);
+        assert_eq!(std::fs::read(&data.disk_path).unwrap(), [7; 4096]);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left there");
+    }
+
+    #[test]
+    fn a_wrong_configuration_is_refused_with_file_and_line() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("barepost.toml"), "hostname = 'mail.a.test'\ndomain = ['a.test']\n").unwrap();
+        let failure = DataFolder::open(place.path()).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("barepost.toml:2:1: `domain` is not known"), "{failure}");
+        assert!(!place.path().join("disk.img").exists(), "nothing was made");
+    }
+
+    #[test]
+    fn a_data_folder_serves_one_machine_at_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let first = DataFolder::open(place.path()).unwrap();
+        let failure = DataFolder::open(place.path()).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("another barepost"), "{failure}");
+        drop(first);
+        DataFolder::open(place.path()).unwrap();
+    }
+}

@@ -1,0 +1,250 @@
+//! `barepost run`: builds the machine, boots it, and serves until somebody asks to stop.
+//!
+//! What can be refused is refused first, cheapest check first, and before anything boots: the configuration, the disk,
+//! the ports, QEMU, the accelerator. Then the image is built and booted.
+
+mod data;
+mod ready;
+
+pub(crate) use data::DataFolder;
+pub(crate) use ready::watch as watch_services;
+
+use std::fmt;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::guest::{AcceleratorChoice, End, Event, Guest, MachineType, Network, Setup};
+use crate::house::House;
+use crate::image;
+use crate::packages;
+use crate::services::{SERVICES, Service, base_max};
+use crate::stop::Stop;
+
+/// How long the guest may take to end its sessions and write what it holds.
+const STOP_BUDGET: Duration = Duration::from_secs(10);
+/// How long the guest may take until it serves.
+const READY_BUDGET: Duration = Duration::from_secs(120);
+/// How soon a signal is noticed.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Guest port P is reached at 127.0.0.1:(BASE+P)
+    #[arg(long, value_name = "BASE", default_value_t = 20000)]
+    ports: u16,
+    /// Where disk.img and barepost.toml are; made with demo users on the first run
+    #[arg(long, value_name = "DIR", default_value = "./data")]
+    data: PathBuf,
+    /// Processor cores of the machine
+    #[arg(long, value_name = "N", default_value = "1", value_parser = one_core)]
+    cores: u32,
+    /// Memory of the machine
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = memory_mib)]
+    memory: u32,
+    /// What runs the machine's instructions
+    #[arg(long, value_enum, default_value_t = AcceleratorChoice::Auto)]
+    accel: AcceleratorChoice,
+    /// Which of QEMU's machines
+    #[arg(long, value_enum, default_value_t = MachineType::Q35)]
+    machine: MachineType,
+    /// A tap interface of this host, in place of forwarded ports; the address is that of barepost.toml
+    #[arg(long, value_name = "IF")]
+    tap: Option<String>,
+}
+
+/// Errors: how the machine failed; stopping it when asked to is success.
+pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    let network = network(options)?;
+    let data = DataFolder::open(&options.data)?;
+    let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
+    let accelerator = options.accel.choose(&qemu)?;
+    let image = image::build(house, stop)?;
+    let setup = Setup {
+        qemu,
+        image,
+        machine: options.machine,
+        accelerator,
+        memory_mib: options.memory,
+        network,
+        disk: data.disk_path.clone(),
+        configuration: data.configuration_path.clone(),
+        plugin: None,
+    };
+    let services = reachable_services(&setup.network, &data);
+    announce(&setup, &services, &data);
+    if stop.is_requested() {
+        return Ok(());
+    }
+    data.pass_lock_on()?;
+    let guest = Guest::start(&setup)?;
+    let ready = watch_services(services);
+    serve(guest, &ready, stop)
+}
+
+/// Shows what the guest says until it ends; asks it to end when somebody asks us.
+fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(), Failure> {
+    let mut is_ready = false;
+    let mut asked: Option<Instant> = None;
+    let mut asked_again = Instant::now();
+    loop {
+        match guest.next_event(PATIENCE) {
+            Some(Event::Line(line)) => say(&line),
+            Some(Event::Complaint(line)) => eprintln!("qemu: {line}"),
+            Some(Event::Ended) => break,
+            None => {}
+        }
+        if let (false, Ok(moment)) = (is_ready, ready.try_recv()) {
+            is_ready = true;
+            say(format_args!("barepost: ready in {} ms", moment.duration_since(guest.started()).as_millis()));
+        }
+        if !is_ready && asked.is_none() && guest.started().elapsed() > READY_BUDGET {
+            return Err(Failure::broke(format_args!("not ready after {} s", READY_BUDGET.as_secs())));
+        }
+        if stop.is_requested() {
+            let since = *asked.get_or_insert_with(Instant::now);
+            // Again and again, because a machine that is still booting may lose what is typed.
+            if since.elapsed() < PATIENCE || asked_again.elapsed() > Duration::from_secs(1) {
+                asked_again = Instant::now();
+                guest.ask_to_stop();
+            }
+            if stop.is_urgent() || since.elapsed() > STOP_BUDGET {
+                guest.kill();
+            }
+        }
+    }
+    match (guest.end()?, asked) {
+        (End::Clean, _) => Ok(()),
+        (End::Other(_), Some(_)) => {
+            Err(Failure::broke("the machine was killed before it had stopped; what it acknowledged is on the disk"))
+        }
+        (End::Other(status), None) => Err(Failure::broke(format_args!("the machine is gone: QEMU ended ({status})"))),
+    }
+}
+
+fn announce(setup: &Setup, services: &[(Service, SocketAddr)], data: &DataFolder) {
+    say(format_args!(
+        "barepost: {:?} machine on {:?}, {} MiB, data in {}",
+        setup.machine,
+        setup.accelerator,
+        setup.memory_mib,
+        data.disk_path.parent().unwrap_or(Path::new(".")).display()
+    ));
+    for (service, address) in services {
+        say(format_args!("barepost: {} at {address}", service.name));
+    }
+    if data.is_demo {
+        say("barepost: demo users ada@barepost.test, password lovelace; grace@barepost.test, password hopper");
+    }
+}
+
+/// Prints a line. Who closed our output does not want it; that is no reason to end a server.
+fn say(line: impl fmt::Display) {
+    let mut output = std::io::stdout().lock();
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+/// Errors: refused when a port is taken or the interface is no tap.
+fn network(options: &Options) -> Result<Network, Failure> {
+    match &options.tap {
+        Some(interface) => {
+            if !Path::new("/sys/class/net").join(interface).join("tun_flags").exists() {
+                return Err(Failure::refused(format_args!(
+                    "--tap {interface}: there is no such tap interface (ip tuntap add dev {interface} mode tap)"
+                )));
+            }
+            Ok(Network::Tap { interface: interface.clone() })
+        }
+        None => {
+            let base = options.ports;
+            if base > base_max() {
+                return Err(Failure::refused(format_args!("--ports {base}: the highest BASE is {}", base_max())));
+            }
+            SERVICES.iter().try_for_each(|service| check_free(service, base))?;
+            Ok(Network::User { base })
+        }
+    }
+}
+
+/// A machine that was just killed may take a moment to give its ports back.
+fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
+    let address = service.forwarded(base);
+    let started = Instant::now();
+    loop {
+        match TcpListener::bind(address) {
+            Ok(_) => return Ok(()),
+            Err(_) if started.elapsed() < data::LEAVE_PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Err(error) => {
+                return Err(Failure::refused(format_args!(
+                    "{address}, for {} with --ports {base}, is not free ({error}); choose another BASE",
+                    service.name
+                )));
+            }
+        }
+    }
+}
+
+/// Where the services are reached; none are known in advance on a tap interface with DHCP.
+fn reachable_services(network: &Network, data: &DataFolder) -> Vec<(Service, SocketAddr)> {
+    let own_address = data.configuration.network.as_ref().map(|network| IpAddr::V4(network.address));
+    SERVICES
+        .iter()
+        .filter_map(|service| match network {
+            Network::User { base } => Some((*service, service.forwarded(*base))),
+            Network::Tap { .. } => own_address.map(|address| (*service, SocketAddr::new(address, service.port))),
+        })
+        .collect()
+}
+
+fn one_core(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(1) => Ok(1),
+        Ok(2..) => Err("this version serves on one core only".into()),
+        _ => Err("expected a number of cores".into()),
+    }
+}
+
+/// In MiB, from a number with the unit M or G.
+fn memory_mib(text: &str) -> Result<u32, String> {
+    let (number, unit) = match text.strip_suffix(['G', 'g']) {
+        Some(number) => (number, 1024),
+        None => (text.strip_suffix(['M', 'm']).ok_or("expected a size such as 256M or 1G")?, 1),
+    };
+    let size: Option<u32> = number.parse().ok().and_then(|number: u32| number.checked_mul(unit));
+    match size {
+        Some(mib @ 64..=1_048_576) => Ok(mib),
+        _ => Err("expected a size from 64M to 1024G".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_in_mebibytes_or_gibibytes() {
+        assert_eq!(memory_mib("256M"), Ok(256));
+        assert_eq!(memory_mib("2g"), Ok(2048));
+        for wrong in ["256", "M", "1.5G", "16M", "-1G", "99999999G", "256MB"] {
+            assert!(memory_mib(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_taken_port_is_named_with_its_base() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let service = SERVICES[0];
+        let failure = check_free(&service, port - service.port).unwrap_err();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains(&port.to_string()), "{failure}");
+        assert!(failure.to_string().contains(&format!("--ports {}", port - service.port)), "{failure}");
+        drop(listener);
+        check_free(&service, port - service.port).unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether the services answer: somebody connected to every one of them and was greeted.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use crate::services::Service;
+
+/// How long one attempt waits for the greeting. QEMU's network takes the connection at once and tries only once, so
+/// while the machine boots many short attempts find it soonest; later, a busy one is given time.
+const ATTEMPT_WHILE_BOOTING: Duration = Duration::from_millis(100);
+const ATTEMPT: Duration = Duration::from_secs(2);
+/// How long booting takes at most, where short attempts make sense.
+const BOOTING: Duration = Duration::from_secs(5);
+
+/// Tells the moment at which every one of `services` had greeted us. Gives up when nobody listens any more.
+pub(crate) fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let started = Instant::now();
+        for (service, address) in services {
+            loop {
+                let patience = if started.elapsed() < BOOTING { ATTEMPT_WHILE_BOOTING } else { ATTEMPT };
+                if greets(&service, address, patience) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        // Who no longer waits has ended the machine.
+        let _ = sender.send(Instant::now());
+    });
+    receiver
+}
+
+/// Whether the service at `address` greets as it should; leaves politely if it does.
+fn greets(service: &Service, address: SocketAddr, patience: Duration) -> bool {
+    let greeting = || -> std::io::Result<bool> {
+        let mut connection = TcpStream::connect_timeout(&address, patience)?;
+        connection.set_read_timeout(Some(patience))?;
+        let mut start = [0; 3];
+        connection.read_exact(&mut start)?;
+        connection.write_all(service.farewell)?;
+        Ok(start == service.greeting)
+    };
+    greeting().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::services::{POP3, SMTP};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_service_is_ready_only_when_it_greets_as_it_should() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let patience = Duration::from_millis(200);
+        assert!(!greets(&SMTP, address, patience), "it accepts and says nothing");
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let _ = connection.unwrap().write_all(b"220 mail.a.test\r\n");
+            }
+        });
+        assert!(greets(&SMTP, address, patience));
+        assert!(!greets(&POP3, address, patience));
+        assert!(watch(vec![(SMTP, address)]).recv_timeout(Duration::from_secs(5)).is_ok());
+        let never = watch(vec![(SMTP, address), (POP3, address)]);
+        assert!(never.recv_timeout(Duration::from_millis(300)).is_err());
+    }
+
+    #[test]
+    fn nobody_there_is_not_ready() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert!(!greets(&SMTP, free, Duration::from_millis(200)));
+    }
+}

@@ -1,0 +1,35 @@
+//! The wish of whoever sits at the terminal that this ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::failure::Failure;
+
+/// How often SIGINT, SIGTERM or SIGHUP arrived. Clones see the same.
+#[derive(Clone, Default)]
+pub(crate) struct Stop {
+    signals: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// From here on these signals no longer end the process; whoever runs looks here.
+    pub(crate) fn watch_signals() -> Result<Stop, Failure> {
+        let stop = Stop::default();
+        let signals = Arc::clone(&stop.signals);
+        ctrlc::set_handler(move || {
+            signals.fetch_add(1, Ordering::Relaxed);
+        })
+        .map_err(|error| Failure::broke(format_args!("watching signals: {error}")))?;
+        Ok(stop)
+    }
+
+    /// Somebody asked to stop.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) > 0
+    }
+
+    /// Somebody asked again, and does not want to wait.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) > 1
+    }
+}
