@@ -11,9 +11,8 @@ use machine::UnixTime;
 pub const DATE_TIME_BYTES: usize = 31;
 
 const DAY_NAMES: [[u8; 3]; 7] = [*b"Thu", *b"Fri", *b"Sat", *b"Sun", *b"Mon", *b"Tue", *b"Wed"];
-const MONTH_NAMES: [[u8; 3]; 12] = [
-    *b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct", *b"Nov", *b"Dec",
-];
+const MONTH_NAMES: [[u8; 3]; 12] =
+    [*b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct", *b"Nov", *b"Dec"];
 const SECONDS_IN_DAY: u64 = 86_400;
 /// 9999-12-31T23:59:59Z: a header's year has four digits here.
 const SECONDS_MAX: u64 = 253_402_300_799;

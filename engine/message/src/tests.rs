@@ -36,8 +36,7 @@ fn every_day_of_four_centuries_follows_the_one_before() {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-        let expected =
-            std::format!("{}, {day:02} {} {year} 00:00:00 +0000", weekdays[days as usize % 7], names[month]);
+        let expected = std::format!("{}, {day:02} {} {year} 00:00:00 +0000", weekdays[days as usize % 7], names[month]);
         assert_eq!(date(days * 86_400), expected);
         let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         day += 1;
@@ -104,11 +103,8 @@ fn the_peer_is_an_address_literal() {
 
 #[test]
 fn a_name_cannot_add_a_line_or_end_the_field() {
-    let field = written(&Received {
-        greeting_name: "a\r\nSubject: x;(y)",
-        recipient: Some("a\r\nb: c\0@d"),
-        ..received()
-    });
+    let field =
+        written(&Received { greeting_name: "a\r\nSubject: x;(y)", recipient: Some("a\r\nb: c\0@d"), ..received() });
     assert_eq!(field.matches("\r\n").count(), 4);
     assert_eq!(field.matches(';').count(), 1);
     assert!(field.contains("from a??Subject:?x??y? ("));

@@ -1,3 +1,40 @@
-//! stub
+//! RFC 5321: the server's side of an SMTP conversation, as a grammar and a state machine.
+//!
+//! A [`Session`] is told what arrived and acts through [`Actions`], which whoever owns the connection implements. It
+//! knows no TCB, no store and no clock, so that a test is a conversation and a simulator can hold thousands of them.
+//!
+//! Invariants:
+//! - A session owns no buffer. Bytes that it does not take are offered again: the caller keeps them.
+//! - Only CRLF ends a line and only CRLF.CRLF ends a message's data; whatever else another server might take for a
+//!   line's end is refused, so that a message can never be read as two (SMTP smuggling).
+//! - Every command gets exactly one reply, in order; a reply fits into [`REPLY_BYTES_MAX`].
+//! - What the session began, it ends exactly once: a message by its end or its abort, a transaction by its end.
+//!
+//! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3030
+//! (CHUNKING, without BINARYMIME), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod actions;
+mod command;
+mod content;
+mod line;
+mod name;
+mod parameters;
+mod path;
+mod reply;
+mod session;
+
+pub use actions::{Actions, Envelope, Extensions, MessageRefusal, Protocol, RecipientRefusal, SenderRefusal, Settings};
+pub use command::{Body, CharacterSet, Mail};
+pub use line::LINE_BYTES_MAX;
+pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, ReversePath};
+pub use reply::{BUSY, REPLY_BYTES_MAX};
+pub use session::{Session, WaitsFor};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What a session wants done: the trait [`Actions`] and the words that it uses.
+
+use machine::Micros;
+
+use crate::command::Mail;
+use crate::path::ForwardPath;
+
+/// The session's hands. Each call is carried out or queued at once; none waits.
+pub trait Actions {
+    /// What the server allows. Asked for often: a copy of a few words.
+    fn settings(&self) -> Settings;
+
+    /// How many bytes of replies can be queued now.
+    fn send_room(&self) -> usize;
+
+    /// Queues bytes of a reply. A command is handled only while there is [`crate::REPLY_BYTES_MAX`] of room; the reply to
+    /// a finished message, and the 421 of a session that ends, come when they come and are under 128 bytes.
+    fn reply(&mut self, bytes: &[u8]);
+
+    /// Queues the server's name (at most 255 bytes), as part of a reply.
+    fn reply_hostname(&mut self);
+
+    /// MAIL: opens a transaction. What the server wants to know of it later, it keeps.
+    ///
+    /// Errors: no transaction was opened, and the client is told why.
+    fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal>;
+
+    /// RCPT: adds a recipient to the open transaction.
+    ///
+    /// Errors: it was not added, and the client is told why.
+    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal>;
+
+    /// The transaction is over, whatever came of it. Called once for each that was opened, and after the end or the
+    /// abort of its message.
+    fn transaction_end(&mut self);
+
+    /// DATA or the first BDAT: the message of the open transaction begins.
+    ///
+    /// Errors: there is no message then, and none of the calls below follows for it.
+    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal>;
+
+    /// The next bytes of the message, as they are to be stored. Returns how many were taken; fewer than offered means
+    /// that there is no room, and nothing more is offered before [`crate::Session::message_room`].
+    ///
+    /// Errors: the server has dropped the message; its remaining bytes are read and thrown away.
+    fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal>;
+
+    /// The message is whole. [`crate::Session::message_stored`] tells later what came of it; not from within this call.
+    ///
+    /// Errors: the server has dropped the message, and `message_stored` is not called for it.
+    fn message_end(&mut self) -> Result<(), MessageRefusal>;
+
+    /// The message will never be whole: drop it.
+    fn message_abort(&mut self);
+
+    /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.
+    fn set_deadline(&mut self, after: Option<Micros>);
+
+    /// Closes the connection once everything queued is sent. The session is over.
+    fn close(&mut self);
+}
+
+/// What the server allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Bytes of a message, after its transport encoding is undone. Announced by SIZE; a longer one is refused by 552.
+    pub message_bytes_max: u64,
+    /// Recipients of one message, at least 100 (RFC 5321 section 4.5.3.1.8). Announced by LIMITS; one more is refused by
+    /// 452, so that the client sends the rest in another transaction.
+    pub recipients_max: u16,
+    /// Faulty or misplaced commands since the last accepted message; one more ends the session by 421.
+    pub faults_max: u8,
+    /// Refused recipients of a session; one more ends it by 421.
+    pub refused_recipients_max: u16,
+    /// What EHLO announces.
+    pub extensions: Extensions,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            message_bytes_max: 52_428_800,
+            recipients_max: 1_000,
+            faults_max: 20,
+            refused_recipients_max: 100,
+            extensions: Extensions::ALL,
+        }
+    }
+}
+
+/// A set of extensions to announce. Some large clients break on what is rarely announced, so each can be left out;
+/// one that is left out is understood all the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extensions(u8);
+
+impl Extensions {
+    /// RFC 2920.
+    pub const PIPELINING: Extensions = Extensions(1 << 0);
+    /// RFC 1870.
+    pub const SIZE: Extensions = Extensions(1 << 1);
+    /// RFC 6152.
+    pub const EIGHT_BIT_MIME: Extensions = Extensions(1 << 2);
+    /// RFC 6531.
+    pub const SMTPUTF8: Extensions = Extensions(1 << 3);
+    /// RFC 2034.
+    pub const ENHANCED_STATUS_CODES: Extensions = Extensions(1 << 4);
+    /// RFC 3030.
+    pub const CHUNKING: Extensions = Extensions(1 << 5);
+    /// RFC 9422.
+    pub const LIMITS: Extensions = Extensions(1 << 6);
+    /// All that the session knows.
+    pub const ALL: Extensions = Extensions(0x7f);
+
+    /// This set less what is in `other`.
+    pub const fn without(self, other: Extensions) -> Extensions {
+        Extensions(self.0 & !other.0)
+    }
+
+    /// Whether everything in `other` is in this set.
+    pub const fn contains(self, other: Extensions) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// What is known of a message when it begins, beside its sender and its recipients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Envelope<'a> {
+    /// What the client called itself: a domain or an address literal, not verified.
+    pub greeting_name: &'a str,
+    /// How the message comes, for its `Received:` field.
+    pub protocol: Protocol,
+    /// How many recipients were accepted, at least one.
+    pub recipients: u16,
+}
+
+/// What a message came by (RFC 5321 section 4.4, RFC 6531 section 4.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// The client said HELO.
+    Smtp,
+    /// The client said EHLO.
+    Esmtp,
+    /// The client said EHLO and gave MAIL the parameter SMTPUTF8.
+    Utf8Smtp,
+}
+
+/// Why a transaction is not opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SenderRefusal {
+    /// No room for a message of the size that was announced, or for any: 452 4.3.1.
+    StorageFull,
+    /// All records for transactions are lent: 451 4.3.2.
+    Busy,
+}
+
+/// Why a recipient is not accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecipientRefusal {
+    /// The domain is the server's and the mailbox is not there: 550 5.1.1.
+    UnknownUser,
+    /// The domain is not the server's, and it relays for nobody: 550 5.7.1.
+    NotLocal,
+    /// No more recipients in this transaction: 452 4.5.3.
+    TooMany,
+    /// The mailbox has no room: 452 4.2.2.
+    MailboxFull,
+    /// The mailbox is there and cannot be used now: 450 4.2.1.
+    Unavailable,
+}
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageRefusal {
+    /// The disk is full: 452 4.3.1.
+    StorageFull,
+    /// Something failed that may work later: 451 4.3.0.
+    TryLater,
+    /// It came by here too often: 554 5.4.6.
+    Loop,
+    /// It is too big: 552 5.3.4.
+    TooBig,
+}

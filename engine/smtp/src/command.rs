@@ -1,0 +1,187 @@
+//! The commands of a client: one line each, without its CRLF.
+//!
+//! More lenient than the grammar where real clients need it: spaces may follow `MAIL FROM:` and `RCPT TO:`, and the
+//! line's end (RFC 5321 section 4.1.1 asks for the latter).
+//!
+//! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT).
+
+use crate::parameters::{decimal, mail_parameters, recipient_parameters};
+use crate::path::{ForwardPath, PathError, ReversePath, forward_path, is_greeting_name, reverse_path};
+
+/// A command that parsed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Command<'a> {
+    /// HELO, and the client's name.
+    Hello(&'a str),
+    /// EHLO, and the client's name.
+    ExtendedHello(&'a str),
+    Mail(Mail<'a>),
+    /// RCPT, and to whom.
+    Recipient(ForwardPath<'a>),
+    Data,
+    /// BDAT.
+    Chunk {
+        bytes: u64,
+        place: Place,
+    },
+    Reset,
+    Noop,
+    Quit,
+    Verify,
+    Help,
+}
+
+/// Where in its message a chunk stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Others follow.
+    NotLast,
+    /// It ends the message.
+    Last,
+}
+
+/// MAIL: the beginning of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mail<'a> {
+    /// Who sends.
+    pub reverse_path: ReversePath<'a>,
+    /// The message's size as the client expects it to be (RFC 1870), in bytes; it may be wrong.
+    pub declared_bytes: Option<u64>,
+    /// What the message's body is made of (RFC 6152).
+    pub body: Body,
+    /// Whether addresses and header fields may have non-ASCII characters (RFC 6531).
+    pub character_set: CharacterSet,
+}
+
+/// Which characters addresses and header fields may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CharacterSet {
+    /// RFC 5321 and 5322 as they are.
+    Ascii,
+    /// The client gave the parameter SMTPUTF8.
+    Utf8,
+}
+
+/// What the body of a message is declared to be made of. Nothing is refused or changed for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// ASCII only.
+    SevenBit,
+    /// Any bytes, in lines.
+    EightBitMime,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// No command that is known.
+    UnknownCommand,
+    /// A command of SMTP that this server does not have.
+    NotImplemented,
+    /// The first word of a browser's request: somebody makes a browser talk to this port.
+    NotSmtp,
+    /// Bytes that are no UTF-8.
+    NotUtf8,
+    /// Arguments where there must be none, or none where there must be.
+    BadArguments,
+    /// EHLO or HELO without a name that could be one.
+    BadGreetingName,
+    /// No path where there must be one, or one that breaks the grammar.
+    BadPath,
+    /// A path beyond a limit.
+    PathTooLong,
+    /// A parameter's value is wrong.
+    BadParameter,
+    /// A parameter of no extension that was announced.
+    UnknownParameter,
+    /// A non-ASCII address without SMTPUTF8.
+    NeedsSmtpUtf8,
+    /// BDAT whose size cannot be read: nobody knows where the next command begins.
+    BadChunk,
+}
+
+/// Parses a line. Only MAIL tells whether a non-ASCII recipient is allowed, so RCPT leaves that to the session.
+pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
+    let line = core::str::from_utf8(line).map_err(|_| Fault::NotUtf8)?.trim_end_matches([' ', '\t']);
+    let (verb, arguments) = line.split_once(' ').unwrap_or((line, ""));
+    let arguments = arguments.trim_start_matches(' ');
+    match &uppercase(verb) {
+        b"MAIL" => mail(arguments).map(Command::Mail),
+        b"RCPT" => recipient(arguments).map(Command::Recipient),
+        b"DATA" => alone(arguments, Command::Data),
+        b"BDAT" => chunk(arguments),
+        b"EHLO" => greeting_name(arguments).map(Command::ExtendedHello),
+        b"HELO" => greeting_name(arguments).map(Command::Hello),
+        b"QUIT" => alone(arguments, Command::Quit),
+        b"RSET" => alone(arguments, Command::Reset),
+        b"NOOP" => Ok(Command::Noop),
+        b"VRFY" if !arguments.is_empty() => Ok(Command::Verify),
+        b"VRFY" => Err(Fault::BadArguments),
+        b"HELP" => Ok(Command::Help),
+        b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" | b"AUTH" | b"ETRN" => Err(Fault::NotImplemented),
+        b"POST" => Err(Fault::NotSmtp),
+        _ if verb.eq_ignore_ascii_case("STARTTLS") => Err(Fault::NotImplemented),
+        _ if ["GET", "PUT", "CONNECT", "OPTIONS"].contains(&verb) => Err(Fault::NotSmtp),
+        _ => Err(Fault::UnknownCommand),
+    }
+}
+
+/// The four letters of a verb in upper case; for any other word something that no verb is.
+fn uppercase(verb: &str) -> [u8; 4] {
+    <[u8; 4]>::try_from(verb.as_bytes()).unwrap_or_default().map(|byte| byte.to_ascii_uppercase())
+}
+
+fn alone<'a>(arguments: &str, command: Command<'a>) -> Result<Command<'a>, Fault> {
+    if arguments.is_empty() { Ok(command) } else { Err(Fault::BadArguments) }
+}
+
+fn greeting_name(arguments: &str) -> Result<&str, Fault> {
+    if is_greeting_name(arguments) { Ok(arguments) } else { Err(Fault::BadGreetingName) }
+}
+
+fn mail(arguments: &str) -> Result<Mail<'_>, Fault> {
+    let path = after_keyword(arguments, "FROM:")?;
+    let (reverse_path, rest) = reverse_path(path).map_err(Fault::from)?;
+    let parameters = mail_parameters(rest)?;
+    if !parameters.smtputf8 && !reverse_path.text().is_ascii() {
+        return Err(Fault::NeedsSmtpUtf8);
+    }
+    Ok(Mail {
+        reverse_path,
+        declared_bytes: parameters.declared_bytes,
+        body: parameters.body.unwrap_or(Body::SevenBit),
+        character_set: if parameters.smtputf8 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
+    })
+}
+
+fn recipient(arguments: &str) -> Result<ForwardPath<'_>, Fault> {
+    let path = after_keyword(arguments, "TO:")?;
+    let (forward_path, rest) = forward_path(path).map_err(Fault::from)?;
+    recipient_parameters(rest)?;
+    Ok(forward_path)
+}
+
+fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Fault> {
+    match arguments.split_at_checked(keyword.len()) {
+        Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => Ok(rest.trim_start_matches(' ')),
+        _ => Err(Fault::BadArguments),
+    }
+}
+
+fn chunk<'a>(arguments: &str) -> Result<Command<'a>, Fault> {
+    let (size, place) = match arguments.split_once(' ') {
+        None => (arguments, Place::NotLast),
+        Some((size, last)) if last.trim_start_matches(' ').eq_ignore_ascii_case("LAST") => (size, Place::Last),
+        Some(_) => return Err(Fault::BadChunk),
+    };
+    decimal(size).map(|bytes| Command::Chunk { bytes, place }).ok_or(Fault::BadChunk)
+}
+
+impl From<PathError> for Fault {
+    fn from(error: PathError) -> Fault {
+        match error {
+            PathError::Malformed => Fault::BadPath,
+            PathError::TooLong => Fault::PathTooLong,
+        }
+    }
+}

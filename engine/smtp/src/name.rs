@@ -1,0 +1,32 @@
+//! What a client called itself, kept from its greeting to its last message.
+//!
+//! Nearly every name fits into the session; only a long one costs an allocation, once in a connection.
+
+use alloc::boxed::Box;
+
+/// A client's name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Name {
+    /// At most 62 bytes.
+    Short(heapless::String<62, u8>),
+    /// More than that, and at most a command line.
+    Long(Box<str>),
+}
+
+impl Name {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Name::Short(name) => name,
+            Name::Long(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Name {
+        match name.try_into() {
+            Ok(short) => Name::Short(short),
+            Err(_) => Name::Long(name.into()),
+        }
+    }
+}

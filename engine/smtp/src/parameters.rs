@@ -1,0 +1,76 @@
+//! The parameters after a path in MAIL and RCPT.
+//!
+//! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4.
+
+use crate::command::{Body, Fault};
+
+/// What the parameters of MAIL say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct MailParameters {
+    pub(crate) declared_bytes: Option<u64>,
+    pub(crate) body: Option<Body>,
+    pub(crate) smtputf8: bool,
+}
+
+/// Reads what follows the path of MAIL.
+pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters, Fault> {
+    let mut parameters = MailParameters::default();
+    for word in words(text)? {
+        let (keyword, value) = match word.split_once('=') {
+            Some((keyword, value)) => (keyword, Some(value)),
+            None => (word, None),
+        };
+        let repeated = if keyword.eq_ignore_ascii_case("SIZE") {
+            parameters.declared_bytes.replace(size(value)?).is_some()
+        } else if keyword.eq_ignore_ascii_case("BODY") {
+            parameters.body.replace(body(value)?).is_some()
+        } else if keyword.eq_ignore_ascii_case("SMTPUTF8") {
+            if value.is_some() {
+                return Err(Fault::BadParameter);
+            }
+            core::mem::replace(&mut parameters.smtputf8, true)
+        } else {
+            return Err(Fault::UnknownParameter);
+        };
+        if repeated {
+            return Err(Fault::BadParameter);
+        }
+    }
+    Ok(parameters)
+}
+
+/// Reads what follows the path of RCPT: no extension offered here gives it parameters.
+pub(crate) fn recipient_parameters(text: &str) -> Result<(), Fault> {
+    match words(text)?.next() {
+        None => Ok(()),
+        Some(_) => Err(Fault::UnknownParameter),
+    }
+}
+
+/// The words of `text`, which has nothing or begins with a space.
+fn words(text: &str) -> Result<impl Iterator<Item = &str>, Fault> {
+    if !text.is_empty() && !text.starts_with(' ') {
+        return Err(Fault::BadPath);
+    }
+    Ok(text.split(' ').filter(|word| !word.is_empty()))
+}
+
+fn size(value: Option<&str>) -> Result<u64, Fault> {
+    value.and_then(decimal).ok_or(Fault::BadParameter)
+}
+
+fn body(value: Option<&str>) -> Result<Body, Fault> {
+    match value {
+        Some(value) if value.eq_ignore_ascii_case("7BIT") => Ok(Body::SevenBit),
+        Some(value) if value.eq_ignore_ascii_case("8BITMIME") => Ok(Body::EightBitMime),
+        _ => Err(Fault::BadParameter),
+    }
+}
+
+/// A number of one to twenty digits; what is beyond 64 bits counts as the largest, which no limit allows.
+pub(crate) fn decimal(text: &str) -> Option<u64> {
+    if !(1..=20).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(text.parse().unwrap_or(u64::MAX))
+}

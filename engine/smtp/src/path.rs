@@ -1,0 +1,240 @@
+//! Paths: who sends and who receives.
+//!
+//! Invariants:
+//! - What parses keeps the limits of RFC 5321 section 4.5.3.1: 64 bytes of local part, 255 of domain, 256 of path.
+//! - No path holds a control character, so it can stand in a header field as it is.
+//! - A source route is read over and never followed (section 3.3 and appendix C).
+//!
+//! More lenient than the grammar in one thing: dots may stand anywhere in an unquoted local part. Large providers have
+//! given out such addresses, and their mail must come through.
+//!
+//! Answers to: RFC 5321 sections 4.1.2 and 4.1.3; RFC 6531 section 3.3 (non-ASCII).
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The longest local part, in bytes.
+pub const LOCAL_PART_BYTES_MAX: usize = 64;
+
+/// The longest path, with its angle brackets, in bytes.
+pub const PATH_BYTES_MAX: usize = 256;
+
+const DOMAIN_BYTES_MAX: usize = 255;
+const LABEL_BYTES_MAX: usize = 63;
+
+/// Where failures are reported to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReversePath<'a> {
+    /// `<>`: nobody. Reports of failures come so, and are never answered.
+    Null,
+    /// Somebody.
+    Mailbox(Mailbox<'a>),
+}
+
+impl<'a> ReversePath<'a> {
+    /// The path without its angle brackets; empty for the null path.
+    pub fn text(&self) -> &'a str {
+        match self {
+            ReversePath::Null => "",
+            ReversePath::Mailbox(mailbox) => mailbox.text,
+        }
+    }
+}
+
+/// Whom the message is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForwardPath<'a> {
+    /// `<Postmaster>`, in any case and without a domain: this server's own (RFC 5321 section 4.5.1).
+    Postmaster,
+    /// A mailbox, here or elsewhere.
+    Mailbox(Mailbox<'a>),
+}
+
+impl<'a> ForwardPath<'a> {
+    /// The path without its angle brackets.
+    pub fn text(&self) -> &'a str {
+        match self {
+            ForwardPath::Postmaster => "postmaster",
+            ForwardPath::Mailbox(mailbox) => mailbox.text,
+        }
+    }
+}
+
+/// A mailbox: a local part and a domain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mailbox<'a> {
+    /// The whole, `local-part@domain`, as it was written.
+    pub text: &'a str,
+    /// The local part as it was written; quotation marks are part of it.
+    pub local_part: &'a str,
+    /// The domain.
+    pub domain: Domain<'a>,
+}
+
+/// What stands after the `@`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Domain<'a> {
+    /// A domain name; case does not matter.
+    Name(&'a str),
+    /// An address in brackets.
+    Literal(IpAddr),
+}
+
+impl<'a> Mailbox<'a> {
+    /// The local part with any quoting undone, which is what it means: `"a b"` and `"a\ b"` are one mailbox, and `"ada"`
+    /// is `ada`. `buffer` is used only when there is a quotation.
+    pub fn plain_local_part<'b>(&self, buffer: &'b mut [u8; LOCAL_PART_BYTES_MAX]) -> &'b str
+    where
+        'a: 'b,
+    {
+        let Some(quoted) = self.local_part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+            return self.local_part;
+        };
+        let mut length = 0;
+        let mut escaped = false;
+        for byte in quoted.bytes() {
+            if byte == b'\\' && !escaped {
+                escaped = true;
+                continue;
+            }
+            escaped = false;
+            if let Some(target) = buffer.get_mut(length) {
+                *target = byte;
+                length += 1;
+            }
+        }
+        // Only whole backslashes were left out of a valid text, so what remains is valid.
+        buffer.get(..length).and_then(|plain| core::str::from_utf8(plain).ok()).unwrap_or_default()
+    }
+}
+
+/// Why a path does not parse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathError {
+    /// It breaks the grammar.
+    Malformed,
+    /// It breaks a limit.
+    TooLong,
+}
+
+/// Parses the path at the start of `text`, and returns what follows it.
+pub(crate) fn reverse_path(text: &str) -> Result<(ReversePath<'_>, &str), PathError> {
+    if let Some(rest) = text.strip_prefix("<>") {
+        return Ok((ReversePath::Null, rest));
+    }
+    let (inside, rest) = bracketed(text)?;
+    Ok((ReversePath::Mailbox(mailbox(inside)?), rest))
+}
+
+/// Parses the path at the start of `text`, and returns what follows it.
+pub(crate) fn forward_path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
+    let (inside, rest) = bracketed(text)?;
+    if inside.eq_ignore_ascii_case("postmaster") {
+        return Ok((ForwardPath::Postmaster, rest));
+    }
+    Ok((ForwardPath::Mailbox(mailbox(inside)?), rest))
+}
+
+/// Whether `text` may follow EHLO or HELO. Not checked against the grammar of domains: clients send the names of
+/// machines that were never meant to be domains, and RFC 5321 section 4.1.4 forbids to refuse mail over a name. What
+/// could not stand in a `Received:` field is refused.
+pub(crate) fn is_greeting_name(text: &str) -> bool {
+    (1..=DOMAIN_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(|byte| {
+            byte.is_ascii_graphic() && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b'"' | b'\\')
+        })
+}
+
+/// What stands between the angle brackets that `text` begins with, and what follows them. A bracket inside of a
+/// quotation does not count.
+fn bracketed(text: &str) -> Result<(&str, &str), PathError> {
+    let inside = text.strip_prefix('<').ok_or(PathError::Malformed)?;
+    let mut quoted = false;
+    let mut escaped = false;
+    for (index, byte) in inside.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'>' if !quoted => {
+                let rest = inside.get(index + 1..).unwrap_or_default();
+                return Ok((inside.get(..index).unwrap_or_default(), rest));
+            }
+            _ => {}
+        }
+    }
+    Err(PathError::Malformed)
+}
+
+fn mailbox(path: &str) -> Result<Mailbox<'_>, PathError> {
+    if path.len() + "<>".len() > PATH_BYTES_MAX {
+        return Err(PathError::TooLong);
+    }
+    let text = without_source_route(path)?;
+    let local_part_length = local_part_length(text.as_bytes()).ok_or(PathError::Malformed)?;
+    let (local_part, after) = text.split_at_checked(local_part_length).ok_or(PathError::Malformed)?;
+    let domain = domain(after.strip_prefix('@').ok_or(PathError::Malformed)?)?;
+    if local_part.len() > LOCAL_PART_BYTES_MAX {
+        return Err(PathError::TooLong);
+    }
+    Ok(Mailbox { text, local_part, domain })
+}
+
+/// `@one.example,@two.example:ada@three.example` means `ada@three.example`.
+fn without_source_route(path: &str) -> Result<&str, PathError> {
+    if !path.starts_with('@') {
+        return Ok(path);
+    }
+    let (route, mailbox) = path.split_once(':').ok_or(PathError::Malformed)?;
+    for hop in route.split(',') {
+        domain(hop.strip_prefix('@').ok_or(PathError::Malformed)?)?;
+    }
+    Ok(mailbox)
+}
+
+/// How many bytes of `text` are its local part; `None` when it does not begin with one.
+fn local_part_length(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        let length = text.iter().position(|&byte| !is_atom_or_dot(byte)).unwrap_or(text.len());
+        return (length > 0).then_some(length);
+    }
+    let mut escaped = false;
+    for (index, &byte) in text.iter().enumerate().skip(1) {
+        match byte {
+            0..b' ' | 0x7f => return None,
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(index + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `atext` of RFC 5322 section 3.2.3 with the dot, and every byte of a non-ASCII character.
+fn is_atom_or_dot(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte)
+}
+
+fn domain(text: &str) -> Result<Domain<'_>, PathError> {
+    if let Some(literal) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address_literal(literal).map(Domain::Literal).ok_or(PathError::Malformed);
+    }
+    if text.len() > DOMAIN_BYTES_MAX {
+        return Err(PathError::TooLong);
+    }
+    if text.split('.').all(is_label) { Ok(Domain::Name(text)) } else { Err(PathError::Malformed) }
+}
+
+/// RFC 5321 section 4.1.3. No tag but `IPv6` was ever registered.
+fn address_literal(text: &str) -> Option<IpAddr> {
+    match text.split_at_checked("IPv6:".len()) {
+        Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => address.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        _ => text.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    }
+}
+
+/// A label of a domain name; underscores are no part of a host's name and stand in names that have mail all the same.
+fn is_label(label: &str) -> bool {
+    (1..=LABEL_BYTES_MAX).contains(&label.len())
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'-' || byte == b'_')
+}

@@ -1,0 +1,153 @@
+//! What the server says: constant lines, and the two replies that have the server's name in them.
+//!
+//! Invariants:
+//! - Every line is at most 512 bytes with its CRLF (RFC 5321 section 4.5.3.1.5).
+//! - Every reply but those to EHLO and HELO, the greeting and 354 has an enhanced status code (RFC 2034 section 4).
+
+use crate::actions::{Actions, Extensions, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
+use crate::command::Fault;
+
+/// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
+pub const REPLY_BYTES_MAX: usize = 512;
+
+/// What to tell a client for whom there is no session, before the connection is closed.
+pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
+
+pub(crate) type Reply = &'static [u8];
+
+pub(crate) const BYE: Reply = b"221 2.0.0 Bye\r\n";
+pub(crate) const HELP: Reply = b"214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
+pub(crate) const OK: Reply = b"250 2.0.0 OK\r\n";
+pub(crate) const SENDER_OK: Reply = b"250 2.1.0 Sender OK\r\n";
+pub(crate) const RECIPIENT_OK: Reply = b"250 2.1.5 Recipient OK\r\n";
+pub(crate) const CHUNK_OK: Reply = b"250 2.0.0 Chunk taken\r\n";
+pub(crate) const CANNOT_VERIFY: Reply = b"252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
+pub(crate) const SEND_MESSAGE: Reply = b"354 End with a line of one dot\r\n";
+
+pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again later\r\n";
+pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
+pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
+
+pub(crate) const LINE_TOO_LONG: Reply = b"500 5.5.2 Line too long\r\n";
+pub(crate) const GREET_FIRST: Reply = b"503 5.5.1 Send EHLO or HELO first\r\n";
+pub(crate) const MAIL_FIRST: Reply = b"503 5.5.1 Send MAIL first\r\n";
+pub(crate) const MAIL_TWICE: Reply = b"503 5.5.1 MAIL was sent already\r\n";
+pub(crate) const CHUNKS_BEGAN: Reply = b"503 5.5.1 BDAT was sent already\r\n";
+pub(crate) const NO_RECIPIENT: Reply = b"554 5.5.1 No valid recipients\r\n";
+pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply = b"554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
+pub(crate) const BARE_LINE_END_IN_COMMAND: Reply = b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
+pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply = b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
+pub(crate) const TOO_MANY_RECIPIENTS: Reply = b"452 4.5.3 Too many recipients\r\n";
+pub(crate) const TOO_BIG: Reply = b"552 5.3.4 Message too big\r\n";
+
+pub(crate) fn fault(fault: Fault) -> Reply {
+    match fault {
+        Fault::UnknownCommand => b"500 5.5.1 Unknown command\r\n",
+        Fault::NotImplemented => b"502 5.5.1 Command not implemented\r\n",
+        Fault::NotSmtp => b"521 5.5.1 This is SMTP\r\n",
+        Fault::NotUtf8 => b"500 5.5.2 Line is not UTF-8\r\n",
+        Fault::BadArguments => b"501 5.5.4 Wrong arguments\r\n",
+        Fault::BadGreetingName => b"501 5.5.4 Needs your host's name or address literal\r\n",
+        Fault::BadPath => b"501 5.1.3 Address must look like <local-part@domain>\r\n",
+        Fault::PathTooLong => b"501 5.1.3 Address too long\r\n",
+        Fault::BadParameter => b"501 5.5.4 Wrong parameter value\r\n",
+        Fault::UnknownParameter => b"555 5.5.4 Unknown parameter\r\n",
+        Fault::NeedsSmtpUtf8 => RECIPIENT_NEEDS_SMTPUTF8,
+        Fault::BadChunk => b"521 5.5.4 Syntax: BDAT size [LAST]\r\n",
+    }
+}
+
+pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
+    match refusal {
+        SenderRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
+        SenderRefusal::Busy => b"451 4.3.2 Too busy, try again later\r\n",
+    }
+}
+
+pub(crate) fn recipient_refusal(refusal: RecipientRefusal) -> Reply {
+    match refusal {
+        RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
+        RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
+        RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
+        RecipientRefusal::MailboxFull => b"452 4.2.2 Mailbox full\r\n",
+        RecipientRefusal::Unavailable => b"450 4.2.1 Mailbox cannot be used now, try again later\r\n",
+    }
+}
+
+pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
+    match refusal {
+        MessageRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
+        MessageRefusal::TryLater => b"451 4.3.0 Message not stored, try again later\r\n",
+        MessageRefusal::Loop => b"554 5.4.6 Message came by too often: a mail loop\r\n",
+        MessageRefusal::TooBig => TOO_BIG,
+    }
+}
+
+/// The first thing that a client hears.
+pub(crate) fn greeting(actions: &mut impl Actions) {
+    actions.reply(b"220 ");
+    actions.reply_hostname();
+    actions.reply(b" ESMTP Barepost\r\n");
+}
+
+/// The reply to HELO.
+pub(crate) fn hello(actions: &mut impl Actions) {
+    actions.reply(b"250 ");
+    actions.reply_hostname();
+    actions.reply(b"\r\n");
+}
+
+/// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
+pub(crate) fn extended_hello(actions: &mut impl Actions) {
+    let Settings { message_bytes_max, recipients_max, extensions, .. } = actions.settings();
+    actions.reply(b"250-");
+    actions.reply_hostname();
+    actions.reply(b"\r\n");
+    for (extension, line) in PLAIN_EXTENSIONS {
+        if extensions.contains(*extension) {
+            actions.reply(line);
+        }
+    }
+    if extensions.contains(Extensions::SIZE) {
+        actions.reply(b"250-SIZE ");
+        decimal(message_bytes_max, actions);
+        actions.reply(b"\r\n");
+    }
+    if extensions.contains(Extensions::LIMITS) {
+        actions.reply(b"250-LIMITS RCPTMAX=");
+        decimal(recipients_max.into(), actions);
+        actions.reply(b"\r\n");
+    }
+    actions.reply(b"250 HELP\r\n");
+}
+
+const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
+    (Extensions::PIPELINING, b"250-PIPELINING\r\n"),
+    (Extensions::EIGHT_BIT_MIME, b"250-8BITMIME\r\n"),
+    (Extensions::SMTPUTF8, b"250-SMTPUTF8\r\n"),
+    (Extensions::ENHANCED_STATUS_CODES, b"250-ENHANCEDSTATUSCODES\r\n"),
+    (Extensions::CHUNKING, b"250-CHUNKING\r\n"),
+];
+
+/// The message is on the disk, under the name `identifier`; of a long name only the start is told.
+pub(crate) fn stored(identifier: &str, actions: &mut impl Actions) {
+    const IDENTIFIER_BYTES_MAX: usize = 64;
+    let bytes = identifier.as_bytes();
+    actions.reply(b"250 2.0.0 Stored as ");
+    actions.reply(bytes.get(..IDENTIFIER_BYTES_MAX).unwrap_or(bytes));
+    actions.reply(b"\r\n");
+}
+
+fn decimal(mut number: u64, actions: &mut impl Actions) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    for (index, digit) in digits.iter_mut().enumerate().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        first = index;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    actions.reply(digits.get(first..).unwrap_or_default());
+}

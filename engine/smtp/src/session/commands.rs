@@ -1,0 +1,174 @@
+//! The handler of [`Expect::Command`]: one line, one reply.
+//!
+//! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2.
+
+use crate::actions::{Actions, Envelope, MessageRefusal, Protocol};
+use crate::command::{CharacterSet, Command, Fault, Mail, Place, parse};
+use crate::content::Position;
+use crate::name::Name;
+use crate::path::ForwardPath;
+use crate::reply::{self, Reply};
+
+use super::{Expect, Fate, Greeted, Incoming, Message, Session, Transaction};
+
+impl Session {
+    pub(super) fn command_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
+        match parse(line) {
+            Ok(Command::ExtendedHello(name)) => {
+                self.greeting_arrived(name, Greeted::Extended, actions);
+                reply::extended_hello(actions);
+            }
+            Ok(Command::Hello(name)) => {
+                self.greeting_arrived(name, Greeted::Plainly, actions);
+                reply::hello(actions);
+            }
+            Ok(Command::Mail(mail)) => self.mail_arrived(&mail, actions),
+            Ok(Command::Recipient(path)) => self.recipient_arrived(&path, actions),
+            Ok(Command::Data) => self.data_arrived(actions),
+            Ok(Command::Chunk { bytes, place }) => self.chunk_arrived(bytes, place, actions),
+            Ok(Command::Reset) => {
+                self.transaction_over(actions);
+                actions.reply(reply::OK);
+            }
+            Ok(Command::Noop) => actions.reply(reply::OK),
+            Ok(Command::Verify) => actions.reply(reply::CANNOT_VERIFY),
+            Ok(Command::Help) => actions.reply(reply::HELP),
+            Ok(Command::Quit) => self.end(reply::BYE, actions),
+            // What follows is not what it says it is, or nobody knows where the next command begins.
+            Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => self.end(reply::fault(fault), actions),
+            Err(fault) => self.fault(reply::fault(fault), actions),
+        }
+    }
+
+    /// EHLO and HELO begin the session anew (RFC 5321 section 4.1.4).
+    fn greeting_arrived(&mut self, name: &str, greeted: Greeted, actions: &mut impl Actions) {
+        self.transaction_over(actions);
+        self.greeted = greeted;
+        self.client_name = Name::from(name);
+    }
+
+    fn mail_arrived(&mut self, mail: &Mail<'_>, actions: &mut impl Actions) {
+        if self.greeted == Greeted::NotYet {
+            return self.fault(reply::GREET_FIRST, actions);
+        }
+        if self.transaction.is_some() {
+            return self.fault(reply::MAIL_TWICE, actions);
+        }
+        if mail.declared_bytes.is_some_and(|bytes| bytes > actions.settings().message_bytes_max) {
+            return actions.reply(reply::TOO_BIG);
+        }
+        match actions.transaction_begin(mail) {
+            Ok(()) => {
+                let character_set = mail.character_set;
+                self.transaction = Some(Transaction { recipients: 0, character_set, message: Message::NotBegun });
+                actions.reply(reply::SENDER_OK);
+            }
+            Err(refusal) => actions.reply(reply::sender_refusal(refusal)),
+        }
+    }
+
+    fn recipient_arrived(&mut self, path: &ForwardPath<'_>, actions: &mut impl Actions) {
+        let Some(transaction) = &mut self.transaction else {
+            return self.fault(reply::MAIL_FIRST, actions);
+        };
+        if transaction.message != Message::NotBegun {
+            return self.fault(reply::CHUNKS_BEGAN, actions);
+        }
+        if transaction.character_set == CharacterSet::Ascii && !path.text().is_ascii() {
+            return self.fault(reply::RECIPIENT_NEEDS_SMTPUTF8, actions);
+        }
+        if transaction.recipients >= actions.settings().recipients_max {
+            return actions.reply(reply::TOO_MANY_RECIPIENTS);
+        }
+        match actions.recipient(path) {
+            Ok(()) => {
+                transaction.recipients += 1;
+                actions.reply(reply::RECIPIENT_OK);
+            }
+            Err(refusal) => self.recipient_refused(reply::recipient_refusal(refusal), actions),
+        }
+    }
+
+    /// Who guesses addresses does not get to guess for ever.
+    fn recipient_refused(&mut self, reply: Reply, actions: &mut impl Actions) {
+        if self.refused_recipients >= actions.settings().refused_recipients_max {
+            return self.end(reply::TOO_MANY_FAULTS, actions);
+        }
+        self.refused_recipients += 1;
+        actions.reply(reply);
+    }
+
+    fn data_arrived(&mut self, actions: &mut impl Actions) {
+        let Some(transaction) = self.transaction else {
+            return self.fault(reply::MAIL_FIRST, actions);
+        };
+        if transaction.message != Message::NotBegun {
+            return self.fault(reply::CHUNKS_BEGAN, actions);
+        }
+        // Not counted as a fault: a pipelining client sends DATA before it has read that no recipient was accepted.
+        if transaction.recipients == 0 {
+            return actions.reply(reply::NO_RECIPIENT);
+        }
+        match self.begin_message(&transaction, actions) {
+            Ok(incoming) => {
+                self.expect = Expect::MessageData(incoming);
+                actions.reply(reply::SEND_MESSAGE);
+            }
+            Err(refusal) => {
+                self.transaction_over(actions);
+                actions.reply(reply::message_refusal(refusal));
+            }
+        }
+    }
+
+    /// BDAT. The chunk follows at once, so it is read whatever is thought of it.
+    fn chunk_arrived(&mut self, bytes: u64, place: Place, actions: &mut impl Actions) {
+        let mut chunk = self.chunk_to_fill(actions);
+        if chunk.bytes.saturating_add(bytes) > actions.settings().message_bytes_max {
+            self.refuse(&mut chunk, reply::TOO_BIG, actions);
+        }
+        if bytes == 0 {
+            self.chunk_completed(chunk, place, actions);
+        } else {
+            self.expect = Expect::ChunkData { chunk, bytes_left: bytes, place };
+        }
+    }
+
+    /// Where the next chunk goes: to the message that it continues, to a new one, or nowhere.
+    fn chunk_to_fill(&mut self, actions: &mut impl Actions) -> Incoming {
+        let Some(transaction) = self.transaction else {
+            return Incoming::refused(reply::MAIL_FIRST);
+        };
+        if let Message::BetweenChunks(incoming) = transaction.message {
+            self.set_message(Message::Arriving);
+            return incoming;
+        }
+        if transaction.recipients == 0 {
+            return Incoming::refused(reply::NO_RECIPIENT);
+        }
+        self.begin_message(&transaction, actions)
+            .unwrap_or_else(|refusal| Incoming::refused(reply::message_refusal(refusal)))
+    }
+
+    fn begin_message(
+        &mut self,
+        transaction: &Transaction,
+        actions: &mut impl Actions,
+    ) -> Result<Incoming, MessageRefusal> {
+        let protocol = match (self.greeted, transaction.character_set) {
+            (Greeted::Extended, CharacterSet::Utf8) => Protocol::Utf8Smtp,
+            (Greeted::Extended, CharacterSet::Ascii) => Protocol::Esmtp,
+            _ => Protocol::Smtp,
+        };
+        let greeting_name = self.client_name.as_str();
+        actions.message_begin(&Envelope { greeting_name, protocol, recipients: transaction.recipients })?;
+        self.set_message(Message::Arriving);
+        Ok(Incoming { bytes: 0, position: Position::LineStart, fate: Fate::Kept })
+    }
+}
+
+impl Incoming {
+    fn refused(reply: Reply) -> Incoming {
+        Incoming { bytes: 0, position: Position::LineStart, fate: Fate::Refused(reply) }
+    }
+}

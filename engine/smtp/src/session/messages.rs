@@ -1,0 +1,202 @@
+//! The handlers of [`Expect::MessageData`] and [`Expect::ChunkData`]: a message streams by.
+//!
+//! A refused message is read to its end, or the rest of it would be taken for commands; but only so far: who goes on
+//! sending beyond twice the limit is cut off.
+//!
+//! Answers to: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
+
+use crate::actions::Actions;
+use crate::command::Place;
+use crate::content::{Dots, Position, Run, next_run};
+use crate::reply::{self, Reply};
+
+use super::{Expect, Fate, Incoming, Message, Session, Stopping, Taken, WaitsFor};
+
+impl Session {
+    pub(super) fn message_data_arrived(
+        &mut self,
+        mut incoming: Incoming,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> Taken {
+        let mut taken = 0;
+        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            let run = next_run(incoming.position, rest, Dots::Stuffed);
+            if let Run::End(count) = run {
+                self.message_completed(incoming, actions);
+                return Taken::AndGoOn(taken + count);
+            }
+            let offered = run_bytes(run);
+            let count = self.run_arrived(&mut incoming, run, rest, actions);
+            taken += count;
+            if self.is_flood(&incoming, actions) {
+                return Taken::AndGoOn(taken);
+            }
+            self.expect = Expect::MessageData(incoming);
+            if count < offered {
+                return Taken::AndWait(taken, WaitsFor::MessageRoom);
+            }
+        }
+        Taken::AndGoOn(taken)
+    }
+
+    pub(super) fn chunk_data_arrived(
+        &mut self,
+        mut chunk: Incoming,
+        mut bytes_left: u64,
+        place: Place,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> Taken {
+        let within = usize::try_from(bytes_left).ok().and_then(|left| bytes.get(..left)).unwrap_or(bytes);
+        let mut taken = 0;
+        while let Some(rest) = within.get(taken..).filter(|rest| !rest.is_empty()) {
+            let run = next_run(chunk.position, rest, Dots::Plain);
+            let offered = run_bytes(run);
+            let count = self.run_arrived(&mut chunk, run, rest, actions);
+            taken += count;
+            bytes_left = bytes_left.saturating_sub(count as u64);
+            if self.is_flood(&chunk, actions) {
+                return Taken::AndGoOn(taken);
+            }
+            self.expect = Expect::ChunkData { chunk, bytes_left, place };
+            if count < offered {
+                return Taken::AndWait(taken, WaitsFor::MessageRoom);
+            }
+        }
+        if bytes_left == 0 {
+            self.chunk_completed(chunk, place, actions);
+        }
+        Taken::AndGoOn(taken)
+    }
+
+    /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done with.
+    fn run_arrived(&mut self, incoming: &mut Incoming, run: Run, bytes: &[u8], actions: &mut impl Actions) -> usize {
+        match run {
+            Run::Content(count, position) => {
+                return self.content_arrived(incoming, bytes.get(..count).unwrap_or(bytes), position, actions);
+            }
+            Run::BareLineEnd(count, position) => {
+                self.refuse(incoming, reply::BARE_LINE_END_IN_MESSAGE, actions);
+                incoming.bytes = incoming.bytes.saturating_add(count as u64);
+                incoming.position = position;
+            }
+            Run::Dropped(_, position) => incoming.position = position,
+            Run::End(_) => {}
+        }
+        run_bytes(run)
+    }
+
+    fn content_arrived(
+        &mut self,
+        incoming: &mut Incoming,
+        content: &[u8],
+        position: Position,
+        actions: &mut impl Actions,
+    ) -> usize {
+        if incoming.bytes.saturating_add(content.len() as u64) > actions.settings().message_bytes_max {
+            self.refuse(incoming, reply::TOO_BIG, actions);
+        }
+        let mut count = content.len();
+        if incoming.fate == Fate::Kept {
+            match actions.message_bytes(content) {
+                Ok(taken) => count = taken.min(count),
+                Err(refusal) => {
+                    self.set_message(Message::NotBegun);
+                    incoming.fate = Fate::Refused(reply::message_refusal(refusal));
+                }
+            }
+        }
+        incoming.bytes = incoming.bytes.saturating_add(count as u64);
+        if count == content.len() {
+            incoming.position = position;
+        } else if let Some(&last) = content.get(..count).and_then(|taken| taken.last()) {
+            incoming.position = Position::after(last);
+        }
+        count
+    }
+
+    /// The end of data has come.
+    fn message_completed(&mut self, incoming: Incoming, actions: &mut impl Actions) {
+        match incoming.fate {
+            Fate::Refused(reply) => {
+                actions.reply(reply);
+                self.message_answered(actions);
+            }
+            Fate::Kept => match actions.message_end() {
+                Ok(()) => {
+                    self.set_message(Message::Whole);
+                    self.expect = Expect::Stored;
+                    self.waits_for = WaitsFor::Stored;
+                }
+                Err(refusal) => {
+                    self.set_message(Message::NotBegun);
+                    actions.reply(reply::message_refusal(refusal));
+                    self.message_answered(actions);
+                }
+            },
+        }
+    }
+
+    /// The last byte of a chunk has come.
+    pub(super) fn chunk_completed(&mut self, mut chunk: Incoming, place: Place, actions: &mut impl Actions) {
+        if place == Place::Last && chunk.position == Position::AfterCr {
+            self.refuse(&mut chunk, reply::BARE_LINE_END_IN_MESSAGE, actions);
+        }
+        match (chunk.fate, place) {
+            (Fate::Kept, Place::NotLast) => {
+                self.set_message(Message::BetweenChunks(chunk));
+                actions.reply(reply::CHUNK_OK);
+                self.expect = Expect::Command;
+                self.stop_if_stopping(actions);
+            }
+            // Also when others follow: what is refused once stays refused, and they find no transaction.
+            _ => self.message_completed(chunk, actions),
+        }
+    }
+
+    /// The message has its reply: the transaction is over.
+    pub(super) fn message_answered(&mut self, actions: &mut impl Actions) {
+        self.transaction_over(actions);
+        self.expect = Expect::Command;
+        self.waits_for = WaitsFor::Bytes;
+        self.stop_if_stopping(actions);
+    }
+
+    fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
+        if self.stopping == Stopping::AfterMessage {
+            self.end(reply::STOPPING, actions);
+        }
+    }
+
+    /// Throws away what came of a message and what will come. The first reason stays.
+    pub(super) fn refuse(&mut self, incoming: &mut Incoming, reply: Reply, actions: &mut impl Actions) {
+        if incoming.fate == Fate::Kept {
+            incoming.fate = Fate::Refused(reply);
+            self.set_message(Message::NotBegun);
+            actions.message_abort();
+        }
+    }
+
+    /// Ends the session of a client that goes on sending a message that was refused long ago.
+    fn is_flood(&mut self, incoming: &Incoming, actions: &mut impl Actions) -> bool {
+        let Fate::Refused(reply) = incoming.fate else { return false };
+        let flood = incoming.bytes > actions.settings().message_bytes_max.saturating_mul(2);
+        if flood {
+            self.end(reply, actions);
+        }
+        flood
+    }
+
+    pub(super) fn set_message(&mut self, message: Message) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.message = message;
+        }
+    }
+}
+
+fn run_bytes(run: Run) -> usize {
+    match run {
+        Run::Content(count, _) | Run::Dropped(count, _) | Run::BareLineEnd(count, _) | Run::End(count) => count,
+    }
+}

@@ -1,0 +1,11 @@
+//! What an SMTP session promises, as conversations.
+
+mod chunks;
+mod commands;
+mod content;
+mod events;
+mod paths;
+mod properties;
+mod room;
+mod smuggling;
+mod world;

@@ -1,0 +1,133 @@
+//! BDAT: a chunk is read whatever is thought of it, and never taken for commands.
+
+use super::world::Conversation;
+use crate::MessageRefusal;
+
+const STORED: &str = "250 2.0.0 Stored as 4D2\r\n";
+const CHUNK_TAKEN: &str = "250 2.0.0 Chunk taken\r\n";
+const OK: &str = "250 2.0.0 OK\r\n";
+
+#[test]
+fn chunks_make_a_message_byte_by_byte() {
+    let mut talk = Conversation::addressed();
+    talk.exchange(&[
+        ("BDAT 7\r\na: b\r\n.", CHUNK_TAKEN),
+        ("BDAT 0\r\n", CHUNK_TAKEN),
+        ("NOOP\r\n", OK),
+        ("bdat 3\r\n.\r\n", CHUNK_TAKEN),
+        ("BDAT 5 last\r\n\r\nend", STORED),
+        ("BDAT 1 LAST\r\nx", "503 5.5.1 Send MAIL first\r\n"),
+    ]);
+    assert_eq!(talk.world.messages, [b"a: b\r\n..\r\n\r\nend"]);
+    assert!(talk.world.is_settled());
+}
+
+#[test]
+fn an_empty_last_chunk_ends_the_message() {
+    let mut talk = Conversation::addressed();
+    talk.exchange(&[("BDAT 3\r\na\r\n", CHUNK_TAKEN), ("BDAT 0 LAST\r\n", STORED)]);
+    assert_eq!(talk.world.messages, [b"a\r\n"]);
+    let mut talk = Conversation::addressed();
+    talk.exchange(&[("BDAT 0 LAST\r\n", STORED)]);
+    assert_eq!(talk.world.messages, [b""]);
+}
+
+#[test]
+fn a_line_end_may_be_cut_between_chunks() {
+    let mut talk = Conversation::addressed();
+    talk.exchange(&[("BDAT 2\r\na\r", CHUNK_TAKEN), ("BDAT 2 LAST\r\n\nb", STORED)]);
+    assert_eq!(talk.world.messages, [b"a\r\nb"]);
+}
+
+#[test]
+fn a_chunk_without_recipients_is_read_and_refused() {
+    let mut talk = Conversation::greeted();
+    talk.exchange(&[
+        ("BDAT 6\r\nQUIT\r\nNOOP\r\n", "503 5.5.1 Send MAIL first\r\n250 2.0.0 OK\r\n"),
+        ("BDAT 0 LAST\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        (
+            "MAIL FROM:<a@b>\r\nRCPT TO:<nobody@b>\r\nBDAT 6\r\nQUIT\r\nBDAT 6 LAST\r\nQUIT\r\nNOOP\r\n",
+            "250 2.1.0 Sender OK\r\n550 5.1.1 No such user here\r\n554 5.5.1 No valid recipients\r\n\
+             503 5.5.1 Send MAIL first\r\n250 2.0.0 OK\r\n",
+        ),
+    ]);
+    assert!(talk.world.messages.is_empty() && talk.world.is_settled() && !talk.world.closed);
+}
+
+#[test]
+fn other_commands_between_chunks_keep_their_rules() {
+    let mut talk = Conversation::addressed();
+    talk.exchange(&[
+        ("BDAT 1\r\na", CHUNK_TAKEN),
+        ("DATA\r\n", "503 5.5.1 BDAT was sent already\r\n"),
+        ("RCPT TO:<c@d>\r\n", "503 5.5.1 BDAT was sent already\r\n"),
+        ("MAIL FROM:<c@d>\r\n", "503 5.5.1 MAIL was sent already\r\n"),
+        ("BDAT 1 LAST\r\nb", STORED),
+    ]);
+    assert_eq!(talk.world.messages, [b"ab"]);
+    for command in ["RSET\r\n", "EHLO x\r\n", "QUIT\r\n"] {
+        let mut talk = Conversation::addressed();
+        talk.exchange(&[("BDAT 1\r\na", CHUNK_TAKEN)]);
+        talk.says(command);
+        assert!(talk.world.is_settled() && talk.world.messages.is_empty());
+        assert!(talk.world.log.contains(&"abort".into()));
+    }
+}
+
+#[test]
+fn a_size_that_cannot_be_read_ends_the_session() {
+    for command in [
+        "BDAT\r\n",
+        "BDAT x\r\n",
+        "BDAT -1\r\n",
+        "BDAT 1 LAS\r\n",
+        "BDAT 1 LAST x\r\n",
+        "BDAT 100000000000000000000\r\n",
+    ] {
+        let mut talk = Conversation::addressed();
+        talk.says(command);
+        talk.says("QUIT\r\n");
+        assert_eq!(talk.replies(), "521 5.5.4 Syntax: BDAT size [LAST]\r\n");
+        assert!(talk.world.closed && talk.world.is_settled());
+    }
+}
+
+#[test]
+fn chunks_beyond_the_limit_are_read_and_refused() {
+    let mut talk = Conversation::addressed();
+    let chunk = "x".repeat(600);
+    talk.exchange(&[
+        (&std::format!("BDAT 600\r\n{chunk}"), CHUNK_TAKEN),
+        (&std::format!("BDAT 600\r\n{chunk}NOOP\r\n"), "552 5.3.4 Message too big\r\n250 2.0.0 OK\r\n"),
+        (&std::format!("BDAT 600 LAST\r\n{chunk}"), "503 5.5.1 Send MAIL first\r\n"),
+    ]);
+    assert!(talk.world.messages.is_empty() && talk.world.is_settled());
+}
+
+#[test]
+fn an_endless_chunk_is_cut_off() {
+    let mut talk = Conversation::addressed();
+    talk.says("BDAT 18446744073709551615 LAST\r\n");
+    for _ in 0..30 {
+        talk.says("x".repeat(100));
+    }
+    assert_eq!(talk.replies(), "552 5.3.4 Message too big\r\n");
+    assert!(talk.world.closed && talk.world.is_settled());
+}
+
+#[test]
+fn a_refusal_by_the_server_is_said_at_the_chunk_s_end() {
+    let mut talk = Conversation::addressed();
+    talk.world.begin_refusal = Some(MessageRefusal::StorageFull);
+    talk.exchange(&[
+        ("BDAT 6 LAST\r\nQUIT\r\n", "452 4.3.1 No room for the message now\r\n"),
+        ("BDAT 0 LAST\r\n", "503 5.5.1 Send MAIL first\r\n"),
+    ]);
+    let mut talk = Conversation::addressed();
+    talk.world.bytes_refusal = Some((4, MessageRefusal::TryLater));
+    talk.exchange(&[(
+        "BDAT 6\r\nQUIT\r\nNOOP\r\n",
+        "451 4.3.0 Message not stored, try again later\r\n250 2.0.0 OK\r\n",
+    )]);
+    assert!(talk.world.is_settled());
+}

@@ -1,0 +1,322 @@
+//! Every command, in and out of its place.
+
+use std::string::ToString;
+
+use super::world::{Conversation, World};
+use crate::{Extensions, LINE_BYTES_MAX, MessageRefusal, SenderRefusal};
+
+#[test]
+fn a_message_is_taken_and_acknowledged() {
+    let mut talk = Conversation::greeted();
+    talk.exchange(&[
+        ("MAIL FROM:<ada@example.org> SIZE=20 BODY=8BITMIME\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<bob@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ("RCPT TO:<Postmaster>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ("DATA\r\n", "354 End with a line of one dot\r\n"),
+        ("Subject: x\r\n\r\nHello\r\n.\r\n", "250 2.0.0 Stored as 4D2\r\n"),
+        ("QUIT\r\n", "221 2.0.0 Bye\r\n"),
+    ]);
+    assert_eq!(talk.world.messages, [b"Subject: x\r\n\r\nHello\r\n"]);
+    assert_eq!(
+        talk.world.log,
+        [
+            "from <ada@example.org> Some(20) EightBitMime Ascii",
+            "to <bob@mail.test>",
+            "to <postmaster>",
+            "message from client.test by Esmtp for 2",
+            "over",
+        ]
+    );
+    assert!(talk.world.closed);
+}
+
+#[test]
+fn ehlo_announces_what_the_server_does() {
+    let mut talk = Conversation::new();
+    talk.exchange(&[(
+        "EHLO client.test\r\n",
+        "250-mail.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n\
+         250-CHUNKING\r\n250-SIZE 1000\r\n250-LIMITS RCPTMAX=3\r\n250 HELP\r\n",
+    )]);
+}
+
+#[test]
+fn each_extension_can_be_left_out_of_the_announcement() {
+    let mut world = World::new();
+    world.settings.extensions = Extensions::ALL.without(Extensions::CHUNKING).without(Extensions::LIMITS);
+    let mut talk = Conversation::with(world);
+    talk.exchange(&[(
+        "EHLO client.test\r\n",
+        "250-mail.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n\
+         250-SIZE 1000\r\n250 HELP\r\n",
+    )]);
+    let mut world = World::new();
+    world.settings.extensions = Extensions::ALL.without(Extensions::ALL);
+    Conversation::with(world).exchange(&[("EHLO client.test\r\n", "250-mail.test\r\n250 HELP\r\n")]);
+}
+
+#[test]
+fn helo_and_ehlo_name_the_protocol() {
+    for (greeting, mail, expected) in [
+        ("HELO [192.0.2.1]", "MAIL FROM:<>", "message from [192.0.2.1] by Smtp for 1"),
+        ("EHLO under_score", "MAIL FROM:<>", "message from under_score by Esmtp for 1"),
+        ("ehlo [IPv6:::1]", "mail from:<> smtputf8", "message from [IPv6:::1] by Utf8Smtp for 1"),
+        ("HELO a", "MAIL FROM:<> SMTPUTF8", "message from a by Smtp for 1"),
+    ] {
+        let mut talk = Conversation::new();
+        talk.says(std::format!("{greeting}\r\n{mail}\r\nRCPT TO:<b@c>\r\nDATA\r\n.\r\n"));
+        assert!(talk.replies().ends_with("250 2.0.0 Stored as 4D2\r\n"));
+        assert_eq!(talk.world.log[2], expected);
+        assert_eq!(talk.world.messages, [b""]);
+    }
+}
+
+#[test]
+fn long_and_short_names_of_clients_are_kept_whole() {
+    for length in [1, 61, 62, 63, 64, 254, 255] {
+        let name = "n".repeat(length);
+        let mut talk = Conversation::new();
+        talk.says(std::format!("EHLO {name}\r\nMAIL FROM:<>\r\nRCPT TO:<b@c>\r\nDATA\r\n"));
+        assert_eq!(talk.world.log[2], std::format!("message from {name} by Esmtp for 1"));
+    }
+}
+
+#[test]
+fn a_greeting_needs_a_name_that_can_stand_in_a_header() {
+    const REFUSED: &str = "501 5.5.4 Needs your host's name or address literal\r\n";
+    let long = "EHLO ".to_string() + &"n".repeat(256) + "\r\n";
+    let mut talk = Conversation::new();
+    talk.exchange(&[
+        ("EHLO\r\n", REFUSED),
+        ("HELO \r\n", REFUSED),
+        ("EHLO two words\r\n", REFUSED),
+        ("EHLO a(b)\r\n", REFUSED),
+        ("EHLO m\u{fc}ller\r\n", REFUSED),
+        ("EHLO a\0b\r\n", REFUSED),
+        (&long, REFUSED),
+        ("EHLOx\r\n", "500 5.5.1 Unknown command\r\n"),
+        ("MAIL FROM:<a@b>\r\n", "503 5.5.1 Send EHLO or HELO first\r\n"),
+        ("HELO ok\r\n", "250 mail.test\r\n"),
+        ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+    ]);
+}
+
+#[test]
+fn commands_out_of_order_are_refused_and_change_nothing() {
+    let mut talk = Conversation::greeted();
+    talk.exchange(&[
+        ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("MAIL FROM:<c@d>\r\n", "503 5.5.1 MAIL was sent already\r\n"),
+        ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
+        ("RCPT TO:<a@b>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ("DATA now\r\n", "501 5.5.4 Wrong arguments\r\n"),
+        ("DATA\r\n", "354 End with a line of one dot\r\n"),
+        (".\r\n", "250 2.0.0 Stored as 4D2\r\n"),
+        ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
+    ]);
+    assert_eq!(talk.world.log[0], "from <a@b> None SevenBit Ascii");
+}
+
+#[test]
+fn reset_and_a_new_greeting_end_the_transaction() {
+    for command in ["RSET\r\n", "EHLO again\r\n", "HELO again\r\n"] {
+        let mut talk = Conversation::addressed();
+        talk.says(command);
+        assert!(talk.replies().starts_with("250"));
+        assert!(talk.world.is_settled());
+        talk.exchange(&[
+            ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
+            ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ]);
+    }
+}
+
+#[test]
+fn small_commands_answer_anywhere() {
+    let verify = "252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
+    let help = "214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
+    for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
+        talk.exchange(&[
+            ("NOOP\r\n", "250 2.0.0 OK\r\n"),
+            ("noop whatever\r\n", "250 2.0.0 OK\r\n"),
+            ("VRFY ada\r\n", verify),
+            ("VRFY\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("HELP\r\n", help),
+            ("HELP MAIL\r\n", help),
+            ("EXPN list\r\n", "502 5.5.1 Command not implemented\r\n"),
+            ("STARTTLS\r\n", "502 5.5.1 Command not implemented\r\n"),
+            ("AUTH PLAIN AGEAYg==\r\n", "502 5.5.1 Command not implemented\r\n"),
+            ("\r\n", "500 5.5.1 Unknown command\r\n"),
+            ("M\u{e4}IL\r\n", "500 5.5.1 Unknown command\r\n"),
+            ("RSET now\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("QUIT now\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("RSET \t \r\n", "250 2.0.0 OK\r\n"),
+            ("QUIT\r\n", "221 2.0.0 Bye\r\n"),
+        ]);
+        assert!(talk.world.closed && talk.world.is_settled());
+    }
+}
+
+#[test]
+fn parameters_of_mail_are_read_and_others_refused() {
+    const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
+    let mut talk = Conversation::greeted();
+    talk.world.settings.faults_max = 100;
+    for (parameters, reply) in [
+        (" SIZE=1000", "250 2.1.0 Sender OK\r\n"),
+        (" size=0  body=7bit", "250 2.1.0 Sender OK\r\n"),
+        (" SMTPUTF8", "250 2.1.0 Sender OK\r\n"),
+        (" SIZE=1001", "552 5.3.4 Message too big\r\n"),
+        (" SIZE=99999999999999999999", "552 5.3.4 Message too big\r\n"),
+        (" SIZE=100000000000000000000", SYNTAX),
+        (" SIZE=", SYNTAX),
+        (" SIZE", SYNTAX),
+        (" SIZE=+1", SYNTAX),
+        (" SIZE=1 SIZE=1", SYNTAX),
+        (" BODY=BINARYMIME", SYNTAX),
+        (" BODY", SYNTAX),
+        (" BODY=7BIT BODY=7BIT", SYNTAX),
+        (" SMTPUTF8=1", SYNTAX),
+        (" SMTPUTF8 SMTPUTF8", SYNTAX),
+        (" RET=HDRS", "555 5.5.4 Unknown parameter\r\n"),
+        (" X", "555 5.5.4 Unknown parameter\r\n"),
+        ("SIZE=1", "501 5.1.3 Address must look like <local-part@domain>\r\n"),
+    ] {
+        let command = std::format!("MAIL FROM:<a@b>{parameters}\r\n");
+        talk.exchange(&[(&command, reply), ("RSET\r\n", "250 2.0.0 OK\r\n")]);
+    }
+    talk.exchange(&[
+        ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<a@b> NOTIFY=NEVER\r\n", "555 5.5.4 Unknown parameter\r\n"),
+        ("RCPT TO:<a@b> \r\n", "250 2.1.5 Recipient OK\r\n"),
+    ]);
+}
+
+#[test]
+fn recipients_are_refused_one_by_one_for_their_reason() {
+    let mut talk = Conversation::greeted();
+    talk.exchange(&[
+        ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<nobody@mail.test>\r\n", "550 5.1.1 No such user here\r\n"),
+        ("RCPT TO:<elsewhere@mail.test>\r\n", "550 5.7.1 Relaying denied\r\n"),
+        ("RCPT TO:<full@mail.test>\r\n", "452 4.2.2 Mailbox full\r\n"),
+        ("RCPT TO:<asleep@mail.test>\r\n", "450 4.2.1 Mailbox cannot be used now, try again later\r\n"),
+        ("RCPT TO:<toomany@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
+        ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
+        ("RCPT TO:<1@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ("RCPT TO:<2@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ("RCPT TO:<3@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ("RCPT TO:<4@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
+        ("DATA\r\n", "354 End with a line of one dot\r\n"),
+        ("x\r\n.\r\n", "250 2.0.0 Stored as 4D2\r\n"),
+    ]);
+    assert!(talk.world.log.contains(&"message from client.test by Esmtp for 3".to_string()));
+}
+
+#[test]
+fn non_ascii_addresses_need_smtputf8() {
+    const REFUSED: &str = "553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
+    let mut talk = Conversation::greeted();
+    talk.exchange(&[
+        ("MAIL FROM:<m\u{fc}ller@example.org>\r\n", REFUSED),
+        ("MAIL FROM:<a@m\u{fc}ller.example> BODY=8BITMIME\r\n", REFUSED),
+        ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<m\u{fc}ller@mail.test>\r\n", REFUSED),
+        ("RSET\r\n", "250 2.0.0 OK\r\n"),
+        ("MAIL FROM:<m\u{fc}ller@example.org> SMTPUTF8\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<\"\u{65e5}\u{672c}\"@\u{65e5}\u{672c}.example>\r\n", "250 2.1.5 Recipient OK\r\n"),
+    ]);
+    talk.says(b"MAIL FROM:<m\xfcller@example.org> SMTPUTF8\r\n");
+    assert_eq!(talk.replies(), "500 5.5.2 Line is not UTF-8\r\n");
+}
+
+#[test]
+fn a_sender_is_refused_for_want_of_room() {
+    for (refusal, reply) in [
+        (SenderRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
+        (SenderRefusal::Busy, "451 4.3.2 Too busy, try again later\r\n"),
+    ] {
+        let mut talk = Conversation::greeted();
+        talk.world.sender_refusal = Some(refusal);
+        talk.exchange(&[("MAIL FROM:<a@b>\r\n", reply), ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
+        talk.world.sender_refusal = None;
+        talk.exchange(&[("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n")]);
+    }
+}
+
+#[test]
+fn a_message_that_cannot_begin_ends_its_transaction() {
+    let mut talk = Conversation::addressed();
+    talk.world.begin_refusal = Some(MessageRefusal::StorageFull);
+    talk.exchange(&[
+        ("DATA\r\n", "452 4.3.1 No room for the message now\r\n"),
+        ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
+    ]);
+    assert!(talk.world.is_settled());
+}
+
+#[test]
+fn lines_may_be_long_and_not_longer() {
+    let mut talk = Conversation::new();
+    let longest = "NOOP ".to_string() + &"x".repeat(LINE_BYTES_MAX - 7) + "\r\n";
+    assert_eq!(longest.len(), LINE_BYTES_MAX);
+    talk.exchange(&[(&longest, "250 2.0.0 OK\r\n")]);
+    let endless = "NOOP ".to_string() + &"x".repeat(10_000);
+    talk.exchange(&[
+        (&endless, ""),
+        (&endless, ""),
+        ("\r", ""),
+        ("\nNOOP\r\n", "500 5.5.2 Line too long\r\n250 2.0.0 OK\r\n"),
+    ]);
+    assert!(talk.kept.is_empty());
+}
+
+#[test]
+fn too_many_faults_end_the_session() {
+    let mut talk = Conversation::new();
+    for _ in 0..20 {
+        talk.exchange(&[("XYZZY\r\n", "500 5.5.1 Unknown command\r\n")]);
+    }
+    talk.exchange(&[("XYZZY\r\nNOOP\r\n", "421 4.7.0 Too many errors\r\n"), ("NOOP\r\n", "")]);
+    assert!(talk.world.closed && talk.kept.is_empty());
+}
+
+#[test]
+fn an_accepted_message_forgives_faults() {
+    let mut talk = Conversation::greeted();
+    for _ in 0..5 {
+        for _ in 0..20 {
+            talk.exchange(&[("XYZZY\r\n", "500 5.5.1 Unknown command\r\n")]);
+        }
+        talk.says("MAIL FROM:<>\r\nRCPT TO:<b@c>\r\nDATA\r\n.\r\n");
+        assert!(talk.replies().ends_with("250 2.0.0 Stored as 4D2\r\n"));
+    }
+}
+
+#[test]
+fn who_guesses_addresses_does_not_guess_for_ever() {
+    let mut talk = Conversation::greeted();
+    for _ in 0..50 {
+        talk.says("MAIL FROM:<>\r\nRCPT TO:<nobody@c>\r\nRCPT TO:<nobody@c>\r\nRSET\r\n");
+    }
+    assert!(!talk.world.closed);
+    talk.replies();
+    talk.exchange(&[
+        ("MAIL FROM:<>\r\n", "250 2.1.0 Sender OK\r\n"),
+        ("RCPT TO:<nobody@c>\r\n", "421 4.7.0 Too many errors\r\n"),
+    ]);
+    assert!(talk.world.closed && talk.world.is_settled());
+}
+
+#[test]
+fn browsers_are_sent_away_at_once() {
+    for request in ["GET / HTTP/1.1\r\n", "POST /mail HTTP/1.1\r\n", "CONNECT a:25 HTTP/1.1\r\n"] {
+        let mut talk = Conversation::new();
+        let hidden = request.to_string() + "Host: a\r\n\r\nEHLO a\r\nMAIL FROM:<a@b>\r\n";
+        talk.exchange(&[(&hidden, "521 5.5.1 This is SMTP\r\n")]);
+        assert!(talk.world.closed && talk.world.log.is_empty());
+    }
+}

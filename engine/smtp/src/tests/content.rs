@@ -1,0 +1,117 @@
+//! Dot-stuffing, against an oracle that has the whole message before it.
+
+use std::string::String;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::world::Conversation;
+
+/// What a client sends for `message`, whose lines all end in CRLF.
+pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at_line_start = true;
+    for (index, &byte) in message.iter().enumerate() {
+        if at_line_start && byte == b'.' {
+            out.push(b'.');
+        }
+        out.push(byte);
+        at_line_start = message[..=index].ends_with(b"\r\n");
+    }
+    out.extend_from_slice(b".\r\n");
+    out
+}
+
+fn deliver(pieces: &[&[u8]]) -> Conversation {
+    let mut talk = Conversation::addressed();
+    talk.world.settings.message_bytes_max = u64::MAX;
+    talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n")]);
+    for piece in pieces {
+        talk.says(piece);
+    }
+    talk
+}
+
+#[test]
+fn sizes_at_the_edges_arrive_exactly() {
+    for size in [0usize, 2, 3, 63, 64, 65, 511, 512, 513, 1459, 1460, 1461, 4095, 4096, 4097, 65_535, 65_536, 65_537] {
+        let mut message: Vec<u8> = (0..size).map(|index| b'.' + (index % 60) as u8).collect();
+        if let Some(end) = message.last_chunk_mut() {
+            *end = *b"\r\n";
+        }
+        let mut talk = deliver(&[&stuffed(&message)]);
+        assert_eq!(talk.replies(), "250 2.0.0 Stored as 4D2\r\n");
+        assert!(talk.world.messages == [message]);
+    }
+}
+
+#[test]
+fn dots_at_the_start_of_lines_are_undone_and_others_kept() {
+    for (sent, message) in [
+        ("..\r\n.\r\n", ".\r\n"),
+        ("...\r\n.\r\n", "..\r\n"),
+        (".a\r\n..b\r\nc.\r\n.\r\n", "a\r\n.b\r\nc.\r\n"),
+        ("\r\n\r\n.\r\n", "\r\n\r\n"),
+        ("a\r\n. \r\n.\r\n", "a\r\n \r\n"),
+        ("..", ""),
+    ] {
+        let talk = deliver(&[sent.as_bytes()]);
+        match talk.world.messages.first() {
+            Some(stored) => assert_eq!(stored, message.as_bytes(), "{sent:?}"),
+            None => assert_eq!(message, ""),
+        }
+    }
+}
+
+#[test]
+fn a_message_is_the_same_however_it_is_cut() {
+    let message = b".\r\n..\r\nSubject: x\r\n\r\n.a\r\n.b..\r\n\r\n...\r\nend\r\n";
+    let sent = stuffed(message);
+    for first in 0..=sent.len() {
+        for second in first..=sent.len() {
+            let mut talk = deliver(&[&sent[..first], &sent[first..second], &sent[second..]]);
+            assert_eq!(talk.replies(), "250 2.0.0 Stored as 4D2\r\n");
+            assert_eq!(talk.world.messages, [message]);
+        }
+    }
+}
+
+#[test]
+fn nothing_of_a_message_is_kept_for_want_of_bytes() {
+    let sent = stuffed(b"a\r\n.b\r\n.\r\n\r\n");
+    for length in 0..sent.len() {
+        let talk = deliver(&[&sent[..length]]);
+        assert!(talk.kept.is_empty());
+    }
+}
+
+/// Lines of few letters, so that dots and line ends meet often.
+fn lines() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec("[.a]{0,4}", 0..12)
+        .prop_map(|lines| lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes())
+}
+
+proptest! {
+    #[test]
+    fn what_was_stuffed_comes_out_as_it_was(
+        message in lines(),
+        cuts in proptest::collection::vec(0usize..80, 0..6),
+        room in 1usize..20,
+    ) {
+        let sent = stuffed(&message);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (sent.len() + 1)).collect();
+        cuts.sort_unstable();
+        let mut talk = Conversation::addressed();
+        talk.says("DATA\r\n");
+        talk.replies();
+        talk.world.message_room = 0;
+        talk.message_room_step = room;
+        let mut from = 0;
+        for cut in cuts.into_iter().chain([sent.len()]) {
+            talk.says(&sent[from..cut]);
+            from = cut;
+        }
+        prop_assert_eq!(talk.replies(), "250 2.0.0 Stored as 4D2\r\n");
+        prop_assert_eq!(&talk.world.messages, &[message]);
+    }
+}

@@ -1,0 +1,123 @@
+//! What comes from elsewhere than the client: time, the end of the server, the end of the connection.
+
+use machine::Micros;
+
+use super::world::Conversation;
+use crate::WaitsFor;
+
+const TOO_SLOW: &str = "421 4.4.2 Nothing came for too long\r\n";
+const STOPPING: &str = "421 4.3.2 Server is stopping, try again later\r\n";
+
+#[test]
+fn a_silent_client_is_sent_away() {
+    for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
+        assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
+        talk.session.deadline_expired(&mut talk.world);
+        assert_eq!(talk.replies(), TOO_SLOW);
+        assert!(talk.world.closed && talk.world.is_settled());
+        talk.session.deadline_expired(&mut talk.world);
+        talk.session.stopping(&mut talk.world);
+        talk.session.peer_closed(&mut talk.world);
+    }
+}
+
+#[test]
+fn a_silent_sender_loses_its_message() {
+    for start in ["DATA\r\nhalf", "BDAT 10\r\nhalf", "BDAT 4\r\nhalf"] {
+        let mut talk = Conversation::addressed();
+        talk.says(start);
+        talk.replies();
+        assert_eq!(talk.world.deadline, Some(Micros::from_secs(if start.contains("4\r") { 300 } else { 180 })));
+        talk.session.deadline_expired(&mut talk.world);
+        assert_eq!(talk.replies(), TOO_SLOW);
+        assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
+    }
+}
+
+#[test]
+fn half_a_command_earns_no_time_and_a_whole_one_does() {
+    let mut talk = Conversation::greeted();
+    talk.world.deadline = Some(Micros(1));
+    talk.says("NOO");
+    assert_eq!(talk.world.deadline, Some(Micros(1)));
+    talk.says("P\r\n");
+    assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
+    talk.says("x".repeat(2_000));
+    talk.world.deadline = Some(Micros(1));
+    talk.says("x".repeat(2_000));
+    assert_eq!(talk.world.deadline, Some(Micros(1)));
+}
+
+#[test]
+fn the_store_s_time_is_not_the_client_s() {
+    let mut talk = Conversation::addressed();
+    talk.store_answers = false;
+    talk.says("DATA\r\n.\r\n");
+    talk.replies();
+    talk.session.deadline_expired(&mut talk.world);
+    assert_eq!(talk.session.waits_for(), WaitsFor::Stored);
+    talk.session.message_stored(Ok("1"), &mut talk.world);
+    assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n");
+    assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
+}
+
+#[test]
+fn a_stopping_server_says_so_at_once_between_commands() {
+    for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
+        talk.says("NOO");
+        talk.session.stopping(&mut talk.world);
+        assert_eq!(talk.replies(), STOPPING);
+        assert!(talk.world.closed && talk.world.is_settled());
+    }
+}
+
+#[test]
+fn a_stopping_server_still_takes_the_message_on_its_way() {
+    let mut talk = Conversation::addressed();
+    talk.says("DATA\r\nhalf");
+    talk.replies();
+    talk.session.stopping(&mut talk.world);
+    talk.exchange(&[
+        (" and half\r\n", ""),
+        (".\r\nNOOP\r\n", "250 2.0.0 Stored as 4D2\r\n421 4.3.2 Server is stopping, try again later\r\n"),
+    ]);
+    assert!(talk.world.closed && talk.world.messages == [b"half and half\r\n"]);
+}
+
+#[test]
+fn a_stopping_server_still_answers_for_the_store() {
+    let mut talk = Conversation::addressed();
+    talk.store_answers = false;
+    talk.says("DATA\r\n.\r\n");
+    talk.replies();
+    talk.session.stopping(&mut talk.world);
+    assert_eq!(talk.replies(), "");
+    talk.session.message_stored(Ok("1"), &mut talk.world);
+    assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n421 4.3.2 Server is stopping, try again later\r\n");
+    assert!(talk.world.closed && talk.world.is_settled());
+}
+
+#[test]
+fn a_stopping_server_ends_after_the_chunk() {
+    let mut talk = Conversation::addressed();
+    talk.says("BDAT 4\r\nha");
+    talk.session.stopping(&mut talk.world);
+    talk.exchange(&[("lf", "250 2.0.0 Chunk taken\r\n421 4.3.2 Server is stopping, try again later\r\n")]);
+    assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
+}
+
+#[test]
+fn a_lost_connection_leaves_nothing_open() {
+    for start in ["", "NOO", "DATA\r\n", "DATA\r\nx", "BDAT 9\r\nx", "BDAT 1\r\nx", "DATA\r\nbare\n", "DATA\r\n.\r\n"] {
+        let mut talk = Conversation::addressed();
+        talk.store_answers = false;
+        talk.says(start);
+        talk.replies();
+        talk.session.peer_closed(&mut talk.world);
+        assert!(talk.world.closed && talk.world.is_settled());
+        assert_eq!(talk.replies(), "");
+        talk.session.message_stored(Ok("1"), &mut talk.world);
+        assert_eq!(talk.replies(), "");
+        talk.session.peer_closed(&mut talk.world);
+    }
+}

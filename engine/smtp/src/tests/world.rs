@@ -1,0 +1,306 @@
+//! A server around the session under test: it records everything, and asserts what a session owes to it.
+
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use machine::Micros;
+
+use crate::{
+    Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal, SenderRefusal,
+    Session, Settings, WaitsFor,
+};
+
+/// The server's side.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) settings: Settings,
+    pub(super) hostname: String,
+    pub(super) send_room: usize,
+    /// Replies since they were last looked at.
+    pub(super) sent: Vec<u8>,
+    /// Everything that the session asked for, but replies and the bytes of messages.
+    pub(super) log: Vec<String>,
+    /// The message that arrives.
+    pub(super) message: Vec<u8>,
+    /// The whole messages.
+    pub(super) messages: Vec<Vec<u8>>,
+    /// How many bytes `message_bytes` takes before it wants to be told to go on.
+    pub(super) message_room: usize,
+    pub(super) sender_refusal: Option<SenderRefusal>,
+    pub(super) begin_refusal: Option<MessageRefusal>,
+    /// Given once the message has so many bytes.
+    pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
+    pub(super) end_refusal: Option<MessageRefusal>,
+    pub(super) deadline: Option<Micros>,
+    pub(super) closed: bool,
+    transaction_open: bool,
+    message_open: bool,
+    message_whole: bool,
+}
+
+impl World {
+    pub(super) fn new() -> World {
+        World {
+            settings: Settings { message_bytes_max: 1_000, recipients_max: 3, ..Settings::default() },
+            hostname: "mail.test".to_string(),
+            send_room: usize::MAX,
+            sent: Vec::new(),
+            log: Vec::new(),
+            message: Vec::new(),
+            messages: Vec::new(),
+            message_room: usize::MAX,
+            sender_refusal: None,
+            begin_refusal: None,
+            bytes_refusal: None,
+            end_refusal: None,
+            deadline: None,
+            closed: false,
+            transaction_open: false,
+            message_open: false,
+            message_whole: false,
+        }
+    }
+
+    /// What was ended as often as it was begun.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.transaction_open && !self.message_open && !self.message_whole
+    }
+}
+
+impl Actions for World {
+    fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    fn send_room(&self) -> usize {
+        self.send_room
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        assert!(!self.closed, "a reply after the end");
+        self.sent.extend_from_slice(bytes);
+        self.send_room = self.send_room.saturating_sub(bytes.len());
+    }
+
+    fn reply_hostname(&mut self) {
+        let hostname = self.hostname.clone();
+        self.reply(hostname.as_bytes());
+    }
+
+    fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        assert!(!self.transaction_open && !self.closed);
+        if let Some(refusal) = self.sender_refusal {
+            return Err(refusal);
+        }
+        self.transaction_open = true;
+        self.log.push(std::format!(
+            "from <{}> {:?} {:?} {:?}",
+            mail.reverse_path.text(),
+            mail.declared_bytes,
+            mail.body,
+            mail.character_set
+        ));
+        Ok(())
+    }
+
+    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+        assert!(self.transaction_open && !self.message_open && !self.closed);
+        if let ForwardPath::Mailbox(mailbox) = path {
+            match mailbox.local_part {
+                "nobody" => return Err(RecipientRefusal::UnknownUser),
+                "elsewhere" => return Err(RecipientRefusal::NotLocal),
+                "toomany" => return Err(RecipientRefusal::TooMany),
+                "full" => return Err(RecipientRefusal::MailboxFull),
+                "asleep" => return Err(RecipientRefusal::Unavailable),
+                _ => {}
+            }
+        }
+        self.log.push(std::format!("to <{}>", path.text()));
+        Ok(())
+    }
+
+    fn transaction_end(&mut self) {
+        assert!(self.transaction_open && !self.message_open && !self.closed);
+        self.transaction_open = false;
+        self.message_whole = false;
+        self.log.push("over".to_string());
+    }
+
+    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+        assert!(self.transaction_open && !self.message_open && !self.message_whole && !self.closed);
+        assert!(envelope.recipients > 0);
+        if let Some(refusal) = self.begin_refusal {
+            return Err(refusal);
+        }
+        self.message_open = true;
+        self.message.clear();
+        self.log.push(std::format!(
+            "message from {} by {:?} for {}",
+            envelope.greeting_name,
+            envelope.protocol,
+            envelope.recipients
+        ));
+        Ok(())
+    }
+
+    fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
+        assert!(self.message_open && !self.closed && !bytes.is_empty());
+        if let Some((length, refusal)) = self.bytes_refusal
+            && self.message.len() + bytes.len() >= length
+        {
+            self.message_open = false;
+            return Err(refusal);
+        }
+        let taken = bytes.len().min(self.message_room);
+        self.message_room -= taken;
+        self.message.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn message_end(&mut self) -> Result<(), MessageRefusal> {
+        assert!(self.message_open && !self.closed);
+        self.message_open = false;
+        if let Some(refusal) = self.end_refusal {
+            return Err(refusal);
+        }
+        self.message_whole = true;
+        self.messages.push(core::mem::take(&mut self.message));
+        Ok(())
+    }
+
+    fn message_abort(&mut self) {
+        assert!(self.message_open && !self.closed);
+        self.message_open = false;
+        self.log.push("abort".to_string());
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        assert!(!self.closed);
+        self.deadline = after;
+    }
+
+    fn close(&mut self) {
+        assert!(!self.closed && self.is_settled());
+        self.closed = true;
+    }
+}
+
+/// A session, its server and the bytes that it did not take yet.
+pub(super) struct Conversation {
+    pub(super) session: Session,
+    pub(super) world: World,
+    pub(super) kept: Vec<u8>,
+    /// Room that the server makes for a message whenever the session waits for some.
+    pub(super) message_room_step: usize,
+    /// Room that the client makes for replies whenever the session waits for some.
+    pub(super) send_room_step: usize,
+    /// Whether the store answers as soon as it is asked.
+    pub(super) store_answers: bool,
+}
+
+impl Conversation {
+    /// A client has connected, and was greeted.
+    pub(super) fn new() -> Conversation {
+        Conversation::with(World::new())
+    }
+
+    pub(super) fn with(mut world: World) -> Conversation {
+        let session = Session::connected(&mut world);
+        let mut conversation = Conversation {
+            session,
+            world,
+            kept: Vec::new(),
+            message_room_step: usize::MAX,
+            send_room_step: usize::MAX,
+            store_answers: true,
+        };
+        let greeting = conversation.replies();
+        assert!(greeting.starts_with("220 ") && greeting.ends_with(" ESMTP Barepost\r\n"), "{greeting}");
+        conversation
+    }
+
+    /// The same, after EHLO.
+    pub(super) fn greeted() -> Conversation {
+        let mut conversation = Conversation::new();
+        conversation.says("EHLO client.test\r\n");
+        assert!(conversation.replies().ends_with("250 HELP\r\n"));
+        conversation
+    }
+
+    /// The same, after MAIL and RCPT.
+    pub(super) fn addressed() -> Conversation {
+        let mut conversation = Conversation::greeted();
+        conversation.exchange(&[
+            ("MAIL FROM:<ada@example.org>\r\n", "250 2.1.0 Sender OK\r\n"),
+            ("RCPT TO:<bob@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
+        ]);
+        conversation
+    }
+
+    /// The client sends; the session gets whatever it wants for until it wants nothing but more bytes.
+    pub(super) fn says(&mut self, bytes: impl AsRef<[u8]>) {
+        self.kept.extend_from_slice(bytes.as_ref());
+        loop {
+            let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
+            assert!(taken <= self.kept.len());
+            self.kept.drain(..taken);
+            match self.session.waits_for() {
+                WaitsFor::Bytes | WaitsFor::Nothing => break,
+                WaitsFor::Stored if self.store_answers => {
+                    self.session.message_stored(Ok("4D2"), &mut self.world);
+                }
+                WaitsFor::Stored => break,
+                WaitsFor::MessageRoom if self.message_room_step > 0 => {
+                    self.world.message_room = self.message_room_step;
+                    self.session.message_room(&mut self.world);
+                }
+                WaitsFor::MessageRoom => break,
+                WaitsFor::SendRoom if self.send_room_step > 0 => {
+                    self.world.send_room = self.world.send_room.saturating_add(self.send_room_step);
+                }
+                WaitsFor::SendRoom => break,
+            }
+        }
+    }
+
+    /// What the server said since the last look.
+    pub(super) fn replies(&mut self) -> String {
+        let sent = String::from_utf8(core::mem::take(&mut self.world.sent)).unwrap();
+        assert_well_formed(&sent);
+        sent
+    }
+
+    /// Each first line is answered by the second, exactly.
+    #[track_caller]
+    pub(super) fn exchange(&mut self, lines: &[(&str, &str)]) {
+        for (client, server) in lines {
+            self.says(client);
+            assert_eq!(&self.replies(), server, "after {client:?}");
+        }
+    }
+}
+
+/// Every line has its code, its separator and its end, and is not too long.
+pub(super) fn assert_well_formed(replies: &str) {
+    assert!(replies.is_empty() || replies.ends_with("\r\n"), "{replies:?}");
+    for line in replies.split_terminator("\r\n") {
+        assert!(line.len() + 2 <= 512, "{line:?}");
+        assert!(line.bytes().all(|byte| (b' '..0x7f).contains(&byte)), "{line:?}");
+        assert!(line.bytes().take(3).all(|byte| byte.is_ascii_digit()), "{line:?}");
+        assert!(matches!(line.as_bytes()[3], b' ' | b'-') && line.len() > 4, "{line:?}");
+    }
+}
+
+#[test]
+fn the_longest_reply_fits_into_its_room() {
+    let mut world = World::new();
+    world.hostname = "h".repeat(255);
+    world.settings.message_bytes_max = u64::MAX;
+    world.settings.recipients_max = u16::MAX;
+    world.settings.extensions = Extensions::ALL;
+    let mut conversation = Conversation::with(world);
+    conversation.says("EHLO x\r\n");
+    assert!(conversation.replies().len() <= REPLY_BYTES_MAX);
+    conversation.says("HELO x\r\n");
+    assert!(conversation.replies().len() <= REPLY_BYTES_MAX);
+}
