@@ -34,28 +34,47 @@
 //! What is to come has its place: SACK and RACK in `recovery`, CUBIC and ECN in `congestion`, their options in `options`,
 //! timestamps in `round_trip`, SYN cookies in `half_open`.
 
+mod acknowledgment;
 mod actions;
 mod ageing;
+mod arrival;
 mod closed;
+mod congestion;
 mod half_open;
 mod handshake;
 mod options;
+mod output;
 mod pools;
 mod receive_queue;
+mod recovery;
+mod round_trip;
 mod segment;
 mod send_queue;
 mod sequence;
 mod tcb;
 mod time_wait;
+mod timers;
 mod window;
 
 pub use actions::{Actions, CloseReason};
+pub use arrival::CHALLENGE_INTERVAL;
 pub use closed::reset_for;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, SYN_ACK_WAIT, SYN_ACKS_MAX};
 pub use handshake::{Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
-pub use options::{OPTIONS_BYTES_MAX, Options};
+pub use options::{OPTIONS_BYTES_MAX, Options, WINDOW_SHIFT_MAX};
+pub use output::SendLimits;
 pub use pools::{PoolSizes, Pools, RECEIVE_RESERVE};
+pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};
+pub use send_queue::{SEND_BYTES_MAX, SEND_PIECES_MAX};
 pub use sequence::SequenceNumber;
-pub use tcb::{Ended, SendLimits, Tcb};
+pub use tcb::{Ended, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};
+pub use timers::{
+    ACKNOWLEDGE_DELAY, ATTEMPTS_MAX, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
+    SYN_ATTEMPTS_MAX,
+};
+pub use window::{RECEIVE_WINDOW, WINDOW_ON_SYN, WINDOW_SHIFT};
+
+#[cfg(test)]
+mod tests;

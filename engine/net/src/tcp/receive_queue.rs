@@ -1,10 +1,237 @@
-//! Receive queue.
-use super::pools::BlockPool;
+//! Received bytes that nobody has taken yet: in-order ones that the session left, and out-of-order ones that wait for a gap
+//! to be filled. Lent to a connection only while there are such bytes.
+//!
+//! The bytes lie in blocks in a ring, each at the place that its sequence number says; a block exists once a byte in it
+//! does. Which out-of-order bytes are there is told by a short list of ranges.
+//!
+//! Invariants:
+//! - `head <= tail`; the bytes between are readable. All ranges lie beyond `tail`, in order, with gaps between them.
+//! - No byte lies [`RECEIVE_WINDOW`] or further beyond `head`, so the ring never meets its own tail.
 
-/// Kept bytes.
-#[derive(Default)]
-pub(super) struct ReceiveQueue {}
+use alloc::sync::Arc;
+
+use heapless::Vec;
+use machine::{BLOCK_BYTES, Block};
+
+use super::pools::BlockPool;
+use super::sequence::SequenceNumber;
+use super::window::RECEIVE_WINDOW;
+
+/// One block more than the window fills, because it seldom starts at a block's start.
+const SLOTS: usize = RECEIVE_WINDOW as usize / BLOCK_BYTES + 1;
+
+/// Gaps that are remembered at the same time. A segment that would open another one is dropped, and sent again.
+pub(super) const RANGES_MAX: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Range {
+    start: SequenceNumber,
+    end: SequenceNumber,
+}
+
+/// Kept bytes of one connection.
+pub(super) struct ReceiveQueue {
+    slots: [Option<Arc<Block>>; SLOTS],
+    /// The slot that `head` lies in, and where in it.
+    first: usize,
+    offset: usize,
+    head: SequenceNumber,
+    tail: SequenceNumber,
+    ranges: Vec<Range, RANGES_MAX>,
+    /// The number of a FIN that arrived ahead of its turn.
+    fin: Option<SequenceNumber>,
+}
+
+impl Default for ReceiveQueue {
+    fn default() -> ReceiveQueue {
+        ReceiveQueue {
+            slots: [const { None }; SLOTS],
+            first: 0,
+            offset: 0,
+            head: SequenceNumber(0),
+            tail: SequenceNumber(0),
+            ranges: Vec::new(),
+            fin: None,
+        }
+    }
+}
 
 impl ReceiveQueue {
-    pub(super) fn clear(&mut self, _blocks: &mut BlockPool) {}
+    /// Starts anew: the first byte to be kept in order will have the number `at`.
+    pub(super) fn begin(&mut self, at: SequenceNumber) {
+        self.head = at;
+        self.tail = at;
+        self.offset = 0;
+    }
+
+    /// How many bytes are readable.
+    pub(super) fn readable(&self) -> u32 {
+        self.tail.since(self.head)
+    }
+
+    /// Whether there are gaps.
+    pub(super) fn has_gaps(&self) -> bool {
+        !self.ranges.is_empty() || self.fin.is_some()
+    }
+
+    /// Whether nothing is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.readable() == 0 && !self.has_gaps()
+    }
+
+    /// The first readable bytes, up to the end of their block.
+    pub(super) fn front(&self) -> &[u8] {
+        let len = (self.readable() as usize).min(BLOCK_BYTES - self.offset);
+        match self.slots.get(self.first) {
+            Some(Some(block)) => block.get(self.offset..self.offset + len).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Drops the first `count` readable bytes, or all if there are fewer.
+    pub(super) fn consume(&mut self, count: u32, blocks: &mut BlockPool) {
+        let count = count.min(self.readable());
+        self.head = self.head + count;
+        self.offset += count as usize;
+        while self.offset >= BLOCK_BYTES {
+            self.give_back_first(blocks);
+            self.offset -= BLOCK_BYTES;
+            self.first = (self.first + 1) % SLOTS;
+        }
+    }
+
+    fn give_back_first(&mut self, blocks: &mut BlockPool) {
+        if let Some(block) = self.slots.get_mut(self.first).and_then(Option::take) {
+            blocks.give_back(block);
+        }
+    }
+
+    /// Appends in-order bytes and returns how many found a block. Whatever they join up with becomes readable too.
+    pub(super) fn append(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
+        let written = self.write(self.tail, bytes, blocks);
+        self.tail = self.tail + written as u32;
+        self.join();
+        written
+    }
+
+    /// Keeps bytes that lie beyond a gap. Not all may be kept: what is not will be sent again.
+    pub(super) fn insert(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) {
+        if bytes.is_empty() || !self.has_range_for(at, at + bytes.len() as u32) {
+            return;
+        }
+        let written = self.write(at, bytes, blocks);
+        if written > 0 {
+            self.insert_range(Range { start: at, end: at + written as u32 });
+        }
+    }
+
+    /// Remembers where the FIN is that arrived ahead of its turn.
+    pub(super) fn fin_arrived(&mut self, at: SequenceNumber) {
+        self.fin = Some(at);
+    }
+
+    /// Whether the FIN is what comes next. It is said once.
+    pub(super) fn take_fin(&mut self) -> bool {
+        let is_next = self.fin == Some(self.tail);
+        if is_next {
+            self.fin = None;
+            self.ranges.clear();
+        }
+        is_next
+    }
+
+    /// The number after the last readable byte.
+    pub(super) fn tail(&self) -> SequenceNumber {
+        self.tail
+    }
+
+    /// Gives everything back.
+    pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
+        for slot in &mut self.slots {
+            if let Some(block) = slot.take() {
+                blocks.give_back(block);
+            }
+        }
+        self.ranges.clear();
+        self.fin = None;
+        self.first = 0;
+        self.begin(SequenceNumber(0));
+    }
+
+    /// Writes `bytes` at their place, as far as there are blocks, and returns how many were written.
+    fn write(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) -> usize {
+        let distance = at.since(self.head) as usize;
+        assert!(distance <= RECEIVE_WINDOW as usize, "received bytes are kept within the window only");
+        let room = RECEIVE_WINDOW as usize - distance;
+        let mut rest = bytes.get(..room).unwrap_or(bytes);
+        let whole = rest.len();
+        let mut position = self.offset + distance;
+        while !rest.is_empty() {
+            let slot = (self.first + position / BLOCK_BYTES) % SLOTS;
+            let start = position % BLOCK_BYTES;
+            let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES - start));
+            let Some(target) = self.block_mut(slot, blocks).and_then(|block| block.get_mut(start..start + now.len()))
+            else {
+                break;
+            };
+            target.copy_from_slice(now);
+            position += now.len();
+            rest = later;
+        }
+        whole - rest.len()
+    }
+
+    fn block_mut(&mut self, slot: usize, blocks: &mut BlockPool) -> Option<&mut Block> {
+        let slot = self.slots.get_mut(slot)?;
+        if slot.is_none() {
+            *slot = blocks.take();
+        }
+        Arc::get_mut(slot.as_mut()?)
+    }
+
+    /// Makes readable what follows the tail without a gap.
+    fn join(&mut self) {
+        while let Some(range) = self.ranges.first().copied() {
+            if range.start.is_after(self.tail) {
+                return;
+            }
+            self.tail = self.tail.later(range.end);
+            self.ranges.remove(0);
+        }
+    }
+
+    fn has_range_for(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
+        !self.ranges.is_full() || self.ranges.iter().any(|range| range.touches(Range { start, end }))
+    }
+
+    /// Adds a range, merged with all that it touches.
+    fn insert_range(&mut self, mut new: Range) {
+        self.ranges.retain(|range| {
+            let touches = range.touches(new);
+            if touches {
+                new = Range { start: new.start.earlier(range.start), end: new.end.later(range.end) };
+            }
+            !touches
+        });
+        let place = self.ranges.iter().position(|range| new.start.is_before(range.start));
+        let inserted = self.ranges.insert(place.unwrap_or(self.ranges.len()), new);
+        assert!(inserted.is_ok(), "room for the range was found before its bytes were written");
+    }
+
+    /// Asserts the invariants of the list of ranges.
+    pub(super) fn assert_invariants(&self) {
+        let mut before = self.tail;
+        assert!(self.readable() <= RECEIVE_WINDOW);
+        for range in &self.ranges {
+            assert!(before.is_before(range.start) && range.start.is_before(range.end), "ranges in order, with gaps");
+            before = range.end;
+        }
+        assert!(before.since(self.head) <= RECEIVE_WINDOW, "nothing is kept beyond the window");
+    }
+}
+
+impl Range {
+    fn touches(&self, other: Range) -> bool {
+        !self.start.is_after(other.end) && !other.start.is_after(self.end)
+    }
 }

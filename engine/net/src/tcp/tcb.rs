@@ -1,13 +1,73 @@
-//! The connection.
+//! One connection: its numbers, and what the session does with it. What segments do to it stands in `arrival` and
+//! `acknowledgment`, what it sends in `output`, what time does in `timers`.
+//!
+//! Invariants (see [`Tcb::assert_invariants`]):
+//! - `snd_una <= snd_nxt <= snd_max <= snd_una + queued + 1`. Between `snd_nxt` and `snd_max` lies what was sent before
+//!   a timeout and is to be sent again.
+//! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our FIN is acknowledged.
+//! - With nothing queued there is no send queue; with nothing kept there is no receive queue.
+//! - A connection whose `state` is `Closed` or `TimeWait` owes at most one last segment.
+
+use alloc::boxed::Box;
 
 use machine::{Instant, Piece};
 
-use super::actions::Actions;
+use super::actions::{Actions, CloseReason};
+use super::congestion::Congestion;
 use super::handshake::Handshake;
 use super::pools::Pools;
-use super::segment::{Full, SegmentRepr, SegmentToSend};
+use super::receive_queue::ReceiveQueue;
+use super::recovery::Recovery;
+use super::round_trip::RoundTrip;
+use super::segment::SegmentRepr;
+use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::time_wait::TimeWait;
+use super::timers::{Alarm, Timers, millis};
+use super::window::ReceiveWindow;
+
+/// The states of RFC 9293 §3.3.2 that a TCB can be in. LISTEN and the passive SYN-RECEIVED have no TCB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    SynSent,
+    /// Only after a simultaneous open.
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// What the connection is about to do, or waits for; a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owed(u16);
+
+impl Owed {
+    pub(super) const NONE: Owed = Owed(0);
+    /// An acknowledgment, now.
+    pub(super) const ACK: Owed = Owed(1);
+    /// A reset, and then nothing more.
+    pub(super) const RESET: Owed = Owed(2);
+    /// The first unacknowledged segment, again, now.
+    pub(super) const RETRANSMIT: Owed = Owed(4);
+    /// A probe into a window that is closed, or too small.
+    pub(super) const PROBE: Owed = Owed(8);
+    /// A question whether the peer still lives.
+    pub(super) const KEEPALIVE: Owed = Owed(16);
+    /// The retransmit alarm is the persist timer.
+    pub(super) const PERSIST: Owed = Owed(32);
+    /// A session was refused room, and is to be told when there is some.
+    pub(super) const ROOM: Owed = Owed(64);
+    /// A reset for what answered our SYN wrongly; its number is in `snd_wl2`. The connection goes on.
+    pub(super) const REFUSAL: Owed = Owed(128);
+
+    /// What makes `output` send something whatever the windows say.
+    const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 128);
+}
 
 /// How a connection ended, once nothing is left to be sent for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,104 +78,340 @@ pub enum Ended {
     TimeWait(TimeWait),
 }
 
-/// What one output may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SendLimits {
-    /// Payload bytes in one output when the card cuts it into segments; `None` when each output is one segment.
-    pub segmentation_bytes: Option<u32>,
+/// One connection.
+pub struct Tcb {
+    pub(super) send_queue: Option<Box<SendQueue>>,
+    pub(super) receive_queue: Option<Box<ReceiveQueue>>,
+    pub(super) snd_una: SequenceNumber,
+    pub(super) snd_nxt: SequenceNumber,
+    /// The number after the last one ever sent.
+    pub(super) snd_max: SequenceNumber,
+    /// The peer's window, in bytes, and the largest that it ever was.
+    pub(super) snd_wnd: u32,
+    pub(super) snd_wnd_max: u32,
+    pub(super) snd_wl1: SequenceNumber,
+    pub(super) snd_wl2: SequenceNumber,
+    pub(super) receive: ReceiveWindow,
+    pub(super) round_trip: RoundTrip,
+    pub(super) congestion: Congestion,
+    pub(super) recovery: Recovery,
+    pub(super) timers: Timers,
+    /// When the peer was last heard, in milliseconds on a circle.
+    pub(super) heard_at: u32,
+    /// When the last challenge acknowledgment was sent.
+    pub(super) challenged_at: u32,
+    pub(super) owed: Owed,
+    /// The largest payload of one segment to the peer. Until the handshake is over: to us.
+    pub(super) mss: u16,
+    pub(super) state: State,
+    /// How far the peer's windows are shifted.
+    pub(super) peer_shift: u8,
+    /// How often the timeout is doubled; back to zero with the next good sample (Karn).
+    pub(super) backoff: u8,
+    /// Timeouts, or probes, without any answer.
+    pub(super) attempts: u8,
 }
 
-/// One connection.
-pub struct Tcb {}
+const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 bytes here");
 
 impl Tcb {
     /// A connection whose handshake a [`super::HalfOpenTable`] has completed. Give it the completing segment next.
-    pub fn accepted(_now: Instant, _handshake: &Handshake) -> Tcb {
-        Tcb {}
+    pub fn accepted(now: Instant, handshake: &Handshake) -> Tcb {
+        let syn_lost = handshake.round_trip.is_none();
+        let mut tcb = Tcb::new(now, handshake.iss, handshake.mss, State::Established);
+        tcb.snd_una = handshake.iss + 1;
+        tcb.snd_nxt = tcb.snd_una;
+        tcb.snd_max = tcb.snd_una;
+        tcb.snd_wl1 = handshake.irs;
+        tcb.receive = ReceiveWindow::after_syn(handshake.irs, handshake.peer_window_shift);
+        tcb.peer_shift = handshake.peer_window_shift.unwrap_or(0);
+        tcb.round_trip = RoundTrip::after_handshake(handshake.round_trip);
+        tcb.congestion = Congestion::new(u32::from(handshake.mss), syn_lost);
+        tcb.arm_idle(now);
+        tcb
     }
 
     /// A connection that we open. The SYN goes out by the next `output`. `local_mss`: the largest payload that we take in
     /// one segment, in bytes. `iss`: from [`super::InitialSequences::next`].
-    pub fn connect(_now: Instant, _iss: SequenceNumber, _local_mss: u16) -> Tcb {
-        Tcb {}
+    pub fn connect(now: Instant, iss: SequenceNumber, local_mss: u16) -> Tcb {
+        Tcb::new(now, iss, local_mss, State::SynSent)
+    }
+
+    fn new(now: Instant, iss: SequenceNumber, mss: u16, state: State) -> Tcb {
+        Tcb {
+            send_queue: None,
+            receive_queue: None,
+            snd_una: iss,
+            snd_nxt: iss,
+            snd_max: iss,
+            snd_wnd: 0,
+            snd_wnd_max: 0,
+            snd_wl1: SequenceNumber(0),
+            snd_wl2: iss,
+            receive: ReceiveWindow::after_syn(SequenceNumber(0), None),
+            round_trip: RoundTrip::unknown(),
+            congestion: Congestion::new(u32::from(mss), false),
+            recovery: Recovery::new(iss),
+            timers: Timers::NONE,
+            heard_at: millis(now),
+            challenged_at: 0,
+            owed: Owed::NONE,
+            mss,
+            state,
+            peer_shift: 0,
+            backoff: 0,
+            attempts: 0,
+        }
     }
 
     /// A segment of this connection has arrived, its checksum found good.
-    pub fn segment_arrived(&mut self, _now: Instant, _segment: &SegmentRepr<'_>, _pools: &mut Pools) -> Actions {
-        Actions::default()
+    pub fn segment_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools) -> Actions {
+        let mut actions = Actions::default();
+        self.arrive(now, segment, pools, &mut actions);
+        actions
     }
 
     /// When [`Tcb::deadline_expired`] is to be called; it may change with every call of anything else.
-    pub fn deadline(&self) -> Option<Instant> {
-        None
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.timers.next(now)
     }
 
     /// A deadline may have expired: does what is due, and nothing if none is.
-    pub fn deadline_expired(&mut self, _now: Instant, _pools: &mut Pools) -> Actions {
-        Actions::default()
+    pub fn deadline_expired(&mut self, now: Instant, pools: &mut Pools) -> Actions {
+        let mut actions = Actions::default();
+        self.expire(now, pools, &mut actions);
+        actions
     }
 
     /// Whether `output` has something to send now.
     pub fn wants_output(&self) -> bool {
-        false
+        self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control()
     }
 
-    /// Sends all that may be sent now: data, acknowledgments, FIN, probes, resets.
-    ///
-    /// Errors: `Full` as `emit` says; what was not sent yet is sent by the next call, nothing is sent twice.
-    pub fn output(
-        &mut self,
-        _now: Instant,
-        _limits: SendLimits,
-        _pools: &Pools,
-        _emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
-        Ok(())
-    }
-
-    /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows.
-    pub fn send(&mut self, _now: Instant, bytes: &[u8], _pools: &mut Pools) -> usize {
-        bytes.len()
+    /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows; unless the
+    /// connection is not established yet, or closed for sending: then nothing fits.
+    pub fn send(&mut self, now: Instant, bytes: &[u8], pools: &mut Pools) -> usize {
+        if !self.may_queue() || bytes.is_empty() {
+            return 0;
+        }
+        if self.send_queue.is_none() {
+            self.send_queue = pools.lend_send_queue();
+        }
+        let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, &mut pools.blocks));
+        self.settle_send_queue(pools);
+        if taken < bytes.len() {
+            self.want_room(now);
+        }
+        taken
     }
 
     /// Queues a piece without copying it: static bytes, or a block from [`Pools::lend_block`].
     ///
-    /// Errors: the piece when there is no room for it, or no more is to be sent; `Actions::send_room` follows.
-    pub fn send_piece(&mut self, _now: Instant, _piece: Piece, _pools: &mut Pools) -> Result<(), Piece> {
-        Ok(())
+    /// Errors: the piece when there is no room for it, and `Actions::send_room` follows; or when the connection is not
+    /// established yet, or closed for sending.
+    pub fn send_piece(&mut self, now: Instant, piece: Piece, pools: &mut Pools) -> Result<(), Piece> {
+        if !self.may_queue() {
+            return Err(piece);
+        }
+        if piece.is_empty() {
+            pools.blocks.give_back_piece(piece);
+            return Ok(());
+        }
+        if self.send_queue.is_none() {
+            self.send_queue = pools.lend_send_queue();
+        }
+        let result = match self.send_queue.as_mut() {
+            Some(queue) => queue.push(piece),
+            None => Err(piece),
+        };
+        self.settle_send_queue(pools);
+        if result.is_err() {
+            self.want_room(now);
+        }
+        result
     }
 
-    /// How many bytes `send` would take now.
-    pub fn send_room(&self, _pools: &Pools) -> usize {
-        0
+    /// How many bytes `send` would surely take now.
+    pub fn send_room(&self, pools: &Pools) -> usize {
+        match &self.send_queue {
+            _ if !self.may_queue() => 0,
+            Some(queue) => queue.room(&pools.blocks),
+            None if pools.free_send_queues() == 0 => 0,
+            None => super::send_queue::room_when_empty(&pools.blocks),
+        }
+    }
+
+    fn may_queue(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
+    }
+
+    fn want_room(&mut self, now: Instant) {
+        self.owe(Owed::ROOM);
+        // With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
+        if self.send_queue.is_none() {
+            self.arm_idle(now);
+        }
+    }
+
+    /// Tells the session of room, if it waits for some and there is enough to be worth it.
+    pub(super) fn offer_room(&mut self, pools: &Pools, actions: &mut Actions) {
+        if self.send_room(pools) >= machine::BLOCK_BYTES {
+            self.forgive(Owed::ROOM);
+            actions.send_room = true;
+        }
     }
 
     /// Keeps what the session left of the `Actions::data` just delivered: exactly its last bytes. To be called before
     /// anything else happens to this connection. They come back through `waiting`.
-    pub fn keep(&mut self, _bytes: &[u8], _pools: &mut Pools) {}
+    pub fn keep(&mut self, bytes: &[u8], pools: &mut Pools) {
+        if bytes.is_empty() || self.receive_queue.is_some() || self.state == State::Closed {
+            return;
+        }
+        let fin = u32::from(!self.may_receive());
+        let at = self.receive.nxt - fin - bytes.len() as u32;
+        let kept = match pools.lend_receive_queue() {
+            Some(mut queue) => {
+                queue.begin(at);
+                let kept = queue.append(bytes, &mut pools.blocks);
+                self.receive_queue = Some(queue);
+                kept
+            }
+            None => 0,
+        };
+        assert!(kept == bytes.len(), "room for what a segment brings is found before it is accepted");
+    }
 
     /// The first bytes that wait to be read; empty when none do. There may be more behind them.
     pub fn waiting(&self) -> &[u8] {
-        &[]
+        self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
     }
 
     /// Drops the first `count` of the waiting bytes: the session has taken them. The window opens.
-    pub fn consumed(&mut self, _count: usize, _pools: &mut Pools) {}
+    pub fn consumed(&mut self, count: usize, pools: &mut Pools) {
+        if let Some(queue) = self.receive_queue.as_mut() {
+            queue.consume(u32::try_from(count).unwrap_or(u32::MAX), &mut pools.blocks);
+        }
+        self.settle_receive_queue(pools);
+        let limit = self.window_limit(pools);
+        if self.may_receive() && self.receive.should_tell(self.kept(), limit, u32::from(self.mss)) {
+            self.owe(Owed::ACK);
+        }
+    }
 
-    /// Sends no more than what is queued, then a FIN. Receiving goes on until the peer closes too.
-    pub fn close(&mut self, _now: Instant) {}
+    /// Sends no more than what is queued, then a FIN. Receiving goes on until the peer closes too; what the session does not
+    /// take by then is dropped.
+    pub fn close(&mut self, pools: &mut Pools) {
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            State::SynSent | State::SynReceived => self.abort(pools),
+            _ => return,
+        }
+        self.forgive(Owed::ROOM);
+    }
 
     /// Resets the connection. What is queued is dropped; the RST goes out by the next `output`. No `closed` action follows.
-    pub fn abort(&mut self, _pools: &mut Pools) {}
+    pub fn abort(&mut self, pools: &mut Pools) {
+        let peer_knows_of_us = !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
+        if self.state != State::Closed {
+            self.enter_closed(pools);
+        }
+        if peer_knows_of_us {
+            self.owe(Owed::RESET);
+        }
+    }
+
+    /// The end: nothing is sent any more, and the session is told why.
+    pub(super) fn finish(&mut self, reason: CloseReason, pools: &mut Pools, actions: &mut Actions) {
+        self.enter_closed(pools);
+        actions.closed = Some(reason);
+    }
+
+    fn enter_closed(&mut self, pools: &mut Pools) {
+        self.state = State::Closed;
+        self.owed = Owed::NONE;
+        self.timers = Timers::NONE;
+        self.release(pools);
+    }
+
+    /// Our FIN was acknowledged and the peer's has arrived.
+    pub(super) fn enter_time_wait(&mut self, actions: &mut Actions) {
+        self.state = State::TimeWait;
+        self.timers = Timers::NONE;
+        actions.closed = Some(CloseReason::Normal);
+    }
 
     /// How the connection ended; `None` while it lives or has a last segment to send.
     pub fn ended(&self) -> Option<Ended> {
-        None
+        match self.state {
+            _ if self.owes(Owed::URGENT) => None,
+            State::Closed => Some(Ended::Gone),
+            State::TimeWait => Some(Ended::TimeWait(TimeWait {
+                snd_nxt: self.snd_nxt,
+                rcv_nxt: self.receive.nxt,
+                window: self.receive.on_wire(),
+            })),
+            _ => None,
+        }
     }
 
     /// Gives back all that the connection was lent. To be called before it is dropped.
-    pub fn release(&mut self, _pools: &mut Pools) {}
+    pub fn release(&mut self, pools: &mut Pools) {
+        if let Some(queue) = self.send_queue.take() {
+            pools.take_back_send_queue(queue);
+        }
+        if let Some(queue) = self.receive_queue.take() {
+            pools.take_back_receive_queue(queue);
+        }
+    }
 
-    /// Asserts what always holds between events. For tests and simulators; costs a few dozen instructions.
-    pub fn assert_invariants(&self) {}
+    /// Gives the send queue back when nothing is in it.
+    pub(super) fn settle_send_queue(&mut self, pools: &mut Pools) {
+        if let Some(queue) = self.send_queue.take_if(|queue| queue.len() == 0) {
+            pools.take_back_send_queue(queue);
+        }
+    }
+
+    /// Gives the receive queue back when nothing is in it.
+    pub(super) fn settle_receive_queue(&mut self, pools: &mut Pools) {
+        if let Some(queue) = self.receive_queue.take_if(|queue| queue.is_empty()) {
+            pools.take_back_receive_queue(queue);
+        }
+    }
+
+    /// Bytes queued and not acknowledged.
+    #[inline]
+    pub(super) fn queued(&self) -> u32 {
+        self.send_queue.as_ref().map_or(0, |queue| queue.len())
+    }
+
+    /// Bytes that arrived in order and were not taken yet.
+    #[inline]
+    pub(super) fn kept(&self) -> u32 {
+        self.receive_queue.as_ref().map_or(0, |queue| queue.readable())
+    }
+
+    /// Whether the peer's FIN has not arrived yet.
+    pub(super) fn may_receive(&self) -> bool {
+        matches!(self.state, State::Established | State::FinWait1 | State::FinWait2)
+    }
+
+    pub(super) fn owe(&mut self, what: Owed) {
+        self.owed.0 |= what.0;
+    }
+
+    pub(super) fn forgive(&mut self, what: Owed) {
+        self.owed.0 &= !what.0;
+    }
+
+    pub(super) fn owes(&self, any: Owed) -> bool {
+        self.owed.0 & any.0 != 0
+    }
+
+    /// Forgets what a segment just sent has settled: each carries an acknowledgment.
+    pub(super) fn acknowledgment_sent(&mut self) {
+        self.forgive(Owed::ACK);
+        self.timers.acknowledge = Alarm::NONE;
+        self.receive.told = self.receive.nxt;
+    }
 }

@@ -1,0 +1,298 @@
+//! What a segment that arrives does to a connection: RFC 9293 §3.10.7.3 and §3.10.7.4 in their order (sequence number, RST,
+//! SYN, ACK, text, FIN), with RFC 5961 against segments forged from outside.
+
+use machine::{Instant, Micros};
+
+use super::actions::{Actions, CloseReason};
+use super::congestion::Congestion;
+use super::handshake::mss_agreed;
+use super::pools::{Pools, RECEIVE_RESERVE};
+use super::round_trip::RoundTrip;
+use super::segment::{Flags, SegmentRepr};
+use super::sequence::SequenceNumber;
+use super::tcb::{Owed, State, Tcb};
+use super::timers::{ACKNOWLEDGE_DELAY, Alarm, millis};
+use super::window::{RECEIVE_WINDOW, RECEIVE_WINDOW_SCARCE, ReceiveWindow};
+
+/// The least time between two answers of one connection to doubtful segments (RFC 5961 §7). Counted for each
+/// connection by itself: a count shared by all would tell an attacker about the connections of others.
+pub const CHALLENGE_INTERVAL: Micros = Micros::from_millis(500);
+
+impl Tcb {
+    pub(super) fn arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
+            State::SynReceived if self.is_syn_ack_again(segment) => {
+                let rest = SegmentRepr { sequence: segment.sequence + 1, flags: Flags::ACK, payload: &[], ..*segment };
+                self.synchronized_arrive(now, &rest, pools, actions);
+            }
+            _ => self.synchronized_arrive(now, segment, pools, actions),
+        }
+    }
+
+    /// In a simultaneous open the peer's SYN comes a second time, with the acknowledgment of ours.
+    fn is_syn_ack_again(&self, segment: &SegmentRepr<'_>) -> bool {
+        segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.sequence + 1 == self.receive.nxt
+    }
+
+    fn syn_sent_arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+        let acknowledges = segment.flags.has(Flags::ACK);
+        if acknowledges && (segment.acknowledgment != self.snd_una + 1 || self.snd_max == self.snd_una) {
+            if !segment.flags.has(Flags::RST) {
+                self.snd_wl2 = segment.acknowledgment;
+                self.owe(Owed::REFUSAL);
+            }
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            if acknowledges {
+                self.finish(CloseReason::Refused, pools, actions);
+            }
+            return;
+        }
+        if !segment.flags.has(Flags::SYN) {
+            return;
+        }
+        self.learn_syn(now, segment);
+        if acknowledges {
+            self.syn_acknowledged(now, segment, actions);
+        } else {
+            self.state = State::SynReceived;
+            self.snd_nxt = self.snd_una;
+        }
+    }
+
+    fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
+        self.receive = ReceiveWindow::after_syn(segment.sequence, segment.options.window_scale);
+        self.peer_shift = segment.options.window_scale.unwrap_or(0);
+        self.mss = mss_agreed(self.mss, segment.options.mss);
+        self.snd_wnd = u32::from(segment.window);
+        self.snd_wnd_max = self.snd_wnd;
+        self.snd_wl1 = segment.sequence;
+        self.snd_wl2 = self.snd_una;
+        self.forgive(Owed::REFUSAL);
+        self.heard_at = millis(now);
+        self.congestion = Congestion::new(u32::from(self.mss), self.attempts > 0);
+    }
+
+    /// Our SYN was acknowledged: the connection is established.
+    fn syn_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, actions: &mut Actions) {
+        self.snd_una = segment.acknowledgment;
+        self.snd_nxt = self.snd_una;
+        self.snd_max = self.snd_una;
+        self.snd_wl2 = segment.acknowledgment;
+        if !self.round_trip.acknowledged(now, segment.acknowledgment) {
+            self.round_trip = RoundTrip::after_handshake(None);
+        }
+        self.attempts = 0;
+        self.backoff = 0;
+        self.state = State::Established;
+        self.timers.retransmit = Alarm::NONE;
+        self.owe(Owed::ACK);
+        self.arm_idle(now);
+        actions.connected = true;
+    }
+
+    fn synchronized_arrive(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) {
+        if segment.flags.has(Flags::RST) {
+            return self.reset_arrived(now, segment, pools, actions);
+        }
+        if segment.flags.has(Flags::SYN) {
+            return self.challenge(now);
+        }
+        if !self.is_acceptable(segment) {
+            // Bytes that we have already: our acknowledgment was lost, and each copy is answered. What is empty is answered
+            // now and then only, or two confused ends would answer each other for ever.
+            if segment.sequence_len() > 0 {
+                self.owe(Owed::ACK)
+            } else {
+                self.challenge(now)
+            }
+            return;
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return;
+        }
+        self.restart_after_idleness(now);
+        self.heard_at = millis(now);
+        if self.state == State::SynReceived {
+            if segment.acknowledgment != self.snd_una + 1 {
+                return self.challenge(now);
+            }
+            self.syn_acknowledged(now, segment, actions);
+            self.forgive(Owed::ACK);
+        }
+        if self.acknowledgment_arrived(now, segment, pools, actions).is_err() {
+            return self.challenge(now);
+        }
+        if segment.sequence_len() > 0 {
+            self.text_arrived(now, segment, pools, actions);
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, first step. More is taken in two cases, in which the acknowledgment would be lost to no
+    /// purpose: an empty segment just at the edge, and bytes at RCV.NXT while the window is closed (a probe).
+    fn is_acceptable(&self, segment: &SegmentRepr<'_>) -> bool {
+        let len = segment.sequence_len();
+        let ahead = segment.sequence.since(self.receive.nxt);
+        let open = self.receive.open();
+        if ahead < open || ahead == 0 || (len == 0 && ahead == open) {
+            return true;
+        }
+        let behind = self.receive.nxt.since(segment.sequence);
+        (1 << 31) > behind && behind < len
+    }
+
+    /// A reset counts only at exactly the number that we expect; elsewhere in the window the peer is asked whether it
+    /// meant it (RFC 5961 §3.2).
+    fn reset_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+        if segment.sequence == self.receive.nxt {
+            if self.state == State::TimeWait {
+                return;
+            }
+            self.finish(CloseReason::Reset, pools, actions);
+        } else if segment.sequence.since(self.receive.nxt) < self.receive.open() {
+            self.challenge(now);
+        }
+    }
+
+    /// Answers a doubtful segment by what we know, not more often than [`CHALLENGE_INTERVAL`].
+    pub(super) fn challenge(&mut self, now: Instant) {
+        let now = millis(now);
+        let since = Micros::from_millis(u64::from(now.wrapping_sub(self.challenged_at)));
+        if self.challenged_at == 0 || since >= CHALLENGE_INTERVAL {
+            self.challenged_at = now.max(1);
+            self.owe(Owed::ACK);
+        }
+    }
+
+    /// The payload and the FIN of an acceptable segment.
+    fn text_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
+        if !self.may_receive() {
+            // The peer has sent its FIN before: whatever this is, it was answered already.
+            self.owe(Owed::ACK);
+            return;
+        }
+        let nxt = self.receive.nxt;
+        let behind = if segment.sequence.is_before(nxt) { nxt.since(segment.sequence) as usize } else { 0 };
+        let start = segment.sequence.later(nxt);
+        let len = segment.payload.len();
+        let room = self.receive.edge.since(start) as usize;
+        let end = len.min(behind.saturating_add(room));
+        let fresh = segment.payload.get(behind.min(end)..end).unwrap_or_default();
+        let fin = segment.flags.has(Flags::FIN) && end == len;
+        if start != nxt {
+            self.out_of_order_arrived(start, fresh, fin, pools);
+            self.owe(Owed::ACK);
+            return;
+        }
+        if fresh.len() + behind < len {
+            self.owe(Owed::ACK);
+        }
+        let taken = self.in_order_arrived(now, behind, fresh, pools, actions);
+        let fin_is_next = match self.receive_queue.as_mut() {
+            Some(queue) => queue.take_fin(),
+            None => false,
+        };
+        if fin_is_next || (fin && taken == fresh.len() && self.receive.nxt == segment.sequence + len as u32) {
+            self.fin_arrived(now, actions);
+        }
+        self.settle_receive_queue(pools);
+    }
+
+    /// Takes bytes that begin at RCV.NXT, and returns how many. With nothing kept they go straight to the session.
+    fn in_order_arrived(
+        &mut self,
+        now: Instant,
+        behind: usize,
+        fresh: &[u8],
+        pools: &mut Pools,
+        actions: &mut Actions,
+    ) -> usize {
+        let taken = match self.receive_queue.as_mut() {
+            Some(queue) => {
+                let had_gaps = queue.has_gaps();
+                let taken = queue.append(fresh, &mut pools.blocks);
+                actions.buffered = taken > 0;
+                self.receive.nxt = queue.tail();
+                if had_gaps || taken < fresh.len() {
+                    self.owe(Owed::ACK);
+                }
+                taken
+            }
+            None if can_be_kept(fresh.len(), pools) => {
+                actions.data = behind..behind + fresh.len();
+                self.receive.nxt = self.receive.nxt + fresh.len() as u32;
+                fresh.len()
+            }
+            None => 0,
+        };
+        self.schedule_acknowledgment(now);
+        taken
+    }
+
+    /// Every second full segment is acknowledged at once, what is less after a while (RFC 9293 §3.8.6.3).
+    fn schedule_acknowledgment(&mut self, now: Instant) {
+        let untold = self.receive.nxt.since(self.receive.told);
+        if untold >= 2 * u32::from(self.mss) {
+            self.owe(Owed::ACK);
+        } else if untold > 0 && !self.timers.acknowledge.is_set() {
+            self.timers.acknowledge = Alarm::after(now, ACKNOWLEDGE_DELAY);
+        }
+    }
+
+    /// Keeps what lies beyond a gap; but not in the last blocks, which what lies before the gap may need.
+    fn out_of_order_arrived(&mut self, start: SequenceNumber, fresh: &[u8], fin: bool, pools: &mut Pools) {
+        if pools.free_blocks() <= 2 * RECEIVE_RESERVE {
+            return;
+        }
+        if self.receive_queue.is_none() {
+            self.receive_queue = pools.lend_receive_queue();
+            let nxt = self.receive.nxt;
+            if let Some(queue) = self.receive_queue.as_mut() {
+                queue.begin(nxt);
+            }
+        }
+        if let Some(queue) = self.receive_queue.as_mut() {
+            queue.insert(start, fresh, &mut pools.blocks);
+            if fin {
+                queue.fin_arrived(start + fresh.len() as u32);
+            }
+        }
+        self.settle_receive_queue(pools);
+    }
+
+    /// The peer's FIN is in order.
+    fn fin_arrived(&mut self, now: Instant, actions: &mut Actions) {
+        self.receive.nxt = self.receive.nxt + 1;
+        self.receive.edge = self.receive.edge.later(self.receive.nxt);
+        self.owe(Owed::ACK);
+        actions.peer_closed = true;
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            _ => self.enter_time_wait(actions),
+        }
+        if self.state == State::CloseWait {
+            self.arm_idle(now);
+        }
+    }
+
+    /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
+    pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
+        let share = pools.free_blocks().saturating_mul(machine::BLOCK_BYTES / 4);
+        u32::try_from(share).unwrap_or(u32::MAX).clamp(RECEIVE_WINDOW_SCARCE, RECEIVE_WINDOW)
+    }
+}
+
+/// Whether the session could leave `count` bytes and we would find room for them. Sending leaves that room alone.
+fn can_be_kept(count: usize, pools: &Pools) -> bool {
+    pools.free_receive_queues() > 0 && count.div_ceil(machine::BLOCK_BYTES) <= pools.free_blocks()
+}

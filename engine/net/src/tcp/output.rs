@@ -1,0 +1,308 @@
+//! What a connection sends: all that it owes and all that the windows allow, when the caller asks for it.
+//!
+//! Each segment is accounted for after `emit` has taken it, so an output that ends with `Full` is simply continued by the
+//! next one. Small segments are sent as soon as they are all there is (no Nagle); a segment that is small only
+//! because the peer's window is waits for a better one, or for the persist timer (RFC 9293 §3.8.6.2.1).
+
+use core::num::NonZeroU16;
+
+use machine::{Instant, Piece};
+
+use super::options::Options;
+use super::pools::Pools;
+use super::segment::{Flags, Full, SegmentToSend};
+use super::send_queue::Pieces;
+use super::sequence::SequenceNumber;
+use super::tcb::{Owed, State, Tcb};
+use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
+
+/// What one output may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendLimits {
+    /// Payload bytes in one output when the card cuts it into segments; `None` when each output is one segment.
+    pub segmentation_bytes: Option<u32>,
+}
+
+/// A stretch of what is queued.
+#[derive(Clone, Copy)]
+struct Stretch {
+    offset: u32,
+    len: u32,
+    fin: bool,
+}
+
+impl Tcb {
+    /// Sends all that may be sent now: data, acknowledgments, FIN, probes, resets.
+    ///
+    /// Errors: `Full` as `emit` says; what was not sent yet is sent by the next call, nothing is sent twice.
+    pub fn output(
+        &mut self,
+        now: Instant,
+        limits: SendLimits,
+        pools: &Pools,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        match self.state {
+            State::Closed => return self.send_reset(emit),
+            State::SynSent | State::SynReceived => return self.send_syn(now, emit),
+            _ => {}
+        }
+        if self.may_receive() && self.wants_output() {
+            // Only when the peer will hear of it: a promise that it does not know of opens nothing.
+            let limit = self.window_limit(pools);
+            self.receive.offer(self.kept(), limit, u32::from(self.mss));
+        }
+        let result = self.send_segments(now, limits, emit);
+        if !matches!(self.state, State::Closed | State::TimeWait) {
+            self.settle_retransmit_alarm(now);
+        }
+        result
+    }
+
+    fn send_segments(
+        &mut self,
+        now: Instant,
+        limits: SendLimits,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        if self.owes(Owed::RETRANSMIT) {
+            let stretch = self.first_unacknowledged();
+            self.send_stretch(now, stretch, emit)?;
+            self.forgive(Owed::RETRANSMIT);
+        }
+        self.restart_after_idleness(now);
+        while let Some(stretch) = self.next_stretch(limits) {
+            self.send_stretch(now, stretch, emit)?;
+            self.forgive(Owed::PROBE);
+        }
+        if self.owes(Owed::PROBE) {
+            if self.has_unsent() {
+                let stretch = self.probe();
+                self.send_stretch(now, stretch, emit)?;
+            }
+            self.forgive(Owed::PROBE);
+        }
+        if self.owes(Owed::KEEPALIVE) {
+            self.send_empty(self.snd_nxt - 1, emit)?;
+            self.forgive(Owed::KEEPALIVE);
+        }
+        if self.owes(Owed::ACK) {
+            // With the highest number sent: a lower one is out of the window at a peer that has it all.
+            self.send_empty(self.snd_max, emit)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of new text that may be sent now, all in one stretch.
+    #[inline]
+    pub(super) fn sendable(&self) -> u32 {
+        let Some(queue) = self.send_queue.as_ref() else { return 0 };
+        let flight = self.snd_nxt.since(self.snd_una);
+        let unsent = queue.len().saturating_sub(flight);
+        let mss = u32::from(self.mss);
+        let congestion = self.congestion.window().saturating_add(self.recovery.extra_segments() * mss);
+        let room = self.snd_wnd.min(congestion).saturating_sub(flight);
+        if unsent <= room {
+            return unsent;
+        }
+        if room >= mss {
+            return room - room % mss;
+        }
+        let worth_it = self.snd_wnd <= congestion && room >= self.snd_wnd_max.div_ceil(2) && room > 0;
+        if worth_it { room } else { 0 }
+    }
+
+    /// Whether our FIN, or our SYN, is the next to be sent, and the window has room for it.
+    pub(super) fn may_send_control(&self) -> bool {
+        match self.state {
+            State::SynSent | State::SynReceived => self.snd_nxt == self.snd_una,
+            _ => {
+                let flight = self.snd_nxt.since(self.snd_una);
+                self.fin_unacknowledged() && flight == self.queued() && flight < self.snd_wnd
+            }
+        }
+    }
+
+    /// Whether anything waits to be sent, windows aside.
+    pub(super) fn has_unsent(&self) -> bool {
+        let end = self.queued() + u32::from(self.fin_unacknowledged());
+        self.snd_nxt.since(self.snd_una) < end
+    }
+
+    fn fin_unacknowledged(&self) -> bool {
+        matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
+    }
+
+    fn next_stretch(&self, limits: SendLimits) -> Option<Stretch> {
+        let len = self.sendable();
+        let offset = self.snd_nxt.since(self.snd_una);
+        if len == 0 {
+            return self.may_send_control().then_some(Stretch { offset, len: 0, fin: true });
+        }
+        let mss = u32::from(self.mss);
+        let most = limits.segmentation_bytes.map_or(mss, |most| (most - most % mss).max(mss));
+        let len = len.min(most);
+        Some(self.with_fin(offset, len))
+    }
+
+    /// The FIN rides on the last text, if the window has room for it.
+    fn with_fin(&self, offset: u32, len: u32) -> Stretch {
+        let end = offset + len;
+        let fin = self.fin_unacknowledged() && end == self.queued() && end < self.snd_wnd;
+        Stretch { offset, len, fin }
+    }
+
+    fn first_unacknowledged(&self) -> Stretch {
+        let len = self.queued().min(u32::from(self.mss));
+        let fin_was_sent = self.snd_max.since(self.snd_una) > self.queued();
+        Stretch { offset: 0, len, fin: fin_was_sent && len == self.queued() }
+    }
+
+    /// As much as the window takes, and one byte (or the FIN) when it takes nothing.
+    fn probe(&self) -> Stretch {
+        let queued = self.queued();
+        let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);
+        Stretch { offset: 0, len, fin: queued == 0 }
+    }
+
+    /// Sends one stretch and accounts for it.
+    fn send_stretch(
+        &mut self,
+        now: Instant,
+        stretch: Stretch,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        let mut pieces = Pieces::new();
+        let len = match &self.send_queue {
+            Some(queue) if stretch.len > 0 => queue.collect(stretch.offset, stretch.len, &mut pieces),
+            _ => 0,
+        };
+        let fin = stretch.fin && len == stretch.len;
+        assert!(len > 0 || fin, "a stretch is of queued bytes, or of a FIN");
+        let start = self.snd_una + stretch.offset;
+        let mut flags = Flags::ACK;
+        if len > 0 && stretch.offset + len == self.queued() {
+            flags = flags.with(Flags::PSH);
+        }
+        if fin {
+            flags = flags.with(Flags::FIN);
+        }
+        let segment = SegmentToSend {
+            payload_bytes: len as usize,
+            segment_bytes: if len > u32::from(self.mss) { NonZeroU16::new(self.mss) } else { None },
+            ..self.header(start, flags)
+        };
+        emit(&segment, &pieces)?;
+        self.sent(now, start, len + u32::from(fin));
+        Ok(())
+    }
+
+    fn sent(&mut self, now: Instant, start: SequenceNumber, count: u32) {
+        let end = start + count;
+        if start == self.snd_max && !self.owes(Owed::PROBE) {
+            self.round_trip.sent(now, end);
+        } else {
+            self.round_trip.retransmitted();
+        }
+        self.snd_max = self.snd_max.later(end);
+        // A probe beyond the window is not on the way: it is to be sent again when the window opens.
+        let is_beyond_window = end.since(self.snd_una) > self.snd_wnd && self.owes(Owed::PROBE);
+        if !is_beyond_window {
+            self.snd_nxt = self.snd_nxt.later(end);
+        }
+        self.acknowledgment_sent();
+    }
+
+    fn send_empty(
+        &mut self,
+        sequence: SequenceNumber,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        emit(&self.header(sequence, Flags::ACK), &[])?;
+        self.acknowledgment_sent();
+        Ok(())
+    }
+
+    fn header(&self, sequence: SequenceNumber, flags: Flags) -> SegmentToSend {
+        SegmentToSend {
+            sequence,
+            acknowledgment: self.receive.nxt,
+            flags,
+            window: self.receive.on_wire(),
+            ..SegmentToSend::default()
+        }
+    }
+
+    fn send_reset(&mut self, emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>) -> Result<(), Full> {
+        if self.owes(Owed::RESET) {
+            let header = self.header(self.snd_max, Flags::RST.with(Flags::ACK));
+            emit(&SegmentToSend { window: 0, ..header }, &[])?;
+        }
+        self.owed = Owed::NONE;
+        Ok(())
+    }
+
+    fn send_syn(
+        &mut self,
+        now: Instant,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        if self.owes(Owed::REFUSAL) {
+            let reset = SegmentToSend { sequence: self.snd_wl2, flags: Flags::RST, ..SegmentToSend::default() };
+            emit(&reset, &[])?;
+            self.forgive(Owed::REFUSAL);
+        }
+        if self.snd_nxt == self.snd_una {
+            emit(&self.syn(), &[])?;
+            if self.snd_max == self.snd_una {
+                self.round_trip.sent(now, self.snd_una + 1);
+            }
+            self.snd_nxt = self.snd_una + 1;
+            self.snd_max = self.snd_nxt;
+            self.arm_retransmit(now);
+        } else if self.owes(Owed::ACK) {
+            emit(&self.header(self.snd_nxt, Flags::ACK), &[])?;
+        }
+        self.forgive(Owed::ACK);
+        Ok(())
+    }
+
+    fn syn(&self) -> SegmentToSend {
+        let answers = self.state == State::SynReceived;
+        let scales = !answers || self.receive.shift > 0;
+        SegmentToSend {
+            sequence: self.snd_una,
+            acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
+            flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            window: WINDOW_ON_SYN,
+            options: Options { mss: Some(self.mss), window_scale: scales.then_some(WINDOW_SHIFT) },
+            ..SegmentToSend::default()
+        }
+    }
+
+    /// RFC 5681 §4.1: after a pause longer than the timeout no more than the initial window is sent at once.
+    pub(super) fn restart_after_idleness(&mut self, now: Instant) {
+        if self.snd_nxt == self.snd_una && self.silent_for(now) > self.round_trip.timeout() {
+            self.congestion.idled(u32::from(self.mss));
+        }
+    }
+
+    /// Asserts what always holds between events. For tests and simulators; costs a few dozen instructions.
+    pub fn assert_invariants(&self) {
+        let end = self.snd_una + self.queued() + 1;
+        assert!(!self.snd_nxt.is_before(self.snd_una), "snd_una <= snd_nxt");
+        assert!(!self.snd_max.is_before(self.snd_nxt), "snd_nxt <= snd_max");
+        assert!(
+            self.state == State::Closed || !self.snd_max.is_after(end),
+            "no more is sent than is queued, and a FIN"
+        );
+        assert!(!self.receive.edge.is_before(self.receive.nxt), "what has arrived was promised room");
+        assert!(!self.receive.nxt.is_before(self.receive.told), "no more is acknowledged than has arrived");
+        assert!(self.send_queue.as_ref().is_none_or(|queue| queue.len() > 0), "an empty send queue is given back");
+        assert!(self.congestion.window() >= u32::from(self.mss), "the congestion window never closes");
+        if let Some(queue) = &self.receive_queue {
+            assert!(!queue.is_empty(), "an empty receive queue is given back");
+            queue.assert_invariants();
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The round trip and the retransmission timeout that follows from it (RFC 6298).
+//!
+//! One segment at a time is timed, and none that was sent twice (Karn). Timestamps will be another source of samples.
+
+use machine::{Instant, Micros};
+
+use super::sequence::SequenceNumber;
+
+/// The timeout before anything was measured (RFC 6298 §2.1).
+pub const RTO_INITIAL: Micros = Micros::from_secs(1);
+
+/// The timeout before anything was measured, after the handshake had to be repeated (RFC 6298 §5.7).
+const RTO_AFTER_LOST_SYN: Micros = Micros::from_secs(3);
+
+/// The least timeout. RFC 6298 §2.4 says a second and allows for less once clocks are fine enough; 200 ms is
+/// what the large stacks of today use: longer than any delayed acknowledgment, short enough to go unnoticed.
+pub const RTO_MIN: Micros = Micros::from_millis(200);
+
+/// The greatest timeout, with backoff.
+pub const RTO_MAX: Micros = Micros::from_secs(60);
+
+/// What is known of one connection's round trip. Spans in microseconds.
+#[derive(Clone, Copy)]
+pub(super) struct RoundTrip {
+    /// Zero before the first sample.
+    smoothed: u32,
+    variation: u32,
+    /// The number after the segment being timed.
+    timed_until: SequenceNumber,
+    /// When it was sent, as microseconds on a circle; zero when none is being timed.
+    timed_since: u32,
+}
+
+impl RoundTrip {
+    /// Nothing is measured yet.
+    pub(super) fn unknown() -> RoundTrip {
+        RoundTrip { smoothed: 0, variation: 0, timed_until: SequenceNumber(0), timed_since: 0 }
+    }
+
+    /// After a handshake that took `sample`, or had to be repeated.
+    pub(super) fn after_handshake(sample: Option<Micros>) -> RoundTrip {
+        let mut round_trip = RoundTrip::unknown();
+        match sample {
+            Some(span) => round_trip.learn(span),
+            None => round_trip.variation = RTO_AFTER_LOST_SYN.0 as u32,
+        }
+        round_trip
+    }
+
+    /// The timeout without backoff.
+    #[inline]
+    pub(super) fn timeout(&self) -> Micros {
+        if self.smoothed == 0 {
+            return if self.variation == 0 { RTO_INITIAL } else { Micros(u64::from(self.variation)) };
+        }
+        let timeout = Micros(u64::from(self.smoothed) + 4 * u64::from(self.variation));
+        timeout.clamp(RTO_MIN, RTO_MAX)
+    }
+
+    /// The timeout after it has expired `backoff` times.
+    #[inline]
+    pub(super) fn timeout_after(&self, backoff: u8) -> Micros {
+        Micros(self.timeout().0 << backoff.min(16)).min(RTO_MAX)
+    }
+
+    /// New bytes up to `until` are being sent.
+    #[inline]
+    pub(super) fn sent(&mut self, now: Instant, until: SequenceNumber) {
+        if self.timed_since == 0 {
+            self.timed_since = (now.0 as u32).max(1);
+            self.timed_until = until;
+        }
+    }
+
+    /// Something is sent again: what it would tell is not certain any more.
+    #[inline]
+    pub(super) fn retransmitted(&mut self) {
+        self.timed_since = 0;
+    }
+
+    /// Bytes up to `until` were acknowledged. Returns whether that gave a sample.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, now: Instant, until: SequenceNumber) -> bool {
+        if self.timed_since == 0 || until.is_before(self.timed_until) {
+            return false;
+        }
+        let span = (now.0 as u32).wrapping_sub(self.timed_since);
+        self.timed_since = 0;
+        self.learn(Micros(u64::from(span)));
+        true
+    }
+
+    /// RFC 6298 §2.2 and §2.3.
+    fn learn(&mut self, span: Micros) {
+        let sample = (span.0.min(RTO_MAX.0) as u32).max(1);
+        if self.smoothed == 0 {
+            self.smoothed = sample;
+            self.variation = sample / 2;
+            return;
+        }
+        let off = self.smoothed.abs_diff(sample);
+        self.variation = self.variation - self.variation / 4 + off / 4;
+        self.smoothed = (self.smoothed - self.smoothed / 8 + sample / 8).max(1);
+    }
+}

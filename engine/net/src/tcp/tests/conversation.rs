@@ -1,0 +1,386 @@
+//! A conversation with one connection, with a clock that only the test moves.
+//!
+//! Segments are written as in `tcpdump`: flags, then the numbers from and to, then what matters of the rest:
+//! `peer("P. 1:101 ack 1")` is a segment that arrives, `we(". 1:1 ack 101")` one that is expected to leave. Numbers are
+//! relative to both initial sequence numbers, so the same conversation can be held anywhere on the circle. Payloads need not be
+//! written: the byte at each place of a stream is known, and every delivered or sent byte is compared with it.
+//!
+//! After every event the connection may speak (as at the end of a turn), and its invariants are asserted.
+
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use machine::{Instant, Micros, Piece};
+
+use crate::tcp::{
+    Actions, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools, SegmentRepr, SegmentToSend,
+    SendLimits, SequenceNumber, Tcb,
+};
+
+pub(super) const MSS: u16 = 1000;
+pub(super) const SIZES: PoolSizes = PoolSizes { blocks: 400, send_queues: 4, receive_queues: 4 };
+
+/// The byte at `place` of either stream.
+pub(super) fn byte_at(place: u32) -> u8 {
+    (place.wrapping_mul(2_654_435_761) >> 11) as u8
+}
+
+pub(super) fn bytes_at(place: u32, count: usize) -> Vec<u8> {
+    (0..count as u32).map(|offset| byte_at(place + offset)).collect()
+}
+
+/// What the session does with bytes that are delivered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Session {
+    TakesAll,
+    LeavesAll,
+}
+
+pub(super) struct Sent {
+    pub(super) segment: SegmentToSend,
+    pub(super) payload: Vec<u8>,
+}
+
+pub(super) struct Conversation {
+    pub(super) tcb: Tcb,
+    pub(super) pools: Pools,
+    pub(super) now: Instant,
+    pub(super) session: Session,
+    pub(super) limits: SendLimits,
+    /// Frames that the card still takes.
+    pub(super) card_room: usize,
+    /// All that the last event did.
+    pub(super) actions: Actions,
+    iss: SequenceNumber,
+    irs: SequenceNumber,
+    out: VecDeque<Sent>,
+    /// Bytes that the session has been given, and has queued.
+    pub(super) given: u32,
+    pub(super) queued: u32,
+    peer_shift: u8,
+}
+
+/// One segment as it is written in a test.
+struct Written {
+    flags: Flags,
+    from: u32,
+    to: u32,
+    ack: Option<u32>,
+    win: Option<u32>,
+    mss: Option<u16>,
+    wscale: Option<u8>,
+}
+
+fn parse(text: &str) -> Written {
+    let mut words = text.split_whitespace();
+    let mut flags = Flags::NONE;
+    for letter in words.next().unwrap().chars() {
+        flags = flags.with(match letter {
+            'S' => Flags::SYN,
+            'F' => Flags::FIN,
+            'R' => Flags::RST,
+            'P' => Flags::PSH,
+            '.' => Flags::ACK,
+            '-' => Flags::NONE,
+            other => panic!("no such flag: {other}"),
+        });
+    }
+    let (from, to) = words.next().unwrap().split_once(':').unwrap();
+    let mut written = Written {
+        flags,
+        from: from.parse::<i64>().unwrap() as u32,
+        to: to.parse::<i64>().unwrap() as u32,
+        ack: None,
+        win: None,
+        mss: None,
+        wscale: None,
+    };
+    while let Some(word) = words.next() {
+        let value: i64 = words.next().unwrap().parse().unwrap();
+        match word {
+            "ack" => written.ack = Some(value as u32),
+            "win" => written.win = Some(value as u32),
+            "mss" => written.mss = Some(value as u16),
+            "wscale" => written.wscale = Some(value as u8),
+            other => panic!("no such word: {other}"),
+        }
+    }
+    written
+}
+
+impl Conversation {
+    /// An established connection, at numbers far from any edge of the circle. The peer's window is 64,000, not scaled.
+    pub(super) fn established() -> Conversation {
+        Conversation::established_at(10_000, 500_000)
+    }
+
+    /// The same at the given initial sequence numbers.
+    pub(super) fn established_at(iss: u32, irs: u32) -> Conversation {
+        Conversation::with_handshake(Handshake {
+            iss: SequenceNumber(iss),
+            irs: SequenceNumber(irs),
+            mss: MSS,
+            peer_window_shift: Some(0),
+            round_trip: Some(Micros::from_millis(10)),
+        })
+    }
+
+    pub(super) fn with_handshake(handshake: Handshake) -> Conversation {
+        let now = Instant(1_000_000_000);
+        let mut conversation = Conversation::with_tcb(Tcb::accepted(now, &handshake), now, handshake.iss);
+        conversation.irs = handshake.irs;
+        conversation.peer_shift = handshake.peer_window_shift.unwrap_or(0);
+        conversation.peer(". 1:1 ack 1 win 64000");
+        conversation.silence();
+        conversation
+    }
+
+    /// A connection that we open; its SYN has not been looked at yet.
+    pub(super) fn connecting() -> Conversation {
+        let now = Instant(1_000_000_000);
+        let iss = SequenceNumber(10_000);
+        let mut conversation = Conversation::with_tcb(Tcb::connect(now, iss, MSS), now, iss);
+        conversation.turn();
+        conversation
+    }
+
+    fn with_tcb(tcb: Tcb, now: Instant, iss: SequenceNumber) -> Conversation {
+        Conversation {
+            tcb,
+            pools: Pools::new(SIZES),
+            now,
+            session: Session::TakesAll,
+            limits: SendLimits { segmentation_bytes: None },
+            card_room: usize::MAX,
+            actions: Actions::default(),
+            iss,
+            irs: SequenceNumber(500_000),
+            out: VecDeque::new(),
+            given: 0,
+            queued: 0,
+            peer_shift: 0,
+        }
+    }
+
+    /// A segment arrives from the peer; then the connection may speak.
+    pub(super) fn peer(&mut self, text: &str) -> &mut Self {
+        self.peer_quietly(text);
+        self.turn();
+        self
+    }
+
+    /// A segment arrives, and more happens before the connection may speak.
+    pub(super) fn peer_quietly(&mut self, text: &str) -> &mut Self {
+        let written = parse(text);
+        let control = u32::from(written.flags.has(Flags::SYN));
+        let payload = bytes_at(
+            written.from.wrapping_sub(1).wrapping_add(control),
+            (written.to.wrapping_sub(written.from)) as usize,
+        );
+        let segment = SegmentRepr {
+            sequence: self.irs + written.from,
+            acknowledgment: written.ack.map_or(SequenceNumber(0), |ack| self.iss + ack),
+            flags: written.flags,
+            window: (written.win.unwrap_or(64_000) >> self.peer_shift) as u16,
+            options: Options { mss: written.mss, window_scale: written.wscale },
+            payload: &payload,
+        };
+        self.actions = self.tcb.segment_arrived(self.now, &segment, &mut self.pools);
+        let data = payload[self.actions.data.clone()].to_vec();
+        self.deliver(&data);
+        self
+    }
+
+    fn deliver(&mut self, data: &[u8]) {
+        assert!(data.is_empty() || self.tcb.waiting().is_empty(), "bytes do not overtake those that wait");
+        match self.session {
+            Session::TakesAll => {
+                self.check_given(data);
+                self.take(usize::MAX);
+            }
+            Session::LeavesAll => self.tcb.keep(data, &mut self.pools),
+        }
+        self.tcb.assert_invariants();
+    }
+
+    fn check_given(&mut self, data: &[u8]) {
+        assert!(
+            data == bytes_at(self.given, data.len()),
+            "the stream is delivered as it was sent, from {}",
+            self.given
+        );
+        self.given += data.len() as u32;
+    }
+
+    /// The session takes up to `count` of the bytes that wait.
+    pub(super) fn take(&mut self, count: usize) -> &mut Self {
+        let mut left = count;
+        while left > 0 && !self.tcb.waiting().is_empty() {
+            let data = self.tcb.waiting().to_vec();
+            let now = data.len().min(left);
+            self.check_given(&data[..now]);
+            self.tcb.consumed(now, &mut self.pools);
+            left -= now;
+        }
+        self.tcb.assert_invariants();
+        self
+    }
+
+    /// The session queues the next `count` bytes of its stream; then the connection may speak.
+    pub(super) fn write(&mut self, count: usize) -> &mut Self {
+        let bytes = bytes_at(self.queued, count);
+        let taken = self.tcb.send(self.now, &bytes, &mut self.pools);
+        self.queued += taken as u32;
+        assert!(taken == count, "all {count} bytes fit");
+        self.turn();
+        self
+    }
+
+    pub(super) fn close(&mut self) -> &mut Self {
+        self.tcb.close(&mut self.pools);
+        self.turn();
+        self
+    }
+
+    pub(super) fn abort(&mut self) -> &mut Self {
+        self.tcb.abort(&mut self.pools);
+        self.turn();
+        self
+    }
+
+    /// The end of a turn: the connection may speak.
+    pub(super) fn turn(&mut self) -> &mut Self {
+        let Conversation { tcb, pools, now, limits, out, card_room, .. } = self;
+        let wanted = tcb.wants_output();
+        let before = out.len();
+        let result = tcb.output(*now, *limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+            if *card_room == 0 {
+                return Err(Full);
+            }
+            *card_room -= 1;
+            let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+            assert_eq!(payload.len(), segment.payload_bytes);
+            assert_eq!(segment.segment_bytes.is_some(), payload.len() > usize::from(MSS));
+            out.push_back(Sent { segment: *segment, payload });
+            Ok(())
+        });
+        assert!(result.is_err() || wanted == (out.len() > before), "wants_output says whether output sends");
+        assert!(result.is_err() || !tcb.wants_output(), "output sends all that may be sent");
+        tcb.assert_invariants();
+        self
+    }
+
+    /// Time passes, and whatever is due happens at its time.
+    pub(super) fn wait(&mut self, span_ms: u64) -> &mut Self {
+        let end = self.now + Micros::from_millis(span_ms);
+        let mut actions = Actions::default();
+        while let Some(deadline) = self.tcb.deadline(self.now).filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            let more = self.tcb.deadline_expired(self.now, &mut self.pools);
+            actions.send_room |= more.send_room;
+            actions.closed = actions.closed.or(more.closed);
+            self.tcb.assert_invariants();
+            self.turn();
+            assert!(
+                self.tcb.deadline(self.now).is_none_or(|next| next > self.now),
+                "an expired deadline is dealt with"
+            );
+        }
+        self.now = end;
+        self.actions = actions;
+        self
+    }
+
+    /// The next segment that the connection has sent. What is not written of window and options is not compared.
+    pub(super) fn we(&mut self, text: &str) -> &mut Self {
+        let written = parse(text);
+        let sent = self.out.pop_front().unwrap_or_else(|| panic!("expected `{text}`, nothing was sent"));
+        let told = self.tell(&sent);
+        let flags = sent.segment.flags;
+        let from = sent.segment.sequence.since(self.iss);
+        assert_eq!(flags, written.flags, "expected `{text}`, sent `{told}`");
+        if !flags.has(Flags::RST) || written.flags.has(Flags::ACK) {
+            let ack = flags.has(Flags::ACK).then(|| sent.segment.acknowledgment.since(self.irs));
+            assert_eq!(ack, written.ack, "expected `{text}`, sent `{told}`");
+        }
+        assert_eq!(
+            (from, sent.payload.len() as u32),
+            (written.from, written.to.wrapping_sub(written.from)),
+            "expected `{text}`, sent `{told}`"
+        );
+        let stream_place = from.wrapping_sub(1);
+        assert!(sent.payload == bytes_at(stream_place, sent.payload.len()), "the bytes of `{told}` are those queued");
+        if let Some(win) = written.win {
+            assert_eq!(u32::from(sent.segment.window), win, "window: expected `{text}`, sent `{told}`");
+        }
+        if written.mss.is_some() || written.wscale.is_some() {
+            let options = Options { mss: written.mss, window_scale: written.wscale };
+            assert_eq!(sent.segment.options, options, "options: expected `{text}`, sent `{told}`");
+        }
+        self
+    }
+
+    /// Drops and counts what the connection has sent.
+    pub(super) fn we_whatever(&mut self) -> usize {
+        self.out.drain(..).count()
+    }
+
+    /// The connection has sent nothing more.
+    pub(super) fn silence(&mut self) -> &mut Self {
+        if let Some(sent) = self.out.pop_front() {
+            panic!("expected nothing, sent `{}`", self.tell(&sent));
+        }
+        self
+    }
+
+    fn tell(&self, sent: &Sent) -> String {
+        let from = sent.segment.sequence.since(self.iss);
+        let to = from.wrapping_add(sent.payload.len() as u32);
+        let ack = match sent.segment.flags.has(Flags::ACK) {
+            true => format!(" ack {}", sent.segment.acknowledgment.since(self.irs)),
+            false => String::new(),
+        };
+        format!("{:?} {from}:{to}{ack} win {}", sent.segment.flags, sent.segment.window).to_string()
+    }
+
+    /// The last event ended the connection for this reason.
+    pub(super) fn closed(&mut self, reason: CloseReason) -> &mut Self {
+        assert_eq!(self.actions.closed, Some(reason));
+        self
+    }
+
+    /// The connection is over and has given back all that it was lent.
+    pub(super) fn ended(&mut self, ended: &str) {
+        match (ended, self.tcb.ended()) {
+            ("gone", Some(Ended::Gone)) | ("time-wait", Some(Ended::TimeWait(_))) | ("no", None) => {}
+            (_, other) => panic!("expected {ended}, ended {other:?}"),
+        }
+        if ended != "no" {
+            self.tcb.release(&mut self.pools);
+            self.lent_nothing();
+        }
+    }
+
+    /// The connection holds no queue and no block.
+    pub(super) fn lent_nothing(&mut self) {
+        self.pools.blocks.collect_retired();
+        assert_eq!(self.pools.free_blocks(), SIZES.blocks);
+        assert_eq!(self.pools.free_send_queues(), SIZES.send_queues);
+        assert_eq!(self.pools.free_receive_queues(), SIZES.receive_queues);
+    }
+
+    pub(super) fn state(&self) -> String {
+        format!("{:?}", self.tcb.state)
+    }
+}
+
+#[test]
+fn segments_are_written_as_they_are_meant() {
+    let written = parse("SP. -1:9 ack 7 win 100 mss 5 wscale 3");
+    assert_eq!(written.flags, Flags::SYN.with(Flags::PSH).with(Flags::ACK));
+    assert_eq!((written.from, written.to), (u32::MAX, 9));
+    assert_eq!((written.ack, written.win, written.mss, written.wscale), (Some(7), Some(100), Some(5), Some(3)));
+    assert_eq!(bytes_at(3, 2), vec![byte_at(3), byte_at(4)]);
+}

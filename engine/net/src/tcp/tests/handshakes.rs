@@ -1,0 +1,58 @@
+//! How connections begin.
+
+use super::Conversation;
+use crate::tcp::CloseReason;
+
+#[test]
+fn a_connection_that_we_open_is_established_by_the_peers_syn_ack() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0 win 65535 mss 1000 wscale 3");
+    talk.wait(20).peer("S. 0:0 ack 1 win 8000 mss 1400 wscale 2");
+    assert!(talk.actions.connected);
+    talk.we(". 1:1 ack 1").silence();
+    talk.write(5).we("P. 1:6 ack 1");
+    talk.peer("P. 1:11 ack 6").peer("P. 11:21 ack 6");
+    assert_eq!(talk.given, 20);
+}
+
+#[test]
+fn an_unanswered_syn_is_repeated_and_given_up_after_three_minutes() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0");
+    for second in [1, 2, 4, 8, 16, 32, 60] {
+        talk.wait(second * 1000 - 1).silence().wait(1).we("S 0:0").silence();
+    }
+    talk.wait(60_000).closed(CloseReason::TimedOut).silence();
+    talk.ended("gone");
+}
+
+#[test]
+fn a_refused_connection_says_so() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").peer("R. 0:0 ack 1").closed(CloseReason::Refused).silence();
+    talk.ended("gone");
+}
+
+#[test]
+fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").peer("R 0:0").peer("R. 0:0 ack 2").peer("R. 0:0 ack 0").silence();
+    assert_eq!(talk.state(), "SynSent");
+}
+
+#[test]
+fn an_old_acknowledgment_of_our_syn_is_reset_and_the_attempt_goes_on() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").peer(". 7:7 ack 77").we("R 77:77").silence();
+    talk.peer("S. 0:0 ack 1").we(". 1:1 ack 1");
+}
+
+#[test]
+fn two_ends_that_open_at_once_meet() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").peer("S 0:0 mss 1400 wscale 0").we("S. 0:0 ack 1").silence();
+    talk.peer("S. 0:0 ack 1");
+    assert!(talk.actions.connected);
+    assert_eq!(talk.state(), "Established");
+    talk.write(3).we("P. 1:4 ack 1");
+}

@@ -1,0 +1,152 @@
+//! What arrives is delivered in order, once, and acknowledged in time; the window says what fits.
+
+use alloc::format;
+
+use super::Conversation;
+use super::conversation::Session;
+use crate::tcp::RECEIVE_WINDOW;
+
+#[test]
+fn bytes_in_order_are_delivered_where_they_lie_and_nothing_is_lent() {
+    let mut talk = Conversation::established();
+    talk.peer("P. 1:101 ack 1");
+    assert_eq!(talk.actions.data, 0..100);
+    assert!(!talk.actions.buffered);
+    talk.lent_nothing();
+    talk.silence();
+}
+
+#[test]
+fn an_acknowledgment_rides_on_the_reply_of_the_same_turn() {
+    let mut talk = Conversation::established();
+    talk.peer_quietly("P. 1:101 ack 1").write(20).we("P. 1:21 ack 101").silence();
+    talk.wait(100).silence();
+}
+
+#[test]
+fn without_a_reply_an_acknowledgment_waits_40_ms() {
+    let mut talk = Conversation::established();
+    talk.peer("P. 1:101 ack 1").wait(39).silence().wait(1).we(". 1:1 ack 101").silence();
+}
+
+#[test]
+fn every_second_full_segment_is_acknowledged_at_once() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1001 ack 1").silence().peer(". 1001:2001 ack 1").we(". 1:1 ack 2001").silence();
+    talk.peer(". 2001:3001 ack 1").silence().wait(40).we(". 1:1 ack 3001").silence();
+}
+
+#[test]
+fn a_large_frame_joined_by_the_card_is_acknowledged_at_once() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:30001 ack 1").we(". 1:1 ack 30001").silence();
+    assert_eq!(talk.given, 30_000);
+}
+
+#[test]
+fn what_the_session_leaves_waits_for_it_and_later_bytes_queue_up_behind() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer("P. 1:101 ack 1");
+    assert_eq!(talk.actions.data, 0..100);
+    talk.peer("P. 101:5001 ack 1").we(". 1:1 ack 5001");
+    assert!(talk.actions.buffered && talk.actions.data.is_empty());
+    talk.take(30);
+    assert_eq!(talk.given, 30);
+    talk.take(usize::MAX);
+    assert_eq!(talk.given, 5000);
+    talk.lent_nothing();
+    talk.session = Session::TakesAll;
+    talk.peer("P. 5001:5101 ack 1");
+    assert_eq!(talk.actions.data, 0..100);
+}
+
+#[test]
+fn bytes_beyond_a_gap_wait_until_it_is_filled() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1001:2001 ack 1").we(". 1:1 ack 1");
+    talk.peer(". 3001:4001 ack 1").we(". 1:1 ack 1");
+    talk.peer(". 2001:3001 ack 1").we(". 1:1 ack 1");
+    assert_eq!(talk.given, 0);
+    talk.peer(". 1:1001 ack 1").we(". 1:1 ack 4001").silence();
+    assert_eq!(talk.given, 4000);
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_fin_beyond_a_gap_is_remembered() {
+    let mut talk = Conversation::established();
+    talk.peer("F. 1001:2001 ack 1").we(". 1:1 ack 1");
+    assert!(!talk.actions.peer_closed);
+    talk.peer(". 1:1001 ack 1").we(". 1:1 ack 2002").silence();
+    assert!(talk.actions.peer_closed && talk.actions.buffered);
+    assert_eq!(talk.given, 2000);
+}
+
+#[test]
+fn a_lone_fin_beyond_a_gap_is_remembered() {
+    let mut talk = Conversation::established();
+    talk.peer("F. 1001:1001 ack 1").we(". 1:1 ack 1");
+    talk.peer(". 1:1001 ack 1").we(". 1:1 ack 1002").silence();
+    assert!(talk.actions.peer_closed);
+    assert_eq!(talk.given, 1000);
+}
+
+#[test]
+fn old_bytes_are_acknowledged_again_and_new_ones_behind_them_taken() {
+    let mut talk = Conversation::established();
+    talk.peer("P. 1:1001 ack 1").wait(40).we(". 1:1 ack 1001");
+    talk.peer("P. 1:1001 ack 1").we(". 1:1 ack 1001").silence();
+    talk.peer("P. 501:1501 ack 1").wait(40).we(". 1:1 ack 1501").silence();
+    assert_eq!(talk.given, 1500);
+}
+
+#[test]
+fn the_window_shrinks_by_what_is_kept_and_opens_as_it_is_taken() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    let mut at = 1;
+    while at + 2000 <= RECEIVE_WINDOW {
+        talk.peer(&format!(". {}:{} ack 1", at, at + 2000));
+        let left = RECEIVE_WINDOW + 1 - (at + 2000);
+        talk.we(&format!(". 1:1 ack {} win {}", at + 2000, left / 8)).silence();
+        at += 2000;
+    }
+    let edge = RECEIVE_WINDOW + 1;
+    talk.peer(&format!(". {at}:{} ack 1", at + 2000)).we(&format!(". 1:1 ack {edge} win 0")).silence();
+    talk.peer(&format!(". {edge}:{} ack 1", edge + 1)).we(&format!(". 1:1 ack {edge} win 0")).silence();
+    talk.take(1000).turn().silence();
+    talk.take(1000).turn().we(&format!(". 1:1 ack {edge} win 250")).silence();
+    talk.take(usize::MAX).turn().we(&format!(". 1:1 ack {edge} win {}", RECEIVE_WINDOW / 8)).silence();
+    assert_eq!(talk.given, RECEIVE_WINDOW);
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_peer_that_does_not_scale_is_told_of_no_more_than_it_can_hear() {
+    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+        iss: crate::tcp::SequenceNumber(5),
+        irs: crate::tcp::SequenceNumber(6),
+        mss: 1000,
+        peer_window_shift: None,
+        round_trip: None,
+    });
+    talk.peer(". 1:2001 ack 1").we(". 1:1 ack 2001 win 65535").silence();
+}
+
+#[test]
+fn scarce_blocks_make_the_window_small_and_bytes_that_find_none_come_again() {
+    let mut talk = Conversation::established();
+    let mut hoard = alloc::vec::Vec::new();
+    while talk.pools.free_blocks() > 2 {
+        hoard.extend(talk.pools.blocks.take());
+    }
+    talk.session = Session::LeavesAll;
+    talk.peer(". 1:10001 ack 1").wait(40).silence();
+    assert!(talk.actions.data.is_empty());
+    talk.peer(". 1:8001 ack 1").we(". 1:1 ack 8001");
+    talk.peer(". 8001:9001 ack 1").we(". 1:1 ack 8193");
+    talk.take(usize::MAX);
+    assert_eq!(talk.given, 8192);
+    talk.peer(". 8193:9001 ack 1").wait(40).we(". 1:1 ack 9001");
+}

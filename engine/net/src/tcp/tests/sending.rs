@@ -1,0 +1,226 @@
+//! What is queued goes out as the windows allow, in segments that are worth it.
+
+use super::Conversation;
+use alloc::format;
+use machine::Piece;
+
+#[test]
+fn replies_are_sent_at_once_small_ones_too() {
+    let mut talk = Conversation::established();
+    talk.write(10).we("P. 1:11 ack 1").write(10).we("P. 11:21 ack 1").silence();
+    talk.peer(". 1:1 ack 21");
+    talk.lent_nothing();
+}
+
+#[test]
+fn small_replies_share_a_block_unless_the_card_reads_it() {
+    let mut talk = Conversation::established();
+    let free = talk.pools.free_blocks();
+    talk.card_room = 0;
+    for _ in 0..10 {
+        talk.write(10);
+    }
+    assert_eq!(talk.pools.free_blocks(), free - 1);
+    talk.card_room = usize::MAX;
+    talk.turn().we("P. 1:101 ack 1").silence();
+}
+
+#[test]
+fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
+    let mut talk = Conversation::established();
+    let mut on_card = alloc::vec::Vec::new();
+    talk.tcb.send(talk.now, b"first", &mut talk.pools);
+    let limits = talk.limits;
+    let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
+        on_card.extend_from_slice(pieces);
+        Ok(())
+    });
+    assert!(sent.is_ok());
+    talk.tcb.send(talk.now, b"second", &mut talk.pools);
+    talk.peer(". 1:1 ack 6");
+    let mut all = alloc::vec::Vec::new();
+    while let Some(block) = talk.pools.lend_block() {
+        all.push(block);
+    }
+    assert_eq!(on_card[0].bytes(), b"first");
+    drop(on_card);
+    all.into_iter().for_each(|block| talk.pools.give_back_block(block));
+    talk.peer(". 1:1 ack 12");
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_long_reply_goes_out_in_full_segments_as_the_initial_window_allows() {
+    let mut talk = Conversation::established();
+    talk.write(25_500);
+    for segment in 0..10 {
+        talk.we(&format!(". {}:{} ack 1", segment * 1000 + 1, segment * 1000 + 1001));
+    }
+    talk.silence();
+    talk.peer(". 1:1 ack 2001");
+    for segment in 10..14 {
+        talk.we(&format!(". {}:{} ack 1", segment * 1000 + 1, segment * 1000 + 1001));
+    }
+    talk.silence();
+}
+
+#[test]
+fn with_segmentation_by_the_card_one_output_spans_many_segments() {
+    let mut talk = Conversation::established();
+    talk.limits.segmentation_bytes = Some(65_000);
+    talk.write(25_500).we(". 1:10001 ack 1").silence();
+    talk.peer(". 1:1 ack 10001").we(". 10001:22001 ack 1").silence();
+    talk.peer(". 1:1 ack 22001").we("P. 22001:25501 ack 1").silence();
+}
+
+#[test]
+fn what_the_card_refuses_is_sent_later_and_once() {
+    let mut talk = Conversation::established();
+    talk.card_room = 2;
+    talk.write(3500).we(". 1:1001 ack 1").we(". 1001:2001 ack 1").silence();
+    talk.turn().silence();
+    talk.card_room = usize::MAX;
+    talk.turn().we(". 2001:3001 ack 1").we("P. 3001:3501 ack 1").silence();
+}
+
+#[test]
+fn a_session_is_told_when_there_is_room_again() {
+    let mut talk = Conversation::established();
+    let bytes = super::conversation::bytes_at(0, 300_000);
+    let taken = talk.tcb.send(talk.now, &bytes, &mut talk.pools);
+    assert_eq!(taken, 256 * 1024);
+    assert_eq!(talk.tcb.send_room(&talk.pools), 0);
+    talk.turn().we_whatever();
+    talk.peer(". 1:1 ack 1001").we_whatever();
+    assert!(!talk.actions.send_room, "a little room is not worth a call");
+    talk.peer(". 1:1 ack 10001");
+    assert!(talk.actions.send_room);
+    talk.we_whatever();
+}
+
+#[test]
+fn a_session_that_found_the_pools_empty_is_told_when_they_are_not() {
+    let mut talk = Conversation::established();
+    let mut hoard = alloc::vec::Vec::new();
+    while let Some(block) = talk.pools.lend_block() {
+        hoard.push(block);
+    }
+    assert_eq!(talk.tcb.send_room(&talk.pools), 0);
+    assert_eq!(talk.tcb.send(talk.now, b"hello", &mut talk.pools), 0);
+    talk.wait(500);
+    assert!(!talk.actions.send_room);
+    hoard.into_iter().for_each(|block| talk.pools.give_back_block(block));
+    talk.wait(60);
+    assert!(talk.actions.send_room);
+}
+
+#[test]
+fn static_pieces_go_out_between_copied_bytes() {
+    let mut talk = Conversation::established();
+    static PIECE: [u8; 3000] = [7; 3000];
+    talk.tcb.send(talk.now, b"ab", &mut talk.pools);
+    talk.tcb.send_piece(talk.now, Piece::from_static(&PIECE), &mut talk.pools).unwrap();
+    talk.tcb.send(talk.now, b"cd", &mut talk.pools);
+    let mut wire = alloc::vec::Vec::new();
+    let limits = talk.limits;
+    let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
+        pieces.iter().for_each(|piece| wire.extend_from_slice(piece.bytes()));
+        Ok(())
+    });
+    assert!(sent.is_ok());
+    assert_eq!(wire.len(), 3004);
+    assert!(wire.starts_with(b"ab\x07") && wire.ends_with(b"\x07cd"));
+    talk.peer(". 1:1 ack 3005");
+    talk.lent_nothing();
+}
+
+#[test]
+fn pieces_and_bytes_are_bounded() {
+    let mut talk = Conversation::established();
+    static PIECE: [u8; 1] = [7];
+    for _ in 0..crate::tcp::SEND_PIECES_MAX {
+        assert!(talk.tcb.send_piece(talk.now, Piece::from_static(&PIECE), &mut talk.pools).is_ok());
+    }
+    assert!(talk.tcb.send_piece(talk.now, Piece::from_static(&PIECE), &mut talk.pools).is_err());
+    assert_eq!(talk.tcb.send(talk.now, b"x", &mut talk.pools), 0);
+    assert_eq!(talk.tcb.send_room(&talk.pools), 0);
+}
+
+#[test]
+fn nothing_is_sent_into_a_closed_window_but_probes_further_and_further_apart() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 0").write(10).silence();
+    talk.wait(199).silence().wait(1).we(". 1:2 ack 1").silence();
+    talk.peer(". 1:1 ack 1 win 0");
+    talk.wait(399).silence().wait(1).we(". 1:2 ack 1").peer(". 1:1 ack 1 win 0");
+    talk.wait(799).silence().wait(1).we(". 1:2 ack 1").peer(". 1:1 ack 2 win 0").silence();
+    talk.wait(1600).we(". 2:3 ack 1").peer(". 1:1 ack 2 win 64000").we("P. 2:11 ack 1").silence();
+    talk.peer(". 1:1 ack 11");
+    talk.lent_nothing();
+}
+
+#[test]
+fn probes_go_on_while_the_peer_answers_and_end_when_it_does_not() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 0").write(10);
+    for _ in 0..40 {
+        talk.wait(60_000).peer(". 1:1 ack 1 win 0");
+        assert!(talk.we_whatever() > 0);
+    }
+    for _ in 0..9 {
+        talk.wait(60_000).we(". 1:2 ack 1").silence();
+    }
+    talk.wait(180_000).closed(crate::tcp::CloseReason::TimedOut).we(". 1:2 ack 1").silence();
+    talk.ended("gone");
+}
+
+#[test]
+fn a_window_that_is_only_a_little_open_is_not_filled_with_a_little_segment() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 100").write(3000).silence();
+    talk.wait(200).we(". 1:101 ack 1").silence();
+    talk.peer(". 1:1 ack 101 win 2500").we(". 101:1101 ack 1").we(". 1101:2101 ack 1").silence();
+    talk.peer(". 1:1 ack 2101 win 900").we("P. 2101:3001 ack 1").silence();
+}
+
+#[test]
+fn half_of_the_largest_window_is_worth_a_segment() {
+    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+        iss: crate::tcp::SequenceNumber(5),
+        irs: crate::tcp::SequenceNumber(6),
+        mss: 1000,
+        peer_window_shift: Some(0),
+        round_trip: None,
+    });
+    talk.tcb.snd_wnd_max = 800;
+    talk.peer(". 1:1 ack 1 win 399").write(3000).silence();
+    talk.peer(". 1:1 ack 1 win 400").we(". 1:401 ack 1").silence();
+}
+
+#[test]
+fn an_old_segment_does_not_change_the_window() {
+    let mut talk = Conversation::established();
+    talk.peer("P. 1:11 ack 1 win 500").wait(40).we(". 1:1 ack 11");
+    talk.peer(". 11:11 ack 1 win 2000").peer(". 10:11 ack 1 win 1").we(". 1:1 ack 11");
+    talk.write(1500).we(". 1:1001 ack 11").we("P. 1001:1501 ack 11").silence();
+}
+
+#[test]
+fn a_pause_shrinks_the_congestion_window_to_the_initial_one() {
+    let mut talk = Conversation::established();
+    let mut at = 1;
+    talk.limits.segmentation_bytes = Some(65_000);
+    for _ in 0..6 {
+        talk.write(40_000).we_whatever();
+        at += 40_000;
+        for back in (0..40_000).step_by(2000).rev() {
+            talk.peer(&format!(". 1:1 ack {}", at - back));
+        }
+        talk.we_whatever();
+    }
+    talk.write(40_000).we_whatever();
+    at += 40_000;
+    talk.peer(&format!(". 1:1 ack {at}"));
+    assert!(talk.tcb.congestion.window() > 30_000);
+    talk.wait(1000).write(40_000).we(&format!(". {at}:{} ack 1", at + 10_000)).silence();
+}

@@ -1,0 +1,192 @@
+//! A connection's timers: three alarms, of which the earliest is its one deadline.
+//!
+//! - `retransmit`: RFC 6298's timer while something is on the way; the persist timer (RFC 9293 §3.8.6.1) while something
+//!   waits and nothing may be sent. Never both.
+//! - `acknowledge`: the delayed acknowledgment (RFC 9293 §3.8.6.3).
+//! - `idle`: keepalive (RFC 9293 §3.8.4), the wait for the peer's FIN, and the next look for room in the pools.
+//!   It is not moved with every segment; when it expires, `heard_at` tells how long the peer has really been silent.
+
+use machine::{Instant, Micros};
+
+use super::actions::{Actions, CloseReason};
+use super::pools::Pools;
+use super::tcb::{Owed, State, Tcb};
+
+/// Retransmissions, or probes, without any answer, after which the peer is given up: at least 160 seconds (RFC 9293
+/// §3.8.3 asks for 100).
+pub const ATTEMPTS_MAX: u8 = 10;
+
+/// SYNs without an answer: 1 + 2 + 4 + … seconds, 187 in all (RFC 9293 §3.8.3 asks for three minutes).
+pub const SYN_ATTEMPTS_MAX: u8 = 7;
+
+/// How long an acknowledgment may wait for a reply to ride on. RFC 9293 allows half a second; peers that wait for
+/// it deserve better.
+pub const ACKNOWLEDGE_DELAY: Micros = Micros::from_millis(40);
+
+/// How long a peer may be silent before it is asked whether it still lives. RFC 9293 §3.8.4 says two hours unless set
+/// otherwise; a mail session is over long before that.
+pub const KEEPALIVE_IDLE: Micros = Micros::from_secs(300);
+
+/// The time between two such questions.
+pub const KEEPALIVE_INTERVAL: Micros = Micros::from_secs(30);
+
+/// Questions without an answer.
+pub const KEEPALIVE_PROBES: u8 = 4;
+
+/// How long a peer may be silent after we have closed and it has acknowledged that, before it is forgotten.
+pub const FIN_WAIT: Micros = Micros::from_secs(60);
+
+/// How soon room in the pools is looked for again.
+pub const ROOM_RETRY: Micros = Micros::from_millis(50);
+
+/// A point in time in milliseconds on a circle of 49 days, in four bytes; or none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Alarm(u32);
+
+pub(super) fn millis(now: Instant) -> u32 {
+    (now.0 / 1000) as u32
+}
+
+impl Alarm {
+    pub(super) const NONE: Alarm = Alarm(0);
+
+    /// The first whole millisecond that is not before `now + span`.
+    #[inline]
+    pub(super) fn after(now: Instant, span: Micros) -> Alarm {
+        Alarm((((now + span).0.saturating_add(999)) / 1000) as u32).or_one()
+    }
+
+    fn or_one(self) -> Alarm {
+        Alarm(self.0.max(1))
+    }
+
+    #[inline]
+    pub(super) fn is_set(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Milliseconds until it is due, zero or less when it is.
+    #[inline]
+    fn left(self, now: Instant) -> i32 {
+        self.0.wrapping_sub(millis(now)) as i32
+    }
+
+    #[inline]
+    pub(super) fn is_due(self, now: Instant) -> bool {
+        self.is_set() && self.left(now) <= 0
+    }
+
+    fn instant(self, now: Instant) -> Option<Instant> {
+        let left = u64::try_from(self.left(now)).unwrap_or(0);
+        self.is_set().then(|| Instant((now.0 / 1000 + left) * 1000))
+    }
+}
+
+/// The three alarms.
+#[derive(Clone, Copy)]
+pub(super) struct Timers {
+    pub(super) retransmit: Alarm,
+    pub(super) acknowledge: Alarm,
+    pub(super) idle: Alarm,
+}
+
+impl Timers {
+    pub(super) const NONE: Timers = Timers { retransmit: Alarm::NONE, acknowledge: Alarm::NONE, idle: Alarm::NONE };
+
+    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
+        [self.retransmit, self.acknowledge, self.idle].iter().filter_map(|alarm| alarm.instant(now)).min()
+    }
+}
+
+impl Tcb {
+    pub(super) fn expire(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+        if self.timers.acknowledge.is_due(now) {
+            self.owe(Owed::ACK);
+            self.timers.acknowledge = Alarm::NONE;
+        }
+        if self.timers.retransmit.is_due(now) {
+            self.timers.retransmit = Alarm::NONE;
+            self.retransmit_expired(now, pools, actions);
+        }
+        if self.state != State::Closed && self.timers.idle.is_due(now) {
+            self.timers.idle = Alarm::NONE;
+            self.idle_expired(now, pools, actions);
+        }
+    }
+
+    fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+        let attempts_max =
+            if matches!(self.state, State::SynSent | State::SynReceived) { SYN_ATTEMPTS_MAX } else { ATTEMPTS_MAX };
+        self.attempts = self.attempts.saturating_add(1);
+        if self.attempts > attempts_max {
+            self.finish(CloseReason::TimedOut, pools, actions);
+            return;
+        }
+        self.backoff = self.backoff.saturating_add(1);
+        if self.owes(Owed::PERSIST) {
+            self.owe(Owed::PROBE);
+            self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
+            return;
+        }
+        let mss = u32::from(self.mss);
+        self.congestion.timed_out(self.snd_max.since(self.snd_una), mss, self.attempts == 1);
+        self.recovery.timed_out(self.snd_max);
+        self.round_trip.retransmitted();
+        self.forgive(Owed::RETRANSMIT);
+        self.snd_nxt = self.snd_una;
+        self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
+    }
+
+    fn idle_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+        if self.owes(Owed::ROOM) {
+            self.offer_room(pools, actions);
+        }
+        match self.state {
+            State::FinWait2 if self.silent_for(now) >= FIN_WAIT => self.finish(CloseReason::TimedOut, pools, actions),
+            State::FinWait2 => self.arm_idle(now),
+            _ if self.silent_for(now) < KEEPALIVE_IDLE || self.snd_max != self.snd_una => self.arm_idle(now),
+            _ if self.timers.retransmit.is_set() => self.arm_idle(now),
+            _ if self.attempts >= KEEPALIVE_PROBES => self.finish(CloseReason::TimedOut, pools, actions),
+            _ => {
+                self.attempts += 1;
+                self.owe(Owed::KEEPALIVE);
+                self.timers.idle = Alarm::after(now, KEEPALIVE_INTERVAL);
+            }
+        }
+    }
+
+    /// How long nothing was heard of the peer, in whole milliseconds.
+    pub(super) fn silent_for(&self, now: Instant) -> Micros {
+        Micros::from_millis(u64::from(millis(now).wrapping_sub(self.heard_at)))
+    }
+
+    /// Sets the idle alarm to when the silence will have lasted long enough to matter, or sooner if room is wanted.
+    pub(super) fn arm_idle(&mut self, now: Instant) {
+        let limit = if self.state == State::FinWait2 { FIN_WAIT } else { KEEPALIVE_IDLE };
+        let silence_left = Micros(limit.0.saturating_sub(self.silent_for(now).0).max(1000));
+        let span = if self.owes(Owed::ROOM) { ROOM_RETRY } else { silence_left };
+        self.timers.idle = Alarm::after(now, span);
+    }
+
+    /// Keeps the retransmit alarm in step with what is on the way and what waits.
+    pub(super) fn settle_retransmit_alarm(&mut self, now: Instant) {
+        if self.snd_nxt != self.snd_una {
+            if !self.timers.retransmit.is_set() || self.owes(Owed::PERSIST) {
+                self.forgive(Owed::PERSIST);
+                self.arm_retransmit(now);
+            }
+        } else if self.has_unsent() {
+            if !self.timers.retransmit.is_set() || !self.owes(Owed::PERSIST) {
+                self.owe(Owed::PERSIST);
+                self.arm_retransmit(now);
+            }
+        } else {
+            self.forgive(Owed::PERSIST);
+            self.timers.retransmit = Alarm::NONE;
+        }
+    }
+
+    pub(super) fn arm_retransmit(&mut self, now: Instant) {
+        self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
+    }
+}
