@@ -20,12 +20,6 @@ impl House {
         }
     }
 
-    /// The house that a test was built in.
-    #[cfg(test)]
-    pub(crate) fn of_tests() -> House {
-        House { root: Path::new(env!("CARGO_MANIFEST_DIR")).join("..") }
-    }
-
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

@@ -1,5 +1,7 @@
-//! The machine's image: built from `machines/bare`, and stripped for booting.
+//! The machine's image: built from `machines/bare`, stripped for booting, and checked for what it must not hold.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -15,11 +17,66 @@ const PROFILE: &str = "image";
 
 /// Builds the image and returns the file to boot.
 pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
-    let mut command = hold::command("cargo");
-    command.arg("build").args(arguments()).arg("--quiet");
-    prepare(&mut command, house);
+    let mut command = cargo(house, "build");
     hold::run_to_success(&mut command, "building the image", BUILD_BUDGET, stop)?;
     strip(house, stop)
+}
+
+/// Builds the image and checks that it needs nothing from outside: no symbol that somebody else would have to define,
+/// no thread-local storage, no system call; and that everything in it builds where there is no std. `log` gets the
+/// output.
+pub(crate) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+    let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+    let mut build = cargo(house, "build");
+    build.stdout(share()?).stderr(share()?);
+    hold::run_to_success(&mut build, "building the image", budget, stop)?;
+    let image = unstripped(house);
+    refuse_undefined(&examine("nm", &["-u"], &image)?)?;
+    refuse_instructions(&examine("objdump", &["-d", "--no-show-raw-insn"], &image)?)?;
+    let bytes = strip(house, stop)?.metadata().map_err(Failure::io("measuring the image"))?.len();
+    writeln!(share()?, "the image has {bytes} bytes").map_err(Failure::io("writing a log"))?;
+
+    let mut lint = hold::command("cargo");
+    lint.args(["check", "--quiet", "-p", "server", "--target", "x86_64-unknown-none", "--target-dir", "target/no-std"]);
+    lint.current_dir(house.root()).stdout(share()?).stderr(share()?);
+    hold::run_to_success(&mut lint, "checking that the engine builds without std", budget, stop)
+}
+
+fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Failure> {
+    let doing = format!("examining the image with {program}");
+    let output = hold::command(program).args(arguments).arg(image).output().map_err(Failure::io(&doing))?;
+    if !output.status.success() {
+        return Err(Failure::broke(format_args!("{doing}: {}", String::from_utf8_lossy(&output.stderr).trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `names`: what `nm -u` prints.
+fn refuse_undefined(names: &str) -> Result<(), Failure> {
+    match names.lines().next() {
+        None => Ok(()),
+        Some(name) => Err(Failure::broke(format_args!("the image needs `{}` from outside", name.trim()))),
+    }
+}
+
+/// `listing`: what `objdump -d` prints.
+fn refuse_instructions(listing: &str) -> Result<(), Failure> {
+    let is_foreign = |line: &str| {
+        let instruction = line.split_once(":\t").map(|(_, instruction)| instruction).unwrap_or_default();
+        instruction.contains("%fs:") || matches!(instruction.split_whitespace().next(), Some("syscall" | "sysenter"))
+    };
+    match listing.lines().find(|line| is_foreign(line)) {
+        None => Ok(()),
+        Some(line) => Err(Failure::broke(format_args!("the image has an instruction for a system: {}", line.trim()))),
+    }
+}
+
+/// Cargo at work on the image. Flags in the environment would replace those of the image.
+fn cargo(house: &House, verb: &str) -> Command {
+    let mut command = hold::command("cargo");
+    command.arg(verb).args(arguments()).arg("--quiet").current_dir(house.root());
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_RUSTFLAGS");
+    command
 }
 
 /// What cargo needs to know; the flags themselves are explained in machines/bare/README.md.
@@ -38,12 +95,6 @@ fn arguments() -> [&'static str; 12] {
         "--target-dir",
         "target/image",
     ]
-}
-
-/// Flags in the environment would replace those of the image.
-fn prepare(command: &mut Command, house: &House) {
-    command.current_dir(house.root());
-    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_RUSTFLAGS");
 }
 
 /// The image as the linker left it, with names and lines for whoever examines it.
@@ -71,4 +122,22 @@ fn strip(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
 fn is_newer(file: &Path, than: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     changed(file).zip(changed(than)).is_some_and(|(file, than)| file > than)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_from_outside_is_refused() {
+        assert!(refuse_undefined("").is_ok());
+        assert!(refuse_undefined("                 U malloc\n").unwrap_err().to_string().contains("`U malloc`"));
+    }
+
+    #[test]
+    fn an_instruction_for_a_system_is_refused() {
+        assert!(refuse_instructions("  100000:\tmov    %rax,%rbx\n0000 <syscall_names>:\n").is_ok());
+        assert!(refuse_instructions("  100000:\tmov    %fs:0x28,%rax\n").is_err());
+        assert!(refuse_instructions("  100000:\tsyscall\n").is_err());
+    }
 }

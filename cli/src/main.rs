@@ -16,6 +16,8 @@ mod packages;
 mod run;
 mod services;
 mod stop;
+mod test;
+mod tidy;
 
 use clap::{Parser, Subcommand};
 
@@ -35,6 +37,8 @@ struct CommandLine {
 enum Command {
     /// Build the machine, boot it and serve; Ctrl-C stops it cleanly
     Run(run::Options),
+    /// Run the tests that every change must pass, or the named ones
+    Test(test::Options),
 }
 
 fn main() {
@@ -51,5 +55,6 @@ fn obey(command: Command) -> Result<(), Failure> {
     let stop = Stop::watch_signals()?;
     match command {
         Command::Run(options) => run::run(&house, &options, &stop),
+        Command::Test(options) => test::run(&house, &options, &stop),
     }
 }

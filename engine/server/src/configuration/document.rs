@@ -125,7 +125,8 @@ pub(super) struct Item<'a, 't> {
 impl<'a, 't> Item<'a, 't> {
     /// Parses a string into a value. Errors: not a string, or not of the value's form.
     pub(super) fn parsed<T: Value>(&self) -> Result<T, ConfigurationError> {
-        T::parse(self.string(T::FORM)?).map_err(|what| self.error(what, T::FORM))
+        let text = self.string(T::FORM)?;
+        T::parse(text).map_err(|what| self.error(format_args!("`{}`: {what}", shortened(text)), T::FORM))
     }
 
     /// Errors: not a string.
@@ -186,6 +187,11 @@ fn edits(from: &str, to: &str) -> usize {
         }
     }
     row.last().copied().unwrap_or_default()
+}
+
+/// The start of a text, for an error to quote.
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 fn quoted(names: &[&str]) -> String {

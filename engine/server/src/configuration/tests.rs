@@ -287,7 +287,9 @@ fn an_error_names_line_and_column_in_characters() {
     let error = Configuration::parse("hostname = 'mail.a.test'\r\ndomains = ['ä.test', 'x']\r\n").unwrap_err();
     assert_eq!(error.line, 2);
     assert!(
-        error.to_string().starts_with("2:12: the name has a character that no host name has; expected a full name")
+        error
+            .to_string()
+            .starts_with("2:12: `ä.test`: the name has a character that no host name has; expected a full name")
     );
 }
 

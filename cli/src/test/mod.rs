@@ -1,0 +1,207 @@
+//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up.
+//!
+//! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
+//! always `N passed, N failed`.
+
+mod counts;
+pub(crate) mod parts;
+mod prerequisites;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::hold::{self, Ended};
+use crate::house::House;
+use crate::image;
+use crate::stop::Stop;
+use crate::tidy;
+use counts::Counts;
+use parts::{PARTS, Part, When, Work};
+
+/// How many lines of a failed part's output are shown.
+const LINES_SHOWN: usize = 80;
+
+#[derive(Args)]
+#[command(after_help = help_on_parts())]
+pub(crate) struct Options {
+    /// Parts to run; all that run on every change if none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// How a part went.
+struct Outcome {
+    part: &'static Part,
+    counts: Counts,
+    took: Duration,
+    verdict: &'static str,
+}
+
+/// Errors: refused when a name is not known; broke when a part failed.
+pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    let parts = chosen(&options.names)?;
+    let mut outcomes = Vec::new();
+    for part in parts {
+        if stop.is_requested() {
+            break;
+        }
+        let outcome = run_part(house, part, stop)?;
+        println!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64());
+        outcomes.push(outcome);
+    }
+    let total = summarize(&outcomes);
+    println!("\n{} passed, {} failed", total.passed, total.failed);
+    match total.failed {
+        _ if stop.is_requested() => Err(Failure::broke("stopped")),
+        0 => Ok(()),
+        _ => Err(Failure::broke("the tests failed")),
+    }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Part>, Failure> {
+    if names.is_empty() {
+        return Ok(PARTS.iter().filter(|part| part.when == When::Always).collect());
+    }
+    let named = names.iter().map(|name| {
+        PARTS.iter().find(|part| part.name == name).ok_or_else(|| {
+            let known = parts::names().collect::<Vec<_>>().join(", ");
+            Failure::refused(format_args!("there is no test `{name}`; there are {known}"))
+        })
+    });
+    named.collect()
+}
+
+fn run_part(house: &House, part: &'static Part, stop: &Stop) -> Result<Outcome, Failure> {
+    let started = Instant::now();
+    let log_path = log_path(house, part);
+    let doing = format!("writing {}", log_path.display());
+    if let Some(folder) = log_path.parent() {
+        std::fs::create_dir_all(folder).map_err(Failure::io(&doing))?;
+    }
+    let mut log = File::create(&log_path).map_err(Failure::io(&doing))?;
+    let verdict = match &part.work {
+        Work::Tidy => check_house(house, &mut log)?,
+        Work::Cargo(arguments) => {
+            let mut command = hold::command("cargo");
+            command.args(*arguments).current_dir(house.root());
+            run_command(&mut command, &log, part.budget, stop)?
+        }
+        Work::Image => match image::check(house, &log, part.budget, stop) {
+            Ok(()) => "ok",
+            Err(failure) => note(&mut log, &failure)?,
+        },
+        Work::Script(path, arguments) => match prerequisites::fetch(house, stop) {
+            Ok(search_path) => {
+                let mut command = script(house, path, arguments, &search_path);
+                run_command(&mut command, &log, part.budget, stop)?
+            }
+            Err(failure) => note(&mut log, &failure)?,
+        },
+    };
+    let output = std::fs::read(&log_path).map_err(Failure::io(format_args!("reading {}", log_path.display())))?;
+    let output = String::from_utf8_lossy(&output);
+    if verdict != "ok" {
+        show_end(part, &output, &log_path);
+    }
+    Ok(Outcome { part, counts: Counts::of(&output, verdict == "ok"), took: started.elapsed(), verdict })
+}
+
+fn log_path(house: &House, part: &Part) -> PathBuf {
+    house.target("test").join(part.name).with_extension("log")
+}
+
+fn script(house: &House, path: &str, arguments: &[&str], search_path: &OsString) -> Command {
+    let mut command = hold::command("python3");
+    command.arg(house.path(path)).args(arguments).current_dir(house.root());
+    // Not `__pycache__` beside the sources.
+    command.env("PATH", search_path).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+    command
+}
+
+fn run_command(command: &mut Command, log: &File, budget: Duration, stop: &Stop) -> Result<&'static str, Failure> {
+    let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+    command.stdout(share()?).stderr(share()?);
+    Ok(match hold::run(command, budget, stop).map_err(Failure::io("starting a test"))? {
+        Ended::Finished(status) if status.success() => "ok",
+        Ended::Finished(_) => "FAILED",
+        Ended::OutOfTime => "TOO LONG",
+        Ended::Stopped => "STOPPED",
+    })
+}
+
+fn check_house(house: &House, log: &mut File) -> Result<&'static str, Failure> {
+    use std::io::Write;
+    let mut text = String::new();
+    let (passed, failed) = tidy::run(house, |line| text.push_str(&format!("{line}\n")))?;
+    text.push_str(&format!("test result: {passed} passed; {failed} failed\n"));
+    log.write_all(text.as_bytes()).map_err(Failure::io("writing a log"))?;
+    Ok(if failed == 0 { "ok" } else { "FAILED" })
+}
+
+fn note(log: &mut File, failure: &Failure) -> Result<&'static str, Failure> {
+    use std::io::Write;
+    writeln!(log, "{failure}").map_err(Failure::io("writing a log"))?;
+    Ok("FAILED")
+}
+
+fn show_end(part: &Part, output: &str, log_path: &std::path::Path) {
+    let lines: Vec<&str> = output.lines().collect();
+    println!("--- {}: the end of {}", part.name, log_path.display());
+    for line in lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN)) {
+        println!("{line}");
+    }
+    println!("---");
+}
+
+fn summarize(outcomes: &[Outcome]) -> Counts {
+    let mut total = Counts::default();
+    println!("\n{:<12} {:<8} {:>6} {:>6} {:>9} {:>8}", "part", "result", "passed", "failed", "seconds", "budget");
+    for Outcome { part, counts, took, verdict } in outcomes {
+        total += *counts;
+        let (took, budget) = (took.as_secs_f64(), part.budget.as_secs());
+        let Counts { passed, failed } = counts;
+        println!("{:<12} {verdict:<8} {passed:>6} {failed:>6} {took:>9.1} {budget:>8}", part.name);
+    }
+    total
+}
+
+fn help_on_parts() -> String {
+    let mut help = String::from("Parts:\n");
+    for part in PARTS {
+        let when = if part.when == When::Named { " (only when named)" } else { "" };
+        help.push_str(&format!("  {:<12} {}{when}\n", part.name, part.shows));
+    }
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_parts_share_a_name() {
+        let mut names: Vec<_> = parts::names().collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PARTS.len());
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_refused() {
+        let failure = chosen(&["tidy".into(), "tidi".into()]).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("`tidi`; there are tidy, fmt"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_not_named_runs_only_if_it_runs_always() {
+        assert!(chosen(&[]).unwrap().iter().all(|part| part.when == When::Always));
+        assert_eq!(chosen(&["unit".into()]).unwrap().len(), 1);
+    }
+}

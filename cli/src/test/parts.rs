@@ -1,0 +1,94 @@
+//! The one table of what `./barepost test` runs.
+
+use std::time::Duration;
+
+/// A part of the tests that can be run by its name.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    /// What it shows, for `--help`.
+    pub(crate) shows: &'static str,
+    pub(crate) work: Work,
+    /// It is killed, and fails, when it takes longer.
+    pub(crate) budget: Duration,
+    pub(crate) when: When,
+}
+
+/// What a part does.
+pub(crate) enum Work {
+    /// Checks the rules of the house, in this process.
+    Tidy,
+    /// Runs cargo, with these arguments, in the root.
+    Cargo(&'static [&'static str]),
+    /// Builds the image, checks what it must not hold, and runs its self tests.
+    Image,
+    /// Runs a Python script, with these arguments.
+    Script(&'static str, &'static [&'static str]),
+}
+
+/// When a part runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Always, on every change.
+    Always,
+    /// Only when it is named: it takes too long for every change.
+    Named,
+}
+
+/// In the order in which they run: what is cheap and tells most comes first.
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        name: "tidy",
+        shows: "the rules of the house that no compiler checks",
+        work: Work::Tidy,
+        budget: Duration::from_secs(60),
+        when: When::Always,
+    },
+    Part {
+        name: "fmt",
+        shows: "the sources are formatted",
+        work: Work::Cargo(&["fmt", "--all", "--check"]),
+        budget: Duration::from_secs(60),
+        when: When::Always,
+    },
+    Part {
+        name: "clippy",
+        shows: "no lint complains",
+        work: Work::Cargo(&["clippy", "--quiet", "--all-targets", "--target-dir", "target", "--", "-D", "warnings"]),
+        budget: Duration::from_secs(600),
+        when: When::Always,
+    },
+    Part {
+        name: "unit",
+        shows: "every crate keeps its promises",
+        work: Work::Cargo(&["test", "--quiet", "--target-dir", "target"]),
+        budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
+        name: "image",
+        shows: "the image builds, needs nothing from outside, and passes its self tests",
+        work: Work::Image,
+        budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
+        name: "boot",
+        shows: "`run` boots, serves, refuses what is wrong in one line, and leaves nothing behind",
+        work: Work::Script("tests/boot.py", &[]),
+        budget: Duration::from_secs(420),
+        when: When::Always,
+    },
+];
+
+/// The names of all parts.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(|part| part.name)
+}
+
+/// The scripts that parts run.
+pub(crate) fn scripts() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().filter_map(|part| match part.work {
+        Work::Script(path, _) => Some(path),
+        _ => None,
+    })
+}

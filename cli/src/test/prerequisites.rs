@@ -1,0 +1,74 @@
+//! What the integration tests need from Debian: mail clients, installed, and Postfix's `smtp-source`, unpacked beside
+//! the build. Postfix itself is never installed: it would start a mail server on this machine.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::{self, House};
+use crate::packages;
+use crate::stop::Stop;
+
+/// Programs and the packages that hold them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("python3", "python3"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("qemu-img", "qemu-utils"),
+    ("swaks", "swaks"),
+    ("msmtp", "msmtp"),
+    ("mpop", "mpop"),
+    ("fetchmail", "fetchmail"),
+];
+/// Libraries that `smtp-source` needs beside its own.
+const LIBRARIES: &[(&str, &str)] =
+    &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
+const UNPACK_BUDGET: Duration = Duration::from_secs(120);
+
+/// Gets what is missing. Returns the search path with which programs find all of it.
+pub(super) fn fetch(house: &House, stop: &Stop) -> Result<OsString, Failure> {
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| house::program(program).is_none())
+        .chain(LIBRARIES.iter().filter(|(library, _)| !has_library(library)))
+        .map(|(_, package)| *package)
+        .collect();
+    if !missing.is_empty() {
+        packages::install(&missing, "what the tests need", stop)?;
+    }
+    let tools = house.target("tools/bin");
+    if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {
+        unpack_smtp_source(house, stop)?;
+    }
+    let before = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools).chain(std::env::split_paths(&before));
+    std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
+}
+
+fn has_library(name: &str) -> bool {
+    ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"]
+        .iter()
+        .any(|folder| PathBuf::from(folder).join(name).exists())
+}
+
+/// Downloads the package, unpacks it under `target/tools`, and makes `target/tools/bin/smtp-source`, which finds its
+/// libraries there.
+fn unpack_smtp_source(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let doing = "getting smtp-source from Debian's package postfix";
+    let tools = house.target("tools");
+    let bin = tools.join("bin");
+    std::fs::create_dir_all(&bin).map_err(Failure::io(doing))?;
+    let script = "apt-get -qq download postfix || { apt-get -qq update && apt-get -qq download postfix; } \
+                  && dpkg -x postfix_*.deb postfix && rm postfix_*.deb";
+    let mut command = hold::command("sh");
+    command.args(["-c", script]).current_dir(&tools);
+    hold::run_to_success(&mut command, doing, UNPACK_BUDGET, stop)?;
+    let start = "#!/bin/sh\n\
+                 tools=$(dirname -- \"$(dirname -- \"$(readlink -f -- \"$0\")\")\")\n\
+                 LD_LIBRARY_PATH=$tools/postfix/usr/lib/postfix exec \"$tools/postfix/usr/sbin/smtp-source\" \"$@\"\n";
+    let path = bin.join("smtp-source");
+    std::fs::write(&path, start).map_err(Failure::io(doing))?;
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).map_err(Failure::io(doing))
+}

@@ -1,0 +1,128 @@
+//! Rules about the crates' manifests: floors and dependencies.
+//!
+//! The floors are read from the table in ARCHITECTURE.md whose lines are `| FLOOR | ``PATH`` | … |`, the reasons for
+//! dependencies from the table whose lines start with the crate's name.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::Violation;
+use super::tree::Tree;
+
+/// Where the rules are written down.
+pub(super) const PAGE: &str = "ARCHITECTURE.md";
+const ROOT: &str = "Cargo.toml";
+
+/// A crate imports only from floors below its own; crates on one floor do not know each other.
+pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
+    let floors = floor_table(tree);
+    let mut found = Vec::new();
+    for (path, manifest) in member_manifests(tree) {
+        let folder = path.trim_end_matches("/Cargo.toml");
+        let Some(own) = floors.get(folder) else {
+            found.push(Violation::of_file(&path, format_args!("{folder} has no floor in the table of {PAGE}")));
+            continue;
+        };
+        for name in dependency_names(&manifest, "dependencies") {
+            let Some(other) = workspace_folder(tree, &name) else { continue };
+            match floors.get(other.as_str()) {
+                Some(floor) if floor < own => {}
+                _ => found.push(Violation::of_file(
+                    &path,
+                    format_args!("{folder} (floor {own}) imports {other}, which is not on a floor below"),
+                )),
+            }
+        }
+    }
+    found
+}
+
+/// Versions are exact, and ARCHITECTURE.md says what each dependency is for.
+pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let page = tree.text(PAGE).unwrap_or_default();
+    let (_, table) = page.split_once("## Dependencies").unwrap_or_default();
+    let table = table.split("\n## ").next().unwrap_or_default();
+    for (name, value) in workspace_dependencies(tree) {
+        let version = match &value {
+            Value::String(version) => Some(version.as_str()),
+            Value::Table(table) if table.contains_key("path") => continue,
+            other => other.get("version").and_then(Value::as_str),
+        };
+        if !version.is_some_and(|version| version.starts_with('=')) {
+            found.push(Violation::of_file(ROOT, format_args!("the version of {name} is not pinned with `=`")));
+        }
+        if !table.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{name}`"))) {
+            found.push(Violation::of_file(
+                PAGE,
+                format_args!("the table of dependencies does not say what {name} is for"),
+            ));
+        }
+    }
+    for (path, manifest) in member_manifests(tree) {
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            for (name, value) in table_of(&manifest, kind) {
+                if value.get("workspace").and_then(Value::as_bool) != Some(true) {
+                    found.push(Violation::of_file(
+                        &path,
+                        format_args!("{name} does not come from the workspace's list"),
+                    ));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Folder to floor.
+fn floor_table(tree: &Tree) -> BTreeMap<&str, u32> {
+    let rows = tree.text(PAGE).unwrap_or_default().lines();
+    let mut floors = BTreeMap::new();
+    for row in rows {
+        let mut cells = row.split('|').map(str::trim).skip(1);
+        let (Some(floor), Some(folders)) = (cells.next(), cells.next()) else { continue };
+        let Ok(floor) = floor.parse() else { continue };
+        // A cell may hold several folders of one floor.
+        floors.extend(folders.split('`').skip(1).step_by(2).map(|folder| (folder, floor)));
+    }
+    floors
+}
+
+fn member_manifests(tree: &Tree) -> Vec<(String, Table)> {
+    let root = root_manifest(tree);
+    let members = root.get("workspace").and_then(|workspace| workspace.get("members")).and_then(Value::as_array);
+    let paths = members.into_iter().flatten().filter_map(Value::as_str).map(|member| format!("{member}/Cargo.toml"));
+    paths.map(|path| (path.clone(), manifest(tree, &path))).collect()
+}
+
+fn root_manifest(tree: &Tree) -> Table {
+    manifest(tree, ROOT)
+}
+
+/// A manifest that is not there or no TOML is cargo's to complain about.
+fn manifest(tree: &Tree, path: &str) -> Table {
+    tree.text(path).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn workspace_dependencies(tree: &Tree) -> Table {
+    let root = root_manifest(tree);
+    root.get("workspace")
+        .and_then(Value::as_table)
+        .map(|workspace| table_of(workspace, "dependencies"))
+        .unwrap_or_default()
+}
+
+/// The folder of a dependency that is a crate of ours.
+fn workspace_folder(tree: &Tree, name: &str) -> Option<String> {
+    let dependencies = workspace_dependencies(tree);
+    dependencies.get(name)?.get("path")?.as_str().map(str::to_string)
+}
+
+fn dependency_names(manifest: &Table, kind: &str) -> Vec<String> {
+    table_of(manifest, kind).into_iter().map(|(name, _)| name).collect()
+}
+
+fn table_of(manifest: &Table, key: &str) -> Table {
+    manifest.get(key).and_then(Value::as_table).cloned().unwrap_or_default()
+}

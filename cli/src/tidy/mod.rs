@@ -1,0 +1,89 @@
+//! `tidy`: what no compiler checks about the house, checked.
+//!
+//! Every check is a function of the tree's text, so that its tests can build a small tree that breaks one rule and see
+//! it found. The rules themselves are in ARCHITECTURE.md; where it lists something (floors, places of `unsafe`,
+//! dependencies) that list is read from there, so that page and check cannot part.
+
+mod manifest;
+mod promises;
+mod rust;
+mod source;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use tree::Tree;
+
+use std::fmt;
+
+use crate::failure::Failure;
+use crate::house::House;
+
+/// A broken rule, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Violation {
+    pub(crate) path: String,
+    /// Counted from 1; `None` when the file as a whole is meant.
+    pub(crate) line: Option<usize>,
+    pub(crate) what: String,
+}
+
+impl Violation {
+    fn of_file(path: &str, what: impl fmt::Display) -> Violation {
+        Violation { path: path.into(), line: None, what: what.to_string() }
+    }
+
+    fn at(path: &str, line: usize, what: impl fmt::Display) -> Violation {
+        Violation { path: path.into(), line: Some(line), what: what.to_string() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(formatter, "{}:{line}: {}", self.path, self.what),
+            None => write!(formatter, "{}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// A rule of the house.
+pub(crate) struct Rule {
+    pub(crate) name: &'static str,
+    pub(crate) check: fn(&Tree) -> Vec<Violation>,
+}
+
+/// All rules that need nothing but the tree.
+pub(crate) const RULES: &[Rule] = &[
+    Rule { name: "floors import downwards only", check: manifest::floors },
+    Rule { name: "every dependency is pinned and has its reason", check: manifest::dependencies },
+    Rule { name: "the engine has no world of its own", check: rust::no_hidden_world },
+    Rule { name: "unsafe only where ARCHITECTURE.md says so", check: rust::unsafe_places },
+    Rule { name: "every file says what it is", check: rust::opening_comment },
+    Rule { name: "engine crates are no_std and forbid unsafe code", check: rust::engine_attributes },
+    Rule { name: "a file tells one story", check: rust::file_length },
+    Rule { name: "every promise names a test that exists", check: promises::promises },
+    Rule { name: "every integration test is run", check: promises::integration_tests },
+];
+
+/// Checks every rule; prints what is broken. Returns how many hold and how many do not.
+pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> Result<(usize, usize), Failure> {
+    let tree = Tree::read(house)?;
+    let foreign = tree::foreign_words(house);
+    let mut broken = 0_usize;
+    let mut report = |name: &str, violations: Vec<Violation>| {
+        if !violations.is_empty() {
+            broken = broken.saturating_add(1);
+            print(format_args!("broken: {name}"));
+        }
+        for violation in violations {
+            print(format_args!("  {violation}"));
+        }
+    };
+    for rule in RULES {
+        report(rule.name, (rule.check)(&tree));
+    }
+    report("nothing names the machine it was written on", tree::names_no_workplace(&tree, &foreign));
+    Ok((RULES.len().saturating_add(1).saturating_sub(broken), broken))
+}
