@@ -1,0 +1,87 @@
+//! What happened so far, in plain numbers: one struct per core, readable at any time, never reset.
+//!
+//! Every frame that comes in is counted once in `frames_in`; one that is thrown away is counted once more under the
+//! reason. Numbers wrap only after centuries and order nothing.
+
+/// Counts since the network was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Frames handed over by the card.
+    pub frames_in: u64,
+    /// Bytes in them, headers included.
+    pub bytes_in: u64,
+    /// Frames queued at the card; one that the card cuts into many counts once.
+    pub frames_out: u64,
+    /// Bytes in them, headers included.
+    pub bytes_out: u64,
+    /// Turns in which the card's ring had no room for all that was to be sent.
+    pub card_full: u64,
+    /// Outgoing frames that the card refused as malformed, or that found no room in the queue of small frames.
+    pub dropped_out: u64,
+
+    /// Dropped: sent to another hardware address.
+    pub dropped_not_ours: u64,
+    /// Dropped: neither ARP nor IPv4.
+    pub dropped_unknown_protocol: u64,
+    /// Dropped: a header too short, too long, or with impossible fields.
+    pub dropped_malformed: u64,
+    /// Dropped: an IPv4 source that nobody can have, or our own address.
+    pub dropped_bad_source: u64,
+    /// Dropped: an IPv4 destination that is not ours.
+    pub dropped_bad_destination: u64,
+    /// Dropped: a wrong checksum, of whatever layer.
+    pub dropped_checksum: u64,
+    /// Dropped: a UDP datagram for a port that nobody bound.
+    pub dropped_no_listener: u64,
+    /// Dropped: an IP packet waiting for a neighbour that did not answer, or for which no room was left to wait.
+    pub dropped_unresolved: u64,
+    /// Dropped: no route to the destination.
+    pub dropped_no_route: u64,
+
+    /// ARP requests sent.
+    pub arp_requests_out: u64,
+    /// ARP replies sent.
+    pub arp_replies_out: u64,
+    /// ARP packets in which another machine used our address.
+    pub arp_conflicts: u64,
+
+    /// IPv4 fragments received.
+    pub fragments_in: u64,
+    /// Datagrams put together from fragments.
+    pub reassembled: u64,
+    /// Datagrams given up: too late, too long, overlapping, or pushed out by newer ones.
+    pub reassembly_failed: u64,
+
+    /// ICMP echo requests answered.
+    pub echoes_answered: u64,
+    /// ICMP errors sent.
+    pub icmp_errors_out: u64,
+    /// ICMP errors received that name a connection of ours.
+    pub icmp_errors_in: u64,
+    /// ICMP messages not sent because of the rate limit.
+    pub icmp_limited: u64,
+
+    /// UDP datagrams received for a bound port.
+    pub datagrams_in: u64,
+    /// UDP datagrams sent.
+    pub datagrams_out: u64,
+
+    /// TCP segments received for us, intact.
+    pub segments_in: u64,
+    /// TCP segments sent; one that the card cuts into many counts once.
+    pub segments_out: u64,
+    /// Bytes of TCP payload sent again.
+    pub bytes_sent_again: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// SYNs not answered because a table was full.
+    pub refused_full: u64,
+    /// Segments to a port or connection that does not exist.
+    pub refused_closed: u64,
+    /// RSTs received that ended a connection.
+    pub resets_in: u64,
+    /// RSTs sent.
+    pub resets_out: u64,
+    /// Segments sent again, for whatever reason.
+    pub retransmits: u64,
+}

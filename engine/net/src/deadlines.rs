@@ -1,0 +1,74 @@
+//! The deadlines phase: everything in the network that waits for time and not for a frame.
+
+use machine::Instant;
+use tasks::Budget;
+
+use crate::event::{ConnectionId, EVENTS_AT_ONCE, EVENTS_MAX, Event, Events};
+use crate::net::Net;
+use crate::tcp::CloseReason;
+
+impl Net {
+    /// Does what is due, as far as `budget` (connections) and the room in `events` allow. What is left is still due:
+    /// [`Net::next_deadline`] says so.
+    pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
+        self.link.counters.reassembly_failed += self.reassembly.expire(now);
+        while let Some(caller) = self.half_open.give_up(now) {
+            self.flows.remove(&caller.flow);
+        }
+        while let Some(flow) = self.time_wait.expired(now) {
+            self.flows.remove(&flow);
+        }
+        self.tell_address(events);
+        self.end_stranded(now, events);
+        while has_room(events) && !budget.is_spent() {
+            let Some(frame) = self.timers.next_due(now) else { break };
+            budget.take();
+            self.connection_due(now, ConnectionId(frame), events);
+        }
+    }
+
+    /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and [`Net::output`] then.
+    /// Never later than needed, sometimes earlier.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if self.ending_from.is_some() || self.address_news {
+            return Some(Instant::START);
+        }
+        let dhcp = self.dhcp.as_ref().map(|dhcp| dhcp.next_deadline());
+        let waits = [
+            self.timers.next_deadline(),
+            self.half_open.next_deadline(),
+            self.time_wait.next_deadline(),
+            self.link.neighbours.next_deadline(),
+            self.reassembly.next_deadline(),
+            dhcp,
+        ];
+        waits.into_iter().flatten().min()
+    }
+
+    /// Ends the connections of an address that is not ours any more. Their peers cannot be told.
+    fn end_stranded(&mut self, now: Instant, events: &mut Events) {
+        while has_room(events) {
+            let Some(index) = self.ending_from else { return };
+            if index >= self.connections.capacity() {
+                self.ending_from = None;
+                return;
+            }
+            self.ending_from = Some(index + 1);
+            let Some(frame) = self.connections.id_at(index) else { continue };
+            let connection = ConnectionId(frame);
+            let Some(found) = self.connections.get(frame) else { continue };
+            let (user_is_done, is_stranded) =
+                (found.user_is_done, found.template.source() != self.link.interface.own());
+            if is_stranded {
+                self.bury(now, connection, None);
+            }
+            if is_stranded && !user_is_done {
+                let _ = events.push(Event::Closed { connection, reason: CloseReason::Aborted });
+            }
+        }
+    }
+}
+
+fn has_room(events: &Events) -> bool {
+    events.len() + EVENTS_AT_ONCE <= EVENTS_MAX
+}

@@ -1,0 +1,294 @@
+//! The DHCP client (RFC 2131, RFC 2132): gets an address, keeps it while the server lets us, and starts over when not.
+//!
+//! A state machine of its own, fed with messages and time; what it wants done comes out of [`Dhcp::next_step`].
+//! ```text
+//!   Discovery ──DISCOVER──> Offer ──REQUEST──> Acknowledgement ──ACK──> Renewal (bound) ──T1──> Extension
+//!       ^                                          │ NAK, silence          ^                     │  ACK
+//!       └──────────────────────────────────────────┴─────── NAK, expiry ───┴─────────────────────┘
+//! ```
+//! - Waits grow from 1 s to 64 s with a jitter of up to a second (RFC 2131 §4.1, but starting lower: a server on the
+//!   link answers within milliseconds, and it is the first message that a link just coming up loses).
+//! - The start is not delayed at random (§4.4.1), and an acknowledged address is used at once; should another machine
+//!   claim it within [`PROBATION`], it is declined. Probing first would cost seconds of every boot.
+//! - Only answers to our last question, from the server that we chose, are believed.
+
+use core::net::Ipv4Addr;
+
+use machine::{Ethernet, Instant, Micros};
+
+use crate::interface::Address;
+use crate::random::Random;
+
+mod message;
+
+use message::{Answer, AnswerKind};
+pub(crate) use message::{CLIENT_PORT, SERVER_PORT};
+
+/// How long after it was acknowledged an address is declined when another machine claims it.
+pub(crate) const PROBATION: Micros = Micros::from_secs(10);
+/// The wait after a declined address (RFC 2131 §3.1.5), and after a refusal.
+const PAUSE: Micros = Micros::from_secs(10);
+/// The least time between two attempts to extend a lease (RFC 2131 §4.4.5).
+const EXTEND_AGAIN_MIN: Micros = Micros::from_secs(60);
+/// Requests for an offered address until we look for another one.
+const REQUESTS_MAX: u8 = 4;
+/// No lease is believed to be shorter.
+const LEASE_MIN: Micros = Micros::from_secs(30);
+
+/// Name servers that are remembered.
+pub(crate) const NAME_SERVERS_MAX: usize = 3;
+
+/// Addresses of name servers.
+pub(crate) type NameServers = heapless::Vec<Ipv4Addr, NAME_SERVERS_MAX>;
+
+/// What a server gave us.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Lease {
+    pub(crate) address: Address,
+    pub(crate) name_servers: NameServers,
+    server: Ipv4Addr,
+    acknowledged_at: Instant,
+    renew_at: Instant,
+    rebind_at: Instant,
+    expires_at: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expect {
+    /// The moment to look for servers.
+    Discovery {
+        at: Instant,
+    },
+    Offer {
+        asked: u8,
+        again_at: Instant,
+    },
+    Acknowledgement {
+        offered: Ipv4Addr,
+        server: Ipv4Addr,
+        asked: u8,
+        again_at: Instant,
+    },
+    /// The moment to renew the lease that we have.
+    Renewal,
+    /// The answer to an attempt to extend the lease: from its server, and after a while from anyone.
+    Extension {
+        again_at: Instant,
+    },
+}
+
+/// What the client wants done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Send this.
+    Send(Request),
+    /// The address may not be used any more.
+    GiveUpAddress,
+}
+
+/// A message to be sent from [`CLIENT_PORT`] to [`SERVER_PORT`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Request {
+    pub(crate) kind: RequestKind,
+    /// Where to; `None` for everybody.
+    pub(crate) server: Option<Ipv4Addr>,
+    /// From which address of ours; unspecified while we have none.
+    pub(crate) source: Ipv4Addr,
+    transaction: u32,
+    seconds: u16,
+    hardware: Ethernet,
+}
+
+/// What a message asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RequestKind {
+    Discover,
+    Request { address: Ipv4Addr, server: Ipv4Addr },
+    Extend,
+    Decline { address: Ipv4Addr, server: Ipv4Addr },
+}
+
+/// What a message that came has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Nothing,
+    /// There is a new or extended lease: [`Dhcp::lease`].
+    Leased,
+    /// The address may not be used any more.
+    Refused,
+}
+
+pub(crate) struct Dhcp {
+    hardware: Ethernet,
+    random: Random,
+    expect: Expect,
+    lease: Option<Lease>,
+    transaction: u32,
+    /// When this attempt to get or to extend an address began.
+    began_at: Instant,
+    /// A refusal of an address that another machine uses, still to be sent.
+    decline: Option<RequestKind>,
+}
+
+impl Dhcp {
+    pub(crate) fn new(hardware: Ethernet, random: Random, now: Instant) -> Dhcp {
+        let expect = Expect::Discovery { at: now };
+        Dhcp { hardware, random, expect, lease: None, transaction: 0, began_at: now, decline: None }
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    /// When [`Dhcp::next_step`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Instant {
+        if self.decline.is_some() {
+            return Instant::START;
+        }
+        let expires_at = self.lease.as_ref().map_or(Instant(u64::MAX), |lease| lease.expires_at);
+        match self.expect {
+            Expect::Discovery { at } => at,
+            Expect::Offer { again_at, .. } | Expect::Acknowledgement { again_at, .. } => again_at,
+            Expect::Renewal => self.lease.as_ref().map_or(expires_at, |lease| lease.renew_at),
+            Expect::Extension { again_at } => again_at.min(expires_at),
+        }
+    }
+
+    /// The next thing to do, if anything is due.
+    pub(crate) fn next_step(&mut self, now: Instant) -> Option<Step> {
+        if let Some(decline) = self.decline.take() {
+            return Some(self.send(now, decline, None, Ipv4Addr::UNSPECIFIED));
+        }
+        if self.next_deadline() > now {
+            return None;
+        }
+        match self.expect {
+            Expect::Discovery { .. } => {
+                self.began_at = now;
+                Some(self.discover(now, 0))
+            }
+            Expect::Offer { asked, .. } => Some(self.discover(now, asked)),
+            Expect::Acknowledgement { asked: REQUESTS_MAX.., .. } => {
+                self.began_at = now;
+                Some(self.discover(now, 0))
+            }
+            Expect::Acknowledgement { offered, server, asked, .. } => {
+                let again_at = self.again_at(now, asked);
+                self.expect = Expect::Acknowledgement { offered, server, asked: asked + 1, again_at };
+                let kind = RequestKind::Request { address: offered, server };
+                Some(self.send(now, kind, None, Ipv4Addr::UNSPECIFIED))
+            }
+            Expect::Renewal | Expect::Extension { .. } => self.extend(now),
+        }
+    }
+
+    /// A message came for [`CLIENT_PORT`].
+    pub(crate) fn message_arrived(&mut self, now: Instant, bytes: &[u8]) -> Outcome {
+        let Some(answer) = message::parse(bytes, self.hardware) else { return Outcome::Nothing };
+        if answer.transaction != self.transaction {
+            return Outcome::Nothing;
+        }
+        match (self.expect, answer.kind) {
+            (Expect::Offer { .. }, AnswerKind::Offer) if crate::ipv4::is_possible_source(answer.address) => {
+                let (offered, server) = (answer.address, answer.server);
+                self.expect = Expect::Acknowledgement { offered, server, asked: 0, again_at: now };
+                Outcome::Nothing
+            }
+            (Expect::Acknowledgement { server, .. }, _) if answer.server != server => Outcome::Nothing,
+            (Expect::Acknowledgement { offered, .. }, AnswerKind::Acknowledgement) if answer.address != offered => {
+                Outcome::Nothing
+            }
+            (Expect::Acknowledgement { .. } | Expect::Extension { .. }, AnswerKind::Acknowledgement) => {
+                self.acknowledged(now, answer)
+            }
+            (Expect::Acknowledgement { .. } | Expect::Extension { .. }, AnswerKind::Refusal) => {
+                self.start_over(now);
+                Outcome::Refused
+            }
+            _ => Outcome::Nothing,
+        }
+    }
+
+    /// Another machine uses our address. `Refused`, if we give way to it.
+    pub(crate) fn conflict_seen(&mut self, now: Instant) -> Outcome {
+        let Some(lease) = self.lease.take_if(|lease| now.since(lease.acknowledged_at) < PROBATION) else {
+            return Outcome::Nothing;
+        };
+        self.decline = Some(RequestKind::Decline { address: lease.address.address, server: lease.server });
+        self.expect = Expect::Discovery { at: now + PAUSE };
+        Outcome::Refused
+    }
+
+    fn discover(&mut self, now: Instant, asked: u8) -> Step {
+        if asked == 0 {
+            self.transaction = self.random.next() as u32;
+        }
+        let again_at = self.again_at(now, asked);
+        self.expect = Expect::Offer { asked: asked.saturating_add(1), again_at };
+        self.send(now, RequestKind::Discover, None, Ipv4Addr::UNSPECIFIED)
+    }
+
+    fn extend(&mut self, now: Instant) -> Option<Step> {
+        let lease = self.lease.as_ref()?;
+        if now >= lease.expires_at {
+            self.lease = None;
+            self.expect = Expect::Discovery { at: now };
+            return Some(Step::GiveUpAddress);
+        }
+        let (phase_ends, server) =
+            if now < lease.rebind_at { (lease.rebind_at, Some(lease.server)) } else { (lease.expires_at, None) };
+        let source = lease.address.address;
+        let half = Micros(phase_ends.since(now).0 / 2).max(EXTEND_AGAIN_MIN);
+        if self.expect == Expect::Renewal {
+            self.transaction = self.random.next() as u32;
+            self.began_at = now;
+        }
+        self.expect = Expect::Extension { again_at: phase_ends.min(now + half) };
+        Some(self.send(now, RequestKind::Extend, server, source))
+    }
+
+    fn acknowledged(&mut self, now: Instant, answer: Answer) -> Outcome {
+        let previous = self.lease.as_ref().map(|lease| (lease.address.address, lease.acknowledged_at));
+        let changed = previous.is_some_and(|(address, _)| address != answer.address);
+        let Some(span) = answer.lease.map(|span| span.max(LEASE_MIN)) else { return Outcome::Nothing };
+        if changed || !crate::ipv4::is_possible_source(answer.address) {
+            return Outcome::Nothing;
+        }
+        let rebind = answer.rebind.filter(|rebind| *rebind < span).unwrap_or(Micros(span.0 / 8 * 7));
+        let renew = answer.renew.filter(|renew| *renew < rebind).unwrap_or(Micros(span.0 / 2).min(rebind));
+        self.lease = Some(Lease {
+            address: Address {
+                address: answer.address,
+                prefix_bits: answer.prefix_bits,
+                gateway: answer.router.filter(|router| crate::ipv4::is_possible_source(*router)),
+            },
+            name_servers: answer.name_servers,
+            server: answer.server,
+            acknowledged_at: previous.map_or(now, |(_, first)| first),
+            renew_at: now + renew,
+            rebind_at: now + rebind,
+            expires_at: now + span,
+        });
+        self.expect = Expect::Renewal;
+        Outcome::Leased
+    }
+
+    fn start_over(&mut self, now: Instant) {
+        // A server that refuses what it has just offered is not to be asked in a tight circle.
+        let at = if self.lease.take().is_some() { now } else { now + PAUSE };
+        self.expect = Expect::Discovery { at };
+    }
+
+    /// 1, 2, 4 … 64 seconds, and up to one more.
+    fn again_at(&mut self, now: Instant, asked: u8) -> Instant {
+        now + Micros::from_secs(1 << asked.min(6)) + Micros(self.random.below(1_000_000))
+    }
+
+    fn send(&self, now: Instant, kind: RequestKind, server: Option<Ipv4Addr>, source: Ipv4Addr) -> Step {
+        let seconds = u16::try_from(now.since(self.began_at).as_secs()).unwrap_or(u16::MAX);
+        Step::Send(Request { kind, server, source, transaction: self.transaction, seconds, hardware: self.hardware })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! Ethernet II framing, and the one place where its header is written.
+
+use machine::Ethernet;
+
+/// Bytes in an Ethernet header.
+pub(crate) const ETHERNET_BYTES: usize = 14;
+/// The EtherType of IPv4.
+pub(crate) const TYPE_IPV4: u16 = 0x0800;
+/// The EtherType of ARP.
+pub(crate) const TYPE_ARP: u16 = 0x0806;
+/// Everybody on the link.
+pub(crate) const BROADCAST: Ethernet = Ethernet([0xff; 6]);
+
+/// What stands in a frame's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) destination: Ethernet,
+    pub(crate) source: Ethernet,
+    pub(crate) kind: u16,
+}
+
+impl Header {
+    /// The header of `frame`, and what follows it; `None` when it is too short.
+    #[inline]
+    pub(crate) fn parse(frame: &[u8]) -> Option<(Header, &[u8])> {
+        let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, high, low] = *header;
+        let destination = Ethernet([a, b, c, d, e, f]);
+        let source = Ethernet([g, h, i, j, k, l]);
+        Some((Header { destination, source, kind: u16::from_be_bytes([high, low]) }, rest))
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> [u8; ETHERNET_BYTES] {
+        let [a, b, c, d, e, f] = self.destination.0;
+        let [g, h, i, j, k, l] = self.source.0;
+        let [high, low] = self.kind.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l, high, low]
+    }
+}
+
+/// Whether the address names one card: neither a group's nor all zeros.
+pub(crate) fn is_unicast(address: Ethernet) -> bool {
+    !is_group(address) && address.0 != [0; 6]
+}
+
+/// Whether the address names many cards: broadcast or multicast.
+#[inline]
+pub(crate) fn is_group(address: Ethernet) -> bool {
+    let [first, ..] = address.0;
+    first & 1 != 0
+}

@@ -1,0 +1,230 @@
+//! Which connection a segment belongs to: one open-addressed table from four-tuples to connections, half-open ones
+//! and those in TIME-WAIT.
+//!
+//! The four-tuple lies in the slot itself, so a search touches nothing else. The hash is keyed with a secret
+//! (SipHash-1-3), so nobody outside can choose collisions.
+//!
+//! Invariants:
+//! - There are at least twice as many slots as entries, so a search ends soon.
+//! - From the slot that a hash names to the entry with that hash, every slot is taken (linear probing). Removal moves
+//!   entries back instead of leaving marks, so this stays true however long the machine lives.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::hash::Hasher;
+use core::net::Ipv4Addr;
+
+use siphasher::sip::SipHasher13;
+
+/// A four-tuple without our own address, of which there is one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Flow {
+    pub(crate) peer: Ipv4Addr,
+    pub(crate) peer_port: u16,
+    pub(crate) local_port: u16,
+}
+
+/// What a flow leads to: an index into one of three tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    Connection(u32),
+    HalfOpen(u32),
+    TimeWait(u32),
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    flow: Flow,
+    /// A part of the flow's hash, kept so that moving an entry needs no hashing. The low bits name its slot.
+    hash: u32,
+    entry: PackedEntry,
+}
+
+const _: () = assert!(size_of::<Slot>() == 16);
+
+/// An entry in 32 bits: two for the table, the others for the index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PackedEntry(u32);
+
+impl PackedEntry {
+    const NONE: PackedEntry = PackedEntry(u32::MAX);
+
+    fn pack(entry: Entry) -> PackedEntry {
+        let (table, index) = match entry {
+            Entry::Connection(index) => (0, index),
+            Entry::HalfOpen(index) => (1, index),
+            Entry::TimeWait(index) => (2, index),
+        };
+        PackedEntry(table << 30 | (index & INDEX_MASK))
+    }
+
+    fn unpack(self) -> Option<Entry> {
+        let index = self.0 & INDEX_MASK;
+        match self.0 >> 30 {
+            0 => Some(Entry::Connection(index)),
+            1 => Some(Entry::HalfOpen(index)),
+            2 => Some(Entry::TimeWait(index)),
+            _ => None,
+        }
+    }
+}
+
+const INDEX_MASK: u32 = (1 << 30) - 1;
+const NOBODY: Flow = Flow { peer: Ipv4Addr::UNSPECIFIED, peer_port: 0, local_port: 0 };
+const VACANT: Slot = Slot { flow: NOBODY, hash: 0, entry: PackedEntry::NONE };
+
+pub(crate) struct FlowTable {
+    slots: Box<[Slot]>,
+    taken: usize,
+    mask: u32,
+    hasher: SipHasher13,
+}
+
+impl FlowTable {
+    /// A table for at most `entries_max` entries, fewer than 2^30.
+    pub(crate) fn new(entries_max: usize, key: &[u8; 16]) -> FlowTable {
+        assert!(entries_max < 1 << 30, "a table of 2^30 flows");
+        let slots = (entries_max * 2).next_power_of_two().max(8);
+        FlowTable {
+            slots: vec![VACANT; slots].into_boxed_slice(),
+            taken: 0,
+            mask: (slots - 1) as u32,
+            hasher: SipHasher13::new_with_key(key),
+        }
+    }
+
+    /// Where `flow` leads.
+    #[inline]
+    pub(crate) fn find(&self, flow: &Flow) -> Option<Entry> {
+        let at = self.position(flow)?;
+        self.slots.get(at as usize)?.entry.unpack()
+    }
+
+    /// Makes `flow` lead to `entry`, wherever it led before.
+    pub(crate) fn set(&mut self, flow: Flow, entry: Entry) {
+        let entry = PackedEntry::pack(entry);
+        let hash = self.hash(&flow);
+        let (mut at, capacity) = (hash & self.mask, self.slots.len());
+        while let Some(slot) = self.slots.get_mut(at as usize) {
+            if slot.entry == PackedEntry::NONE {
+                self.taken += 1;
+                assert!(self.taken * 2 <= capacity, "no more flows than the tables that they lead to can hold");
+                *slot = Slot { flow, hash, entry };
+                return;
+            }
+            if slot.flow == flow {
+                slot.entry = entry;
+                return;
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+
+    /// Makes `flow` lead nowhere.
+    pub(crate) fn remove(&mut self, flow: &Flow) {
+        let Some(mut hole) = self.position(flow) else { return };
+        let mut at = hole;
+        for _ in 0..self.slots.len() {
+            at = (at + 1) & self.mask;
+            let Some(slot) = self.slots.get(at as usize).copied() else { break };
+            if slot.entry == PackedEntry::NONE {
+                break;
+            }
+            // It may move into the hole if the hole lies on its way from where it wants to be.
+            let from_home = at.wrapping_sub(slot.hash) & self.mask;
+            let from_hole = at.wrapping_sub(hole) & self.mask;
+            if from_home >= from_hole {
+                self.put(hole, slot);
+                hole = at;
+            }
+        }
+        self.put(hole, VACANT);
+        self.taken -= 1;
+    }
+
+    /// How many flows lead somewhere.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.taken
+    }
+
+    #[inline]
+    fn hash(&self, flow: &Flow) -> u32 {
+        let mut hasher = self.hasher;
+        let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
+        hasher.write_u64(u64::from(flow.peer.to_bits()) << 32 | ports);
+        hasher.finish() as u32
+    }
+
+    #[inline]
+    fn position(&self, flow: &Flow) -> Option<u32> {
+        let mut at = self.hash(flow) & self.mask;
+        for _ in 0..self.slots.len() {
+            let slot = self.slots.get(at as usize)?;
+            if slot.entry == PackedEntry::NONE {
+                return None;
+            }
+            if slot.flow == *flow {
+                return Some(at);
+            }
+            at = (at + 1) & self.mask;
+        }
+        None
+    }
+
+    fn put(&mut self, at: u32, to: Slot) {
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            *slot = to;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Flow, FlowTable};
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn flow(number: u32) -> Flow {
+        Flow { peer: Ipv4Addr::from_bits(number / 3), peer_port: 1000 + (number % 3) as u16, local_port: 25 }
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(steps in proptest::collection::vec((0u8..3, 0u32..32, any::<u8>()), 0..500), key: [u8; 16]) {
+            // Up to half of the slots are taken, so that many searches collide.
+            let mut table = FlowTable::new(32, &key);
+            let mut model: HashMap<u32, Entry> = HashMap::new();
+            for (step, number, index) in steps {
+                let entry = match index % 3 {
+                    0 => Entry::Connection(u32::from(index)),
+                    1 => Entry::HalfOpen(u32::from(index)),
+                    _ => Entry::TimeWait(u32::from(index)),
+                };
+                if step > 0 {
+                    table.set(flow(number), entry);
+                    model.insert(number, entry);
+                } else {
+                    table.remove(&flow(number));
+                    model.remove(&number);
+                }
+                for number in 0..32 {
+                    prop_assert_eq!(table.find(&flow(number)), model.get(&number).copied());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_part_of_the_flow_and_the_key_count() {
+        let flow = Flow { peer: Ipv4Addr::new(10, 0, 0, 1), peer_port: 1, local_port: 25 };
+        let table = FlowTable::new(4, &[1; 16]);
+        let hash = table.hash(&flow);
+        assert_ne!(hash, table.hash(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2), ..flow }));
+        assert_ne!(hash, table.hash(&Flow { peer_port: 2, ..flow }));
+        assert_ne!(hash, table.hash(&Flow { local_port: 110, ..flow }));
+        assert_ne!(hash, FlowTable::new(4, &[2; 16]).hash(&flow));
+        assert_eq!(hash, table.hash(&flow));
+    }
+}

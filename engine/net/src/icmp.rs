@@ -1,0 +1,205 @@
+//! ICMP (RFC 792): echoes answered, errors sent to who deserves them and read from who may send them.
+//!
+//! - No error is sent about an error, a group's packet, a later fragment, or to a source that is not one host
+//!   (RFC 1122 §3.2.2); errors and echoes are limited in rate (RFC 1812 §4.3.2.8).
+//! - An error received is only a hint. It must quote a segment of ours that is in flight, and even then it ends no
+//!   established connection (RFC 5927 §4.1, §6.1). Redirects and source quenches are ignored (RFC 6633).
+
+use core::net::Ipv4Addr;
+
+use machine::Instant;
+use smoltcp::wire::{Icmpv4Message, Icmpv4Packet};
+
+use crate::checksum::Sum;
+use crate::ethernet;
+use crate::interface::Meant;
+use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP};
+use crate::link::{Link, Packet};
+use crate::rate::RateLimit;
+
+/// Bytes in the header of an error.
+const ERROR_BYTES: usize = 8;
+/// The most of a packet that an error quotes, so that the whole stays within 576 bytes (RFC 1812 §4.3.2.3).
+const QUOTE_BYTES_MAX: usize = 576 - ipv4::IPV4_BYTES - ERROR_BYTES;
+const ECHO_REQUEST: u8 = 8;
+
+/// A packet that came, with what stood around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'a> {
+    pub(crate) ethernet: ethernet::Header,
+    pub(crate) ip: ipv4::Header,
+    /// From the IP header on, as far as it was received in one piece.
+    pub(crate) packet: &'a [u8],
+    pub(crate) payload: &'a [u8],
+    /// Whether the transport checksum is known to be right.
+    pub(crate) verified: bool,
+    pub(crate) meant: Meant,
+}
+
+/// The errors that we send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Complaint {
+    ProtocolUnreachable,
+    PortUnreachable,
+}
+
+impl Complaint {
+    fn kind_and_code(self) -> [u8; 2] {
+        match self {
+            Complaint::ProtocolUnreachable => [3, 2],
+            Complaint::PortUnreachable => [3, 3],
+        }
+    }
+}
+
+/// What somebody on the way says became of a segment of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Our end of the connection, as quoted.
+    pub(crate) local_port: u16,
+    pub(crate) peer: Ipv4Addr,
+    pub(crate) peer_port: u16,
+    /// The number of the first byte of the segment.
+    pub(crate) sequence: u32,
+    pub(crate) trouble: Trouble,
+}
+
+/// Kinds of trouble that concern TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Nobody there, or nobody who speaks with us, for now.
+    Unreachable,
+    /// The packet did not fit, and would not be cut; what would have fitted, if the router says so.
+    TooBig { mtu: u16 },
+}
+
+pub(crate) struct Icmp {
+    errors: RateLimit,
+    echoes: RateLimit,
+}
+
+impl Icmp {
+    pub(crate) fn new() -> Icmp {
+        Icmp { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
+    }
+
+    /// An ICMP message came for us. Errors about a segment of ours are handed back.
+    pub(crate) fn arrived(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) -> Option<Report> {
+        if !Sum::of(received.payload).is_valid() {
+            link.counters.dropped_checksum += 1;
+            return None;
+        }
+        let Ok(message) = Icmpv4Packet::new_checked(received.payload) else {
+            link.counters.dropped_malformed += 1;
+            return None;
+        };
+        let code = message.msg_code();
+        match message.msg_type() {
+            Icmpv4Message::EchoRequest if code == 0 => self.answer_echo(link, now, received),
+            Icmpv4Message::DstUnreachable if code == 4 => {
+                let [_, _, _, _, _, _, high, low] = *received.payload.first_chunk()?;
+                return report(link, received, Trouble::TooBig { mtu: u16::from_be_bytes([high, low]) });
+            }
+            Icmpv4Message::DstUnreachable | Icmpv4Message::TimeExceeded | Icmpv4Message::ParamProblem => {
+                return report(link, received, Trouble::Unreachable);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    pub(crate) fn complain(&mut self, link: &mut Link, now: Instant, received: &Received<'_>, what: Complaint) {
+        let about_error = received.ip.protocol == PROTOCOL_ICMP
+            && !received.payload.first().is_some_and(|kind| *kind == ECHO_REQUEST || *kind == 0);
+        let may = received.meant == Meant::Us
+            && !ethernet::is_group(received.ethernet.destination)
+            && received.ip.fragment_offset == 0
+            && ipv4::is_possible_source(received.ip.source)
+            && link.interface.meant(received.ip.source) == Meant::Others
+            && !about_error;
+        if !may {
+            return;
+        }
+        if !self.errors.allows(now) {
+            link.counters.icmp_limited += 1;
+            return;
+        }
+        let quoted = received.packet.get(..usize::from(received.ip.total_bytes)).unwrap_or(received.packet);
+        let quoted = quoted.get(..QUOTE_BYTES_MAX).unwrap_or(quoted);
+        let sent = answer(link, now, received, ERROR_BYTES + quoted.len(), |bytes| {
+            let Some((header, rest)) = bytes.split_first_chunk_mut::<ERROR_BYTES>() else { return };
+            let [kind, code] = what.kind_and_code();
+            *header = [kind, code, 0, 0, 0, 0, 0, 0];
+            rest.copy_from_slice(quoted);
+        });
+        link.counters.icmp_errors_out += u64::from(sent);
+    }
+
+    fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
+        // A broadcast ping is not answered (RFC 1122 §3.2.2.6): it serves to make many answer one victim.
+        if received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination) {
+            return;
+        }
+        if !self.echoes.allows(now) {
+            link.counters.icmp_limited += 1;
+            return;
+        }
+        let sent = answer(link, now, received, received.payload.len(), |bytes| {
+            bytes.copy_from_slice(received.payload);
+            if let Some(header) = bytes.first_chunk_mut::<4>() {
+                *header = [0; 4];
+            }
+        });
+        link.counters.echoes_answered += u64::from(sent);
+    }
+}
+
+/// Sends an ICMP message back to where a packet came from; false when it could not be sent.
+fn answer(
+    link: &mut Link,
+    now: Instant,
+    received: &Received<'_>,
+    payload_bytes: usize,
+    write: impl FnOnce(&mut [u8]),
+) -> bool {
+    let Some(hardware) = link.hardware_to_answer(now, received.ip.source, received.ethernet.source) else {
+        link.counters.dropped_no_route += 1;
+        return false;
+    };
+    let packet = Packet {
+        source: received.ip.destination,
+        destination: received.ip.source,
+        protocol: PROTOCOL_ICMP,
+        payload_bytes,
+        hardware: Some(hardware),
+    };
+    let write = |bytes: &mut [u8]| {
+        write(bytes);
+        let field = Sum::of(bytes).field();
+        if let Some([_, _, high, low]) = bytes.first_chunk_mut() {
+            [*high, *low] = field;
+        }
+    };
+    link.send_ipv4(now, &packet, write).is_ok()
+}
+
+/// What an error quotes: a TCP segment that we sent, or nothing that concerns us.
+fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
+    let quoted = received.payload.get(ERROR_BYTES..)?;
+    let Ok(ip) = ipv4::Header::parse_quoted(quoted) else {
+        link.counters.dropped_malformed += 1;
+        return None;
+    };
+    if ip.protocol != PROTOCOL_TCP || ip.source != link.interface.own() || ip.fragment_offset != 0 {
+        return None;
+    }
+    let [a, b, c, d, e, f, g, h] = *quoted.get(usize::from(ip.header_bytes)..)?.first_chunk()?;
+    Some(Report {
+        local_port: u16::from_be_bytes([a, b]),
+        peer: ip.destination,
+        peer_port: u16::from_be_bytes([c, d]),
+        sequence: u32::from_be_bytes([e, f, g, h]),
+        trouble,
+    })
+}

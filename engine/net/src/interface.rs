@@ -1,0 +1,117 @@
+//! Who we are on the link, whom a packet is meant for, and which neighbour a packet goes to next.
+//!
+//! One card, one address, one gateway: a mail server is a host, not a router (RFC 1122 §3.3.1).
+
+use core::net::Ipv4Addr;
+
+use machine::Ethernet;
+
+/// An address of ours with the network it lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address {
+    /// Our own address.
+    pub address: Ipv4Addr,
+    /// Bits of it that name the network, 0 to 32.
+    pub prefix_bits: u8,
+    /// The router for everything outside of the network.
+    pub gateway: Option<Ipv4Addr>,
+}
+
+impl Address {
+    /// Whether `other` lies in our network.
+    pub fn is_on_link(&self, other: Ipv4Addr) -> bool {
+        (self.address.to_bits() ^ other.to_bits()) & self.mask() == 0
+    }
+
+    /// The address that means everybody in our network; none where the prefix leaves no room for one (RFC 3021).
+    pub fn broadcast(&self) -> Option<Ipv4Addr> {
+        (self.prefix_bits < 31).then(|| Ipv4Addr::from_bits(self.address.to_bits() | !self.mask()))
+    }
+
+    fn mask(&self) -> u32 {
+        u32::MAX.checked_shl(32u32.saturating_sub(u32::from(self.prefix_bits))).unwrap_or(0)
+    }
+}
+
+/// Whom a packet's destination means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Meant {
+    Us,
+    Everybody,
+    Others,
+}
+
+pub(crate) struct Interface {
+    pub(crate) hardware: Ethernet,
+    /// The largest IP packet that we send, in bytes.
+    pub(crate) mtu: u16,
+    /// `None` until configuration or DHCP gives one.
+    pub(crate) address: Option<Address>,
+}
+
+impl Interface {
+    /// Our address; unspecified while we have none.
+    pub(crate) fn own(&self) -> Ipv4Addr {
+        self.address.map_or(Ipv4Addr::UNSPECIFIED, |own| own.address)
+    }
+
+    /// Whom `destination` means.
+    #[inline]
+    pub(crate) fn meant(&self, destination: Ipv4Addr) -> Meant {
+        match self.address {
+            Some(own) if own.address == destination => Meant::Us,
+            _ if destination.is_broadcast() => Meant::Everybody,
+            Some(own) if own.broadcast() == Some(destination) => Meant::Everybody,
+            // All hosts is the only group that every host belongs to (RFC 1112 §4).
+            _ if destination == Ipv4Addr::new(224, 0, 0, 1) => Meant::Everybody,
+            _ => Meant::Others,
+        }
+    }
+
+    /// The neighbour that a packet to `destination` goes to: itself or the gateway. `None` when there is no way.
+    pub(crate) fn next_hop(&self, destination: Ipv4Addr) -> Option<Ipv4Addr> {
+        let own = self.address?;
+        if own.is_on_link(destination) { Some(destination) } else { own.gateway }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Address, Interface, Meant};
+    use core::net::Ipv4Addr;
+    use machine::Ethernet;
+
+    fn interface(prefix_bits: u8) -> Interface {
+        let gateway = Some(Ipv4Addr::new(10, 0, 0, 1));
+        let address = Some(Address { address: Ipv4Addr::new(10, 0, 0, 2), prefix_bits, gateway });
+        Interface { hardware: Ethernet([2, 0, 0, 0, 0, 1]), mtu: 1500, address }
+    }
+
+    #[test]
+    fn what_is_on_the_link_is_reached_directly_and_all_else_through_the_gateway() {
+        let interface = interface(24);
+        assert_eq!(interface.next_hop(Ipv4Addr::new(10, 0, 0, 77)), Some(Ipv4Addr::new(10, 0, 0, 77)));
+        assert_eq!(interface.next_hop(Ipv4Addr::new(10, 0, 1, 77)), Some(Ipv4Addr::new(10, 0, 0, 1)));
+    }
+
+    #[test]
+    fn every_prefix_length_has_its_mask() {
+        let far = Ipv4Addr::new(200, 1, 1, 1);
+        assert!(interface(0).address.unwrap().is_on_link(far));
+        assert!(!interface(1).address.unwrap().is_on_link(far));
+        assert_eq!(interface(32).address.unwrap().broadcast(), None);
+        assert_eq!(interface(31).address.unwrap().broadcast(), None);
+        assert_eq!(interface(30).address.unwrap().broadcast(), Some(Ipv4Addr::new(10, 0, 0, 3)));
+        assert_eq!(interface(0).address.unwrap().broadcast(), Some(Ipv4Addr::BROADCAST));
+    }
+
+    #[test]
+    fn broadcasts_are_told_from_strangers() {
+        let interface = interface(24);
+        assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 2)), Meant::Us);
+        assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 255)), Meant::Everybody);
+        assert_eq!(interface.meant(Ipv4Addr::BROADCAST), Meant::Everybody);
+        assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 3)), Meant::Others);
+        assert_eq!(interface.meant(Ipv4Addr::new(224, 0, 0, 251)), Meant::Others);
+    }
+}

@@ -1,0 +1,123 @@
+//! IPv4 headers (RFC 791): what of a received one matters to us, and how ours are written.
+//!
+//! - A header that contradicts itself or the frame it lies in is refused here; what lies above may trust it.
+//! - Options are stepped over, source routes too (RFC 7126): we are a host and forward nothing.
+//! - What we send is never fragmented, carries DF and so needs no identification (RFC 6864 §4.1).
+
+use core::net::Ipv4Addr;
+
+use smoltcp::wire::Ipv4Packet;
+
+use crate::checksum::Sum;
+
+/// Bytes in a header without options, which are the only ones that we write.
+pub(crate) const IPV4_BYTES: usize = 20;
+/// The protocol number of ICMP.
+pub(crate) const PROTOCOL_ICMP: u8 = 1;
+/// The protocol number of TCP.
+pub(crate) const PROTOCOL_TCP: u8 = 6;
+/// The protocol number of UDP.
+pub(crate) const PROTOCOL_UDP: u8 = 17;
+/// The time to live that we send with (RFC 1340 and everybody since).
+pub(crate) const TIME_TO_LIVE: u8 = 64;
+
+/// What stands in a received header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) source: Ipv4Addr,
+    pub(crate) destination: Ipv4Addr,
+    pub(crate) protocol: u8,
+    pub(crate) identification: u16,
+    /// Where the payload lies in its datagram, in bytes.
+    pub(crate) fragment_offset: u16,
+    pub(crate) more_fragments: bool,
+    pub(crate) header_bytes: u16,
+    pub(crate) total_bytes: u16,
+}
+
+/// Why a packet is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// Too short, too long for its frame, or not version 4.
+    Malformed,
+    /// The header's checksum is wrong.
+    Checksum,
+}
+
+impl Header {
+    /// Reads and checks the header that `packet` starts with. The packet may be followed by padding.
+    #[inline]
+    pub(crate) fn parse(packet: &[u8]) -> Result<Header, Broken> {
+        let header = Header::parse_quoted(packet)?;
+        if packet.len() < usize::from(header.total_bytes) {
+            return Err(Broken::Malformed);
+        }
+        let bytes = packet.get(..usize::from(header.header_bytes)).ok_or(Broken::Malformed)?;
+        if Sum::of(bytes).is_valid() { Ok(header) } else { Err(Broken::Checksum) }
+    }
+
+    /// Reads the header of a packet that an ICMP error quotes: what follows it is cut off, and routers have changed
+    /// fields without mending the checksum (RFC 1812 §4.3.2.3 asks for no more).
+    #[inline]
+    pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Header, Broken> {
+        let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Broken::Malformed)?;
+        let view = Ipv4Packet::new_unchecked(fixed.as_slice());
+        let header_bytes = u16::from(view.header_len());
+        let total_bytes = view.total_len();
+        let impossible = view.version() != 4
+            || usize::from(header_bytes) < IPV4_BYTES
+            || usize::from(header_bytes) > packet.len()
+            || header_bytes > total_bytes;
+        if impossible {
+            return Err(Broken::Malformed);
+        }
+        Ok(Header {
+            source: view.src_addr(),
+            destination: view.dst_addr(),
+            protocol: view.next_header().into(),
+            identification: view.ident(),
+            fragment_offset: view.frag_offset(),
+            more_fragments: view.more_frags(),
+            header_bytes,
+            total_bytes,
+        })
+    }
+
+    /// Whether this is a part of a datagram and not the whole.
+    #[inline]
+    pub(crate) fn is_fragment(&self) -> bool {
+        self.more_fragments || self.fragment_offset != 0
+    }
+
+    /// The payload of `packet`, which this header was read from.
+    #[inline]
+    pub(crate) fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
+        packet.get(usize::from(self.header_bytes)..usize::from(self.total_bytes)).unwrap_or_default()
+    }
+}
+
+/// The header of a packet that we send: `payload_bytes` of `protocol`.
+pub(crate) fn header(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload_bytes: usize) -> [u8; IPV4_BYTES] {
+    let total = u16::try_from(IPV4_BYTES + payload_bytes).unwrap_or(u16::MAX);
+    let mut bytes = [0; IPV4_BYTES];
+    let mut view = Ipv4Packet::new_unchecked(&mut bytes);
+    view.set_version(4);
+    view.set_header_len(IPV4_BYTES as u8);
+    view.set_total_len(total);
+    view.set_dont_frag(true);
+    view.set_hop_limit(TIME_TO_LIVE);
+    view.set_next_header(protocol.into());
+    view.set_src_addr(source);
+    view.set_dst_addr(destination);
+    let sum = Sum::of(view.as_ref()).field();
+    view.set_checksum(u16::from_be_bytes(sum));
+    bytes
+}
+
+/// Whether a packet may come from this address: it names one host, and not this one's loopback (RFC 1122 §3.2.1.3).
+#[inline]
+pub(crate) fn is_possible_source(address: Ipv4Addr) -> bool {
+    // 0/8 is "this network", 127/8 is loopback, 224/3 are groups, what is reserved, and everybody.
+    let [first, ..] = address.octets();
+    first != 0 && first != 127 && first < 224
+}

@@ -1,0 +1,247 @@
+//! Who answers to which address on the link: the ARP cache (RFC 826, RFC 1122 §2.3.2), and the few packets that wait
+//! for an answer.
+//!
+//! Invariants:
+//! - At most [`NEIGHBOURS_MAX`] entries and [`HELD_MAX`] waiting packets, all made at the start.
+//! - Nobody is entered who was not asked for, except who asks for us: the reply to him needs an entry anyway. Such a
+//!   stranger never pushes out an entry that is fresh or has packets waiting.
+//! - A fresh entry changes only when we have asked, or when it is older than [`LOCK_TIME`]: two machines that fight
+//!   for an address, or one that lies, cannot make it flutter.
+//! - Each neighbour is asked at most once in [`ASK_AGAIN`] (RFC 1122 §2.3.2.1), at most [`ASKS_MAX`] times in a row.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use machine::{Ethernet, Instant, Micros};
+
+/// Entries in the cache.
+pub(crate) const NEIGHBOURS_MAX: usize = 128;
+/// Packets that wait for answers, all neighbours together.
+pub(crate) const HELD_MAX: usize = 16;
+/// Packets that wait for one neighbour.
+pub(crate) const HELD_FOR_ONE_MAX: usize = 3;
+/// How long an answer is believed without asking again.
+pub(crate) const FRESH: Micros = Micros::from_secs(60);
+/// How long a fresh entry cannot be changed by who was not asked.
+pub(crate) const LOCK_TIME: Micros = Micros::from_secs(1);
+/// Time between two requests for one neighbour.
+pub(crate) const ASK_AGAIN: Micros = Micros::from_secs(1);
+/// Requests without an answer until the neighbour is forgotten.
+pub(crate) const ASKS_MAX: u8 = 3;
+
+const NEVER: Instant = Instant(u64::MAX);
+
+struct Neighbour {
+    address: Ipv4Addr,
+    hardware: Option<Ethernet>,
+    confirmed_at: Instant,
+    /// Requests sent since the last answer.
+    asked: u8,
+    /// When the next request is due, or the neighbour is given up.
+    ask_at: Instant,
+}
+
+struct Held {
+    next_hop: Ipv4Addr,
+    frame: Vec<u8>,
+}
+
+/// An ARP request to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Question {
+    pub(crate) address: Ipv4Addr,
+    /// Whom to ask: the machine that last answered, or `None` for everybody.
+    pub(crate) hardware: Option<Ethernet>,
+}
+
+/// How an ARP packet told us of a neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// He asked for our address.
+    ByAskingUs,
+    /// He answered, or announced himself.
+    Otherwise,
+}
+
+pub(crate) struct Neighbours {
+    entries: Vec<Neighbour>,
+    held: VecDeque<Held>,
+    spare: Vec<Vec<u8>>,
+    /// Never later than the earliest `ask_at`.
+    next_ask: Instant,
+    /// Packets dropped because nobody answered.
+    pub(crate) dropped: u64,
+}
+
+impl Neighbours {
+    /// `frame_bytes`: the longest frame that may have to wait.
+    pub(crate) fn new(frame_bytes: usize) -> Neighbours {
+        Neighbours {
+            entries: Vec::with_capacity(NEIGHBOURS_MAX),
+            held: VecDeque::with_capacity(HELD_MAX),
+            spare: (0..HELD_MAX).map(|_| Vec::with_capacity(frame_bytes)).collect(),
+            next_ask: NEVER,
+            dropped: 0,
+        }
+    }
+
+    /// Where `address` is, if known; an answer that has grown old is still given, and a new one asked for.
+    pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<Ethernet> {
+        let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
+        if neighbour.ask_at == NEVER && now.since(neighbour.confirmed_at) >= FRESH {
+            neighbour.ask_at = now;
+            self.next_ask = self.next_ask.min(now);
+        }
+        neighbour.hardware
+    }
+
+    /// Asks for `address` unless it is known or being asked for. `pinned` is the gateway, which no other entry may
+    /// push out.
+    pub(crate) fn resolve(&mut self, now: Instant, address: Ipv4Addr, pinned: Option<Ipv4Addr>) {
+        if self.entries.iter().any(|neighbour| neighbour.address == address)
+            || !self.make_room(now, pinned, Told::Otherwise)
+        {
+            return;
+        }
+        self.entries.push(Neighbour { address, hardware: None, confirmed_at: now, asked: 0, ask_at: now });
+        self.next_ask = self.next_ask.min(now);
+    }
+
+    /// Doubts what is known of `address`, because packets to it seem to get lost: asks again, as soon as allowed.
+    pub(crate) fn doubt(&mut self, now: Instant, address: Ipv4Addr) {
+        let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address);
+        let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else { return };
+        neighbour.ask_at = now.max(neighbour.confirmed_at + ASK_AGAIN);
+        self.next_ask = self.next_ask.min(neighbour.ask_at);
+    }
+
+    /// Keeps a frame until `next_hop` is known; its destination address is then filled in. When too many wait, the
+    /// oldest for the same neighbour gives way, or else the frame is dropped.
+    pub(crate) fn hold(&mut self, next_hop: Ipv4Addr, frame: &[u8]) {
+        let waiting = self.held.iter().filter(|held| held.next_hop == next_hop).count();
+        if waiting >= HELD_FOR_ONE_MAX || (self.spare.is_empty() && waiting > 0) {
+            self.release_first(next_hop);
+            self.dropped += 1;
+        }
+        match self.spare.pop() {
+            Some(mut buffer) if frame.len() <= buffer.capacity() => {
+                buffer.extend_from_slice(frame);
+                self.held.push_back(Held { next_hop, frame: buffer });
+            }
+            Some(buffer) => self.drop_held(buffer),
+            None => self.dropped += 1,
+        }
+    }
+
+    /// Takes the oldest frame that waits for `next_hop`; it comes back by [`Neighbours::put_back`].
+    pub(crate) fn take_held(&mut self, next_hop: Ipv4Addr) -> Option<Vec<u8>> {
+        let at = self.held.iter().position(|held| held.next_hop == next_hop)?;
+        self.held.remove(at).map(|held| held.frame)
+    }
+
+    pub(crate) fn put_back(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.spare.push(buffer);
+    }
+
+    /// `address` said that it is at `hardware`. Returns whether that is now what we hold to be true.
+    pub(crate) fn told(
+        &mut self,
+        now: Instant,
+        address: Ipv4Addr,
+        hardware: Ethernet,
+        how: Told,
+        pinned: Option<Ipv4Addr>,
+    ) -> bool {
+        if let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) {
+            let same = neighbour.hardware == Some(hardware);
+            let locked = neighbour.asked == 0 && now.since(neighbour.confirmed_at) < LOCK_TIME;
+            if !same && locked && neighbour.hardware.is_some() {
+                return false;
+            }
+            neighbour.hardware = Some(hardware);
+            neighbour.confirmed_at = now;
+            neighbour.asked = 0;
+            neighbour.ask_at = NEVER;
+            return true;
+        }
+        if how != Told::ByAskingUs || !self.make_room(now, pinned, how) {
+            return false;
+        }
+        let hardware = Some(hardware);
+        self.entries.push(Neighbour { address, hardware, confirmed_at: now, asked: 0, ask_at: NEVER });
+        true
+    }
+
+    /// The next question that is due, if any. Neighbours that never answered are forgotten on the way.
+    pub(crate) fn next_question(&mut self, now: Instant) -> Option<Question> {
+        while self.next_ask <= now {
+            let Some(at) = self.entries.iter().position(|neighbour| neighbour.ask_at <= now) else {
+                self.next_ask = self.entries.iter().map(|neighbour| neighbour.ask_at).min().unwrap_or(NEVER);
+                break;
+            };
+            let Some(neighbour) = self.entries.get_mut(at) else { break };
+            if neighbour.asked < ASKS_MAX {
+                // Who answered before is asked alone first, and everybody is asked before he is given up.
+                let hardware = neighbour.hardware.filter(|_| neighbour.asked + 1 < ASKS_MAX);
+                neighbour.asked += 1;
+                neighbour.ask_at = now + ASK_AGAIN;
+                return Some(Question { address: neighbour.address, hardware });
+            }
+            let address = neighbour.address;
+            self.entries.swap_remove(at);
+            while self.release_first(address) {
+                self.dropped += 1;
+            }
+        }
+        None
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        (self.next_ask != NEVER).then_some(self.next_ask)
+    }
+
+    /// Forgets everybody, because the link or our address changed.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.next_ask = NEVER;
+        while let Some(held) = self.held.pop_front() {
+            self.drop_held(held.frame);
+        }
+    }
+
+    fn release_first(&mut self, next_hop: Ipv4Addr) -> bool {
+        let Some(frame) = self.take_held(next_hop) else { return false };
+        self.put_back(frame);
+        true
+    }
+
+    fn drop_held(&mut self, buffer: Vec<u8>) {
+        self.dropped += 1;
+        self.put_back(buffer);
+    }
+
+    /// Makes room for one entry: the one confirmed longest ago goes.
+    fn make_room(&mut self, now: Instant, pinned: Option<Ipv4Addr>, newcomer: Told) -> bool {
+        if self.entries.len() < NEIGHBOURS_MAX {
+            return true;
+        }
+        let held = &self.held;
+        let may_go = |neighbour: &Neighbour| {
+            let precious =
+                now.since(neighbour.confirmed_at) < FRESH || held.iter().any(|held| held.next_hop == neighbour.address);
+            Some(neighbour.address) != pinned && (newcomer == Told::Otherwise || !precious)
+        };
+        let candidates = self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour));
+        let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.confirmed_at) else { return false };
+        let gone = self.entries.swap_remove(at);
+        while self.release_first(gone.address) {
+            self.dropped += 1;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What the cache promises to its users, and to an honest link.
+
+use super::*;
+
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
+const HIS: Ethernet = Ethernet([2, 0, 0, 0, 0, 7]);
+const OTHER: Ethernet = Ethernet([2, 0, 0, 0, 0, 8]);
+
+fn seconds(count: u64) -> Instant {
+    Instant::START + Micros::from_secs(count)
+}
+
+fn cache() -> Neighbours {
+    Neighbours::new(1514)
+}
+
+fn told(cache: &mut Neighbours, at: u64, address: Ipv4Addr, hardware: Ethernet, how: Told) -> bool {
+    cache.told(seconds(at), address, hardware, how, Some(GATEWAY))
+}
+
+#[test]
+fn a_question_is_repeated_each_second_and_given_up_after_three() {
+    let mut cache = cache();
+    cache.resolve(seconds(1), PEER, None);
+    cache.hold(PEER, b"packet");
+    for at in 1..=3 {
+        assert_eq!(cache.next_question(seconds(at)), Some(Question { address: PEER, hardware: None }));
+        assert_eq!(cache.next_question(seconds(at)), None);
+        assert_eq!(cache.next_deadline(), Some(seconds(at + 1)));
+    }
+    assert_eq!(cache.next_question(seconds(4)), None);
+    assert_eq!(cache.next_deadline(), None);
+    assert_eq!(cache.dropped, 1, "the packet that waited is gone, and counted");
+    assert_eq!(cache.take_held(PEER), None);
+}
+
+#[test]
+fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
+    let mut cache = cache();
+    cache.resolve(seconds(1), PEER, None);
+    assert!(cache.next_question(seconds(1)).is_some());
+    assert!(told(&mut cache, 1, PEER, HIS, Told::Otherwise));
+    assert_eq!(cache.lookup(seconds(30), PEER), Some(HIS));
+    assert_eq!(cache.next_question(seconds(30)), None, "still fresh");
+    assert_eq!(cache.lookup(seconds(61), PEER), Some(HIS), "old, but good until proven otherwise");
+    assert_eq!(cache.next_question(seconds(61)), Some(Question { address: PEER, hardware: Some(HIS) }));
+    assert_eq!(cache.next_question(seconds(62)), Some(Question { address: PEER, hardware: Some(HIS) }));
+    assert_eq!(cache.next_question(seconds(63)), Some(Question { address: PEER, hardware: None }));
+    assert_eq!(cache.next_question(seconds(64)), None);
+    assert_eq!(cache.lookup(seconds(64), PEER), None, "nobody answered: forgotten");
+}
+
+#[test]
+fn nobody_enters_unasked() {
+    let mut cache = cache();
+    assert!(!told(&mut cache, 1, PEER, HIS, Told::Otherwise));
+    assert_eq!(cache.lookup(seconds(1), PEER), None);
+    assert!(told(&mut cache, 1, PEER, HIS, Told::ByAskingUs));
+    assert_eq!(cache.lookup(seconds(1), PEER), Some(HIS));
+}
+
+#[test]
+fn a_fresh_entry_does_not_flutter() {
+    let mut cache = cache();
+    assert!(told(&mut cache, 10, PEER, HIS, Told::ByAskingUs));
+    assert!(!told(&mut cache, 10, PEER, OTHER, Told::Otherwise));
+    assert_eq!(cache.lookup(seconds(10), PEER), Some(HIS));
+    assert!(told(&mut cache, 11, PEER, OTHER, Told::Otherwise), "a card was replaced");
+    assert_eq!(cache.lookup(seconds(11), PEER), Some(OTHER));
+}
+
+#[test]
+fn few_packets_wait_for_one_neighbour_and_the_oldest_gives_way() {
+    let mut cache = cache();
+    for number in 0..5u8 {
+        cache.hold(PEER, &[number]);
+    }
+    assert_eq!(cache.dropped, 2);
+    let waiting: Vec<_> = core::iter::from_fn(|| cache.take_held(PEER)).collect();
+    assert_eq!(waiting, [[2], [3], [4]]);
+}
+
+#[test]
+fn strangers_push_out_neither_the_fresh_nor_the_gateway() {
+    let mut cache = cache();
+    assert!(told(&mut cache, 1, GATEWAY, HIS, Told::ByAskingUs));
+    for number in 0..1_000u32 {
+        told(&mut cache, 2, Ipv4Addr::from_bits(0x0a01_0000 + number), OTHER, Told::ByAskingUs);
+    }
+    assert_eq!(cache.lookup(seconds(2), GATEWAY), Some(HIS));
+    for number in 0..1_000u32 {
+        cache.resolve(seconds(100), Ipv4Addr::from_bits(0x0a02_0000 + number), Some(GATEWAY));
+        assert!(cache.entries.len() <= NEIGHBOURS_MAX);
+    }
+    assert_eq!(cache.lookup(seconds(100), GATEWAY), Some(HIS));
+}
+
+#[test]
+fn no_more_packets_wait_than_there_are_buffers() {
+    let mut cache = cache();
+    for number in 0..100u32 {
+        cache.hold(Ipv4Addr::from_bits(number), &[0; 1514]);
+    }
+    assert_eq!(cache.held.len(), HELD_MAX);
+    assert_eq!(cache.dropped, 100 - HELD_MAX as u64);
+    cache.hold(Ipv4Addr::from_bits(0), &[0; 1515]);
+    assert_eq!(cache.spare.len() + cache.held.len(), HELD_MAX, "no buffer is lost");
+}

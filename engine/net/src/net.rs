@@ -1,0 +1,306 @@
+//! The network of one core, and what its user may do with a connection.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use heapless::Vec;
+use machine::{Block, Card, Frame, Instant, Offloads, Piece};
+use tasks::{DelayQueue, FrameTable, ResumeQueue};
+
+use crate::config::{Addressing, Config, Service};
+use crate::counters::Counters;
+use crate::dhcp::Dhcp;
+use crate::event::{ConnectionId, Event, Events, Place};
+use crate::flow::{Entry, Flow, FlowTable};
+use crate::icmp::Icmp;
+use crate::interface::Address;
+use crate::ipv4::IPV4_BYTES;
+use crate::link::{Link, Unsent};
+use crate::random::Random;
+use crate::rate::RateLimit;
+use crate::reassembly::Reassembly;
+use crate::segments::Caller;
+use crate::tcp::{HalfOpenTable, InitialSequences, Pools, SendLimits, SequenceNumber, Tcb, TimeWaitTable};
+use crate::template::{TCP_BYTES, Template};
+use crate::udp::{self, Ports};
+
+/// Ports that can be listened on.
+const LISTENERS_MAX: usize = 32;
+/// Resets to strangers: so many a second, so many at once. Each tells a scanner something and costs a frame.
+const RESETS_PER_SECOND: u64 = 200;
+const RESETS_AT_ONCE: u64 = 50;
+/// The most payload that is handed to the card as one frame to be cut: what fits an IPv4 packet with all headers.
+const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
+
+/// A connection: its core, the headers of its segments, and what the tables need to find it again.
+pub(crate) struct Connection {
+    pub(crate) tcb: Tcb,
+    pub(crate) template: Template,
+    pub(crate) flow: Flow,
+    /// The deadline that is set for it; never later than the core's own.
+    pub(crate) armed_for: Instant,
+    /// One beyond the highest number sent so far, to know what is sent again.
+    pub(crate) sent_to: SequenceNumber,
+    /// Set when the user knows that it is over: nothing is told of it any more.
+    pub(crate) user_is_done: bool,
+}
+
+/// The network.
+pub struct Net {
+    pub(crate) link: Link,
+    pub(crate) offloads: Offloads,
+    pub(crate) dhcp: Option<Dhcp>,
+    pub(crate) icmp: Icmp,
+    pub(crate) reassembly: Reassembly,
+    /// The datagram put together last, until the next frame arrives.
+    pub(crate) reassembled: Option<Box<[u8]>>,
+    pub(crate) ports: Ports,
+    pub(crate) listeners: Vec<(u16, Service), LISTENERS_MAX>,
+    pub(crate) flows: FlowTable,
+    pub(crate) connections: FrameTable<Connection>,
+    pub(crate) half_open: HalfOpenTable<Caller>,
+    pub(crate) time_wait: TimeWaitTable<Flow>,
+    pub(crate) initial_sequences: InitialSequences,
+    pub(crate) pools: Pools,
+    pub(crate) timers: DelayQueue,
+    /// Connections with something to send.
+    pub(crate) eager: ResumeQueue,
+    pub(crate) resets: RateLimit,
+    pub(crate) send_limits: SendLimits,
+    /// While connections of a lost address are being ended: the next slot to look at.
+    pub(crate) ending_from: Option<usize>,
+    /// Set when the address has changed and nobody was told yet.
+    pub(crate) address_news: bool,
+}
+
+impl Net {
+    /// A network behind `card`. `seed` is random, and chosen anew each time the machine starts.
+    pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
+        let limits = &config.limits;
+        let mut keys = Random::new(*seed.first_chunk().unwrap_or(&[0; 16]), *seed.last_chunk().unwrap_or(&[0; 16]));
+        let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
+        let segments = card.offloads.segmentation_ipv4 && card.offloads.checksum;
+        let mut net = Net {
+            link: Link::new(card),
+            offloads: card.offloads,
+            dhcp: None,
+            icmp: Icmp::new(),
+            reassembly: Reassembly::new(),
+            reassembled: None,
+            ports: Ports::default(),
+            listeners: Vec::new(),
+            flows: FlowTable::new(limits.connections + limits.half_open + limits.time_wait, &keys.key()),
+            connections: FrameTable::with_capacity(limits.connections),
+            half_open: HalfOpenTable::new(limits.half_open, local_mss),
+            time_wait: TimeWaitTable::with_capacity(limits.time_wait),
+            initial_sequences: InitialSequences::new(&keys.key()),
+            pools: Pools::new(limits.pools),
+            timers: DelayQueue::with_capacity(limits.connections, now),
+            eager: ResumeQueue::with_capacity(limits.connections),
+            resets: RateLimit::new(RESETS_PER_SECOND, RESETS_AT_ONCE),
+            send_limits: SendLimits { segmentation_bytes: segments.then_some(SEGMENTATION_BYTES) },
+            ending_from: None,
+            address_news: false,
+        };
+        match config.addressing {
+            Addressing::Static(address) => net.link.set_address(now, Some(address)),
+            Addressing::Dhcp => net.dhcp = Some(Dhcp::new(card.address, Random::new(keys.key(), keys.key()), now)),
+        }
+        net
+    }
+
+    /// Takes connections to `port` from now on, and announces each as one of `service`. False when too many ports are
+    /// listened on, or this one already is.
+    pub fn listen(&mut self, port: u16, service: Service) -> bool {
+        self.service_of(port).is_none() && self.listeners.push((port, service)).is_ok()
+    }
+
+    /// Takes no more connections to `port`. Those that exist go on.
+    pub fn stop_listening(&mut self, port: u16) {
+        self.listeners.retain(|(listened, _)| *listened != port);
+    }
+
+    /// Our address, if we have one.
+    pub fn address(&self) -> Option<Address> {
+        self.link.interface.address
+    }
+
+    /// The name servers that DHCP named, best first.
+    pub fn name_servers(&self) -> &[Ipv4Addr] {
+        self.dhcp.as_ref().and_then(Dhcp::lease).map_or(&[], |lease| lease.name_servers.as_slice())
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.link.counters
+    }
+
+    /// How many connections there are.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Queues a copy of `bytes` to be sent, and returns how many fitted. When not all did, [`Event::SendRoom`] follows.
+    pub fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
+        let Some(found) = self.connections.get_mut(connection.0) else { return 0 };
+        let sent = found.tcb.send(now, bytes, &mut self.pools);
+        self.settle(now, connection);
+        sent
+    }
+
+    /// Queues bytes without copying them.
+    ///
+    /// Errors: the piece itself when there is no room for it; [`Event::SendRoom`] follows if the connection lives.
+    pub fn send_piece(&mut self, now: Instant, connection: ConnectionId, piece: Piece) -> Result<(), Piece> {
+        let Some(found) = self.connections.get_mut(connection.0) else { return Err(piece) };
+        let result = found.tcb.send_piece(now, piece, &mut self.pools);
+        self.settle(now, connection);
+        result
+    }
+
+    /// How many bytes [`Net::send`] would take now.
+    pub fn send_room(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.send_room(&self.pools))
+    }
+
+    /// A block to be filled and handed to [`Net::send_piece`]. `None` when sending must wait.
+    pub fn lend_block(&mut self) -> Option<Arc<Block>> {
+        self.pools.lend_block()
+    }
+
+    /// Takes back a block of [`Net::lend_block`] that was not sent after all.
+    pub fn give_back_block(&mut self, block: Arc<Block>) {
+        self.pools.give_back_block(block);
+    }
+
+    /// Keeps what was not taken of the [`Event::Data`] just delivered: exactly its last bytes. They come back through
+    /// [`Net::waiting`]; no event says so.
+    pub fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.keep(bytes, &mut self.pools);
+        }
+    }
+
+    /// The first bytes that wait to be read; empty when none do. More may lie behind them.
+    pub fn waiting(&self, connection: ConnectionId) -> &[u8] {
+        self.connections.get(connection.0).map_or(&[], |found| found.tcb.waiting())
+    }
+
+    /// Drops the first `count` of the waiting bytes: they have been taken.
+    pub fn consumed(&mut self, connection: ConnectionId, count: usize) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.consumed(count, &mut self.pools);
+            self.note_if_eager(connection);
+        }
+    }
+
+    /// Ends our direction after all that is queued. Receiving goes on; [`Event::Closed`] follows when both are done.
+    pub fn close(&mut self, now: Instant, connection: ConnectionId) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.close(&mut self.pools);
+            self.settle(now, connection);
+        }
+    }
+
+    /// Resets the connection at once. No event follows.
+    pub fn abort(&mut self, connection: ConnectionId) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.abort(&mut self.pools);
+            found.user_is_done = true;
+            self.note_if_eager(connection);
+        }
+    }
+
+    /// Takes datagrams for `port` from now on. False when too many ports are bound, or DHCP uses this one.
+    pub fn bind(&mut self, port: u16) -> bool {
+        !self.is_dhcp_port(port) && self.ports.bind(port)
+    }
+
+    /// Takes no more datagrams for `port`.
+    pub fn release(&mut self, port: u16) {
+        self.ports.release(port);
+    }
+
+    /// Sends a datagram from `port`.
+    ///
+    /// Errors: [`Unsent`] says why not. Without an error it may still be lost, like any datagram.
+    pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) -> Result<(), Unsent> {
+        let (SocketAddr::V4(to), Some(own)) = (to, self.address()) else { return Err(Unsent::NoRoute) };
+        let from = SocketAddrV4::new(own.address, port);
+        udp::send(&mut self.link, now, from, to, None, bytes.len(), |room| room.copy_from_slice(bytes))
+    }
+
+    /// The bytes of a datagram of which an [`Event::Datagram`] told, when `frame` arrived.
+    pub fn datagram<'a>(&'a self, frame: &'a Frame, place: &Place) -> &'a [u8] {
+        let (bytes, range) = match place {
+            Place::Frame(range) => (frame.bytes(), range),
+            Place::Reassembled(range) => (self.reassembled.as_deref().unwrap_or_default(), range),
+        };
+        bytes.get(range.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn service_of(&self, port: u16) -> Option<Service> {
+        self.listeners.iter().find(|(listened, _)| *listened == port).map(|(_, service)| *service)
+    }
+
+    pub(crate) fn is_dhcp_port(&self, port: u16) -> bool {
+        self.dhcp.is_some() && port == crate::dhcp::CLIENT_PORT
+    }
+
+    /// After anything that happened to a connection: sets its timer, and notes that it has something to say.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Instant, connection: ConnectionId) {
+        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
+            found.armed_for = deadline;
+            self.timers.set(connection.0, deadline);
+        }
+        self.note_if_eager(connection);
+    }
+
+    /// After what can make a connection speak but changes no deadline.
+    fn note_if_eager(&mut self, connection: ConnectionId) {
+        let Some(found) = self.connections.get(connection.0) else { return };
+        if found.tcb.wants_output() || found.tcb.ended().is_some() {
+            self.eager.resume(connection.0);
+        }
+    }
+
+    /// Forgets a connection that is over, except for what TIME-WAIT remembers of it.
+    pub(crate) fn bury(&mut self, now: Instant, connection: ConnectionId, remember: Option<crate::tcp::TimeWait>) {
+        let Some(mut gone) = self.connections.remove(connection.0) else { return };
+        gone.tcb.release(&mut self.pools);
+        self.timers.cancel(connection.0);
+        match remember {
+            Some(time_wait) => {
+                let (id, forgotten) = self.time_wait.insert(now, gone.flow, time_wait);
+                if let Some(forgotten) = forgotten {
+                    self.flows.remove(&forgotten);
+                }
+                self.flows.set(gone.flow, Entry::TimeWait(id.0));
+            }
+            None => self.flows.remove(&gone.flow),
+        }
+    }
+
+    /// Takes another address, or none, and ends what was bound to the former one.
+    pub(crate) fn change_address(&mut self, now: Instant, address: Option<Address>) {
+        let before = self.link.interface.address;
+        self.link.set_address(now, address);
+        if before == address {
+            return;
+        }
+        self.address_news = true;
+        if before.is_some_and(|before| address.is_none_or(|address| address.address != before.address)) {
+            self.ending_from = Some(0);
+        }
+    }
+
+    /// Tells of a changed address, if there is room to tell it.
+    pub(crate) fn tell_address(&mut self, events: &mut Events) {
+        if self.address_news && events.push(Event::AddressChanged { address: self.address() }).is_ok() {
+            self.address_news = false;
+        }
+    }
+}

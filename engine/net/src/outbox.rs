@@ -1,0 +1,124 @@
+//! Whole frames that wait for the end of the turn: ARP, ICMP, UDP, and TCP segments that belong to no connection.
+//!
+//! One ring of bytes, made once. Each frame lies in one piece, behind two bytes that hold its length.
+//!
+//! Invariants:
+//! - `read == write` means empty. While `write < read` the frames go on to `end` and then from 0.
+//! - A frame that finds no room is refused; what is queued already is never harmed.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// Bytes of the length in front of each frame.
+const LENGTH_BYTES: usize = 2;
+
+pub(crate) struct Outbox {
+    bytes: Box<[u8]>,
+    read: usize,
+    write: usize,
+    end: usize,
+    /// Where the frame reserved last starts; it may be taken back until another one is reserved or one is popped.
+    last: usize,
+}
+
+impl Outbox {
+    /// Room for `capacity` bytes of frames and their lengths.
+    pub(crate) fn with_capacity(capacity: usize) -> Outbox {
+        Outbox { bytes: vec![0; capacity].into_boxed_slice(), read: 0, write: 0, end: 0, last: 0 }
+    }
+
+    /// Lends room for a frame of `length` bytes at the end of the queue; its old contents are undefined.
+    /// `None` when there is no room for it.
+    pub(crate) fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
+        let needed = length + LENGTH_BYTES;
+        if self.write < self.read {
+            if self.read - self.write <= needed {
+                return None;
+            }
+        } else if self.bytes.len() - self.write < needed {
+            if self.read <= needed {
+                return None;
+            }
+            self.end = self.write;
+            self.write = 0;
+        }
+        let start = self.write;
+        self.last = start;
+        self.write += needed;
+        let (count, frame) = self.bytes.get_mut(start..start + needed)?.split_first_chunk_mut()?;
+        *count = u16::try_from(length).ok()?.to_ne_bytes();
+        Some(frame)
+    }
+
+    /// The oldest frame.
+    pub(crate) fn front(&self) -> Option<&[u8]> {
+        if self.is_empty() { None } else { self.frame_at(self.read) }
+    }
+
+    /// Takes the frame back that was reserved last. To be called right after [`Outbox::reserve`] succeeded.
+    pub(crate) fn take_back(&mut self) -> Option<&[u8]> {
+        self.write = self.last;
+        self.frame_at(self.last)
+    }
+
+    /// Takes the oldest frame away.
+    pub(crate) fn pop(&mut self) {
+        let Some(length) = self.front().map(<[u8]>::len) else { return };
+        self.read += length + LENGTH_BYTES;
+        if self.write < self.read && self.read == self.end {
+            self.read = 0;
+        }
+        if self.read == self.write {
+            (self.read, self.write) = (0, 0);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read == self.write
+    }
+
+    fn frame_at(&self, start: usize) -> Option<&[u8]> {
+        let (count, rest) = self.bytes.get(start..)?.split_first_chunk()?;
+        rest.get(..usize::from(u16::from_ne_bytes(*count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outbox;
+    use alloc::collections::VecDeque;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn frames_come_out_whole_and_in_order(steps in proptest::collection::vec((0u8..5, 0usize..60), 0..400)) {
+            let mut outbox = Outbox::with_capacity(200);
+            let mut model: VecDeque<Vec<u8>> = VecDeque::new();
+            for (number, (push, length)) in steps.into_iter().enumerate() {
+                if push < 3 {
+                    match outbox.reserve(length) {
+                        Some(room) => {
+                            room.fill(number as u8);
+                            if push == 0 {
+                                let frame = vec![number as u8; length];
+                                prop_assert_eq!(outbox.take_back(), Some(frame.as_slice()));
+                            } else {
+                                model.push_back(room.to_vec());
+                            }
+                        }
+                        // What is refused must truly be much: half of the ring can be lost to wrapping.
+                        None => prop_assert!(model.iter().map(|frame| frame.len() + 2).sum::<usize>() + length > 70),
+                    }
+                } else {
+                    let oldest = model.pop_front();
+                    prop_assert_eq!(outbox.front(), oldest.as_deref());
+                    outbox.pop();
+                }
+                prop_assert_eq!(outbox.front(), model.front().map(Vec::as_slice));
+                prop_assert_eq!(outbox.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The out phase: whatever the turn has left to be said is built and handed to the card, once, at its end.
+//!
+//! A connection stands among the eager ones at most once, so their queue cannot overflow. What finds the card full
+//! stays where it is and is tried again in the next turn: nothing is lost, and nothing is sent twice.
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use machine::{Instant, Machine, Offloads, Piece, TransmitError};
+use tasks::Budget;
+
+use crate::counters::Counters;
+use crate::dhcp::{CLIENT_PORT, SERVER_PORT, Step};
+use crate::event::ConnectionId;
+use crate::net::Net;
+use crate::tcp::{Ended, Flags, Full, SegmentToSend};
+use crate::template::Template;
+use crate::udp;
+
+/// How far the out phase came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Everything that may be sent now is with the card.
+    All,
+    /// The budget is spent and there is more: the next turn goes on.
+    More,
+    /// The card has no room for more: the next turn tries again.
+    CardFull,
+}
+
+impl Net {
+    /// Hands the card all that is to be sent, as far as `budget` (connections) and the card's ring allow.
+    pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
+        self.dhcp_output(now);
+        self.link.ask_neighbours(now);
+        if !self.link.output(machine) || self.handshakes_output(now, machine).is_err() {
+            self.link.counters.card_full += 1;
+            return Output::CardFull;
+        }
+        self.eager.begin_turn();
+        while !budget.is_spent() {
+            let Some(id) = self.eager.next_ready() else { break };
+            budget.take();
+            if self.connection_output(now, ConnectionId(id), machine).is_err() {
+                self.eager.resume(id);
+                self.link.counters.card_full += 1;
+                return Output::CardFull;
+            }
+        }
+        if self.eager.is_empty() { Output::All } else { Output::More }
+    }
+
+    fn connection_output(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        machine: &mut impl Machine,
+    ) -> Result<(), Full> {
+        let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
+        let (template, sent_to) = (&found.template, &mut found.sent_to);
+        let (counters, offloads) = (&mut self.link.counters, self.offloads);
+        let mut again = false;
+        let mut emit = |segment: &SegmentToSend, pieces: &[Piece]| {
+            transmit(machine, template, segment, pieces, offloads, counters)?;
+            let end = segment.sequence + segment.payload_bytes as u32;
+            if segment.payload_bytes > 0 && segment.sequence.is_before(*sent_to) {
+                counters.retransmits += 1;
+                counters.bytes_sent_again += segment.payload_bytes as u64;
+                again = true;
+            }
+            *sent_to = sent_to.later(end);
+            Ok(())
+        };
+        let result = found.tcb.output(now, self.send_limits, &self.pools, &mut emit);
+        if again {
+            self.doubt_way(now, connection);
+        }
+        let Some(found) = self.connections.get(connection.0) else { return Ok(()) };
+        match found.tcb.ended() {
+            Some(Ended::Gone) => self.bury(now, connection, None),
+            Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait)),
+            None if result.is_ok() => self.settle(now, connection),
+            None => {}
+        }
+        result
+    }
+
+    /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).
+    fn doubt_way(&mut self, now: Instant, connection: ConnectionId) {
+        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        let Some(next_hop) = self.link.interface.next_hop(found.flow.peer) else { return };
+        if let Some(hardware) = self.link.neighbours.lookup(now, next_hop) {
+            found.template.set_peer(hardware);
+        }
+        self.link.neighbours.doubt(now, next_hop);
+    }
+
+    fn handshakes_output(&mut self, now: Instant, machine: &mut impl Machine) -> Result<(), Full> {
+        let (link, offloads) = (&mut self.link, self.offloads);
+        self.half_open.output(now, |caller, segment| {
+            let Some(hardware) = link.hardware_to_answer(now, caller.flow.peer, caller.came_from) else {
+                link.counters.dropped_no_route += 1;
+                return Ok(());
+            };
+            let template = Template::new(link.interface.hardware, hardware, link.interface.own(), &caller.flow);
+            transmit(machine, &template, segment, &[], offloads, &mut link.counters)
+        })
+    }
+
+    fn dhcp_output(&mut self, now: Instant) {
+        while let Some(step) = self.dhcp.as_mut().and_then(|dhcp| dhcp.next_step(now)) {
+            let request = match step {
+                Step::Send(request) => request,
+                Step::GiveUpAddress => {
+                    self.change_address(now, None);
+                    continue;
+                }
+            };
+            let source = SocketAddrV4::new(request.source, CLIENT_PORT);
+            let to = SocketAddrV4::new(request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT);
+            // A message that finds no room or no route is asked for again when its wait is over.
+            let _ = udp::send(&mut self.link, now, source, to, None, request.len(), |bytes| request.emit(bytes));
+        }
+    }
+}
+
+/// Hands one segment to the card.
+#[inline]
+fn transmit(
+    machine: &mut impl Machine,
+    template: &Template,
+    segment: &SegmentToSend,
+    pieces: &[Piece],
+    offloads: Offloads,
+    counters: &mut Counters,
+) -> Result<(), Full> {
+    let head = template.head(segment, pieces, offloads);
+    match machine.transmit(&head.outgoing(segment, pieces, offloads)) {
+        Ok(()) => {
+            counters.frames_out += 1;
+            counters.bytes_out += (head.bytes().len() + segment.payload_bytes) as u64;
+            counters.segments_out += 1;
+            counters.resets_out += u64::from(segment.flags.has(Flags::RST));
+            Ok(())
+        }
+        Err(TransmitError::Full) => Err(Full),
+        // It would be refused for ever: as good as lost on the way.
+        Err(TransmitError::Malformed) => {
+            counters.dropped_out += 1;
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Datagrams put together from IPv4 fragments (RFC 791 §3.2, RFC 815), within limits that no sender can stretch.
+//!
+//! Invariants:
+//! - At most [`DATAGRAMS_MAX`] datagrams are under way, each at most [`DATAGRAM_BYTES_MAX`] long and [`LIFETIME`] old;
+//!   when one more starts, the oldest gives way. All memory is there from the start.
+//! - Fragments that overlap differently end their datagram, in the spirit of RFC 5722; what still comes of it is
+//!   dropped. An exact repetition is what networks do, and is ignored.
+//! - Fragments are placed in units of 8 bytes, one bit each in `present`.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use machine::{Instant, Micros};
+
+use crate::ipv4::Header;
+
+/// Datagrams under way at once.
+pub(crate) const DATAGRAMS_MAX: usize = 8;
+/// Bytes of payload in one: more than jumbo frames and DNS answers need.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 16 * 1024;
+/// How long the parts of a datagram may take.
+pub(crate) const LIFETIME: Micros = Micros::from_secs(30);
+
+const UNIT_BYTES: usize = 8;
+const WORDS: usize = DATAGRAM_BYTES_MAX / UNIT_BYTES / 64;
+
+/// What names a datagram (RFC 791 §3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Key {
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    identification: u16,
+    protocol: u8,
+}
+
+struct Datagram {
+    key: Key,
+    expires_at: Instant,
+    /// Known once the last fragment has come.
+    total_bytes: Option<usize>,
+    /// The first byte behind all that has come.
+    end: usize,
+    present: [u64; WORDS],
+    /// Set after an overlap: nothing of this datagram is taken any more.
+    refused: bool,
+    bytes: Box<[u8]>,
+}
+
+/// What came of a fragment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More is needed, or this one was known already.
+    Waiting,
+    /// The datagram is whole; the index is for [`Reassembly::take`].
+    Whole(usize),
+    /// The datagram is given up.
+    Failed,
+}
+
+pub(crate) struct Reassembly {
+    datagrams: Vec<Option<Datagram>>,
+    /// Buffers of the slots that are empty.
+    spare: Vec<Box<[u8]>>,
+    /// How many datagrams gave way to newer ones, since last asked.
+    displaced: u64,
+}
+
+impl Reassembly {
+    pub(crate) fn new() -> Reassembly {
+        Reassembly {
+            datagrams: (0..DATAGRAMS_MAX).map(|_| None).collect(),
+            spare: (0..DATAGRAMS_MAX).map(|_| vec![0; DATAGRAM_BYTES_MAX].into_boxed_slice()).collect(),
+            displaced: 0,
+        }
+    }
+
+    /// A fragment came: `payload` is what follows its `header`.
+    pub(crate) fn fragment_arrived(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Progress {
+        let start = usize::from(header.fragment_offset);
+        let end = start + payload.len();
+        // Only the last fragment may be no multiple of the unit, and none may be empty (it could repeat for ever).
+        let impossible = payload.is_empty() || (header.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
+        if impossible || end > DATAGRAM_BYTES_MAX {
+            return Progress::Failed;
+        }
+        let key = Key {
+            source: header.source,
+            destination: header.destination,
+            identification: header.identification,
+            protocol: header.protocol,
+        };
+        let Some(index) = self.find_or_start(now, key) else { return Progress::Failed };
+        let Some(Some(datagram)) = self.datagrams.get_mut(index) else { return Progress::Failed };
+        if datagram.refused {
+            return Progress::Waiting;
+        }
+        if !datagram.place(start, end, payload, header.more_fragments) {
+            datagram.refused = true;
+            return Progress::Failed;
+        }
+        if datagram.is_whole() { Progress::Whole(index) } else { Progress::Waiting }
+    }
+
+    /// Takes a whole datagram's buffer and length out; it comes back by [`Reassembly::put_back`].
+    pub(crate) fn take(&mut self, index: usize) -> Option<(Box<[u8]>, usize)> {
+        let datagram = self.datagrams.get_mut(index)?.take()?;
+        Some((datagram.bytes, datagram.total_bytes?))
+    }
+
+    pub(crate) fn put_back(&mut self, buffer: Box<[u8]>) {
+        self.spare.push(buffer);
+    }
+
+    /// Gives up what is too old. Returns how many datagrams were lost since the last call, those displaced included;
+    /// one that an overlap ended has been reported already.
+    pub(crate) fn expire(&mut self, now: Instant) -> u64 {
+        let mut lost = core::mem::take(&mut self.displaced);
+        for slot in &mut self.datagrams {
+            if let Some(datagram) = slot.take_if(|datagram| datagram.expires_at <= now) {
+                lost += u64::from(!datagram.refused);
+                self.spare.push(datagram.bytes);
+            }
+        }
+        lost
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.datagrams.iter().flatten().map(|datagram| datagram.expires_at).min()
+    }
+
+    fn find_or_start(&mut self, now: Instant, key: Key) -> Option<usize> {
+        let known = |slot: &Option<Datagram>| slot.as_ref().is_some_and(|datagram| datagram.key == key);
+        if let Some(index) = self.datagrams.iter().position(known) {
+            return Some(index);
+        }
+        let age = |slot: &Option<Datagram>| slot.as_ref().map_or(Instant::START, |datagram| datagram.expires_at);
+        let (index, slot) = self.datagrams.iter_mut().enumerate().min_by_key(|(_, slot)| age(slot))?;
+        if let Some(oldest) = slot.take() {
+            self.displaced += u64::from(!oldest.refused);
+            self.spare.push(oldest.bytes);
+        }
+        *slot = Some(Datagram {
+            key,
+            expires_at: now + LIFETIME,
+            total_bytes: None,
+            end: 0,
+            present: [0; WORDS],
+            refused: false,
+            bytes: self.spare.pop()?,
+        });
+        Some(index)
+    }
+}
+
+impl Datagram {
+    /// Puts a fragment in its place. False when it contradicts what came before.
+    fn place(&mut self, start: usize, end: usize, payload: &[u8], more_fragments: bool) -> bool {
+        let units = start / UNIT_BYTES..end.div_ceil(UNIT_BYTES);
+        let known = units.clone().filter(|&unit| self.has(unit)).count();
+        if known != 0 {
+            let repeats = known == units.len() && self.bytes.get(start..end) == Some(payload);
+            let same_end = more_fragments || self.total_bytes == Some(end);
+            return repeats && same_end;
+        }
+        let beyond_end = self.total_bytes.is_some_and(|total| end > total || !more_fragments);
+        if beyond_end || (!more_fragments && end < self.end) {
+            return false;
+        }
+        let Some(room) = self.bytes.get_mut(start..end) else { return false };
+        room.copy_from_slice(payload);
+        self.end = self.end.max(end);
+        if !more_fragments {
+            self.total_bytes = Some(end);
+        }
+        for unit in units {
+            if let Some(word) = self.present.get_mut(unit / 64) {
+                *word |= 1 << (unit % 64);
+            }
+        }
+        true
+    }
+
+    fn has(&self, unit: usize) -> bool {
+        self.present.get(unit / 64).is_some_and(|word| word & (1 << (unit % 64)) != 0)
+    }
+
+    fn is_whole(&self) -> bool {
+        let Some(total) = self.total_bytes else { return false };
+        let units: u32 = self.present.iter().map(|word| word.count_ones()).sum();
+        units as usize == total.div_ceil(UNIT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests;

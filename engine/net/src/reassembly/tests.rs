@@ -1,0 +1,139 @@
+//! What the other side may do with fragments, and what it may not.
+
+use super::{DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, LIFETIME, Progress, Reassembly};
+use crate::ipv4::Header;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use machine::Instant;
+use proptest::prelude::*;
+
+fn header(identification: u16, offset: usize, more_fragments: bool) -> Header {
+    Header {
+        source: Ipv4Addr::new(10, 0, 0, 1),
+        destination: Ipv4Addr::new(10, 0, 0, 2),
+        protocol: 17,
+        identification,
+        fragment_offset: offset as u16,
+        more_fragments,
+        header_bytes: 20,
+        total_bytes: 0,
+    }
+}
+
+fn arrive(reassembly: &mut Reassembly, id: u16, offset: usize, more: bool, payload: &[u8]) -> Progress {
+    reassembly.fragment_arrived(Instant::START, &header(id, offset, more), payload)
+}
+
+fn taken(reassembly: &mut Reassembly, progress: Progress) -> Vec<u8> {
+    let Progress::Whole(index) = progress else { panic!("not whole: {progress:?}") };
+    let (buffer, length) = reassembly.take(index).unwrap();
+    let bytes = buffer[..length].to_vec();
+    reassembly.put_back(buffer);
+    bytes
+}
+
+#[test]
+fn parts_in_any_order_make_the_whole() {
+    let mut reassembly = Reassembly::new();
+    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), Progress::Waiting);
+    let progress = arrive(&mut reassembly, 1, 8, true, b"89abcdef");
+    assert_eq!(taken(&mut reassembly, progress), b"0123456789abcdefend");
+    assert_eq!(reassembly.next_deadline(), None);
+}
+
+#[test]
+fn a_repeated_fragment_is_ignored() {
+    let mut reassembly = Reassembly::new();
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), Progress::Waiting);
+    let progress = arrive(&mut reassembly, 1, 8, false, b"8");
+    assert_eq!(taken(&mut reassembly, progress), b"012345678");
+}
+
+#[test]
+fn an_overlap_ends_the_datagram_for_good() {
+    let mut reassembly = Reassembly::new();
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"0123456789abcdef"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 8, true, b"XXXXXXXX"), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"0123456789abcdef"), Progress::Waiting);
+}
+
+#[test]
+fn two_ends_contradict_each_other() {
+    let mut reassembly = Reassembly::new();
+    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 24, false, b"end"), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 2, 16, true, b"01234567"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 2, 8, false, b"end"), Progress::Failed);
+}
+
+#[test]
+fn too_long_and_impossible_fragments_are_refused() {
+    let mut reassembly = Reassembly::new();
+    assert_eq!(arrive(&mut reassembly, 1, DATAGRAM_BYTES_MAX - 8, false, b"012345678"), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 65_528, false, b"01234567"), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"odd"), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 8, false, b""), Progress::Failed);
+    assert_eq!(reassembly.next_deadline(), None, "nothing was started for them");
+}
+
+#[test]
+fn the_oldest_gives_way_and_the_late_expire() {
+    let mut reassembly = Reassembly::new();
+    for id in 0..=DATAGRAMS_MAX as u16 {
+        let now = Instant(u64::from(id));
+        assert_eq!(reassembly.fragment_arrived(now, &header(id, 0, true), b"01234567"), Progress::Waiting);
+    }
+    assert_eq!(reassembly.expire(Instant::START), 1, "the first gave way");
+    assert_eq!(reassembly.next_deadline(), Some(Instant(1) + LIFETIME));
+    assert_eq!(reassembly.expire(Instant(1_000) + LIFETIME), DATAGRAMS_MAX as u64);
+    assert_eq!(reassembly.next_deadline(), None);
+    assert_eq!(arrive(&mut reassembly, 1, 8, false, b"late"), Progress::Waiting, "its front is gone");
+}
+
+proptest! {
+    #[test]
+    fn any_cut_and_any_order_come_out_right(
+        length in 9usize..4000,
+        cuts in proptest::collection::vec(1usize..500, 0..12),
+        order in any::<u64>(),
+    ) {
+        let whole: Vec<u8> = (0..length).map(|at| (at * 7 % 251) as u8).collect();
+        let mut edges: Vec<usize> = cuts.iter().map(|cut| cut * 8).filter(|&edge| edge < length).collect();
+        edges.extend([0, length]);
+        edges.sort_unstable();
+        edges.dedup();
+        let mut parts: Vec<_> = edges.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        let rotation = order as usize % parts.len();
+        parts.rotate_left(rotation);
+        if order & 1 << 40 != 0 {
+            parts.reverse();
+        }
+        let mut reassembly = Reassembly::new();
+        for (number, (start, end)) in parts.iter().copied().enumerate() {
+            let progress = arrive(&mut reassembly, 1, start, end < length, &whole[start..end]);
+            if number + 1 == parts.len() {
+                prop_assert_eq!(taken(&mut reassembly, progress), whole.clone());
+            } else {
+                prop_assert_eq!(progress, Progress::Waiting);
+            }
+        }
+    }
+
+    #[test]
+    fn no_fragment_does_harm(
+        fragments in proptest::collection::vec((any::<u16>(), 0u16..8192, any::<bool>(), 0usize..2000), 0..200)
+    ) {
+        let mut reassembly = Reassembly::new();
+        let bytes = [0; 2000];
+        for (id, offset, more, length) in fragments {
+            let progress = arrive(&mut reassembly, id % 12, usize::from(offset) * 8, more, &bytes[..length]);
+            if let Progress::Whole(index) = progress {
+                let (buffer, _) = reassembly.take(index).unwrap();
+                reassembly.put_back(buffer);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The way up: from a frame to whatever it carries. Each layer checks its header once, and what it refuses is counted.
+
+use core::net::{SocketAddr, SocketAddrV4};
+
+use machine::{Checksum, Frame, Instant};
+
+use crate::dhcp::Outcome;
+use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4};
+use crate::event::{Event, Events, Place};
+use crate::icmp::{Complaint, Received};
+use crate::interface::Meant;
+use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::link::ArpNews;
+use crate::net::Net;
+use crate::reassembly::Progress;
+use crate::udp;
+
+impl Net {
+    /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
+    /// in the frame.
+    pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) {
+        if let Some(buffer) = self.reassembled.take() {
+            self.reassembly.put_back(buffer);
+        }
+        let verified = frame.checksum() == Checksum::Verified;
+        let bytes = frame.bytes();
+        self.link.counters.frames_in += 1;
+        self.link.counters.bytes_in += bytes.len() as u64;
+        let Some((header, rest)) = ethernet::Header::parse(bytes) else {
+            self.link.counters.dropped_malformed += 1;
+            return;
+        };
+        if header.destination != self.link.interface.hardware && !ethernet::is_group(header.destination) {
+            self.link.counters.dropped_not_ours += 1;
+            return;
+        }
+        match header.kind {
+            TYPE_IPV4 => self.ipv4_arrived(now, header, rest, verified, events),
+            TYPE_ARP => self.arp_arrived(now, rest),
+            _ => self.link.counters.dropped_unknown_protocol += 1,
+        }
+        self.tell_address(events);
+    }
+
+    fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) {
+        let news = self.link.arp_arrived(now, bytes);
+        if news == ArpNews::Conflict
+            && let Some(dhcp) = &mut self.dhcp
+            && dhcp.conflict_seen(now) == Outcome::Refused
+        {
+            self.change_address(now, None);
+        }
+    }
+
+    fn ipv4_arrived(
+        &mut self,
+        now: Instant,
+        ethernet: ethernet::Header,
+        packet: &[u8],
+        verified: bool,
+        events: &mut Events,
+    ) {
+        let ip = match ipv4::Header::parse(packet) {
+            Ok(ip) => ip,
+            Err(ipv4::Broken::Malformed) => {
+                self.link.counters.dropped_malformed += 1;
+                return;
+            }
+            Err(ipv4::Broken::Checksum) => {
+                self.link.counters.dropped_checksum += 1;
+                return;
+            }
+        };
+        if !ipv4::is_possible_source(ip.source) || ip.source == self.link.interface.own() {
+            self.link.counters.dropped_bad_source += 1;
+            return;
+        }
+        let meant = self.link.interface.meant(ip.destination);
+        // Before we have an address, DHCP servers write to the one that they are about to give us.
+        let for_dhcp = self.address().is_none() && self.dhcp.is_some() && ip.protocol == PROTOCOL_UDP;
+        if meant == Meant::Others && !for_dhcp {
+            self.link.counters.dropped_bad_destination += 1;
+            return;
+        }
+        let payload = ip.payload(packet);
+        let received = Received { ethernet, ip, packet, payload, verified, meant };
+        if ip.is_fragment() {
+            self.fragment_arrived(now, &received, events);
+        } else {
+            let payload_at = ETHERNET_BYTES + usize::from(ip.header_bytes);
+            self.transport_arrived(now, &received, Place::Frame(payload_at..payload_at + payload.len()), events);
+        }
+    }
+
+    fn fragment_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
+        self.link.counters.fragments_in += 1;
+        let index = match self.reassembly.fragment_arrived(now, &received.ip, received.payload) {
+            Progress::Waiting => return,
+            Progress::Failed => {
+                self.link.counters.reassembly_failed += 1;
+                return;
+            }
+            Progress::Whole(index) => index,
+        };
+        let Some((buffer, length)) = self.reassembly.take(index) else { return };
+        self.link.counters.reassembled += 1;
+        let payload = buffer.get(..length).unwrap_or_default();
+        // What the card said of the checksum, it said of one fragment.
+        let whole = Received { payload, verified: false, ..*received };
+        self.transport_arrived(now, &whole, Place::Reassembled(0..length), events);
+        self.reassembled = Some(buffer);
+    }
+
+    #[inline]
+    fn transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+        match received.ip.protocol {
+            PROTOCOL_TCP => self.tcp_arrived(now, received, place, events),
+            PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
+            PROTOCOL_ICMP => {
+                if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {
+                    self.trouble_reported(now, &report);
+                }
+            }
+            _ => self.icmp.complain(&mut self.link, now, received, Complaint::ProtocolUnreachable),
+        }
+    }
+
+    fn udp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+        let datagram = match udp::parse(&received.ip, received.payload, received.verified) {
+            Ok(datagram) => datagram,
+            Err(udp::Broken::Malformed) => {
+                self.link.counters.dropped_malformed += 1;
+                return;
+            }
+            Err(udp::Broken::Checksum) => {
+                self.link.counters.dropped_checksum += 1;
+                return;
+            }
+        };
+        let port = datagram.destination_port;
+        if self.is_dhcp_port(port) && datagram.source_port == crate::dhcp::SERVER_PORT {
+            self.link.counters.datagrams_in += 1;
+            self.dhcp_arrived(now, datagram.payload);
+        } else if self.ports.is_bound(port) && received.meant != Meant::Others {
+            self.link.counters.datagrams_in += 1;
+            let peer = SocketAddr::V4(SocketAddrV4::new(received.ip.source, datagram.source_port));
+            let bytes = place.part(udp::UDP_BYTES, datagram.payload.len());
+            // Nobody else has put anything into the events of this frame.
+            let _ = events.push(Event::Datagram { port, peer, bytes });
+        } else {
+            self.link.counters.dropped_no_listener += 1;
+            self.icmp.complain(&mut self.link, now, received, Complaint::PortUnreachable);
+        }
+    }
+
+    fn dhcp_arrived(&mut self, now: Instant, message: &[u8]) {
+        let Some(dhcp) = &mut self.dhcp else { return };
+        match dhcp.message_arrived(now, message) {
+            Outcome::Nothing => {}
+            Outcome::Leased => {
+                let address = dhcp.lease().map(|lease| lease.address);
+                self.change_address(now, address);
+            }
+            Outcome::Refused => self.change_address(now, None),
+        }
+    }
+}
+
+impl Place {
+    /// The `length` bytes from `start` on.
+    pub(crate) fn part(&self, start: usize, length: usize) -> Place {
+        match self {
+            Place::Frame(range) => Place::Frame(range.start + start..range.start + start + length),
+            Place::Reassembled(range) => Place::Reassembled(range.start + start..range.start + start + length),
+        }
+    }
+}

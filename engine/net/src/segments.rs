@@ -1,0 +1,289 @@
+//! TCP on the way up: which connection a segment belongs to, and what becomes of those that belong to none.
+
+use core::net::{SocketAddr, SocketAddrV4};
+
+use machine::{Ethernet, Instant};
+
+use crate::checksum::Sum;
+use crate::event::{ConnectionId, Event, Events, Place};
+use crate::flow::{Entry, Flow};
+use crate::icmp::{Received, Report};
+use crate::interface::Meant;
+use crate::ipv4::PROTOCOL_TCP;
+use crate::net::{Connection, Net};
+use crate::tcp::{
+    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, SegmentRepr, SegmentToSend,
+    SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
+};
+use crate::template::{TCP_BYTES, Template};
+
+/// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while ARP knows no better.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) flow: Flow,
+    pub(crate) came_from: Ethernet,
+}
+
+impl PartialEq for Caller {
+    /// The neighbour is no part of the name: the same caller may come another way next time.
+    fn eq(&self, other: &Caller) -> bool {
+        self.flow == other.flow
+    }
+}
+
+/// A segment on its way to its connection.
+struct Arrival<'a> {
+    caller: Caller,
+    segment: SegmentRepr<'a>,
+    /// Where the segment's payload lies.
+    place: Place,
+}
+
+impl Net {
+    #[inline]
+    pub(crate) fn tcp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
+        // TCP is between two hosts: nothing sent to a group is taken, or answered (RFC 9293 §3.10).
+        if received.meant != Meant::Us || crate::ethernet::is_group(received.ethernet.destination) {
+            self.link.counters.dropped_bad_destination += 1;
+            return;
+        }
+        let Some((flow, segment)) = parse(received) else {
+            self.link.counters.dropped_malformed += 1;
+            return;
+        };
+        if !received.verified && !is_intact(received) {
+            self.link.counters.dropped_checksum += 1;
+            return;
+        }
+        self.link.counters.segments_in += 1;
+        let place = place.part(received.payload.len() - segment.payload.len(), segment.payload.len());
+        let arrival = Arrival { caller: Caller { flow, came_from: received.ethernet.source }, segment, place };
+        match self.flows.find(&flow) {
+            Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
+            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
+            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
+            None => self.stranger_arrived(now, &arrival),
+        }
+    }
+
+    #[inline]
+    fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, events: &mut Events) {
+        let Some(id) = self.connections.id_at(index as usize) else { return };
+        let Some(found) = self.connections.get_mut(id) else { return };
+        let connection = ConnectionId(id);
+        let actions = found.tcb.segment_arrived(now, &arrival.segment, &mut self.pools);
+        if found.template.peer() != arrival.caller.came_from {
+            self.came_another_way(now, connection);
+        }
+        self.act(now, connection, &actions, Some(arrival), events);
+    }
+
+    /// Tells the user what an event did to a connection.
+    #[inline]
+    fn act(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        actions: &Actions,
+        arrival: Option<&Arrival<'_>>,
+        events: &mut Events,
+    ) {
+        let mut tell = |event| {
+            let told = events.push(event);
+            assert!(told.is_ok(), "whoever collects events leaves room for those of one connection");
+        };
+        let mut buffered = actions.buffered;
+        if !actions.data.is_empty()
+            && let Some(arrival) = arrival
+        {
+            let data = arrival.place.part(actions.data.start, actions.data.len());
+            match data {
+                Place::Frame(bytes) => tell(Event::Data { connection, bytes }),
+                // Only bytes of the frame itself can be lent: these are kept, as if nobody had taken them.
+                Place::Reassembled(_) => {
+                    let bytes = arrival.segment.payload.get(actions.data.clone()).unwrap_or_default();
+                    if let Some(found) = self.connections.get_mut(connection.0) {
+                        found.tcb.keep(bytes, &mut self.pools);
+                    }
+                    buffered = true;
+                }
+            }
+        }
+        if buffered {
+            tell(Event::Buffered { connection });
+        }
+        if actions.send_room {
+            tell(Event::SendRoom { connection });
+        }
+        if actions.peer_closed {
+            tell(Event::PeerClosed { connection });
+        }
+        if let Some(reason) = actions.closed {
+            self.link.counters.resets_in += u64::from(reason == CloseReason::Reset);
+            if let Some(found) = self.connections.get_mut(connection.0) {
+                found.user_is_done = true;
+            }
+            tell(Event::Closed { connection, reason });
+        }
+        self.settle(now, connection);
+    }
+
+    /// A connection's deadline may have come.
+    pub(crate) fn connection_due(&mut self, now: Instant, connection: ConnectionId, events: &mut Events) {
+        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        found.armed_for = Instant(u64::MAX);
+        let actions = found.tcb.deadline_expired(now, &mut self.pools);
+        self.act(now, connection, &actions, None, events);
+    }
+
+    fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, events: &mut Events) {
+        match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
+            HalfOpenVerdict::Nothing => {}
+            HalfOpenVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
+            HalfOpenVerdict::Removed => self.flows.remove(&arrival.caller.flow),
+            HalfOpenVerdict::Completed(handshake) => self.accept(now, id, &handshake, arrival, events),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        now: Instant,
+        id: HalfOpenId,
+        handshake: &Handshake,
+        arrival: &Arrival<'_>,
+        events: &mut Events,
+    ) {
+        let Caller { flow, .. } = arrival.caller;
+        let Some(service) = self.service_of(flow.local_port) else {
+            // The service has closed its port in the meantime.
+            self.half_open.remove(id, &arrival.caller);
+            self.flows.remove(&flow);
+            return self.stranger_arrived(now, arrival);
+        };
+        let Some(template) = self.template_for(now, &arrival.caller) else { return };
+        let tcb = Tcb::accepted(now, handshake);
+        let sent_to = handshake.iss + 1;
+        let new = Connection { tcb, template, flow, armed_for: Instant(u64::MAX), sent_to, user_is_done: false };
+        let Ok(connection) = self.connections.insert(new) else {
+            // The entry stays: the peer's next segment tries again.
+            self.link.counters.refused_full += 1;
+            return;
+        };
+        self.half_open.remove(id, &arrival.caller);
+        self.flows.set(flow, Entry::Connection(connection.index() as u32));
+        self.link.counters.accepted += 1;
+        let peer = SocketAddr::V4(SocketAddrV4::new(flow.peer, flow.peer_port));
+        // Nobody else has put anything into the events of this frame.
+        let _ = events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
+        self.connected_arrived(now, connection.index() as u32, arrival, events);
+    }
+
+    fn time_wait_arrived(&mut self, now: Instant, id: TimeWaitId, arrival: &Arrival<'_>) {
+        match self.time_wait.segment_arrived(now, id, &arrival.caller.flow, &arrival.segment) {
+            TimeWaitVerdict::Nothing => {}
+            TimeWaitVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
+            TimeWaitVerdict::NewConnection => {
+                self.flows.remove(&arrival.caller.flow);
+                self.stranger_arrived(now, arrival);
+            }
+        }
+    }
+
+    /// A segment that belongs to no connection: a SYN for a service, or something to be refused.
+    fn stranger_arrived(&mut self, now: Instant, arrival: &Arrival<'_>) {
+        let (caller, segment) = (&arrival.caller, &arrival.segment);
+        let opens =
+            segment.flags.has(Flags::SYN) && !segment.flags.has_any(Flags::ACK.with(Flags::RST).with(Flags::FIN));
+        if !opens || self.service_of(caller.flow.local_port).is_none() {
+            self.refuse(now, caller, segment);
+        } else if self.connections.len() >= self.connections.capacity() {
+            // Not answered at all: the peer tries again in a second, and by then there may be room.
+            self.link.counters.refused_full += 1;
+        } else {
+            let iss = self.initial_sequences.next(now, &(caller.flow, self.link.interface.own()));
+            let (id, evicted) = self.half_open.syn_arrived(now, *caller, segment, iss);
+            if let Some(evicted) = evicted {
+                self.link.counters.refused_full += 1;
+                self.flows.remove(&evicted.flow);
+            }
+            self.flows.set(caller.flow, Entry::HalfOpen(id.0));
+        }
+    }
+
+    fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>) {
+        self.link.counters.refused_closed += 1;
+        if let Some(reset) = reset_for(segment).filter(|_| self.resets.allows(now)) {
+            self.answer(now, caller, &reset);
+        }
+    }
+
+    /// Queues a segment that belongs to no connection.
+    fn answer(&mut self, now: Instant, caller: &Caller, segment: &SegmentToSend) {
+        let Some(template) = self.template_for(now, caller) else {
+            self.link.counters.dropped_no_route += 1;
+            return;
+        };
+        let head = template.head(segment, &[], machine::Offloads::default());
+        let Some(room) = self.link.outbox.reserve(head.bytes().len()) else {
+            self.link.counters.dropped_out += 1;
+            return;
+        };
+        room.copy_from_slice(head.bytes());
+        self.link.counters.segments_out += 1;
+        self.link.counters.resets_out += u64::from(segment.flags.has(Flags::RST));
+    }
+
+    /// The headers for a caller's segments; `None` when there is no way to him.
+    pub(crate) fn template_for(&mut self, now: Instant, caller: &Caller) -> Option<Template> {
+        let hardware = self.link.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
+        Some(Template::new(self.link.interface.hardware, hardware, self.link.interface.own(), &caller.flow))
+    }
+
+    /// Segments of a connection come from another neighbour than ours go to: ARP decides who is right.
+    fn came_another_way(&mut self, now: Instant, connection: ConnectionId) {
+        let Some(found) = self.connections.get_mut(connection.0) else { return };
+        if let Some(hardware) = self.link.hardware_for(now, found.flow.peer) {
+            found.template.set_peer(hardware);
+        }
+    }
+
+    /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
+    /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4).
+    pub(crate) fn trouble_reported(&mut self, _now: Instant, report: &Report) {
+        let flow = Flow { peer: report.peer, peer_port: report.peer_port, local_port: report.local_port };
+        if self.flows.find(&flow).is_some() {
+            self.link.counters.icmp_errors_in += 1;
+        }
+    }
+}
+
+/// Reads a segment: the flow that it belongs to, and what it says.
+#[inline]
+fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
+    let bytes = received.payload;
+    let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *bytes.first_chunk::<TCP_BYTES>()?;
+    let header_bytes = usize::from(offset >> 4) * 4;
+    let options = bytes.get(TCP_BYTES..header_bytes)?;
+    let segment = SegmentRepr {
+        sequence: SequenceNumber(u32::from_be_bytes([s0, s1, s2, s3])),
+        acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
+        flags: Flags(flags),
+        window: u16::from_be_bytes([w0, w1]),
+        options: if options.is_empty() { Options::default() } else { Options::parse(options) },
+        payload: bytes.get(header_bytes..)?,
+    };
+    let flow = Flow {
+        peer: received.ip.source,
+        peer_port: u16::from_be_bytes([a, b]),
+        local_port: u16::from_be_bytes([c, d]),
+    };
+    Some((flow, segment))
+}
+
+#[inline]
+fn is_intact(received: &Received<'_>) -> bool {
+    let length = received.payload.len() as u16;
+    Sum::pseudo_header(received.ip.source, received.ip.destination, PROTOCOL_TCP, length)
+        .and(received.payload)
+        .is_valid()
+}

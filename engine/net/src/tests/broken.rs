@@ -1,0 +1,165 @@
+//! Whatever the wire carries, nothing panics, nothing grows, and who behaves is still served.
+
+use core::net::Ipv4Addr;
+use std::vec::Vec;
+
+use machine::{Checksum, Micros, Offloads};
+use proptest::prelude::*;
+use smoltcp::wire::*;
+
+use super::machine_in_memory::CARD;
+use super::messages::*;
+use super::world::{World, limits};
+use crate::Addressing;
+use crate::checksum::Sum;
+
+/// One good frame of every kind.
+fn good_frames() -> Vec<Vec<u8>> {
+    let syn = Tcp {
+        from: (PEER, 4000),
+        to: (US, 25),
+        control: TcpControl::Syn,
+        sequence: 1_000,
+        acknowledgment: None,
+        window: 1_000,
+        mss: Some(1460),
+        payload: Vec::new(),
+    };
+    let data = Tcp { control: TcpControl::Psh, acknowledgment: Some(5), payload: b"data".to_vec(), ..syn.clone() };
+    let quoted =
+        Ipv4Repr { src_addr: US, dst_addr: PEER, next_header: IpProtocol::Tcp, payload_len: 20, hop_limit: 64 };
+    let error = icmp(&Icmpv4Repr::DstUnreachable {
+        reason: Icmpv4DstUnreachable::FragRequired,
+        header: quoted,
+        data: &[0, 25, 15, 160, 0, 0, 0, 0],
+    });
+    let ping = icmp(&Icmpv4Repr::EchoRequest { ident: 1, seq_no: 1, data: b"ping" });
+    let mut fragment = ipv4(PEER, US, IpProtocol::Udp, &[0; 64]);
+    let mut view = Ipv4Packet::new_unchecked(&mut fragment);
+    view.set_more_frags(true);
+    view.fill_checksum();
+    std::vec![
+        arp(ArpOperation::Request, (PEER, PEER_CARD), (US, CARD)),
+        syn.frame(PEER_CARD),
+        data.frame(PEER_CARD),
+        to_us(PEER, IpProtocol::Icmp, &ping),
+        to_us(PEER, IpProtocol::Icmp, &error),
+        to_us(PEER, IpProtocol::Udp, &udp((PEER, 67), (US, 68), &[1; 300])),
+        to_us(PEER, IpProtocol::Udp, &udp((PEER, 4000), (US, 53), b"question")),
+        ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &fragment),
+    ]
+}
+
+fn worlds() -> [World; 2] {
+    let mut world = World::new();
+    world.net.bind(53);
+    [world, World::with(Addressing::Dhcp, limits(), Offloads::default())]
+}
+
+/// Makes the IPv4 header's checksum right, so that what is broken behind it is looked at.
+fn mend(frame: &mut [u8]) {
+    let header_bytes = usize::from(frame.get(14).map_or(0, |first| first & 15)) * 4;
+    if header_bytes >= 20 && frame.len() >= 14 + header_bytes {
+        frame[24..26].fill(0);
+        let field = Sum::of(&frame[14..14 + header_bytes]).field();
+        frame[24..26].copy_from_slice(&field);
+    }
+}
+
+fn feed(world: &mut World, frame: &[u8]) {
+    // The user of the bytes may leave them all; without being kept they are as good as taken.
+    world.hears_as(frame, Checksum::Unknown);
+    world.hears_as(frame, Checksum::Verified);
+    world.says();
+}
+
+#[test]
+fn every_frame_may_end_anywhere() {
+    for mut world in worlds() {
+        for frame in good_frames() {
+            for length in 0..frame.len() {
+                feed(&mut world, &frame[..length]);
+                // The same, with headers that claim the cut to be the end.
+                let mut shorter = frame[..length].to_vec();
+                if length >= 18 && shorter[12..14] == [8, 0] {
+                    shorter[16..18].copy_from_slice(&((length - 14) as u16).to_be_bytes());
+                    mend(&mut shorter);
+                    feed(&mut world, &shorter);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_may_be_anything() {
+    for mut world in worlds() {
+        for frame in good_frames() {
+            for at in 0..frame.len().min(100) {
+                for value in [0, 1, 0x0f, 0x10, 0x45, 0x4f, 0x7f, 0x80, 0xf0, 0xff] {
+                    let mut broken = frame.clone();
+                    broken[at] = value;
+                    feed(&mut world, &broken);
+                    mend(&mut broken);
+                    feed(&mut world, &broken);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_bytes_may_be_at_its_edge() {
+    for mut world in worlds() {
+        for frame in good_frames() {
+            for at in 0..frame.len().min(100) - 1 {
+                for value in [0u16, 1, 7, 8, 19, 20, 21, 0x1fff, 0x2000, 0x3fff, 0x7fff, 0x8000, 0xfff8, 0xffff] {
+                    let mut broken = frame.clone();
+                    broken[at..at + 2].copy_from_slice(&value.to_be_bytes());
+                    mend(&mut broken);
+                    feed(&mut world, &broken);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn noise_does_no_harm(frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..50)) {
+        for mut world in worlds() {
+            for noise in &frames {
+                feed(&mut world, noise);
+                for kind in [EthernetProtocol::Ipv4, EthernetProtocol::Arp] {
+                    feed(&mut world, &ethernet(PEER_CARD, CARD, kind, noise));
+                }
+                for protocol in [IpProtocol::Tcp, IpProtocol::Udp, IpProtocol::Icmp] {
+                    feed(&mut world, &to_us(PEER, protocol, noise));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mutations_do_no_harm_and_good_peers_are_still_served(
+        mutations in proptest::collection::vec((0usize..8, proptest::collection::vec((0usize..100, any::<u8>()), 0..4)), 1..100)
+    ) {
+        let mut world = World::new();
+        for (kind, changes) in mutations {
+            let mut frame = good_frames().swap_remove(kind);
+            for (at, value) in changes {
+                if let Some(byte) = frame.get_mut(at) {
+                    *byte = value;
+                }
+            }
+            mend(&mut frame);
+            feed(&mut world, &frame);
+        }
+        world.waits(Micros::from_secs(3));
+        let friend = Ipv4Addr::new(10, 0, 0, 9);
+        world.hears(&to_us(friend, IpProtocol::Icmp, &icmp(&Icmpv4Repr::EchoRequest { ident: 1, seq_no: 1, data: b"?" })));
+        prop_assert_eq!(world.says().len(), 1);
+    }
+}

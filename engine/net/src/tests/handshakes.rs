@@ -1,0 +1,417 @@
+//! Conversations in TCP, from the SYN to the last word, as far as this layer has a part in them.
+
+use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::vec::Vec;
+
+use machine::{Checksum, Ethernet, Micros, Offloads, Piece};
+use smoltcp::wire::*;
+use tasks::Budget;
+
+use super::machine_in_memory::CARD;
+use super::messages::*;
+use super::world::{SMTP, Told, World, limits, our_address};
+use crate::tcp::CloseReason;
+use crate::{Addressing, ConnectionId, Limits, Output, Service};
+
+/// The peer's end of a conversation.
+struct Peer {
+    address: Ipv4Addr,
+    port: u16,
+    card: Ethernet,
+    next: u32,
+    expects: u32,
+}
+
+impl Peer {
+    fn at_port(port: u16) -> Peer {
+        Peer { address: PEER, port, card: PEER_CARD, next: 1_000, expects: 0 }
+    }
+
+    fn segment(&self, control: TcpControl, payload: &[u8]) -> Tcp {
+        Tcp {
+            from: (self.address, self.port),
+            to: (US, 25),
+            control,
+            sequence: self.next,
+            acknowledgment: Some(self.expects),
+            window: 60_000,
+            mss: None,
+            payload: payload.to_vec(),
+        }
+    }
+
+    fn syn(&self) -> Tcp {
+        Tcp { acknowledgment: None, mss: Some(1460), ..self.segment(TcpControl::Syn, b"") }
+    }
+
+    /// Says it, and counts it as said.
+    fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<Told> {
+        let frame = self.segment(control, payload).frame(self.card);
+        self.next = self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
+        world.hears(&frame)
+    }
+
+    fn hears(&mut self, segment: &Tcp) {
+        assert_eq!(segment.sequence, self.expects);
+        self.expects = self.expects.wrapping_add(segment.payload.len() as u32 + segment.control.len() as u32);
+    }
+
+    fn connects(&mut self, world: &mut World) -> ConnectionId {
+        assert_eq!(world.hears(&self.syn().frame(self.card)), []);
+        let (card, syn_ack) = Tcp::read(&world.says_one());
+        assert_eq!((card, syn_ack.control, syn_ack.mss), (self.card, TcpControl::Syn, Some(1460)));
+        assert_eq!(syn_ack.acknowledgment, Some(self.next.wrapping_add(1)));
+        self.next = self.next.wrapping_add(1);
+        self.expects = syn_ack.sequence.wrapping_add(1);
+        match self.says(world, TcpControl::None, b"").as_slice() {
+            [Told::Accepted(connection, SMTP, peer)] => {
+                assert_eq!(*peer, SocketAddr::V4(SocketAddrV4::new(self.address, self.port)));
+                *connection
+            }
+            told => panic!("{told:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_conversation_from_the_handshake_to_time_wait() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    world.says_nothing();
+
+    assert_eq!(world.net.send(world.now, connection, b"220 hello\r\n"), 11);
+    let greeting = world.says_tcp();
+    assert_eq!((greeting.payload.as_slice(), greeting.acknowledgment), (&b"220 hello\r\n"[..], Some(peer.next)));
+    peer.hears(&greeting);
+
+    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"), [Told::Data(connection, b"QUIT\r\n".to_vec())]);
+    world.net.send(world.now, connection, b"221 bye\r\n");
+    world.net.close(world.now, connection);
+    let farewell = world.says_tcp();
+    assert_eq!((farewell.control, farewell.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
+    peer.hears(&farewell);
+    let told = peer.says(&mut world, TcpControl::Fin, b"");
+    assert_eq!(told, [Told::PeerClosed(connection), Told::Closed(connection, CloseReason::Normal)]);
+    let last = world.says_tcp();
+    assert_eq!(last.acknowledgment, Some(peer.next));
+    assert_eq!(world.net.connection_count(), 0);
+    assert_eq!(world.net.time_wait.len(), 1);
+
+    // The last word was lost: the peer repeats its FIN, and so do we our acknowledgment.
+    peer.next -= 1;
+    assert_eq!(peer.says(&mut world, TcpControl::Fin, b""), []);
+    assert_eq!(world.says_tcp(), last);
+    world.waits(Micros::from_secs(61));
+    assert_eq!(world.net.time_wait.len(), 0);
+    assert_eq!(world.net.send(world.now, connection, b"?"), 0, "the name names nothing any more");
+}
+
+#[test]
+fn a_closed_port_is_refused_but_not_for_ever_so_fast() {
+    let mut world = World::new();
+    let peer = Peer::at_port(4000);
+    for _ in 0..1_000 {
+        let mut syn = peer.syn();
+        syn.to.1 = 26;
+        world.hears(&syn.frame(PEER_CARD));
+    }
+    let said = world.says();
+    assert_eq!(said.len(), 50);
+    let (_, reset) = Tcp::read(&said[0]);
+    assert_eq!((reset.control, reset.acknowledgment), (TcpControl::Rst, Some(peer.next + 1)));
+    assert_eq!(world.net.counters().refused_closed, 1_000);
+}
+
+#[test]
+fn a_segment_out_of_nowhere_is_reset_and_a_reset_is_not() {
+    let mut world = World::new();
+    let peer = Peer { expects: 555, ..Peer::at_port(4000) };
+    world.hears(&peer.segment(TcpControl::None, b"hello?").frame(PEER_CARD));
+    let reset = world.says_tcp();
+    assert_eq!((reset.control, reset.sequence), (TcpControl::Rst, 555));
+    world.hears(&peer.segment(TcpControl::Rst, b"").frame(PEER_CARD));
+    world.says_nothing();
+}
+
+#[test]
+fn segments_to_groups_are_neither_taken_nor_answered() {
+    let mut world = World::new();
+    let peer = Peer::at_port(4000);
+    for (to, card) in [(US, EVERYBODY), (Ipv4Addr::BROADCAST, EVERYBODY), (Ipv4Addr::new(10, 0, 0, 255), CARD)] {
+        let syn = Tcp { to: (to, 25), ..peer.syn() };
+        let packet = ipv4(PEER, to, IpProtocol::Tcp, &syn.packet());
+        world.hears(&ethernet(PEER_CARD, card, EthernetProtocol::Ipv4, &packet));
+    }
+    world.says_nothing();
+}
+
+#[test]
+fn a_syn_ack_is_repeated_and_given_up() {
+    let mut world = World::new();
+    let peer = Peer::at_port(4000);
+    world.hears(&peer.syn().frame(PEER_CARD));
+    let first = world.says_tcp();
+    world.next_deadline();
+    // The first second is also that of the gateway's silence.
+    let repeated = world.says();
+    assert!(repeated.iter().any(|frame| frame[12..14] == [8, 0] && Tcp::read(frame).1 == first));
+    world.waits(Micros::from_secs(300));
+    assert_eq!(world.net.half_open.len(), 0);
+    assert_eq!(world.net.next_deadline(), None, "nothing is left of it");
+}
+
+#[test]
+fn a_full_house_does_not_answer_and_counts() {
+    let few = Limits { connections: 2, ..limits() };
+    let mut world = World::with(Addressing::Static(our_address()), few, Offloads::default());
+    world.says();
+    for port in [4000, 4001] {
+        Peer::at_port(port).connects(&mut world);
+    }
+    world.hears(&Peer::at_port(4002).syn().frame(PEER_CARD));
+    world.says_nothing();
+    assert_eq!(world.net.counters().refused_full, 1);
+}
+
+#[test]
+fn a_flood_of_syns_evicts_the_oldest_and_leaks_nothing() {
+    let mut world = World::new();
+    for port in 0..10_000 {
+        world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));
+        if port % 64 == 0 {
+            world.says();
+        }
+    }
+    assert_eq!(world.net.half_open.len(), 16);
+    world.waits(Micros::from_secs(300));
+    assert_eq!(world.net.half_open.len(), 0);
+    assert_eq!(world.net.flows.len(), 0);
+}
+
+#[test]
+fn an_answer_goes_back_where_the_question_came_from_unless_arp_knows_better() {
+    let mut world = World::new();
+    // From afar, through a router that we have not heard of: its card is as good as any.
+    let mut far = Peer { address: FAR, card: PEER_CARD, ..Peer::at_port(4000) };
+    far.connects(&mut world);
+    // The gateway answers ARP: from then on the route decides.
+    world.hears(&arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD)));
+    let other = Peer { address: FAR, card: PEER_CARD, ..Peer::at_port(4001) };
+    world.hears(&other.syn().frame(PEER_CARD));
+    assert_eq!(Tcp::read(&world.says_one()).0, GATEWAY_CARD);
+}
+
+#[test]
+fn a_connection_follows_its_peer_to_a_new_card_only_when_arp_confirms_it() {
+    let new_card = Ethernet([0x02, 0, 0, 0, 0, 0x70]);
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    peer.card = new_card;
+    peer.says(&mut world, TcpControl::Psh, b"NOOP\r\n");
+    world.net.send(world.now, connection, b"250\r\n");
+    let said = world.says();
+    assert_eq!(read_arp(&said[0]).3.0, PEER);
+    assert_eq!(Tcp::read(&said[1]).0, PEER_CARD, "not yet confirmed");
+    peer.hears(&Tcp::read(&said[1]).1);
+    world.hears(&arp(ArpOperation::Reply, (PEER, new_card), (US, CARD)));
+    peer.says(&mut world, TcpControl::Psh, b"NOOP\r\n");
+    world.net.send(world.now, connection, b"250\r\n");
+    assert_eq!(Tcp::read(&world.says_one()).0, new_card);
+}
+
+#[test]
+fn what_the_user_does_not_take_waits_for_him() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, b"first second"),
+        [Told::Data(connection, b"first second".to_vec())]
+    );
+    world.net.keep(connection, b"second");
+    assert_eq!(world.net.waiting(connection), b"second");
+    let told = peer.says(&mut world, TcpControl::Psh, b" third");
+    assert_eq!(told, [Told::Buffered(connection)]);
+    assert_eq!(world.net.waiting(connection), b"second third");
+    world.net.consumed(connection, 12);
+    assert_eq!(world.net.waiting(connection), b"");
+    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"x"), [Told::Data(connection, b"x".to_vec())]);
+}
+
+#[test]
+fn a_segment_in_ip_fragments_arrives_in_the_connections_own_buffer() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    let packet = peer.segment(TcpControl::Psh, &[b'x'; 1000]).packet();
+    let mut told = Vec::new();
+    for (offset, part, more) in [(0, &packet[..512], true), (512, &packet[512..], false)] {
+        let mut fragment = ipv4(PEER, US, IpProtocol::Tcp, part);
+        let mut view = Ipv4Packet::new_unchecked(&mut fragment);
+        view.set_dont_frag(false);
+        view.set_frag_offset(offset);
+        view.set_more_frags(more);
+        view.fill_checksum();
+        // What a card vouches for is one fragment, and not the segment.
+        told.extend(world.hears_as(&ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &fragment), Checksum::Verified));
+    }
+    assert_eq!(told, [Told::Buffered(connection)]);
+    assert_eq!(world.net.waiting(connection), [b'x'; 1000]);
+}
+
+#[test]
+fn a_frame_of_joined_segments_is_one_piece_of_data() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    let bytes: Vec<u8> = (0..20_000u32).map(|at| at as u8).collect();
+    assert_eq!(peer.says(&mut world, TcpControl::Psh, &bytes), [Told::Data(connection, bytes)]);
+}
+
+#[test]
+fn checksums_are_verified_unless_the_card_vouches_for_them() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    let mut frame = peer.segment(TcpControl::Psh, b"data").frame(PEER_CARD);
+    frame[50] ^= 0xff;
+    assert_eq!(world.hears(&frame), []);
+    assert_eq!(world.net.counters().dropped_checksum, 1);
+    assert_eq!(world.hears_as(&frame, Checksum::Verified), [Told::Data(connection, b"data".to_vec())]);
+}
+
+#[test]
+fn a_card_that_sums_and_cuts_gets_large_frames_and_the_peer_sees_the_same_bytes() {
+    for offloads in [
+        Offloads::default(),
+        Offloads { checksum: true, segmentation_ipv4: false },
+        Offloads { checksum: true, segmentation_ipv4: true },
+    ] {
+        let mut world = World::with(Addressing::Static(our_address()), limits(), offloads);
+        world.says();
+        let mut peer = Peer::at_port(4000);
+        let connection = peer.connects(&mut world);
+        let handed_over = world.machine.handed_over;
+        let bytes: Vec<u8> = (0..8_191u32).map(|at| (at * 31 / 8) as u8).collect();
+        // Pieces of odd lengths make odd sums.
+        let odd: &'static [u8] = b"odd";
+        assert!(world.net.send_piece(world.now, connection, Piece::from_static(odd)).is_ok());
+        assert_eq!(world.net.send(world.now, connection, &bytes), bytes.len());
+        let mut got = Vec::new();
+        for frame in world.says() {
+            let (_, segment) = Tcp::read(&frame);
+            peer.hears(&segment);
+            got.extend(segment.payload);
+        }
+        assert_eq!(got, [odd, &bytes].concat());
+        let frames = world.machine.handed_over - handed_over;
+        assert_eq!(frames == 1, offloads.segmentation_ipv4, "{frames} frames with {offloads:?}");
+    }
+}
+
+#[test]
+fn a_full_card_delays_and_loses_nothing() {
+    let mut world = World::new();
+    let mut peers: Vec<_> = (4000..4008).map(Peer::at_port).collect();
+    let connections: Vec<_> = peers.iter_mut().map(|peer| peer.connects(&mut world)).collect();
+    for connection in &connections {
+        world.net.send(world.now, *connection, &[b'm'; 4000]);
+    }
+    world.machine.ring = 5;
+    let mut rounds = 0;
+    loop {
+        let outcome = world.net.output(world.now, &mut world.machine, &mut Budget::new(100));
+        for frame in world.machine.sent.drain(..) {
+            let (_, segment) = Tcp::read(&frame);
+            peers.iter_mut().find(|peer| peer.port == segment.to.1).unwrap().hears(&segment);
+        }
+        rounds += 1;
+        if outcome == Output::All {
+            break;
+        }
+        assert_eq!(outcome, Output::CardFull);
+    }
+    assert!(rounds > 3);
+    let greeted = peers[0].expects;
+    assert!(peers.iter().all(|peer| peer.expects != 0) && greeted != 0);
+    assert_eq!(world.net.counters().retransmits, 0);
+    assert_eq!(world.net.counters().segments_out, 8 + 8 * 3);
+}
+
+#[test]
+fn a_spent_budget_is_said_and_the_rest_follows() {
+    let mut world = World::new();
+    let connections = [4000, 4001, 4002, 4003].map(|port| Peer::at_port(port).connects(&mut world));
+    for connection in connections {
+        world.net.send(world.now, connection, b"220\r\n");
+    }
+    assert_eq!(world.net.output(world.now, &mut world.machine, &mut Budget::new(3)), Output::More);
+    assert_eq!(world.machine.sent.drain(..).count(), 3);
+    assert_eq!(world.says().len(), 1);
+}
+
+#[test]
+fn an_aborted_connection_resets_its_peer_and_is_gone() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    world.net.abort(connection);
+    assert_eq!(world.says_tcp().control, TcpControl::Rst);
+    assert_eq!(world.net.connection_count(), 0);
+    assert_eq!(world.net.flows.len(), 0);
+}
+
+#[test]
+fn a_reset_ends_the_connection_and_is_told_once() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    assert_eq!(peer.says(&mut world, TcpControl::Rst, b""), [Told::Closed(connection, CloseReason::Reset)]);
+    world.says_nothing();
+    assert_eq!((world.net.connection_count(), world.net.counters().resets_in), (0, 1));
+}
+
+#[test]
+fn a_silent_peer_is_given_up_and_the_user_is_told() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    world.net.send(world.now, connection, b"220\r\n");
+    world.says();
+    let told = world.waits(Micros::from_secs(3_600));
+    assert_eq!(told, [Told::Closed(connection, CloseReason::TimedOut)]);
+    assert!(world.net.counters().retransmits > 3);
+    assert_eq!(world.net.connection_count(), 0);
+}
+
+#[test]
+fn icmp_errors_end_no_connection() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    world.net.send(world.now, connection, b"220\r\n");
+    let sent = world.says_one();
+    for kind in [3, 11, 12] {
+        for code in 0..16 {
+            let mut error = [&[kind, code, 0, 0, 0, 0, 0, 0], &sent[14..42]].concat();
+            let sum = crate::checksum::Sum::of(&error).field();
+            error[2..4].copy_from_slice(&sum);
+            assert_eq!(world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &error)), []);
+        }
+    }
+    assert_eq!(world.net.counters().icmp_errors_in, 48);
+    peer.hears(&Tcp::read(&sent).1);
+    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"HELO\r\n"), [Told::Data(connection, b"HELO\r\n".to_vec())]);
+}
+
+#[test]
+fn ports_are_listened_on_once_and_can_be_given_up() {
+    let mut world = World::new();
+    assert!(!world.net.listen(25, Service(9)));
+    assert!(world.net.listen(110, Service(2)));
+    world.net.stop_listening(25);
+    world.hears(&Peer::at_port(4000).syn().frame(PEER_CARD));
+    assert_eq!(world.says_tcp().control, TcpControl::Rst);
+}

@@ -1,0 +1,132 @@
+//! A machine that is nothing but a card: frames go into a queue, and offloads are done as a card would do them.
+
+use core::fmt;
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use machine::*;
+
+use crate::checksum::Sum;
+
+pub(super) const CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0xaa]);
+
+pub(super) struct TestMachine {
+    pub(super) card: Card,
+    /// Frames that the card has room for.
+    pub(super) ring: usize,
+    /// Frames on the wire.
+    pub(super) sent: VecDeque<Vec<u8>>,
+    /// Frames that were handed over, before any were cut.
+    pub(super) handed_over: usize,
+}
+
+impl TestMachine {
+    pub(super) fn new(offloads: Offloads) -> TestMachine {
+        TestMachine {
+            card: Card { address: CARD, mtu: 1500, offloads },
+            ring: usize::MAX,
+            sent: VecDeque::new(),
+            handed_over: 0,
+        }
+    }
+
+    fn cut(&mut self, head: &[u8], payload: &[u8], segment_bytes: usize, offload: ChecksumOffload) {
+        let start = usize::from(offload.start);
+        for (number, part) in payload.chunks(segment_bytes).enumerate() {
+            let is_last = (number + 1) * segment_bytes >= payload.len();
+            let mut frame = [head, part].concat();
+            let ip_bytes = (frame.len() - 14) as u16;
+            frame[16..18].copy_from_slice(&ip_bytes.to_be_bytes());
+            frame[24..26].fill(0);
+            let field = Sum::of(&frame[14..34]).field();
+            frame[24..26].copy_from_slice(&field);
+            let sequence = u32::from_be_bytes(frame[start + 4..start + 8].try_into().unwrap());
+            let sequence = sequence.wrapping_add((number * segment_bytes) as u32);
+            frame[start + 4..start + 8].copy_from_slice(&sequence.to_be_bytes());
+            if !is_last {
+                frame[start + 13] &= !0x09;
+            }
+            frame[start + 16..start + 18].fill(0);
+            let (source, destination) = (octets(&frame[26..30]), octets(&frame[30..34]));
+            let sum = Sum::pseudo_header(source.into(), destination.into(), 6, ip_bytes - 20);
+            let field = sum.and(&frame[start..]).field();
+            frame[start + 16..start + 18].copy_from_slice(&field);
+            self.sent.push_back(frame);
+        }
+    }
+}
+
+fn octets(bytes: &[u8]) -> [u8; 4] {
+    bytes.try_into().unwrap()
+}
+
+impl Machine for TestMachine {
+    fn now(&mut self) -> Instant {
+        Instant::START
+    }
+
+    fn wall_clock(&mut self) -> UnixTime {
+        UnixTime(0)
+    }
+
+    fn random(&mut self, bytes: &mut [u8]) {
+        bytes.fill(7);
+    }
+
+    fn print(&mut self, _line: fmt::Arguments<'_>) {}
+
+    fn card(&self) -> Card {
+        self.card
+    }
+
+    fn receive(&mut self) -> Option<Frame> {
+        None
+    }
+
+    fn give_back(&mut self, _frame: Frame) {}
+
+    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+        if self.sent.len() >= self.ring {
+            return Err(TransmitError::Full);
+        }
+        self.handed_over += 1;
+        let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().iter().copied()).collect();
+        assert!(frame.payload.is_empty() || frame.head.len() <= HEAD_BYTES_MAX);
+        assert!(frame.payload.len() <= PIECES_MAX && frame.head.len() + payload.len() <= 65_535);
+        assert!(frame.checksum.is_none() || self.card.offloads.checksum, "asked for what the card cannot do");
+        if let Some(segment_bytes) = frame.segment_bytes {
+            assert!(self.card.offloads.segmentation_ipv4, "asked for what the card cannot do");
+            let offload = frame.checksum.expect("a frame to be cut has its checksums made by the card");
+            self.cut(frame.head, &payload, usize::from(segment_bytes.get()), offload);
+            return Ok(());
+        }
+        let mut whole = [frame.head, &payload].concat();
+        assert!(whole.len() <= 14 + usize::from(self.card.mtu), "longer than the link carries");
+        if let Some(offload) = frame.checksum {
+            let start = usize::from(offload.start);
+            let field = Sum::of(&whole[start..]).field();
+            let at = start + usize::from(offload.offset);
+            whole[at..at + 2].copy_from_slice(&field);
+        }
+        self.sent.push_back(whole);
+        Ok(())
+    }
+
+    fn disk(&self) -> Disk {
+        Disk { sectors: 0, durable: false }
+    }
+
+    fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
+        Err(request)
+    }
+
+    fn completed(&mut self) -> Option<DiskCompletion> {
+        None
+    }
+
+    fn ring_doorbells(&mut self) {}
+
+    fn stop_requested(&mut self) -> bool {
+        false
+    }
+}

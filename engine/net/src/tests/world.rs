@@ -1,0 +1,137 @@
+//! A network, its machine and its clock, and what a test does with them.
+
+use core::net::SocketAddr;
+use std::vec::Vec;
+
+use machine::*;
+use tasks::Budget;
+
+use super::machine_in_memory::TestMachine;
+use super::messages::{GATEWAY, Tcp, US};
+use crate::tcp::{CloseReason, PoolSizes};
+use crate::{Address, Addressing, Config, ConnectionId, Event, Events, Limits, Net, Output, Service};
+
+/// An event with the bytes that it speaks of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Accepted(ConnectionId, Service, SocketAddr),
+    Data(ConnectionId, Vec<u8>),
+    Buffered(ConnectionId),
+    SendRoom(ConnectionId),
+    PeerClosed(ConnectionId),
+    Closed(ConnectionId, CloseReason),
+    Datagram(u16, SocketAddr, Vec<u8>),
+    Address(Option<Address>),
+}
+
+pub(super) struct World {
+    pub(super) net: Net,
+    pub(super) machine: TestMachine,
+    pub(super) now: Instant,
+}
+
+pub(super) const SMTP: Service = Service(1);
+
+pub(super) fn our_address() -> Address {
+    Address { address: US, prefix_bits: 24, gateway: Some(GATEWAY) }
+}
+
+pub(super) fn limits() -> Limits {
+    let pools = PoolSizes { blocks: 256, send_queues: 16, receive_queues: 16 };
+    Limits { connections: 16, half_open: 16, time_wait: 16, pools }
+}
+
+impl World {
+    /// With a static address, and a service on port 25. What is announced at the start has been sent.
+    pub(super) fn new() -> World {
+        let mut world = World::with(Addressing::Static(our_address()), limits(), Offloads::default());
+        world.says();
+        world
+    }
+
+    pub(super) fn with(addressing: Addressing, limits: Limits, offloads: Offloads) -> World {
+        let machine = TestMachine::new(offloads);
+        let now = Instant::START + Micros::from_secs(1);
+        let mut net = Net::new(&Config { addressing, limits }, &machine.card, &[7; 32], now);
+        assert!(net.listen(25, SMTP));
+        World { net, machine, now }
+    }
+
+    /// A frame arrives: what does the network tell of it? What is lent and not taken here is lost.
+    pub(super) fn hears(&mut self, frame: &[u8]) -> Vec<Told> {
+        self.hears_as(frame, Checksum::Unknown)
+    }
+
+    pub(super) fn hears_as(&mut self, frame: &[u8], checksum: Checksum) -> Vec<Told> {
+        let mut frame = Frame::new(frame.into(), 0..frame.len(), checksum);
+        let mut events = Events::new();
+        self.net.frame_arrived(self.now, &mut frame, &mut events);
+        events.iter().map(|event| self.told(event, &frame)).collect()
+    }
+
+    fn told(&self, event: &Event, frame: &Frame) -> Told {
+        match event.clone() {
+            Event::Accepted { connection, service, peer } => Told::Accepted(connection, service, peer),
+            Event::Data { connection, bytes } => Told::Data(connection, frame.bytes()[bytes].to_vec()),
+            Event::Buffered { connection } => Told::Buffered(connection),
+            Event::SendRoom { connection } => Told::SendRoom(connection),
+            Event::PeerClosed { connection } => Told::PeerClosed(connection),
+            Event::Closed { connection, reason } => Told::Closed(connection, reason),
+            Event::Datagram { port, peer, bytes } => {
+                Told::Datagram(port, peer, self.net.datagram(frame, &bytes).to_vec())
+            }
+            Event::AddressChanged { address } => Told::Address(address),
+        }
+    }
+
+    /// The frames that the network has to send now.
+    pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
+        let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(1_000));
+        assert_eq!(outcome, Output::All);
+        self.machine.sent.drain(..).collect()
+    }
+
+    /// The one frame that the network has to send now.
+    pub(super) fn says_one(&mut self) -> Vec<u8> {
+        let mut said = self.says();
+        assert_eq!(said.len(), 1, "one frame was expected: {said:02x?}");
+        said.remove(0)
+    }
+
+    /// The one TCP segment that the network has to send now.
+    pub(super) fn says_tcp(&mut self) -> Tcp {
+        Tcp::read(&self.says_one()).1
+    }
+
+    pub(super) fn says_nothing(&mut self) {
+        let said = self.says();
+        assert!(said.is_empty(), "nothing was expected: {said:02x?}");
+    }
+
+    /// Lets time pass up to the next deadline, and handles it.
+    pub(super) fn next_deadline(&mut self) -> Vec<Told> {
+        let deadline = self.net.next_deadline().expect("nothing to wait for");
+        self.now = self.now.max(deadline);
+        self.deadlines()
+    }
+
+    /// Lets time pass, handling every deadline on the way, and drops what is sent meanwhile.
+    pub(super) fn waits(&mut self, span: Micros) -> Vec<Told> {
+        let end = self.now + span;
+        let mut told = Vec::new();
+        while let Some(deadline) = self.net.next_deadline().filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            told.extend(self.deadlines());
+            self.says();
+        }
+        self.now = end;
+        told
+    }
+
+    fn deadlines(&mut self) -> Vec<Told> {
+        let mut events = Events::new();
+        self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
+        let nothing = Frame::new(Vec::new().into(), 0..0, Checksum::Unknown);
+        events.iter().map(|event| self.told(event, &nothing)).collect()
+    }
+}

@@ -1,0 +1,99 @@
+//! UDP (RFC 768): a few bound ports, datagrams in and out. Enough for DHCP and DNS.
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use heapless::Vec;
+use machine::{Ethernet, Instant};
+use smoltcp::wire::UdpPacket;
+
+use crate::checksum::Sum;
+use crate::ipv4::{Header, PROTOCOL_UDP};
+use crate::link::{Link, Packet, Unsent};
+
+/// Bytes in a UDP header.
+pub(crate) const UDP_BYTES: usize = 8;
+/// Ports that can be bound at once.
+pub(crate) const PORTS_MAX: usize = 16;
+
+/// The ports that datagrams are taken for.
+#[derive(Default)]
+pub(crate) struct Ports(Vec<u16, PORTS_MAX>);
+
+impl Ports {
+    /// False when too many are bound.
+    pub(crate) fn bind(&mut self, port: u16) -> bool {
+        self.is_bound(port) || self.0.push(port).is_ok()
+    }
+
+    pub(crate) fn release(&mut self, port: u16) {
+        self.0.retain(|bound| *bound != port);
+    }
+
+    pub(crate) fn is_bound(&self, port: u16) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+/// A datagram that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram<'a> {
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    pub(crate) payload: &'a [u8],
+}
+
+/// Why a datagram is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    Malformed,
+    Checksum,
+}
+
+/// Reads and checks the datagram that an IP packet carries. `verified`: somebody has checked the checksum already.
+pub(crate) fn parse<'a>(ip: &Header, bytes: &'a [u8], verified: bool) -> Result<Datagram<'a>, Broken> {
+    let packet = UdpPacket::new_checked(bytes).map_err(|_| Broken::Malformed)?;
+    // Port 0 is reserved, as source it means "do not answer"; nobody who expects an answer of us uses it.
+    if packet.dst_port() == 0 {
+        return Err(Broken::Malformed);
+    }
+    let datagram = bytes.get(..usize::from(packet.len())).ok_or(Broken::Malformed)?;
+    let sum = Sum::pseudo_header(ip.source, ip.destination, PROTOCOL_UDP, packet.len()).and(datagram);
+    // A field of zero says that the sender did not compute it.
+    if !verified && packet.checksum() != 0 && !sum.is_valid() {
+        return Err(Broken::Checksum);
+    }
+    Ok(Datagram { source_port: packet.src_port(), destination_port: packet.dst_port(), payload: packet.payload() })
+}
+
+/// Sends `payload_bytes` from `source` to `destination`, filled in by `write`. Without `hardware` the neighbour is
+/// looked up.
+pub(crate) fn send(
+    link: &mut Link,
+    now: Instant,
+    source: SocketAddrV4,
+    destination: SocketAddrV4,
+    hardware: Option<Ethernet>,
+    payload_bytes: usize,
+    write: impl FnOnce(&mut [u8]),
+) -> Result<(), Unsent> {
+    let length = UDP_BYTES + payload_bytes;
+    let (from, to): (Ipv4Addr, Ipv4Addr) = (*source.ip(), *destination.ip());
+    let field = u16::try_from(length).map_err(|_| Unsent::TooLong)?;
+    let packet = Packet { source: from, destination: to, protocol: PROTOCOL_UDP, payload_bytes: length, hardware };
+    link.send_ipv4(now, &packet, |bytes| {
+        let Some((header, payload)) = bytes.split_first_chunk_mut::<UDP_BYTES>() else { return };
+        write(payload);
+        let mut view = UdpPacket::new_unchecked(header.as_mut_slice());
+        view.set_src_port(source.port());
+        view.set_dst_port(destination.port());
+        view.set_len(field);
+        let sum = Sum::pseudo_header(from, to, PROTOCOL_UDP, field).and(bytes).field();
+        // Zero would mean that there is none; its complement is the same number (RFC 768).
+        let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
+        if let Some([_, _, _, _, _, _, high, low]) = bytes.first_chunk_mut::<UDP_BYTES>() {
+            [*high, *low] = sum;
+        }
+    })?;
+    link.counters.datagrams_out += 1;
+    Ok(())
+}
