@@ -289,6 +289,3 @@ impl Dhcp {
         Step::Send(Request { kind, server, source, transaction: self.transaction, seconds, hardware: self.hardware })
     }
 }
-
-#[cfg(test)]
-mod tests;

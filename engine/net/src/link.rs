@@ -172,7 +172,9 @@ impl Link {
             return self.conflict(now);
         }
         let asks_us = operation == ArpOperation::Request && target == own.address;
-        let can_be_neighbour = own.is_on_link(sender) && ipv4::is_possible_source(sender);
+        // The gateway may lie outside of the network: clouds give addresses with a prefix of 32 bits.
+        let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
+        let can_be_neighbour = is_near && ipv4::is_possible_source(sender);
         if can_be_neighbour && Some(sender) != own.broadcast() {
             let how = if asks_us { Told::ByAskingUs } else { Told::Otherwise };
             if self.neighbours.told(now, sender, hardware, how, self.gateway()) {

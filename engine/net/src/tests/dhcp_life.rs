@@ -1,1 +1,361 @@
-//! x
+//! The whole life of a DHCP client, against a server that the test plays, in virtual time.
+
+use core::net::Ipv4Addr;
+use std::vec;
+use std::vec::Vec;
+
+use machine::{Ethernet, Micros, Offloads};
+use smoltcp::wire::*;
+
+use super::machine_in_memory::CARD;
+use super::messages::*;
+use super::world::{Told, World, limits, our_address};
+use crate::Addressing;
+use crate::tcp::CloseReason;
+
+const SERVER: Ipv4Addr = GATEWAY;
+const OTHER_SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+const LEASE: u32 = 3_600;
+const NOBODY: Ethernet = Ethernet([0; 6]);
+
+/// What the client asked.
+#[derive(Debug)]
+struct Asked {
+    kind: DhcpMessageType,
+    transaction: u32,
+    requested: Option<Ipv4Addr>,
+    server: Option<Ipv4Addr>,
+    client: Ipv4Addr,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    card: Ethernet,
+}
+
+fn read(frame: &[u8]) -> Asked {
+    let (card, ip, ports, payload) = read_udp(frame);
+    assert_eq!(ports, (68, 67));
+    assert!(payload.len() >= 300, "BOOTP relays drop shorter ones");
+    let packet = DhcpPacket::new_checked(payload.as_slice()).unwrap();
+    let repr = DhcpRepr::parse(&packet).unwrap();
+    assert_eq!(repr.client_hardware_address, EthernetAddress(CARD.0));
+    Asked {
+        kind: repr.message_type,
+        transaction: repr.transaction_id,
+        requested: repr.requested_ip,
+        server: repr.server_identifier,
+        client: repr.client_ip,
+        from: ip.src_addr,
+        to: ip.dst_addr,
+        card,
+    }
+}
+
+/// A server's answer, sent to the address that it gives, as servers do that think of the client as capable.
+fn answer(kind: DhcpMessageType, asked: &Asked) -> DhcpRepr<'static> {
+    let refuses = kind == DhcpMessageType::Nak;
+    DhcpRepr {
+        message_type: kind,
+        transaction_id: asked.transaction,
+        secs: 0,
+        client_hardware_address: EthernetAddress(CARD.0),
+        client_ip: Ipv4Addr::UNSPECIFIED,
+        your_ip: if refuses { Ipv4Addr::UNSPECIFIED } else { US },
+        server_ip: SERVER,
+        router: (!refuses).then_some(GATEWAY),
+        subnet_mask: (!refuses).then_some(Ipv4Addr::new(255, 255, 255, 0)),
+        relay_agent_ip: Ipv4Addr::UNSPECIFIED,
+        broadcast: false,
+        requested_ip: None,
+        client_identifier: None,
+        server_identifier: Some(SERVER),
+        parameter_request_list: None,
+        dns_servers: None,
+        max_size: None,
+        lease_duration: (!refuses).then_some(LEASE),
+        renew_duration: None,
+        rebind_duration: None,
+        additional_options: &[],
+    }
+}
+
+fn frame_to(to: Ipv4Addr, card: Ethernet, repr: &DhcpRepr<'_>) -> Vec<u8> {
+    let mut message = vec![0; repr.buffer_len()];
+    repr.emit(&mut DhcpPacket::new_unchecked(message.as_mut_slice())).unwrap();
+    let packet = ipv4(SERVER, to, IpProtocol::Udp, &udp((SERVER, 67), (to, 68), &message));
+    ethernet(GATEWAY_CARD, card, EthernetProtocol::Ipv4, &packet)
+}
+
+fn frame(repr: &DhcpRepr<'_>) -> Vec<u8> {
+    frame_to(US, CARD, repr)
+}
+
+fn starting() -> World {
+    World::with(Addressing::Dhcp, limits(), Offloads::default())
+}
+
+/// A world that has got its address, and has sent what there was to be sent about it.
+fn bound() -> World {
+    bound_for(LEASE)
+}
+
+fn bound_for(seconds: u32) -> World {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
+    let request = read(&world.says_one());
+    let acknowledgment = DhcpRepr { lease_duration: Some(seconds), ..answer(DhcpMessageType::Ack, &request) };
+    assert_eq!(world.hears(&frame(&acknowledgment)), [Told::Address(Some(our_address()))]);
+    world.says();
+    world.hears(&arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD)));
+    world
+}
+
+/// Goes on to the next deadline that makes the client speak, and hears it. Servers answer ARP on the way.
+fn asks(world: &mut World) -> Asked {
+    for _ in 0..200 {
+        world.next_deadline();
+        for frame in world.says() {
+            if frame[12..14] == [8, 0] {
+                return read(&frame);
+            }
+            let (_, _, sender, (asked, _)) = read_arp(&frame);
+            if [SERVER, OTHER_SERVER].contains(&asked) {
+                world.hears(&arp(ArpOperation::Reply, (asked, GATEWAY_CARD), sender));
+            }
+        }
+        if let Some(frame) = world.says().first() {
+            return read(frame);
+        }
+    }
+    panic!("it never asks")
+}
+
+#[test]
+fn an_address_is_asked_for_offered_requested_and_acknowledged() {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    assert_eq!((discover.kind, discover.from, discover.to), (DhcpMessageType::Discover, UNSPECIFIED, BROADCAST));
+    assert_eq!(world.hears(&frame(&answer(DhcpMessageType::Offer, &discover))), []);
+    let request = read(&world.says_one());
+    assert_eq!((request.kind, request.card), (DhcpMessageType::Request, EVERYBODY));
+    assert_eq!((request.requested, request.server), (Some(US), Some(SERVER)));
+    assert_eq!((request.client, request.from, request.to), (UNSPECIFIED, UNSPECIFIED, BROADCAST));
+    assert_eq!(request.transaction, discover.transaction);
+    let mut acknowledgment = answer(DhcpMessageType::Ack, &request);
+    acknowledgment.dns_servers = Some([Ipv4Addr::new(10, 0, 0, 53)].into_iter().collect());
+    let told = world.hears(&frame_to(BROADCAST, EVERYBODY, &acknowledgment));
+    assert_eq!(told, [Told::Address(Some(our_address()))]);
+    assert_eq!(world.net.name_servers(), [Ipv4Addr::new(10, 0, 0, 53)]);
+    let announcement = read_arp(&world.says()[0]);
+    assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NOBODY)));
+    world.hears(&to_us(PEER, IpProtocol::Icmp, &icmp(&Icmpv4Repr::EchoRequest { ident: 1, seq_no: 1, data: b"" })));
+    assert_eq!(read_icmp(&world.says_one()).1.src_addr, US);
+}
+
+const UNSPECIFIED: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+const BROADCAST: Ipv4Addr = Ipv4Addr::BROADCAST;
+
+#[test]
+fn silence_is_asked_again_ever_more_slowly() {
+    let mut world = starting();
+    let first = read(&world.says_one());
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        let before = world.now;
+        let again = asks(&mut world);
+        assert_eq!((again.kind, again.transaction), (DhcpMessageType::Discover, first.transaction));
+        waits.push(world.now.since(before).as_secs());
+    }
+    for (wait, least) in waits.iter().zip([1, 2, 4, 8, 16, 32, 64, 64, 64]) {
+        assert!((least..=least + 1).contains(wait), "{waits:?}");
+    }
+}
+
+#[test]
+fn an_offer_that_is_not_kept_is_forgotten() {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
+    assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Request);
+    let kinds: Vec<_> = (0..4).map(|_| asks(&mut world).kind).collect();
+    use DhcpMessageType::{Discover, Request};
+    assert_eq!(kinds, [Request, Request, Request, Discover]);
+}
+
+#[test]
+fn answers_to_others_and_from_others_are_ignored() {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    let offer = answer(DhcpMessageType::Offer, &discover);
+    world.hears(&frame(&DhcpRepr { transaction_id: discover.transaction ^ 1, ..offer.clone() }));
+    world.hears(&frame(&DhcpRepr { client_hardware_address: EthernetAddress(PEER_CARD.0), ..offer.clone() }));
+    world.hears(&frame(&DhcpRepr { your_ip: Ipv4Addr::new(127, 0, 0, 1), ..offer.clone() }));
+    world.hears(&frame(&DhcpRepr { server_identifier: None, ..offer.clone() }));
+    world.says_nothing();
+    world.hears(&frame(&offer));
+    let request = read(&world.says_one());
+    let acknowledgment = answer(DhcpMessageType::Ack, &request);
+    for wrong in [
+        DhcpRepr { server_identifier: Some(OTHER_SERVER), ..acknowledgment.clone() },
+        DhcpRepr { your_ip: PEER, ..acknowledgment.clone() },
+        DhcpRepr { lease_duration: None, ..acknowledgment.clone() },
+        DhcpRepr { subnet_mask: Some(Ipv4Addr::new(255, 0, 255, 0)), ..acknowledgment.clone() },
+    ] {
+        assert_eq!(world.hears(&frame(&wrong)), []);
+    }
+    assert_eq!(world.hears(&frame(&acknowledgment)).len(), 1);
+}
+
+#[test]
+fn a_lease_is_renewed_at_its_half_with_the_server_alone() {
+    let mut world = bound();
+    let start = world.now;
+    let renewal = asks(&mut world);
+    assert_eq!(world.now.since(start).as_secs(), u64::from(LEASE / 2));
+    assert_eq!((renewal.kind, renewal.client, renewal.from), (DhcpMessageType::Request, US, US));
+    assert_eq!((renewal.to, renewal.requested, renewal.server), (SERVER, None, None));
+    assert_eq!(world.hears(&frame(&answer(DhcpMessageType::Ack, &renewal))), [], "the address is the same");
+    let renewed = world.now;
+    asks(&mut world);
+    assert_eq!(world.now.since(renewed).as_secs(), u64::from(LEASE / 2), "a whole new lease");
+}
+
+#[test]
+fn a_silent_server_is_asked_again_then_all_servers_and_then_the_address_is_given_up() {
+    let mut world = bound();
+    let start = world.now;
+    let mut asked = Vec::new();
+    let discover = loop {
+        let next = asks(&mut world);
+        let at = world.now.since(start).as_secs() as u32;
+        if next.kind == DhcpMessageType::Discover {
+            assert_eq!(at, LEASE);
+            break next;
+        }
+        asked.push((at, next.to));
+    };
+    let rebind = LEASE / 8 * 7;
+    assert_eq!(asked[0], (LEASE / 2, SERVER));
+    assert!(asked.iter().all(|(at, to)| *to == if *at < rebind { SERVER } else { BROADCAST }), "{asked:?}");
+    assert!(asked.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 59 || pair[1].0 == rebind), "{asked:?}");
+    assert!(asked.iter().any(|(_, to)| *to == BROADCAST));
+    assert_eq!(world.net.address(), None);
+    // And it starts over.
+    world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
+    assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Request);
+}
+
+#[test]
+fn a_server_that_rebinds_may_be_another_one() {
+    let mut world = bound();
+    let rebinding = loop {
+        let next = asks(&mut world);
+        if next.to == BROADCAST {
+            break next;
+        }
+    };
+    let acknowledgment =
+        DhcpRepr { server_identifier: Some(OTHER_SERVER), ..answer(DhcpMessageType::Ack, &rebinding) };
+    world.hears(&frame(&acknowledgment));
+    let renewal = asks(&mut world);
+    assert_eq!((renewal.kind, renewal.to), (DhcpMessageType::Request, OTHER_SERVER));
+}
+
+#[test]
+fn a_refused_renewal_ends_the_address_and_its_connections() {
+    // So short that the peer's silence does not end the connection before.
+    let mut world = bound_for(200);
+    let syn = Tcp {
+        from: (PEER, 4000),
+        to: (US, 25),
+        control: TcpControl::Syn,
+        sequence: 1_000,
+        acknowledgment: None,
+        window: 1_000,
+        mss: None,
+        payload: Vec::new(),
+    };
+    world.hears(&syn.frame(PEER_CARD));
+    let syn_ack = world.says_tcp();
+    let ack = Tcp {
+        control: TcpControl::None,
+        sequence: 1_001,
+        acknowledgment: Some(syn_ack.sequence.wrapping_add(1)),
+        ..syn
+    };
+    let told = world.hears(&ack.frame(PEER_CARD));
+    let [Told::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
+    let renewal = asks(&mut world);
+    let told = world.hears(&frame(&answer(DhcpMessageType::Nak, &renewal)));
+    assert_eq!(told, [Told::Address(None)]);
+    assert_eq!(world.next_deadline(), [Told::Closed(connection, CloseReason::Aborted)]);
+    assert_eq!((world.net.connection_count(), world.net.flows.len()), (0, 0));
+    assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Discover);
+}
+
+#[test]
+fn a_server_that_refuses_its_own_offers_is_not_asked_in_a_circle() {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
+    let request = read(&world.says_one());
+    world.hears(&frame(&answer(DhcpMessageType::Nak, &request)));
+    world.says_nothing();
+    let refused = world.now;
+    assert_eq!(asks(&mut world).kind, DhcpMessageType::Discover);
+    assert!(world.now.since(refused) >= Micros::from_secs(10));
+}
+
+#[test]
+fn an_address_that_somebody_has_is_declined_while_it_is_new_and_defended_later() {
+    let mut world = bound();
+    let claim = arp(ArpOperation::Request, (US, PEER_CARD), (US, NOBODY));
+    assert_eq!(world.hears(&claim), [Told::Address(None)]);
+    let decline = world.says().iter().map(|frame| frame.to_vec()).find(|frame| frame[12..14] == [8, 0]).unwrap();
+    let decline = read(&decline);
+    assert_eq!((decline.kind, decline.requested), (DhcpMessageType::Decline, Some(US)));
+    assert_eq!(asks(&mut world).kind, DhcpMessageType::Discover);
+
+    let mut world = bound();
+    world.waits(Micros::from_secs(60));
+    assert_eq!(world.hears(&claim), []);
+    assert_eq!(world.net.address(), Some(our_address()));
+    assert_eq!(read_arp(&world.says_one()).2, (US, CARD));
+}
+
+#[test]
+fn a_lease_without_end_is_never_renewed() {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
+    let request = read(&world.says_one());
+    let endless = DhcpRepr { lease_duration: Some(u32::MAX), ..answer(DhcpMessageType::Ack, &request) };
+    assert_eq!(world.hears(&frame(&endless)).len(), 1);
+    world.says();
+    world.waits(Micros::from_secs(100_000_000));
+    assert_eq!(world.net.address(), Some(our_address()));
+}
+
+#[test]
+fn of_several_routers_the_first_is_taken_even_outside_of_the_network() {
+    let mut world = starting();
+    let discover = read(&world.says_one());
+    world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
+    let request = read(&world.says_one());
+    let routers = [DhcpOption { kind: 3, data: &[169, 254, 1, 1, 10, 0, 0, 1] }];
+    let acknowledgment = DhcpRepr {
+        router: None,
+        subnet_mask: Some(BROADCAST),
+        additional_options: &routers,
+        ..answer(DhcpMessageType::Ack, &request)
+    };
+    world.hears(&frame(&acknowledgment));
+    let gateway = Ipv4Addr::new(169, 254, 1, 1);
+    let address = world.net.address().unwrap();
+    assert_eq!((address.prefix_bits, address.gateway), (32, Some(gateway)));
+    world.says();
+    let to = core::net::SocketAddr::from((FAR, 53));
+    world.net.send_datagram(world.now, 5353, to, b"?").unwrap();
+    world.hears(&arp(ArpOperation::Reply, (gateway, GATEWAY_CARD), (US, CARD)));
+    assert_eq!(read_udp(&world.says_one()).0, GATEWAY_CARD);
+}
