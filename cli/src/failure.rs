@@ -9,6 +9,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// Something broke on the way, or a test failed: exit status 1.
     Broke(String),
+    /// The same, and the terminal has been told all of it: exit status 1.
+    Told,
 }
 
 impl Failure {
@@ -28,7 +30,7 @@ impl Failure {
     pub(crate) fn status(&self) -> i32 {
         match self {
             Failure::Refused(_) => 2,
-            Failure::Broke(_) => 1,
+            Failure::Broke(_) | Failure::Told => 1,
         }
     }
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Refused(what) | Failure::Broke(what) => formatter.write_str(what),
+            Failure::Told => Ok(()),
         }
     }
 }

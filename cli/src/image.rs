@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::hold;
-use crate::house::House;
+use crate::house::{self, House};
 use crate::stop::Stop;
 
 const BUILD_BUDGET: Duration = Duration::from_secs(1200);
@@ -36,10 +36,23 @@ pub(crate) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) ->
     let bytes = strip(house, stop)?.metadata().map_err(Failure::io("measuring the image"))?.len();
     writeln!(share()?, "the image has {bytes} bytes").map_err(Failure::io("writing a log"))?;
 
+    install_bare_target(house, log, stop)?;
     let mut lint = hold::command("cargo");
     lint.args(["check", "--quiet", "-p", "server", "--target", "x86_64-unknown-none", "--target-dir", "target/no-std"]);
     lint.current_dir(house.root()).stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut lint, "checking that the engine builds without std", budget, stop)
+}
+
+/// The lint's target, which has no std, comes from rustup; without rustup, cargo says what is missing.
+fn install_bare_target(house: &House, log: &File, stop: &Stop) -> Result<(), Failure> {
+    if house::program("rustup").is_none() {
+        return Ok(());
+    }
+    let mut command = hold::command("rustup");
+    // In the root, where rust-toolchain.toml names the toolchain that gets it.
+    command.args(["target", "add", "x86_64-unknown-none"]).current_dir(house.root()).stdout(Stdio::null());
+    command.stderr(log.try_clone().map_err(Failure::io("sharing a log"))?);
+    hold::run_to_success(&mut command, "getting the target x86_64-unknown-none", Duration::from_secs(300), stop)
 }
 
 fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Failure> {

@@ -7,6 +7,7 @@
 //! - Nothing is written outside the data folder, `target/` and `bench/results/`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod failure;
 mod guest;
 mod hold;
@@ -39,13 +40,17 @@ enum Command {
     Run(run::Options),
     /// Run the tests that every change must pass, or the named ones
     Test(test::Options),
+    /// Measure the machine
+    Bench(bench::Options),
 }
 
 fn main() {
     hold::become_held_program();
     let arguments = CommandLine::parse();
     if let Err(failure) = obey(arguments.command) {
-        eprintln!("barepost: {failure}");
+        if !matches!(failure, Failure::Told) {
+            eprintln!("barepost: {failure}");
+        }
         std::process::exit(failure.status());
     }
 }
@@ -56,5 +61,6 @@ fn obey(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(options) => run::run(&house, &options, &stop),
         Command::Test(options) => test::run(&house, &options, &stop),
+        Command::Bench(options) => bench::run(&house, &options, &stop),
     }
 }

@@ -1,0 +1,98 @@
+//! `barepost bench`: measures the machine, against peers where there is a fair one.
+//!
+//! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and says what it compared against.
+
+mod boot;
+mod client;
+mod counters;
+mod instructions;
+mod profile;
+mod report;
+mod workplace;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::house::House;
+use crate::stop::Stop;
+use report::Report;
+
+/// A bench that can be run by its name.
+struct Bench {
+    name: &'static str,
+    /// What it measures, for `--help`.
+    measures: &'static str,
+    run: fn(&House, &Stop) -> Result<Report, Failure>,
+}
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "instructions",
+        measures: "guest instructions for a message sent, a message fetched, a boot; against Postfix and Dovecot",
+        run: instructions::run,
+    },
+    Bench {
+        name: "boot",
+        measures: "time to readiness, size of the image, memory and processor time of an idle machine",
+        run: boot::run,
+    },
+];
+
+#[derive(Args)]
+#[command(after_help = help_on_benches())]
+pub(crate) struct Options {
+    /// Benches to run; all if none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// Errors: refused when a name is not known.
+pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    for bench in chosen(&options.names)? {
+        let report = (bench.run)(house, stop)?;
+        println!("\n## {}\n\n{}", bench.name, report.table());
+        report.write(house, bench.name)?;
+    }
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Bench>, Failure> {
+    if names.is_empty() {
+        return Ok(BENCHES.iter().collect());
+    }
+    let named = names.iter().map(|name| {
+        BENCHES.iter().find(|bench| bench.name == name).ok_or_else(|| {
+            let known = BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>().join(", ");
+            Failure::refused(format_args!("there is no bench `{name}`; there are {known}"))
+        })
+    });
+    named.collect()
+}
+
+fn help_on_benches() -> String {
+    let lines = BENCHES.iter().map(|bench| format!("  {:<12} {}\n", bench.name, bench.measures));
+    std::iter::once("Benches:\n".to_string()).chain(lines).collect()
+}
+
+/// The middle one of the values that a repeated measurement gave.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        assert_eq!(median(vec![9.0, 1.0, 5.0]), 5.0);
+        assert!(median(vec![]).is_nan());
+    }
+
+    #[test]
+    fn a_bench_that_is_not_known_is_refused() {
+        assert_eq!(chosen(&["speed".into()]).err().unwrap().status(), 2);
+        assert_eq!(chosen(&[]).unwrap().len(), BENCHES.len());
+    }
+}
