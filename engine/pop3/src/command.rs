@@ -1,0 +1,109 @@
+//! The commands of a client: one line each, without its end.
+//!
+//! Answers to: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 6856 section 2.
+
+use crate::number::MessageNumber;
+
+/// A command that parsed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Command<'a> {
+    /// USER, and the name.
+    User(&'a str),
+    /// PASS, and the password: everything after one space, spaces among it (RFC 1939 section 7).
+    Password(&'a [u8]),
+    Capabilities,
+    Utf8,
+    Status,
+    List(Option<MessageNumber>),
+    UniqueIds(Option<MessageNumber>),
+    Retrieve(MessageNumber),
+    /// TOP: a message's header and so many lines of its body.
+    Top(MessageNumber, u32),
+    Delete(MessageNumber),
+    Noop,
+    Reset,
+    Quit,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// No command that this server has.
+    UnknownCommand,
+    /// Arguments that are missing, too many or malformed.
+    BadArguments,
+}
+
+/// Parses a line.
+pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
+    let (verb, arguments) = split_at_space(line);
+    match &uppercase(verb) {
+        b"USER" => user(arguments),
+        b"PASS" => arguments.map(Command::Password).ok_or(Fault::BadArguments),
+        b"CAPA" => alone(arguments, Command::Capabilities),
+        b"UTF8" => alone(arguments, Command::Utf8),
+        b"STAT" => alone(arguments, Command::Status),
+        b"LIST" => optional_number(arguments).map(Command::List),
+        b"UIDL" => optional_number(arguments).map(Command::UniqueIds),
+        b"RETR" => number(arguments).map(Command::Retrieve),
+        b"TOP\0" => top(arguments),
+        b"DELE" => number(arguments).map(Command::Delete),
+        b"NOOP" => alone(arguments, Command::Noop),
+        b"RSET" => alone(arguments, Command::Reset),
+        b"QUIT" => alone(arguments, Command::Quit),
+        _ => Err(Fault::UnknownCommand),
+    }
+}
+
+/// What stands before the first space, and what stands after it, if there is one.
+fn split_at_space(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(space) = memchr::memchr(b' ', bytes) else { return (bytes, None) };
+    (bytes.get(..space).unwrap_or_default(), bytes.get(space + 1..))
+}
+
+/// The letters of a verb in upper case, padded by zeros; for a longer word something that no verb is.
+fn uppercase(verb: &[u8]) -> [u8; 4] {
+    let mut word = [0; 4];
+    if let Some(target) = word.get_mut(..verb.len()) {
+        target.copy_from_slice(verb);
+    }
+    word.map(|byte| byte.to_ascii_uppercase())
+}
+
+fn user(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
+    let name = core::str::from_utf8(arguments.unwrap_or_default()).map_err(|_| Fault::BadArguments)?.trim_ascii();
+    if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(Fault::BadArguments);
+    }
+    Ok(Command::User(name))
+}
+
+fn alone<'a>(arguments: Option<&[u8]>, command: Command<'a>) -> Result<Command<'a>, Fault> {
+    if arguments.unwrap_or_default().trim_ascii().is_empty() { Ok(command) } else { Err(Fault::BadArguments) }
+}
+
+fn optional_number(arguments: Option<&[u8]>) -> Result<Option<MessageNumber>, Fault> {
+    match arguments.unwrap_or_default().trim_ascii() {
+        b"" => Ok(None),
+        digits => decimal(digits).map(|number| Some(MessageNumber(number))),
+    }
+}
+
+fn number(arguments: Option<&[u8]>) -> Result<MessageNumber, Fault> {
+    optional_number(arguments)?.ok_or(Fault::BadArguments)
+}
+
+fn top<'a>(arguments: Option<&[u8]>) -> Result<Command<'a>, Fault> {
+    let (number, lines) = split_at_space(arguments.unwrap_or_default().trim_ascii());
+    let lines = decimal(lines.unwrap_or_default().trim_ascii())?;
+    Ok(Command::Top(MessageNumber(decimal(number)?), lines))
+}
+
+/// A number of at least one digit; one too large counts as the largest, which no maildrop reaches.
+fn decimal(digits: &[u8]) -> Result<u32, Fault> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Fault::BadArguments);
+    }
+    let append = |number: u32, digit: &u8| number.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
+    Ok(digits.iter().fold(0, append))
+}

@@ -1,0 +1,71 @@
+//! TOP's cut: the header, the empty line after it, and so many lines of the body.
+//!
+//! Invariant: where the cut is does not depend on how the message is cut into pieces.
+//!
+//! Answers to: RFC 1939 section 7 (TOP).
+
+/// How much of a message is still to come before the cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cut {
+    place: Place,
+    body_lines_left: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// At the start of a header's line, or after its CR alone.
+    HeaderLineStart,
+    InHeaderLine,
+    Body,
+    Done,
+}
+
+impl Cut {
+    /// The cut after the header and `body_lines`.
+    pub(crate) fn after(body_lines: u32) -> Cut {
+        Cut { place: Place::HeaderLineStart, body_lines_left: body_lines }
+    }
+
+    /// Whether the cut was reached.
+    pub(crate) fn is_done(self) -> bool {
+        self.place == Place::Done
+    }
+
+    /// How many of the message's next `bytes` come before the cut, and the cut once they have passed.
+    pub(crate) fn advance(mut self, bytes: &[u8]) -> (usize, Cut) {
+        let mut line_start = 0;
+        for line_end in memchr::memchr_iter(b'\n', bytes) {
+            if self.is_done() {
+                break;
+            }
+            self.line_arrived(bytes.get(line_start..line_end).unwrap_or_default());
+            line_start = line_end + 1;
+        }
+        if self.is_done() {
+            return (line_start, self);
+        }
+        let begun = bytes.get(line_start..).unwrap_or_default();
+        if self.place == Place::HeaderLineStart && !is_empty_line(begun) {
+            self.place = Place::InHeaderLine;
+        }
+        (bytes.len(), self)
+    }
+
+    fn line_arrived(&mut self, line: &[u8]) {
+        let left = match self.place {
+            Place::HeaderLineStart if is_empty_line(line) => self.body_lines_left,
+            Place::HeaderLineStart | Place::InHeaderLine => {
+                self.place = Place::HeaderLineStart;
+                return;
+            }
+            Place::Body => self.body_lines_left.saturating_sub(1),
+            Place::Done => return,
+        };
+        self.body_lines_left = left;
+        self.place = if left == 0 { Place::Done } else { Place::Body };
+    }
+}
+
+fn is_empty_line(line: &[u8]) -> bool {
+    matches!(line, b"" | b"\r")
+}

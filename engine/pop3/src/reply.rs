@@ -1,0 +1,119 @@
+//! What the server says: constant lines, and a writer for those with numbers in them.
+//!
+//! Invariants:
+//! - Every line is at most 512 bytes with its CRLF (RFC 2449 section 4).
+//! - A response code stands only where its meaning is that of RFC 2449 section 8 and RFC 3206.
+
+use crate::actions::{Actions, LoginRefusal, PlainLogin, ReadError};
+use crate::command::Fault;
+use crate::number::MessageNumber;
+use crate::unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
+
+/// The longest reply to a command but for messages and lists, in bytes.
+pub const REPLY_BYTES_MAX: usize = 256;
+
+/// What to tell a client for whom there is no session, before the connection is closed.
+pub const BUSY: &[u8] = b"-ERR [SYS/TEMP] Too many connections, try again later\r\n";
+
+pub(crate) type Reply = &'static [u8];
+
+pub(crate) const GREETING: Reply = b"+OK Barepost ready\r\n";
+pub(crate) const OK: Reply = b"+OK\r\n";
+pub(crate) const BYE: Reply = b"+OK Bye\r\n";
+pub(crate) const SEND_PASSWORD: Reply = b"+OK Send PASS\r\n";
+pub(crate) const MARKED: Reply = b"+OK Will be deleted at QUIT\r\n";
+pub(crate) const LIST_FOLLOWS: Reply = b"+OK List follows\r\n";
+pub(crate) const END: Reply = b".\r\n";
+
+pub(crate) const NO_PLAIN_LOGIN: Reply = b"-ERR Passwords are not taken in plain text here\r\n";
+pub(crate) const SEND_USER_FIRST: Reply = b"-ERR Send USER first\r\n";
+pub(crate) const LOG_IN_FIRST: Reply = b"-ERR Log in first\r\n";
+pub(crate) const LOGGED_IN_ALREADY: Reply = b"-ERR Only before the login\r\n";
+pub(crate) const NO_SUCH_MESSAGE: Reply = b"-ERR No such message\r\n";
+pub(crate) const IS_DELETED: Reply = b"-ERR Message is deleted\r\n";
+pub(crate) const NOT_DELETED: Reply = b"-ERR [SYS/TEMP] Not all messages were deleted\r\n";
+pub(crate) const LINE_TOO_LONG: Reply = b"-ERR Line too long\r\n";
+pub(crate) const TOO_MANY_FAULTS: Reply = b"-ERR Too many errors\r\n";
+pub(crate) const STOPPING: Reply = b"-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
+
+pub(crate) fn fault(fault: Fault) -> Reply {
+    match fault {
+        Fault::UnknownCommand => b"-ERR Unknown command\r\n",
+        Fault::BadArguments => b"-ERR Wrong arguments\r\n",
+    }
+}
+
+pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
+    match refusal {
+        LoginRefusal::Credentials => b"-ERR [AUTH] Wrong user name or password\r\n",
+        LoginRefusal::InUse => b"-ERR [IN-USE] Another session has this maildrop\r\n",
+        LoginRefusal::TryLater => b"-ERR [SYS/TEMP] Cannot log in now, try again later\r\n",
+    }
+}
+
+pub(crate) fn read_error(error: ReadError) -> Reply {
+    match error {
+        ReadError::TryLater => b"-ERR [SYS/TEMP] Message cannot be read now, try again later\r\n",
+        ReadError::Damaged => b"-ERR [SYS/PERM] Message is damaged\r\n",
+    }
+}
+
+pub(crate) fn capabilities(actions: &mut impl Actions) {
+    actions.reply(b"+OK Capabilities follow\r\nTOP\r\nUIDL\r\n");
+    match actions.settings().plain_login {
+        PlainLogin::Offered => actions.reply(b"USER\r\nUTF8 USER\r\n"),
+        PlainLogin::Refused => actions.reply(b"UTF8\r\n"),
+    }
+    actions.reply(b"RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n");
+}
+
+/// Room for any line that [`Text`] is used for.
+pub(crate) const TEXT_BYTES_MAX: usize = UNIQUE_ID_BYTES_MAX + 42;
+
+/// A line in the making: sent whole, since every call of [`Actions::reply`] costs.
+pub(crate) struct Text(heapless::Vec<u8, TEXT_BYTES_MAX>);
+
+impl Text {
+    pub(crate) fn new() -> Text {
+        Text(heapless::Vec::new())
+    }
+
+    /// Appends `bytes`, which fit: see [`TEXT_BYTES_MAX`].
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut Text {
+        let fitted = self.0.extend_from_slice(bytes);
+        debug_assert!(fitted.is_ok());
+        self
+    }
+
+    pub(crate) fn put_decimal(&mut self, mut number: u64) -> &mut Text {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        for (index, digit) in digits.iter_mut().enumerate().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            first = index;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.put(digits.get(first..).unwrap_or_default())
+    }
+
+    /// `number size`.
+    pub(crate) fn put_listing(&mut self, message: MessageNumber, bytes: u64) -> &mut Text {
+        self.put_decimal(message.0.into()).put(b" ").put_decimal(bytes)
+    }
+
+    /// `number unique-id`.
+    pub(crate) fn put_unique_id(&mut self, message: MessageNumber, unique_id: &UniqueId) -> &mut Text {
+        self.put_decimal(message.0.into()).put(b" ").put(unique_id.as_str().as_bytes())
+    }
+
+    pub(crate) fn send(&self, actions: &mut impl Actions) {
+        actions.reply(&self.0);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}

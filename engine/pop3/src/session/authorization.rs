@@ -1,0 +1,68 @@
+//! The AUTHORIZATION state: who is there, and may they?
+//!
+//! A wrong name and a wrong password get the same answer after the same time; that time is the server's to choose, and
+//! the session waits for as long as it takes.
+//!
+//! Answers to: RFC 1939 sections 4 and 7 (USER, PASS), RFC 3206, RFC 6856 section 2.
+
+use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin};
+use crate::command::Command;
+use crate::reply::{self, Text};
+
+use super::{Expect, OpenMaildrop, Session, WaitsFor};
+
+impl Session {
+    pub(super) fn authorization_command_arrived(&mut self, command: &Command<'_>, actions: &mut impl Actions) {
+        match *command {
+            Command::User(_) | Command::Password(_) if actions.settings().plain_login == PlainLogin::Refused => {
+                self.fault(reply::NO_PLAIN_LOGIN, actions);
+            }
+            Command::User(name) => {
+                self.user = Some(name.into());
+                actions.reply(reply::SEND_PASSWORD);
+            }
+            Command::Password(password) => self.password_arrived(password, actions),
+            Command::Utf8 => actions.reply(reply::OK),
+            _ => self.fault(reply::LOG_IN_FIRST, actions),
+        }
+    }
+
+    fn password_arrived(&mut self, password: &[u8], actions: &mut impl Actions) {
+        let Some(user) = self.user.take() else {
+            return self.fault(reply::SEND_USER_FIRST, actions);
+        };
+        self.expect = Expect::LoginAnswer;
+        self.waits_for = WaitsFor::Login;
+        actions.login(&user, password);
+    }
+
+    /// The login has opened `maildrop`, or was refused.
+    pub fn login_answered(&mut self, result: Result<Maildrop, LoginRefusal>, actions: &mut impl Actions) {
+        if self.expect != Expect::LoginAnswer {
+            return;
+        }
+        self.expect = Expect::Authorization;
+        match result {
+            Ok(maildrop) => self.logged_in(maildrop, actions),
+            Err(refusal) => self.login_refused(refusal, actions),
+        }
+    }
+
+    fn logged_in(&mut self, maildrop: Maildrop, actions: &mut impl Actions) {
+        self.faults = 0;
+        self.maildrop = Some(OpenMaildrop { all: maildrop, marked: Maildrop { messages: 0, bytes: 0 } });
+        Text::new().put(b"+OK ").put_decimal(maildrop.messages.into()).put(b" messages\r\n").send(actions);
+        self.command_answered(actions);
+    }
+
+    fn login_refused(&mut self, refusal: LoginRefusal, actions: &mut impl Actions) {
+        if refusal == LoginRefusal::Credentials {
+            self.failed_logins = self.failed_logins.saturating_add(1);
+            if self.failed_logins >= actions.settings().failed_logins_max {
+                return self.end(reply::login_refusal(refusal), actions);
+            }
+        }
+        actions.reply(reply::login_refusal(refusal));
+        self.command_answered(actions);
+    }
+}

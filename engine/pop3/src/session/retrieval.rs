@@ -1,0 +1,142 @@
+//! RETR and TOP: a message on its way from the disk to the client, stuffed with dots as it passes.
+//!
+//! `+OK` is said only once the first bytes are there, so that a message that cannot be read is an error and not half a
+//! message. One that fails later ends the connection without its final dot: the client must not take it for whole.
+//!
+//! Answers to: RFC 1939 sections 3, 5 (RETR) and 7 (TOP).
+
+use crate::actions::{Actions, ReadError};
+use crate::cut::Cut;
+use crate::number::MessageNumber;
+use crate::reply::{self, Text};
+use crate::stuffing::{Position, bytes_before_dot};
+
+use super::{AUTOLOGOUT, Expect, Session, WaitsFor};
+
+/// Bytes of room that stay free for what follows a message: the end of its last line and a line of one dot.
+const TAIL_BYTES: usize = 5;
+
+/// A message on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Retrieval {
+    response: Response,
+    position: Position,
+    /// For TOP.
+    cut: Option<Cut>,
+}
+
+/// Whether the response has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Response {
+    /// It has not, and will tell the message's size if that is what comes.
+    NotBegun {
+        bytes: Option<u64>,
+    },
+    Begun,
+}
+
+impl Retrieval {
+    pub(super) fn whole(bytes: u64) -> Retrieval {
+        Retrieval { response: Response::NotBegun { bytes: Some(bytes) }, position: Position::LineStart, cut: None }
+    }
+
+    pub(super) fn until(cut: Cut) -> Retrieval {
+        Retrieval { response: Response::NotBegun { bytes: None }, position: Position::LineStart, cut: Some(cut) }
+    }
+
+    fn begin_response(&mut self, actions: &mut impl Actions) {
+        match core::mem::replace(&mut self.response, Response::Begun) {
+            Response::NotBegun { bytes: Some(bytes) } => {
+                Text::new().put(b"+OK ").put_decimal(bytes).put(b" octets\r\n").send(actions);
+            }
+            Response::NotBegun { bytes: None } => actions.reply(reply::OK),
+            Response::Begun => {}
+        }
+    }
+
+    /// Sends what of `bytes` there is room for, stuffed. Returns how many that were.
+    fn send(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
+        let mut room = actions.send_room().saturating_sub(TAIL_BYTES);
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            let count = bytes_before_dot(self.position, rest).min(room);
+            if let Some(run) = rest.get(..count).filter(|run| !run.is_empty()) {
+                actions.reply(run);
+                self.position = self.position.after(run);
+            } else if room >= 2 {
+                // A dot at the start of a line: two go out together, so that no state is needed between them.
+                actions.reply(b"..");
+                self.position = Position::InLine;
+                sent += 1;
+                room -= 2;
+                continue;
+            } else {
+                break;
+            }
+            sent += count;
+            room -= count;
+        }
+        sent
+    }
+}
+
+impl Session {
+    pub(super) fn begin_retrieval(&mut self, retrieval: Retrieval, message: MessageNumber, actions: &mut impl Actions) {
+        self.expect = Expect::Message(retrieval);
+        self.waits_for = WaitsFor::Message;
+        actions.read(message);
+    }
+
+    /// The next bytes of the message that [`Actions::read`] asked for, as they are stored. Returns how many were taken;
+    /// the rest is to be offered again, with what follows it, when there is more room. Once everything is taken and
+    /// [`Session::waits_for`] is no longer [`WaitsFor::Message`] nothing more is wanted of it.
+    pub fn message_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
+        let Expect::Message(mut retrieval) = self.expect else { return bytes.len() };
+        if bytes.is_empty() {
+            return 0;
+        }
+        retrieval.begin_response(actions);
+        let (wanted, _) = retrieval.cut.map_or((bytes.len(), Cut::after(0)), |cut| cut.advance(bytes));
+        let sent = retrieval.send(bytes.get(..wanted).unwrap_or(bytes), actions);
+        if let Some(cut) = &mut retrieval.cut {
+            *cut = cut.advance(bytes.get(..sent).unwrap_or(bytes)).1;
+        }
+        self.expect = Expect::Message(retrieval);
+        if sent > 0 {
+            actions.set_deadline(Some(AUTOLOGOUT));
+        }
+        if retrieval.cut.is_some_and(Cut::is_done) {
+            actions.stop_reading();
+            self.message_completed(&retrieval, actions);
+            return bytes.len();
+        }
+        self.waits_for = if sent < bytes.len() { WaitsFor::SendRoom } else { WaitsFor::Message };
+        sent
+    }
+
+    /// The message has ended, all its bytes were taken; or it could not be read.
+    pub fn message_ended(&mut self, result: Result<(), ReadError>, actions: &mut impl Actions) {
+        let Expect::Message(mut retrieval) = self.expect else { return };
+        match (result, retrieval.response) {
+            (Ok(()), _) => {
+                retrieval.begin_response(actions);
+                self.message_completed(&retrieval, actions);
+            }
+            (Err(error), Response::NotBegun { .. }) => {
+                actions.reply(reply::read_error(error));
+                self.command_answered(actions);
+            }
+            (Err(_), Response::Begun) => {
+                // Nothing is being read any more, so nothing is left to stop.
+                self.expect = Expect::Transaction;
+                self.finish(actions);
+            }
+        }
+    }
+
+    fn message_completed(&mut self, retrieval: &Retrieval, actions: &mut impl Actions) {
+        actions.reply(retrieval.position.line_end());
+        actions.reply(reply::END);
+        self.command_answered(actions);
+    }
+}

@@ -1,0 +1,115 @@
+//! The TRANSACTION state: commands on an open maildrop, and QUIT, which leads to the UPDATE state.
+//!
+//! Answers to: RFC 1939 sections 5 to 7.
+
+use crate::actions::{Actions, Maildrop};
+use crate::command::Command;
+use crate::cut::Cut;
+use crate::number::MessageNumber;
+use crate::reply::{self, Reply, Text};
+
+use super::listing::{Listed, Listing};
+use super::retrieval::Retrieval;
+use super::{Expect, Goodbye, OpenMaildrop, Session, WaitsFor};
+
+impl Session {
+    pub(super) fn transaction_command_arrived(
+        &mut self,
+        command: &Command<'_>,
+        maildrop: OpenMaildrop,
+        actions: &mut impl Actions,
+    ) {
+        match *command {
+            Command::Status => {
+                let left = maildrop.left();
+                Text::new()
+                    .put(b"+OK ")
+                    .put_decimal(left.messages.into())
+                    .put(b" ")
+                    .put_decimal(left.bytes)
+                    .put(b"\r\n")
+                    .send(actions);
+            }
+            Command::List(None) => self.begin_listing(Listing::of(Listed::Sizes), actions),
+            Command::UniqueIds(None) => self.begin_listing(Listing::of(Listed::UniqueIds), actions),
+            Command::List(Some(message)) => self.on_message(message, actions, |_, message, actions| {
+                let bytes = actions.message_bytes(message);
+                Text::new().put(b"+OK ").put_listing(message, bytes).put(b"\r\n").send(actions);
+            }),
+            Command::UniqueIds(Some(message)) => self.on_message(message, actions, |_, message, actions| {
+                let unique_id = actions.unique_id(message);
+                Text::new().put(b"+OK ").put_unique_id(message, &unique_id).put(b"\r\n").send(actions);
+            }),
+            Command::Retrieve(message) => self.on_message(message, actions, |session, message, actions| {
+                session.begin_retrieval(Retrieval::whole(actions.message_bytes(message)), message, actions);
+            }),
+            Command::Top(message, lines) => self.on_message(message, actions, |session, message, actions| {
+                session.begin_retrieval(Retrieval::until(Cut::after(lines)), message, actions);
+            }),
+            Command::Delete(message) => self.on_message(message, actions, Session::delete_arrived),
+            Command::Noop => actions.reply(reply::OK),
+            Command::Reset => self.reset_arrived(actions),
+            Command::Quit => self.quit_arrived(maildrop, actions),
+            Command::User(_) | Command::Password(_) | Command::Utf8 | Command::Capabilities => {
+                self.fault(reply::LOGGED_IN_ALREADY, actions);
+            }
+        }
+    }
+
+    /// Does `command` on a message that is there and not marked, or says that it is not.
+    fn on_message<A: Actions>(
+        &mut self,
+        message: MessageNumber,
+        actions: &mut A,
+        command: impl FnOnce(&mut Session, MessageNumber, &mut A),
+    ) {
+        match self.refusal_of(message, actions) {
+            Some(refusal) => actions.reply(refusal),
+            None => command(self, message, actions),
+        }
+    }
+
+    fn refusal_of(&self, message: MessageNumber, actions: &impl Actions) -> Option<Reply> {
+        let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
+        if !(1..=messages).contains(&message.0) {
+            return Some(reply::NO_SUCH_MESSAGE);
+        }
+        actions.is_marked(message).then_some(reply::IS_DELETED)
+    }
+
+    fn delete_arrived<A: Actions>(&mut self, message: MessageNumber, actions: &mut A) {
+        if let Some(maildrop) = &mut self.maildrop {
+            maildrop.marked.messages += 1;
+            maildrop.marked.bytes = maildrop.marked.bytes.saturating_add(actions.message_bytes(message));
+            actions.mark(message);
+            actions.reply(reply::MARKED);
+        }
+    }
+
+    fn reset_arrived(&mut self, actions: &mut impl Actions) {
+        if let Some(maildrop) = &mut self.maildrop {
+            maildrop.marked = Maildrop { messages: 0, bytes: 0 };
+            actions.unmark_all();
+            actions.reply(reply::OK);
+        }
+    }
+
+    fn quit_arrived(&mut self, maildrop: OpenMaildrop, actions: &mut impl Actions) {
+        if maildrop.marked.messages == 0 {
+            return self.end(reply::BYE, actions);
+        }
+        self.expect = Expect::Update(Goodbye::Aloud);
+        self.waits_for = WaitsFor::Deletion;
+        actions.delete_marked();
+    }
+}
+
+impl OpenMaildrop {
+    /// What is not marked.
+    fn left(&self) -> Maildrop {
+        Maildrop {
+            messages: self.all.messages.saturating_sub(self.marked.messages),
+            bytes: self.all.bytes.saturating_sub(self.marked.bytes),
+        }
+    }
+}

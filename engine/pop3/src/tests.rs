@@ -1,0 +1,10 @@
+//! What a POP3 session promises, as conversations.
+
+mod authorization;
+mod events;
+mod lines;
+mod listing;
+mod properties;
+mod retrieval;
+mod transaction;
+mod world;
