@@ -21,6 +21,7 @@ use nix::unistd::{Pid, getppid};
 
 use crate::failure::Failure;
 use crate::stop::Stop;
+use crate::terminal::remark;
 
 const FLAG: &str = "--held";
 
@@ -37,7 +38,7 @@ pub(crate) fn become_held_program() {
         std::process::exit(1);
     }
     let error = Command::new(&program).args(arguments).exec();
-    eprintln!("{}: {error}", program.display());
+    remark(format_args!("{}: {error}", program.display()));
     std::process::exit(127);
 }
 

@@ -17,6 +17,7 @@ mod packages;
 mod run;
 mod services;
 mod stop;
+mod terminal;
 mod test;
 mod tidy;
 
@@ -25,6 +26,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use house::House;
 use stop::Stop;
+use terminal::remark;
 
 /// A mail server that is the whole machine.
 #[derive(Parser)]
@@ -49,7 +51,7 @@ fn main() {
     let arguments = CommandLine::parse();
     if let Err(failure) = obey(arguments.command) {
         if !matches!(failure, Failure::Told) {
-            eprintln!("barepost: {failure}");
+            remark(format_args!("barepost: {failure}"));
         }
         std::process::exit(failure.status());
     }

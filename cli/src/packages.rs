@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::hold;
 use crate::house;
 use crate::stop::Stop;
+use crate::terminal::remark;
 
 /// Longer than any mirror needs.
 const INSTALL_BUDGET: Duration = Duration::from_secs(600);
@@ -30,7 +31,7 @@ pub(crate) fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Resul
     if !may_install {
         return Err(Failure::refused(format_args!("{needed_for} is missing; install it first (Debian: {line})")));
     }
-    eprintln!("barepost: {line}");
+    remark(format_args!("barepost: {line}"));
     let mut update = hold::command("apt-get");
     update.args(["-qq", "update"]);
     // The lists may be fresh although no mirror answers now; the installation itself is what counts.

@@ -105,6 +105,7 @@ mod tests {
             connection
                 .write_all(b"220 hello\r\n250-a\r\n250-b\r\n250 c\r\n+OK\r\nab\r\n..\r\n.\r\n550 no\r\n")
                 .unwrap();
+            std::io::copy(&mut connection, &mut std::io::sink()).unwrap();
         });
         let mut client = Client::connect(address, "220").unwrap();
         client.command(b"EHLO a\r\n", "250").unwrap();

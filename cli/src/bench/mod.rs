@@ -15,6 +15,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::stop::Stop;
+use crate::terminal::say;
 use report::Report;
 
 /// A bench that can be run by its name.
@@ -50,7 +51,7 @@ pub(crate) struct Options {
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     for bench in chosen(&options.names)? {
         let report = (bench.run)(house, stop)?;
-        println!("\n## {}\n\n{}", bench.name, report.table());
+        say(format_args!("\n## {}\n\n{}", bench.name, report.table()));
         report.write(house, bench.name)?;
     }
     Ok(())

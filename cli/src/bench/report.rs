@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::house::House;
+use crate::terminal::say;
 
 /// The contents of `bench/results/NAME.json`, but for its name and commit.
 pub(super) struct Report {
@@ -81,7 +82,7 @@ impl Report {
         text.push('\n');
         std::fs::create_dir_all(house.path("bench/results")).map_err(Failure::io(&doing))?;
         std::fs::write(&path, text).map_err(Failure::io(&doing))?;
-        println!("\nwritten to bench/results/{name}.json");
+        say(format_args!("\nwritten to bench/results/{name}.json"));
         Ok(())
     }
 }

@@ -9,8 +9,6 @@ mod ready;
 pub(crate) use data::DataFolder;
 pub(crate) use ready::watch as watch_services;
 
-use std::fmt;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -25,6 +23,7 @@ use crate::image;
 use crate::packages;
 use crate::services::{SERVICES, Service, base_max};
 use crate::stop::Stop;
+use crate::terminal::{remark, say};
 
 /// How long the guest may take to end its sessions and write what it holds.
 const STOP_BUDGET: Duration = Duration::from_secs(10);
@@ -95,7 +94,7 @@ fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(),
     loop {
         match guest.next_event(PATIENCE) {
             Some(Event::Line(line)) => say(&line),
-            Some(Event::Complaint(line)) => eprintln!("qemu: {line}"),
+            Some(Event::Complaint(line)) => remark(format_args!("qemu: {line}")),
             Some(Event::Ended) => break,
             None => {}
         }
@@ -141,12 +140,6 @@ fn announce(setup: &Setup, services: &[(Service, SocketAddr)], data: &DataFolder
     if data.is_demo {
         say("barepost: demo users ada@barepost.test, password lovelace; grace@barepost.test, password hopper");
     }
-}
-
-/// Prints a line. Who closed our output does not want it; that is no reason to end a server.
-fn say(line: impl fmt::Display) {
-    let mut output = std::io::stdout().lock();
-    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
 /// Errors: refused when a port is taken or the interface is no tap.

@@ -20,6 +20,7 @@ use crate::hold::{self, Ended};
 use crate::house::House;
 use crate::image;
 use crate::stop::Stop;
+use crate::terminal::say;
 use crate::tidy;
 use counts::Counts;
 use parts::{PARTS, Part, When, Work};
@@ -52,11 +53,11 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
             break;
         }
         let outcome = run_part(house, part, stop)?;
-        println!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64());
+        say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
         outcomes.push(outcome);
     }
     let total = summarize(&outcomes);
-    println!("\n{} passed, {} failed", total.passed, total.failed);
+    say(format_args!("\n{} passed, {} failed", total.passed, total.failed));
     if total.failed == 0 && !stop.is_requested() { Ok(()) } else { Err(Failure::Told) }
 }
 
@@ -148,21 +149,24 @@ fn note(log: &mut File, failure: &Failure) -> Result<&'static str, Failure> {
 
 fn show_end(part: &Part, output: &str, log_path: &std::path::Path) {
     let lines: Vec<&str> = output.lines().collect();
-    println!("--- {}: the end of {}", part.name, log_path.display());
+    say(format_args!("--- {}: the end of {}", part.name, log_path.display()));
     for line in lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN)) {
-        println!("{line}");
+        say(line);
     }
-    println!("---");
+    say("---");
 }
 
 fn summarize(outcomes: &[Outcome]) -> Counts {
     let mut total = Counts::default();
-    println!("\n{:<12} {:<8} {:>6} {:>6} {:>9} {:>8}", "part", "result", "passed", "failed", "seconds", "budget");
+    say(format_args!(
+        "\n{:<12} {:<8} {:>6} {:>6} {:>9} {:>8}",
+        "part", "result", "passed", "failed", "seconds", "budget"
+    ));
     for Outcome { part, counts, took, verdict } in outcomes {
         total += *counts;
         let (took, budget) = (took.as_secs_f64(), part.budget.as_secs());
         let Counts { passed, failed } = counts;
-        println!("{:<12} {verdict:<8} {passed:>6} {failed:>6} {took:>9.1} {budget:>8}", part.name);
+        say(format_args!("{:<12} {verdict:<8} {passed:>6} {failed:>6} {took:>9.1} {budget:>8}", part.name));
     }
     total
 }
