@@ -150,5 +150,5 @@ fn an_integration_test_that_nobody_runs_is_found() {
         found(promises::integration_tests, &files),
         ["tests/forgotten.py: is not in the table of parts of `./barepost test`"]
     );
-    assert_eq!(found(promises::integration_tests, &[]).len(), listed.len());
+    assert!(!found(promises::integration_tests, &[]).is_empty(), "what is listed is missing");
 }
