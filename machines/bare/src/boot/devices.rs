@@ -1,0 +1,102 @@
+//! The devices: found on PCI and on the command line, then started.
+
+use super::command_line;
+use crate::console::print;
+use crate::cpu::interrupts::{VECTOR_CARD, VECTOR_DISK};
+use crate::cpu::{Processor, ioapic};
+use crate::end;
+use crate::memory::paging::Paging;
+use crate::pci;
+use crate::virtio::block::BlockDevice;
+use crate::virtio::net::NetworkCard;
+use crate::virtio::random::RandomDevice;
+use crate::virtio::transport::{MemoryRegisters, Message, PciRegisters, Transport};
+use crate::virtio::{DEVICE_BLOCK, DEVICE_NET, DEVICE_RANDOM};
+
+const VENDOR_VIRTIO: u16 = 0x1AF4;
+
+/// The first of each kind that was found.
+#[derive(Default)]
+pub(super) struct Devices {
+    card: Option<Transport>,
+    disk: Option<Transport>,
+    random: Option<Transport>,
+}
+
+/// Looks for devices everywhere.
+pub(super) fn find(paging: &mut Paging, processor: &Processor, command_line: &[u8]) -> Devices {
+    let mut devices = Devices::default();
+    pci::scan(|function| {
+        let Some(device) = virtio_device(&function) else { return };
+        let Some(place) = devices.place(device) else { return };
+        let message = Message { apic_id: processor.apic_id, vector: vector(device) };
+        *place = PciRegisters::find(&function, paging, message).map(Transport::Pci);
+    });
+    for device in command_line::devices(command_line) {
+        // SAFETY: the boot loader says that a device decodes these addresses.
+        let registers = unsafe { paging.map_device(device.base, device.bytes) };
+        let Some((registers, kind)) = MemoryRegisters::find(registers) else { continue };
+        let Some(place) = devices.place(kind) else { continue };
+        if ioapic::route(paging, device.line, vector(kind), processor.apic_id).is_some() {
+            *place = Some(Transport::Memory(registers));
+        }
+    }
+    devices
+}
+
+/// Virtio's number of what the function is. Transitional functions have older ids, and their number in the subsystem id.
+fn virtio_device(function: &pci::Function) -> Option<u32> {
+    const FIRST_TRANSITIONAL: u16 = 0x1000;
+    const LAST_TRANSITIONAL: u16 = 0x103F;
+    const FIRST_MODERN: u16 = 0x1040;
+    const LAST_MODERN: u16 = 0x107F;
+    match function.id {
+        _ if function.vendor != VENDOR_VIRTIO => None,
+        FIRST_TRANSITIONAL..=LAST_TRANSITIONAL => Some(u32::from(function.subsystem())),
+        FIRST_MODERN..=LAST_MODERN => Some(u32::from(function.id - FIRST_MODERN)),
+        _ => None,
+    }
+}
+
+fn vector(device: u32) -> u8 {
+    if device == DEVICE_NET { VECTOR_CARD } else { VECTOR_DISK }
+}
+
+impl Devices {
+    /// Where a device of this kind goes; `None` when there is one already, or no use for it.
+    fn place(&mut self, device: u32) -> Option<&mut Option<Transport>> {
+        let place = match device {
+            DEVICE_NET => &mut self.card,
+            DEVICE_BLOCK => &mut self.disk,
+            DEVICE_RANDOM => &mut self.random,
+            _ => return None,
+        };
+        place.is_none().then_some(place)
+    }
+
+    /// Starts what was found. Without a card or a disk there is nothing to serve.
+    pub(super) fn start(self) -> (NetworkCard, BlockDevice, Option<RandomDevice>) {
+        let Some(card) = self.card else { end::refuse(format_args!("no virtio network card found")) };
+        let Some(disk) = self.disk else { end::refuse(format_args!("no virtio disk found")) };
+        let card = NetworkCard::start(card)
+            .unwrap_or_else(|error| end::refuse(format_args!("the network card cannot be used: {error}")));
+        let disk = BlockDevice::start(disk)
+            .unwrap_or_else(|error| end::refuse(format_args!("the disk cannot be used: {error}")));
+        let random = self.random.and_then(|random| RandomDevice::start(&random).ok());
+        let about = card.card();
+        print!(
+            "network card: {}, MTU {}, checksums by {}, segments cut by {}",
+            about.address,
+            about.mtu,
+            by_whom(about.offloads.checksum),
+            by_whom(about.offloads.segmentation_ipv4),
+        );
+        let about = disk.disk();
+        print!("disk: {} sectors, {}", about.sectors, if about.durable { "durable" } else { "not durable" });
+        (card, disk, random)
+    }
+}
+
+fn by_whom(is_offloaded: bool) -> &'static str {
+    if is_offloaded { "the card" } else { "us" }
+}

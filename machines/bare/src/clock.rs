@@ -1,0 +1,65 @@
+//! Time: the time-stamp counter, turned into microseconds since the machine started.
+//!
+//! Invariants:
+//! - Instants never go back: one core reads one counter, which does not stop in any sleep that this machine uses.
+//! - Before the rate is known, time stands at zero.
+
+mod calibrate;
+pub(crate) mod rtc;
+
+pub(crate) use calibrate::hertz;
+
+use crate::cpu;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use machine::{Instant, Micros};
+
+/// The counter at the first instruction.
+static START: AtomicU64 = AtomicU64::new(0);
+
+/// Microseconds per tick, in units of 2^-48.
+static MICROS_PER_TICK: AtomicU64 = AtomicU64::new(0);
+const FRACTION_BITS: u32 = 48;
+
+/// Ticks per second.
+static HERTZ: AtomicU64 = AtomicU64::new(0);
+
+/// Starts the clock: it read zero at `start`, and ticks `hertz` times a second.
+pub(crate) fn start(start: u64, hertz: u64) {
+    START.store(start, Relaxed);
+    HERTZ.store(hertz, Relaxed);
+    let per_tick = (1_000_000_u128 << FRACTION_BITS).checked_div(u128::from(hertz)).unwrap_or(0);
+    MICROS_PER_TICK.store(per_tick as u64, Relaxed);
+}
+
+/// The time since the first instruction.
+#[inline]
+pub(crate) fn now() -> Instant {
+    let ticks = cpu::time_stamp().saturating_sub(START.load(Relaxed));
+    let micros = (u128::from(ticks) * u128::from(MICROS_PER_TICK.load(Relaxed))) >> FRACTION_BITS;
+    Instant(micros as u64)
+}
+
+/// The counter's value at `instant`.
+pub(crate) fn ticks_at(instant: Instant) -> u64 {
+    let ticks = u128::from(instant.0) * u128::from(HERTZ.load(Relaxed)) / 1_000_000;
+    START.load(Relaxed).saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX))
+}
+
+/// Ticks per second.
+pub(crate) fn ticks_per_second() -> u64 {
+    HERTZ.load(Relaxed)
+}
+
+/// Asks `is_done` again and again until it is or `limit` has passed; answers whether it is. For the boot and the end only: no turn waits.
+pub(crate) fn wait_until(limit: Micros, mut is_done: impl FnMut() -> bool) -> bool {
+    let end = now() + limit;
+    loop {
+        if is_done() {
+            return true;
+        }
+        if now() >= end {
+            return false;
+        }
+        core::hint::spin_loop();
+    }
+}

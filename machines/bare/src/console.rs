@@ -1,0 +1,201 @@
+//! The console: the first serial port (16550A at 3F8h), one line at a time, each with the time at which it was printed.
+//!
+//! Lines wait in a ring and go out as fast as the port takes them, 16 bytes a time, so that a real port at 115,200 baud never makes a
+//! turn wait. What does not fit into the ring is lost, and the loss is said.
+//!
+//! Invariants:
+//! - The ring is atomics only: the panic path can drain it whatever was going on.
+//! - No port is read in a busy turn, but for one reading in 50 ms while lines wait or to see whether a key was pressed.
+
+use crate::clock;
+use crate::cpu::Port;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
+use machine::Micros;
+
+// SAFETY: 1. the port reaches no memory; 2. nobody else relies on it.
+const SERIAL: Port = unsafe { Port::new(0x3F8) };
+const DATA: Port = SERIAL;
+const INTERRUPT_ENABLE: Port = SERIAL.at(1);
+const FIFO_CONTROL: Port = SERIAL.at(2);
+const LINE_CONTROL: Port = SERIAL.at(3);
+const MODEM_CONTROL: Port = SERIAL.at(4);
+const LINE_STATUS: Port = SERIAL.at(5);
+const SCRATCH: Port = SERIAL.at(7);
+
+/// The line among the legacy interrupts.
+pub(crate) const INTERRUPT_LINE: u32 = 4;
+
+const INTERRUPT_ON_INPUT: u8 = 0b01;
+const INTERRUPT_ON_ROOM: u8 = 0b10;
+const STATUS_INPUT: u8 = 1;
+const STATUS_ROOM: u8 = 1 << 5;
+
+/// Bytes that the port takes when it says that it has room.
+const FIFO_BYTES: usize = 16;
+
+const RING_BYTES: usize = 32 << 10;
+
+/// What on the console asks the machine to stop.
+const CONTROL_C: u8 = 3;
+
+static IS_THERE: AtomicBool = AtomicBool::new(false);
+static RING: [AtomicU8; RING_BYTES] = [const { AtomicU8::new(0) }; RING_BYTES];
+/// Bytes ever put into the ring, and taken out of it.
+static PUT: AtomicUsize = AtomicUsize::new(0);
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static LOST_LINES: AtomicUsize = AtomicUsize::new(0);
+static INTERRUPTS: AtomicU8 = AtomicU8::new(0);
+static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints one line.
+macro_rules! print {
+    ($($argument:tt)*) => { $crate::console::line(format_args!($($argument)*)) };
+}
+pub(crate) use print;
+
+/// Sets the port up, if there is one: 115,200 baud, 8 bits, no parity.
+pub(crate) fn start() {
+    SCRATCH.write8(0xA5);
+    if SCRATCH.read8() != 0xA5 {
+        return;
+    }
+    INTERRUPT_ENABLE.write8(0);
+    LINE_CONTROL.write8(0x80);
+    DATA.write8(1);
+    INTERRUPT_ENABLE.write8(0);
+    LINE_CONTROL.write8(0x03);
+    FIFO_CONTROL.write8(0x07);
+    // Ready, and its interrupt line connected.
+    MODEM_CONTROL.write8(0x0B);
+    IS_THERE.store(true, Relaxed);
+}
+
+/// Lets a key pressed end a sleep. To be called once the interrupt is routed.
+pub(crate) fn enable_interrupt() {
+    set_interrupts(INTERRUPT_ON_INPUT);
+}
+
+/// Prints one line, with the time before it.
+pub(crate) fn line(text: fmt::Arguments<'_>) {
+    let before = PUT.load(Relaxed);
+    let now = clock::now().0;
+    let mut line = Line { is_cut: false };
+    let _ = write!(line, "[{:5}.{:06}] ", now / 1_000_000, now % 1_000_000);
+    let _ = writeln!(line, "{text}");
+    if line.is_cut {
+        PUT.store(before, Relaxed);
+        LOST_LINES.fetch_add(1, Relaxed);
+    }
+    pump();
+}
+
+/// Gives the port what it takes now. Answers whether more waits.
+pub(crate) fn pump() -> bool {
+    while has_waiting() {
+        if LINE_STATUS.read8() & STATUS_ROOM == 0 {
+            return true;
+        }
+        for _ in 0..FIFO_BYTES {
+            let Some(byte) = next() else { break };
+            DATA.write8(byte);
+        }
+    }
+    report_loss();
+    false
+}
+
+/// Before a sleep: gives the port what it takes, and lets it end the sleep when it takes more. Answers whether a key asked to stop.
+pub(crate) fn before_sleep() {
+    let wanted = if pump() { INTERRUPT_ON_INPUT | INTERRUPT_ON_ROOM } else { INTERRUPT_ON_INPUT };
+    if INTERRUPTS.load(Relaxed) != wanted && INTERRUPTS.load(Relaxed) != 0 {
+        set_interrupts(wanted);
+    }
+}
+
+/// Reads the keys pressed.
+pub(crate) fn read_keys() {
+    if !IS_THERE.load(Relaxed) {
+        return;
+    }
+    for _ in 0..FIFO_BYTES {
+        if LINE_STATUS.read8() & STATUS_INPUT == 0 {
+            return;
+        }
+        if matches!(DATA.read8(), CONTROL_C | b'q') {
+            STOP_REQUESTED.store(true, Relaxed);
+        }
+    }
+}
+
+/// Whether a key asked the machine to stop.
+pub(crate) fn stop_requested() -> bool {
+    STOP_REQUESTED.load(Relaxed)
+}
+
+/// Waits until everything has gone out, or for `limit`. For the end of the machine's life only.
+pub(crate) fn drain(limit: Micros) {
+    clock::wait_until(limit, || !pump());
+}
+
+fn set_interrupts(bits: u8) {
+    if IS_THERE.load(Relaxed) {
+        INTERRUPTS.store(bits, Relaxed);
+        INTERRUPT_ENABLE.write8(bits);
+    }
+}
+
+fn has_waiting() -> bool {
+    PUT.load(Relaxed) != TAKEN.load(Relaxed) && IS_THERE.load(Relaxed)
+}
+
+fn next() -> Option<u8> {
+    let taken = TAKEN.load(Relaxed);
+    if taken == PUT.load(Relaxed) {
+        return None;
+    }
+    TAKEN.store(taken.wrapping_add(1), Relaxed);
+    RING.get(taken % RING_BYTES).map(|byte| byte.load(Relaxed))
+}
+
+/// Says how many lines were lost, once there is room for that.
+fn report_loss() {
+    let lost = LOST_LINES.swap(0, Relaxed);
+    if lost > 0 {
+        let mut line = Line { is_cut: false };
+        let _ = writeln!(line, "[console: {lost} lines lost]");
+    }
+}
+
+/// Puts text into the ring, with the line ends of a terminal.
+struct Line {
+    is_cut: bool,
+}
+
+impl Line {
+    fn put(&mut self, byte: u8) {
+        let (put, taken) = (PUT.load(Relaxed), TAKEN.load(Relaxed));
+        if !IS_THERE.load(Relaxed) {
+            return;
+        }
+        match RING.get(put % RING_BYTES) {
+            Some(place) if put.wrapping_sub(taken) < RING_BYTES => {
+                place.store(byte, Relaxed);
+                PUT.store(put.wrapping_add(1), Relaxed);
+            }
+            _ => self.is_cut = true,
+        }
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if byte == b'\n' {
+                self.put(b'\r');
+            }
+            self.put(byte);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! The local interrupt controller: takes the devices' messages, and ends a sleep at a given time.
+//!
+//! Spoken to through registers (x2APIC) where the processor has that, through memory at FEE00000h otherwise.
+
+use super::interrupts::{VECTOR_SPURIOUS, VECTOR_TIMER};
+use super::{Port, Processor, read_msr, time_stamp, write_msr};
+use crate::clock;
+use crate::memory::paging::Paging;
+use crate::mmio::Mmio;
+use machine::{Instant, Micros};
+
+const BASE_ADDRESS: u64 = 0xFEE0_0000;
+
+const MSR_BASE: u32 = 0x1B;
+const MSR_X2APIC: u32 = 0x800;
+const MSR_TSC_DEADLINE: u32 = 0x6E0;
+
+const BASE_ENABLED: u64 = 1 << 11;
+const BASE_X2APIC: u64 = 1 << 10;
+
+const TASK_PRIORITY: u32 = 0x80;
+const SPURIOUS: u32 = 0xF0;
+const LOCAL_TIMER: u32 = 0x320;
+const LOCAL_LINT0: u32 = 0x350;
+const LOCAL_LINT1: u32 = 0x360;
+const LOCAL_ERROR: u32 = 0x370;
+const TIMER_COUNT: u32 = 0x380;
+const TIMER_LEFT: u32 = 0x390;
+const TIMER_DIVISOR: u32 = 0x3E0;
+
+const SPURIOUS_ENABLE: u32 = 1 << 8;
+const MASKED: u32 = 1 << 16;
+const TIMER_TSC_DEADLINE: u32 = 1 << 18;
+const DIVIDE_BY_16: u32 = 0b0011;
+
+/// The local interrupt controller of the core.
+pub(crate) struct LocalApic {
+    registers: Registers,
+    timer: Timer,
+    /// What the timer is set to, in time stamps; it may have gone off since.
+    armed: u64,
+}
+
+enum Registers {
+    Memory(Mmio),
+    Model,
+}
+
+/// How the timer is told when to go off.
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    /// The time stamp itself.
+    Deadline,
+    /// A number of its own ticks; here ticks per 2^32 time stamps.
+    Countdown { ticks_per_stamp: u64 },
+}
+
+impl LocalApic {
+    /// Switches the controller on, with everything but the timer masked.
+    pub(crate) fn start(processor: &Processor, paging: &mut Paging) -> LocalApic {
+        mask_legacy_controllers();
+        let mode = if processor.x2apic { BASE_ENABLED | BASE_X2APIC } else { BASE_ENABLED };
+        // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so; 2. nothing uses the controller yet.
+        unsafe { write_msr(MSR_BASE, read_msr(MSR_BASE) | mode) };
+        let registers = if processor.x2apic {
+            Registers::Model
+        } else {
+            // SAFETY: the architecture puts the controller there.
+            Registers::Memory(unsafe { paging.map_device(BASE_ADDRESS, 4096) })
+        };
+        let mut apic = LocalApic { registers, timer: Timer::Deadline, armed: 0 };
+        apic.write(TASK_PRIORITY, 0);
+        for local in [LOCAL_LINT0, LOCAL_LINT1, LOCAL_ERROR] {
+            apic.write(local, MASKED);
+        }
+        apic.write(SPURIOUS, SPURIOUS_ENABLE | u32::from(VECTOR_SPURIOUS));
+        apic.start_timer(processor);
+        apic
+    }
+
+    /// Makes sure that the core is woken at `instant`, or a little earlier when that is far away.
+    pub(crate) fn wake_at(&mut self, instant: Instant) {
+        let stamp = clock::ticks_at(instant);
+        let now = time_stamp();
+        if stamp == self.armed && stamp > now {
+            return;
+        }
+        self.armed = stamp;
+        match self.timer {
+            // SAFETY: 1. CPUID says that the register is there; 2. it does no more than end a sleep.
+            Timer::Deadline => unsafe { write_msr(MSR_TSC_DEADLINE, stamp.max(1)) },
+            Timer::Countdown { ticks_per_stamp } => {
+                let ticks = (u128::from(stamp.saturating_sub(now)) * u128::from(ticks_per_stamp)) >> 32;
+                let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+                if ticks == u32::MAX {
+                    self.armed = 0;
+                }
+                self.write(TIMER_COUNT, ticks.max(1));
+            }
+        }
+    }
+
+    fn start_timer(&mut self, processor: &Processor) {
+        self.write(TIMER_DIVISOR, DIVIDE_BY_16);
+        if processor.tsc_deadline {
+            self.write(LOCAL_TIMER, TIMER_TSC_DEADLINE | u32::from(VECTOR_TIMER));
+            // The mode must be set before the deadline is (Intel SDM volume 3, 11.5.4.1).
+            core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+            return;
+        }
+        let hertz = if processor.apic_counts_nanoseconds { 1_000_000_000 / 16 } else { self.measure_timer() };
+        let ticks_per_stamp = (u128::from(hertz) << 32).checked_div(u128::from(clock::ticks_per_second())).unwrap_or(0);
+        self.timer = Timer::Countdown { ticks_per_stamp: ticks_per_stamp as u64 };
+        self.write(LOCAL_TIMER, u32::from(VECTOR_TIMER));
+    }
+
+    /// The timer's rate in hertz, measured for 1 ms.
+    fn measure_timer(&self) -> u64 {
+        self.write(LOCAL_TIMER, MASKED);
+        self.write(TIMER_COUNT, u32::MAX);
+        let before = (self.read(TIMER_LEFT), time_stamp());
+        clock::wait_until(Micros(1_000), || false);
+        let after = (self.read(TIMER_LEFT), time_stamp());
+        self.write(TIMER_COUNT, 0);
+        let ticks = u128::from(before.0.wrapping_sub(after.0)) * u128::from(clock::ticks_per_second());
+        ticks.checked_div(u128::from(after.1 - before.1)).unwrap_or(0) as u64
+    }
+
+    fn read(&self, register: u32) -> u32 {
+        match &self.registers {
+            Registers::Memory(memory) => memory.read32(register as usize),
+            // SAFETY: x2APIC mode is on, and the register is one of those above.
+            Registers::Model => unsafe { read_msr(MSR_X2APIC + (register >> 4)) as u32 },
+        }
+    }
+
+    fn write(&self, register: u32, value: u32) {
+        match &self.registers {
+            Registers::Memory(memory) => memory.write32(register as usize, value),
+            // SAFETY: 1. x2APIC mode is on, and the register is one of those above; 2. interrupts only end sleeps.
+            Registers::Model => unsafe { write_msr(MSR_X2APIC + (register >> 4), u64::from(value)) },
+        }
+    }
+}
+
+/// Masks both 8259 controllers, which firmware may have left on.
+fn mask_legacy_controllers() {
+    // SAFETY: 1. the controllers reach no memory; 2. nobody relies on them.
+    let masks = unsafe { [Port::new(0x21), Port::new(0xA1)] };
+    masks.iter().for_each(|mask| mask.write8(0xFF));
+}

@@ -1,0 +1,125 @@
+//! What the processor can do, asked once: `cpuid` traps in a virtual machine.
+
+use core::arch::asm;
+use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
+
+/// What of the processor's features the machine uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processor {
+    /// Its number among the interrupt controllers.
+    pub(crate) apic_id: u32,
+    pub(crate) x2apic: bool,
+    pub(crate) tsc_deadline: bool,
+    pub(crate) rdrand: bool,
+    pub(crate) rdseed: bool,
+    pub(crate) gigabyte_pages: bool,
+    /// Whether the time-stamp counter runs at one rate whatever the processor does.
+    pub(crate) invariant_tsc: bool,
+    /// The time-stamp counter's rate in hertz, where the processor or the hypervisor tells it.
+    pub(crate) tsc_hertz: Option<u64>,
+    /// Whether the hypervisor's local interrupt controller counts nanoseconds (QEMU's and KVM's do).
+    pub(crate) apic_counts_nanoseconds: bool,
+    /// The vector state that was switched on: bits of XCR0, or zero where there is only SSE.
+    pub(crate) vector_state: u64,
+}
+
+const LEAF_FEATURES: u32 = 1;
+const LEAF_FEATURES_MORE: u32 = 7;
+const LEAF_STATE: u32 = 0xD;
+const LEAF_TSC: u32 = 0x15;
+const LEAF_FREQUENCY: u32 = 0x16;
+const LEAF_HYPERVISOR: u32 = 0x4000_0000;
+const LEAF_HYPERVISOR_TIMING: u32 = 0x4000_0010;
+const LEAF_EXTENDED: u32 = 0x8000_0000;
+
+/// XCR0: x87 and SSE, AVX, and the three parts of AVX-512, which go together.
+const STATE_SSE: u64 = 0b11;
+const STATE_AVX: u64 = 0b100;
+const STATE_AVX512: u64 = 0b1110_0000;
+
+impl Processor {
+    /// Asks the processor, and switches on the vector state that it has.
+    pub(crate) fn detect() -> Processor {
+        let leaf_max = __cpuid(0).eax;
+        let features = __cpuid(LEAF_FEATURES);
+        let more = leaf(leaf_max, LEAF_FEATURES_MORE);
+        let extended_max = __cpuid(LEAF_EXTENDED).eax;
+        let extended = leaf(extended_max, LEAF_EXTENDED + 1);
+        let power = leaf(extended_max, LEAF_EXTENDED + 7);
+        let has_hypervisor = bit(features.ecx, 31);
+        Processor {
+            apic_id: features.ebx >> 24,
+            x2apic: bit(features.ecx, 21),
+            tsc_deadline: bit(features.ecx, 24),
+            rdrand: bit(features.ecx, 30),
+            rdseed: bit(more.ebx, 18),
+            gigabyte_pages: bit(extended.edx, 26),
+            invariant_tsc: bit(power.edx, 8),
+            tsc_hertz: tsc_hertz(leaf_max, has_hypervisor),
+            apic_counts_nanoseconds: has_hypervisor && has_qemu_or_kvm(),
+            vector_state: if bit(features.ecx, 26) { enable_vector_state(bit(features.ecx, 28)) } else { 0 },
+        }
+    }
+}
+
+/// `leaf`, or zeros where the processor has none of that number.
+fn leaf(leaf_max: u32, leaf: u32) -> CpuidResult {
+    if leaf <= leaf_max { __cpuid_count(leaf, 0) } else { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }
+}
+
+const fn bit(register: u32, number: u32) -> bool {
+    register >> number & 1 == 1
+}
+
+/// Intel SDM volume 2, CPUID leaves 15h and 16h; the hypervisor's leaf is VMware's, which QEMU and others share.
+fn tsc_hertz(leaf_max: u32, has_hypervisor: bool) -> Option<u64> {
+    let ratio = leaf(leaf_max, LEAF_TSC);
+    if ratio.eax != 0 && ratio.ebx != 0 {
+        if ratio.ecx != 0 {
+            return Some(u64::from(ratio.ecx) * u64::from(ratio.ebx) / u64::from(ratio.eax));
+        }
+        let megahertz = leaf(leaf_max, LEAF_FREQUENCY).eax & 0xFFFF;
+        if megahertz != 0 && !has_hypervisor {
+            return Some(u64::from(megahertz) * 1_000_000);
+        }
+    }
+    if has_hypervisor {
+        let leaf_max = __cpuid(LEAF_HYPERVISOR).eax;
+        // Below 0x4000_0100: what does not know the leaf answers with some other leaf's contents.
+        if (LEAF_HYPERVISOR_TIMING..LEAF_HYPERVISOR + 0x100).contains(&leaf_max) {
+            let kilohertz = __cpuid(LEAF_HYPERVISOR_TIMING).eax;
+            return (kilohertz != 0).then_some(u64::from(kilohertz) * 1_000);
+        }
+    }
+    None
+}
+
+fn has_qemu_or_kvm() -> bool {
+    let id = __cpuid(LEAF_HYPERVISOR);
+    let signature = [id.ebx, id.ecx, id.edx].map(u32::to_le_bytes);
+    signature == [*b"TCGT", *b"CGTC", *b"GTCG"] || signature == [*b"KVMK", *b"VMKV", *b"M\0\0\0"]
+}
+
+/// Switches on what the processor has of SSE, AVX and AVX-512. Nothing ever switches between contexts here, so that more state costs
+/// nothing. Answers with XCR0.
+fn enable_vector_state(has_avx: bool) -> u64 {
+    const CR4_OSXSAVE: u64 = 1 << 18;
+    // SAFETY: 1. the caller saw XSAVE in CPUID, so that the bit may be set; 2. no code before this relies on its being clear.
+    unsafe {
+        asm!("mov {old}, cr4", "or {old}, {bit}", "mov cr4, {old}", old = out(reg) _, bit = in(reg) CR4_OSXSAVE, options(nostack));
+    }
+    let state = __cpuid_count(LEAF_STATE, 0);
+    let offered = u64::from(state.eax) | u64::from(state.edx) << 32;
+    let mut wanted = STATE_SSE;
+    if has_avx && offered & STATE_AVX != 0 {
+        wanted |= STATE_AVX;
+        if offered & STATE_AVX512 == STATE_AVX512 {
+            wanted |= STATE_AVX512;
+        }
+    }
+    // SAFETY: 1. OSXSAVE is set; 2. the processor offers each bit; 3. AVX comes with SSE, and AVX-512 whole and with AVX.
+    unsafe {
+        asm!("xsetbv", in("ecx") 0, in("eax") wanted as u32, in("edx") (wanted >> 32) as u32, options(nomem, nostack));
+    }
+    wanted
+}

@@ -1,0 +1,47 @@
+//! What the panic path leaves on the disk: one sector of text.
+//!
+//! Format: a first line `barepost crash 1`, a second one with the machine's age and the time of day, then the message as it was printed,
+//! cut where the sector ends; zeros fill the rest.
+
+use core::fmt::{self, Write};
+use machine::{Instant, SECTOR_BYTES, UnixTime};
+
+/// What the sector begins with.
+pub const HEADING: &str = "barepost crash 1\n";
+
+/// The sector for a life that ended with `message`.
+pub(crate) fn encode(age: Instant, time: Option<UnixTime>, message: fmt::Arguments<'_>) -> [u8; SECTOR_BYTES] {
+    let mut text = Text { bytes: [0; SECTOR_BYTES], filled: 0 };
+    let seconds = time.map_or(0, UnixTime::seconds);
+    let _ = write!(text, "{HEADING}after {age} s, at {seconds} s since 1970\n{message}\n");
+    text.bytes
+}
+
+/// The text of a crash sector, without its heading; `None` when the sector holds none.
+pub fn decode(sector: &[u8]) -> Option<&str> {
+    let text = sector.strip_prefix(HEADING.as_bytes())?;
+    let text = text.split(|&byte| byte == 0).next()?;
+    match core::str::from_utf8(text) {
+        Ok(text) => Some(text),
+        // The message was cut inside of a character.
+        Err(error) => core::str::from_utf8(text.get(..error.valid_up_to())?).ok(),
+    }
+}
+
+struct Text {
+    bytes: [u8; SECTOR_BYTES],
+    filled: usize,
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for (place, byte) in self.bytes.iter_mut().skip(self.filled).zip(text.bytes()) {
+            *place = byte;
+        }
+        self.filled = SECTOR_BYTES.min(self.filled + text.len());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

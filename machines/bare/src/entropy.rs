@@ -1,0 +1,131 @@
+//! Randomness: a ChaCha20 generator, seeded and reseeded from what the machine has.
+//!
+//! Sources: RDSEED and RDRAND of the processor, the entropy device. All that answer are combined by exclusive or, so that each one alone
+//! suffices and none can spoil the others.
+//!
+//! Invariants:
+//! - No byte is handed out before a source has answered; a machine without any does not start.
+//! - After [`RESEED_BYTES`] or [`RESEED_AFTER`], whichever comes first, the generator's key is replaced: by its own output, combined with
+//!   fresh bytes. Who learns the new key does not learn what was handed out before.
+
+use crate::clock;
+use crate::cpu::Processor;
+use crate::virtio::random::{RANDOM_BYTES, RandomDevice};
+use core::arch::asm;
+use machine::{Instant, Micros};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+const RESEED_BYTES: usize = 64 << 10;
+const RESEED_AFTER: Micros = Micros::from_secs(60);
+
+/// How long the boot waits for the entropy device when there is no other source.
+const PATIENCE: Micros = Micros::from_secs(2);
+
+const SEED_BYTES: usize = 32;
+const _: () = assert!(SEED_BYTES == RANDOM_BYTES);
+
+type Seed = [u8; SEED_BYTES];
+
+/// The machine's source of random bytes.
+pub(crate) struct Entropy {
+    processor: ProcessorSource,
+    device: Option<RandomDevice>,
+    generator: ChaCha20Rng,
+    bytes_left: usize,
+    reseed_at: Instant,
+}
+
+impl Entropy {
+    /// Seeds the generator. `None` when no source answers.
+    pub(crate) fn start(processor: &Processor, mut device: Option<RandomDevice>) -> Option<Entropy> {
+        let processor = ProcessorSource { has_rdseed: processor.rdseed, has_rdrand: processor.rdrand };
+        let mut seed = processor.seed();
+        let mut brought = device.as_mut().and_then(RandomDevice::take);
+        if seed.is_none() && brought.is_none() {
+            let device = device.as_mut()?;
+            clock::wait_until(PATIENCE, || {
+                brought = device.take();
+                brought.is_some()
+            });
+        }
+        if let Some(brought) = brought {
+            seed = Some(seed.map_or(brought, |seed| combined(seed, brought)));
+        }
+        Some(Entropy {
+            processor,
+            device,
+            generator: ChaCha20Rng::from_seed(seed?),
+            bytes_left: RESEED_BYTES,
+            reseed_at: clock::now() + RESEED_AFTER,
+        })
+    }
+
+    /// Fills `bytes`.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8], now: Instant) {
+        match self.bytes_left.checked_sub(bytes.len()) {
+            Some(left) if now < self.reseed_at => self.bytes_left = left,
+            _ => self.reseed(now),
+        }
+        self.generator.fill_bytes(bytes);
+    }
+
+    fn reseed(&mut self, now: Instant) {
+        let mut seed = Seed::default();
+        self.generator.fill_bytes(&mut seed);
+        let sources = [self.processor.seed(), self.device.as_mut().and_then(RandomDevice::take)];
+        for source in sources.into_iter().flatten() {
+            seed = combined(seed, source);
+        }
+        self.generator = ChaCha20Rng::from_seed(seed);
+        self.bytes_left = RESEED_BYTES;
+        self.reseed_at = now + RESEED_AFTER;
+    }
+}
+
+fn combined(mut one: Seed, other: Seed) -> Seed {
+    one.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
+    one
+}
+
+/// The processor's own generators.
+struct ProcessorSource {
+    has_rdseed: bool,
+    has_rdrand: bool,
+}
+
+impl ProcessorSource {
+    /// A seed; `None` when the processor has no generator, or a broken one.
+    fn seed(&self) -> Option<Seed> {
+        let mut seed = Seed::default();
+        let mut before = None;
+        for part in seed.chunks_exact_mut(size_of::<u64>()) {
+            let number = self.number()?;
+            // Some processors answer with the same number for ever after a sleep.
+            if before == Some(number) {
+                return None;
+            }
+            before = Some(number);
+            part.copy_from_slice(&number.to_le_bytes());
+        }
+        Some(seed)
+    }
+
+    /// A number, from RDSEED when it has one ready, else from RDRAND. Ten tries each, as the manual advises.
+    fn number(&self) -> Option<u64> {
+        let by_rdseed = || {
+            let (number, is_good): (u64, u8);
+            // SAFETY: CPUID says that the processor has the instruction.
+            unsafe { asm!("rdseed {}", "setc {}", out(reg) number, out(reg_byte) is_good, options(nomem, nostack)) };
+            (is_good != 0).then_some(number)
+        };
+        let by_rdrand = || {
+            let (number, is_good): (u64, u8);
+            // SAFETY: CPUID says that the processor has the instruction.
+            unsafe { asm!("rdrand {}", "setc {}", out(reg) number, out(reg_byte) is_good, options(nomem, nostack)) };
+            (is_good != 0).then_some(number)
+        };
+        let rdseed = (0..10).filter(|_| self.has_rdseed).find_map(|_| by_rdseed());
+        rdseed.or_else(|| (0..10).filter(|_| self.has_rdrand).find_map(|_| by_rdrand()))
+    }
+}

@@ -1,0 +1,32 @@
+//! The image: the entry that the boot code calls, the allocator, the panic handler, and the loop around the engine.
+use bare::{Allocator, BareMachine, boot, end};
+use core::panic::PanicInfo;
+use machine::{Machine, Micros};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator::new();
+
+/// Called by the entry code, on the main stack, in long mode.
+#[unsafe(no_mangle)]
+extern "C" fn image_main(start_info: u64, entry_stamp: u64) -> ! {
+    // SAFETY: 1. the entry code calls this once, on the main stack, with interrupts off; 2. it passes on what the boot loader passed, and
+    // has mapped the first GiB.
+    let machine = unsafe { boot::start(start_info, entry_stamp, &ALLOCATOR) };
+    live(machine)
+}
+
+fn live(mut machine: BareMachine) -> ! {
+    loop {
+        let now = machine.now();
+        if machine.stop_requested() {
+            machine.print(format_args!("stopped"));
+            end::stop(end::Status::Stopped);
+        }
+        machine.idle(now + Micros::from_secs(1));
+    }
+}
+
+#[panic_handler]
+fn panic_arrived(info: &PanicInfo<'_>) -> ! {
+    end::fail(format_args!("{info}"))
+}

@@ -1,0 +1,10 @@
+//! Memory: what there is, who may touch it how, and the allocator.
+
+pub(crate) mod allocator;
+pub(crate) mod classes;
+mod copy;
+pub(crate) mod map;
+pub(crate) mod paging;
+
+/// Bytes in the smallest page.
+pub(crate) const PAGE_BYTES: u64 = 4096;

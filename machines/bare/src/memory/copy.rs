@@ -1,0 +1,29 @@
+//! The functions for blocks of memory that compiled code calls by their C names, in assembly (`copy.s`).
+//!
+//! Only the image gives them those names; on the host they are tested under their own, beside the C library's.
+//!
+//! Invariants:
+//! - No function touches a byte outside of the ranges it is given.
+//! - `memmove` reads every source byte before it overwrites it.
+
+use core::arch::global_asm;
+
+global_asm!(include_str!("copy.s"));
+
+#[cfg(not(test))]
+global_asm!(
+    ".global memcpy, memmove, memset, memcmp, bcmp, strlen",
+    ".set memcpy, barepost_memcpy",
+    ".set memmove, barepost_memmove",
+    ".set memset, barepost_memset",
+    ".set memcmp, barepost_memcmp",
+    ".set bcmp, barepost_memcmp",
+    ".set strlen, barepost_strlen",
+    // What the prebuilt core refers to for unwinding; an image that aborts never gets there.
+    ".global _Unwind_Resume, rust_eh_personality",
+    "_Unwind_Resume:",
+    "rust_eh_personality: ud2",
+);
+
+#[cfg(test)]
+mod tests;

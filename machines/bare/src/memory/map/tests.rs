@@ -1,0 +1,50 @@
+//! The memory map keeps whole pages, and only those that are free.
+
+#![expect(clippy::single_range_in_vec_init, reason = "lists of ranges, some with one")]
+
+use super::*;
+
+fn ranges_of(parts: &[Range<u64>]) -> Ranges {
+    let mut ranges = Ranges::new();
+    parts.iter().for_each(|part| ranges.add(part.clone()));
+    ranges
+}
+
+fn listed(ranges: &Ranges) -> Vec<Range<u64>> {
+    ranges.iter().cloned().collect()
+}
+
+#[test]
+fn only_whole_pages_count() {
+    let ranges = ranges_of(&[0x1001..0x4FFF, 0x5001..0x5FFF, 0x7000..0x8000]);
+    assert_eq!(listed(&ranges), [0x2000..0x4000, 0x7000..0x8000]);
+    assert_eq!(ranges.bytes(), 0x3000);
+}
+
+#[test]
+fn every_page_that_is_touched_is_taken_out() {
+    let mut ranges = ranges_of(&[0x1000..0x9000]);
+    ranges.remove(0x2FFF..0x4001);
+    assert_eq!(listed(&ranges), [0x1000..0x2000, 0x5000..0x9000]);
+    ranges.remove(0..0x1001);
+    assert_eq!(listed(&ranges), [0x5000..0x9000]);
+    ranges.remove(0x8000..0x20000);
+    assert_eq!(listed(&ranges), [0x5000..0x8000]);
+    ranges.remove(0x6000..0x6000);
+    assert_eq!(listed(&ranges), [0x5000..0x8000]);
+}
+
+#[test]
+fn memory_is_taken_from_the_lowest_range_with_room_below_the_limit() {
+    let mut ranges = ranges_of(&[0x100000..0x200000, 0x1000..0x3000]);
+    assert_eq!(ranges.take(0x2000, 1 << 30), Some(0x1000..0x3000));
+    assert_eq!(ranges.take(1, 1 << 30), Some(0x100000..0x101000));
+    assert_eq!(ranges.take(0x1000, 0x101000), None);
+    assert_eq!(ranges.take(1 << 30, u64::MAX), None);
+}
+
+#[test]
+fn a_map_with_too_many_ranges_is_cut_off() {
+    let parts: Vec<_> = (0..100).map(|i| i * 0x2000..i * 0x2000 + 0x1000).collect();
+    assert_eq!(ranges_of(&parts).iter().count(), RANGES_MAX);
+}

@@ -1,0 +1,258 @@
+//! Page tables: every address maps to itself, with no more rights than its use needs.
+//!
+//! Invariants:
+//! - Nothing is both writable and executable. Write protection holds for this machine's own code too (CR0.WP), and only the image's
+//!   text is executable (EFER.NXE).
+//! - Page zero, the first MiB, the guard page under each stack and whatever the memory map does not call memory are not mapped.
+//! - Since addresses map to themselves, a pointer is the address that a device is given.
+
+use super::PAGE_BYTES;
+use super::map::Ranges;
+use crate::mmio::Mmio;
+use core::arch::asm;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+unsafe extern "C" {
+    static __text_start: u8;
+    static __text_end: u8;
+    static __rodata_end: u8;
+    static __data_end: u8;
+    static __main_stack_top: u8;
+    static __device_stack_top: u8;
+    static __exception_stack_top: u8;
+    static __double_fault_stack_top: u8;
+    static __machine_check_stack_top: u8;
+    static __image_end: u8;
+}
+
+/// What may be done with a page. Executable pages are never writable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rights {
+    Read,
+    ReadWrite,
+    ReadExecute,
+    /// Registers of a device: read and written, never cached.
+    Device,
+}
+
+const PRESENT: u64 = 1;
+const WRITABLE: u64 = 1 << 1;
+const UNCACHED: u64 = 0b11 << 3;
+const ACCESSED_DIRTY: u64 = 0b11 << 5;
+const LARGE: u64 = 1 << 7;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
+
+impl Rights {
+    const fn bits(self) -> u64 {
+        // Accessed and dirty from the start spare the processor the write on first use.
+        PRESENT
+            | ACCESSED_DIRTY
+            | match self {
+                Rights::Read => NO_EXECUTE,
+                Rights::ReadWrite => WRITABLE | NO_EXECUTE,
+                Rights::ReadExecute => 0,
+                Rights::Device => WRITABLE | NO_EXECUTE | UNCACHED,
+            }
+    }
+
+    const fn of_bits(bits: u64) -> Rights {
+        match (bits & WRITABLE != 0, bits & NO_EXECUTE != 0, bits & UNCACHED != 0) {
+            (true, _, true) => Rights::Device,
+            (true, ..) => Rights::ReadWrite,
+            (_, true, _) => Rights::Read,
+            _ => Rights::ReadExecute,
+        }
+    }
+}
+
+/// One table of any level: 512 entries of 8 bytes, on a page of its own.
+#[repr(C, align(4096))]
+pub(crate) struct Table([AtomicU64; 512]);
+
+/// The machine's page tables.
+pub(crate) struct Paging {
+    /// The first one is the root.
+    tables: &'static [Table],
+    used: usize,
+    gigabyte_pages: bool,
+}
+
+/// Where the image lies in memory, its guard pages included.
+pub(crate) fn image() -> Range<u64> {
+    (&raw const __text_start) as u64..(&raw const __image_end) as u64
+}
+
+/// Top and size of each stack, as `link.ld` lays them out.
+fn stacks() -> [(u64, u64); 5] {
+    [
+        ((&raw const __main_stack_top) as u64, 512 << 10),
+        ((&raw const __device_stack_top) as u64, 4 << 10),
+        ((&raw const __exception_stack_top) as u64, 32 << 10),
+        ((&raw const __double_fault_stack_top) as u64, 32 << 10),
+        ((&raw const __machine_check_stack_top) as u64, 32 << 10),
+    ]
+}
+
+/// Bytes of page tables that mapping so much memory needs, with room for devices.
+pub(crate) fn table_bytes(memory_bytes: u64, gigabyte_pages: bool) -> u64 {
+    const TABLES_FOR_EDGES_AND_DEVICES: u64 = 160;
+    let gigabytes = (memory_bytes >> 30) + 1;
+    (TABLES_FOR_EDGES_AND_DEVICES + if gigabyte_pages { 0 } else { gigabytes }) * PAGE_BYTES
+}
+
+impl Paging {
+    /// Empty tables in `memory`.
+    ///
+    /// # Safety
+    /// 1. `memory` is mapped now, and stays mapped and writable in the tables built here.
+    /// 2. Nobody else uses it, ever.
+    pub(crate) unsafe fn new(memory: Range<u64>, gigabyte_pages: bool) -> Paging {
+        let count = ((memory.end - memory.start) / PAGE_BYTES) as usize;
+        // SAFETY: 1. the caller gives whole pages, mapped and unused; 2. any bits are valid atomics, and `next` clears each table
+        // before it is linked in.
+        let tables = unsafe { core::slice::from_raw_parts(memory.start as *const Table, count) };
+        let mut paging = Paging { tables, used: 0, gigabyte_pages };
+        paging.next();
+        paging
+    }
+
+    /// Maps the image, each part with the rights that it needs, and its stacks without their guards.
+    pub(crate) fn map_image(&mut self) {
+        let parts = [
+            ((&raw const __text_start) as u64..(&raw const __text_end) as u64, Rights::ReadExecute),
+            ((&raw const __text_end) as u64..(&raw const __rodata_end) as u64, Rights::Read),
+            ((&raw const __rodata_end) as u64..(&raw const __data_end) as u64, Rights::ReadWrite),
+        ];
+        for (range, rights) in parts {
+            self.map(range, rights);
+        }
+        for (top, bytes) in stacks() {
+            self.map(top - bytes..top, Rights::ReadWrite);
+        }
+    }
+
+    /// Asserts what the module promises: each part of the image has its rights and no more, and under each stack nothing is mapped.
+    pub(crate) fn check_image(&self) {
+        let [text_end, rodata_end, data_end] =
+            [&raw const __text_end, &raw const __rodata_end, &raw const __data_end].map(|end| end as u64);
+        let text = (&raw const __text_start) as u64;
+        assert_eq!(self.rights(text), Some(Rights::ReadExecute));
+        assert_eq!(self.rights(text_end - 1), Some(Rights::ReadExecute));
+        assert_eq!(self.rights(text_end), Some(Rights::Read));
+        assert_eq!(self.rights(rodata_end - 1), Some(Rights::Read));
+        assert_eq!(self.rights(rodata_end), Some(Rights::ReadWrite));
+        assert_eq!(self.rights(data_end - 1), Some(Rights::ReadWrite));
+        for (top, bytes) in stacks() {
+            assert_eq!(self.rights(top - 1), Some(Rights::ReadWrite));
+            assert_eq!(self.rights(top - bytes), Some(Rights::ReadWrite));
+            assert_eq!(self.rights(top - bytes - 1), None);
+        }
+        assert_eq!(self.rights(0), None);
+    }
+
+    /// Maps free memory, and the tables themselves.
+    pub(crate) fn map_memory(&mut self, memory: &Ranges) {
+        let tables = self.tables.as_ptr_range();
+        self.map(tables.start as u64..tables.end as u64, Rights::ReadWrite);
+        for range in memory.iter() {
+            self.map(range.clone(), Rights::ReadWrite);
+        }
+    }
+
+    /// Maps every page that `range` touches to itself. What is mapped already keeps its rights.
+    pub(crate) fn map(&mut self, range: Range<u64>, rights: Rights) {
+        let end = range.end.next_multiple_of(PAGE_BYTES);
+        let mut address = range.start / PAGE_BYTES * PAGE_BYTES;
+        while address < end {
+            address += self.map_largest(address, end, rights);
+        }
+    }
+
+    /// Maps the registers of a device.
+    ///
+    /// # Safety
+    /// No memory lies at `base..base + bytes`: a device decodes these addresses, and none but the one that the caller means.
+    pub(crate) unsafe fn map_device(&mut self, base: u64, bytes: u64) -> Mmio {
+        self.map(base..base + bytes, Rights::Device);
+        let base = NonNull::new(base as *mut u8);
+        assert!(base.is_some(), "a device at address zero");
+        // SAFETY: 1. mapped above, and nothing is ever unmapped; 2. the caller's condition.
+        unsafe { Mmio::new(base.unwrap_or(NonNull::dangling()), bytes as usize) }
+    }
+
+    /// Makes the tables the processor's.
+    ///
+    /// # Safety
+    /// The image, the stack in use and all memory in use are mapped.
+    pub(crate) unsafe fn activate(&self) {
+        // SAFETY: the caller's condition.
+        unsafe { asm!("mov cr3, {}", in(reg) self.tables.as_ptr(), options(nostack, preserves_flags)) };
+    }
+
+    /// What may be done at `address`; `None` where nothing is mapped.
+    pub(crate) fn rights(&self, address: u64) -> Option<Rights> {
+        let mut table = self.tables.first()?;
+        for level in (0..4).rev() {
+            let entry = entry_of(table, address, level).load(Relaxed);
+            if entry & PRESENT == 0 {
+                return None;
+            }
+            if level == 0 || entry & LARGE != 0 {
+                return Some(Rights::of_bits(entry));
+            }
+            table = self.at(entry)?;
+        }
+        None
+    }
+
+    /// Maps the largest page that begins at `address` and ends no later than `end`; answers with its size.
+    fn map_largest(&mut self, address: u64, end: u64, rights: Rights) -> u64 {
+        let mut table = self.tables.first();
+        for level in (0..4).rev() {
+            let page_bytes = PAGE_BYTES << (9 * level);
+            let Some(entry) = table.map(|table| entry_of(table, address, level)) else { break };
+            let old = entry.load(Relaxed);
+            if old & PRESENT != 0 && (level == 0 || old & LARGE != 0) {
+                return page_bytes - address % page_bytes;
+            }
+            let is_fit = address.is_multiple_of(page_bytes) && end - address >= page_bytes;
+            let is_offered = level < 2 || level == 2 && self.gigabyte_pages;
+            if old & PRESENT == 0 && is_fit && is_offered {
+                entry.store(address | rights.bits() | if level > 0 { LARGE } else { 0 }, Relaxed);
+                return page_bytes;
+            }
+            if old & PRESENT == 0 {
+                entry.store(self.next() | PRESENT | WRITABLE, Relaxed);
+            }
+            table = self.at(entry.load(Relaxed));
+        }
+        unreachable!("the last level maps or is mapped")
+    }
+
+    /// The address of a table of zeros.
+    fn next(&mut self) -> u64 {
+        let table = self.tables.get(self.used);
+        assert!(table.is_some(), "out of page tables");
+        self.used += 1;
+        table.map_or(0, |table| {
+            table.0.iter().for_each(|entry| entry.store(0, Relaxed));
+            (&raw const *table) as u64
+        })
+    }
+
+    /// The table that an entry of a higher level points at.
+    fn at(&self, entry: u64) -> Option<&'static Table> {
+        let first = self.tables.as_ptr() as u64;
+        self.tables.get(((entry & ADDRESS).checked_sub(first)? / PAGE_BYTES) as usize)
+    }
+}
+
+/// `level`: 0 for the tables of 4 KiB pages, 3 for the root.
+fn entry_of(table: &Table, address: u64, level: u32) -> &AtomicU64 {
+    let index = (address >> (12 + 9 * level) & 511) as usize;
+    #[expect(clippy::indexing_slicing, reason = "nine bits index 512 entries")]
+    &table.0[index]
+}

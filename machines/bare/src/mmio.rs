@@ -1,0 +1,74 @@
+//! Registers of devices that lie among the memory addresses.
+
+use core::ptr::NonNull;
+
+/// A range of device registers, mapped uncached. Offsets are in bytes, checked, and aligned to their width by the caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mmio {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mmio {
+    /// The registers at `base`.
+    ///
+    /// # Safety
+    /// 1. `bytes` bytes from `base` on are mapped for as long as the machine lives.
+    /// 2. They are no memory that Rust code owns.
+    pub(crate) const unsafe fn new(base: NonNull<u8>, bytes: usize) -> Mmio {
+        Mmio { base, bytes }
+    }
+
+    /// The part of the range from `offset` on, `bytes` long; `None` when it does not lie inside.
+    pub(crate) fn part(&self, offset: usize, bytes: usize) -> Option<Mmio> {
+        let end = offset.checked_add(bytes)?;
+        // SAFETY: 1. and 2. the part lies inside a range that keeps both of `new`'s conditions.
+        (end <= self.bytes).then(|| unsafe { Mmio::new(self.base.add(offset), bytes) })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn read8(&self, offset: usize) -> u8 {
+        // SAFETY: `place`'s promise.
+        unsafe { self.place::<u8>(offset).read_volatile() }
+    }
+
+    pub(crate) fn read16(&self, offset: usize) -> u16 {
+        // SAFETY: `place`'s promise.
+        unsafe { self.place::<u16>(offset).read_volatile() }
+    }
+
+    pub(crate) fn read32(&self, offset: usize) -> u32 {
+        // SAFETY: `place`'s promise.
+        unsafe { self.place::<u32>(offset).read_volatile() }
+    }
+
+    pub(crate) fn write8(&self, offset: usize, value: u8) {
+        // SAFETY: `place`'s promise.
+        unsafe { self.place::<u8>(offset).write_volatile(value) };
+    }
+
+    pub(crate) fn write16(&self, offset: usize, value: u16) {
+        // SAFETY: `place`'s promise.
+        unsafe { self.place::<u16>(offset).write_volatile(value) };
+    }
+
+    pub(crate) fn write32(&self, offset: usize, value: u32) {
+        // SAFETY: `place`'s promise.
+        unsafe { self.place::<u32>(offset).write_volatile(value) };
+    }
+
+    /// A pointer good for one access of a `T`: inside of the range and aligned.
+    fn place<T>(&self, offset: usize) -> *mut T {
+        assert!(
+            offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.bytes),
+            "a register outside of its device"
+        );
+        // SAFETY: `offset` lies inside of the range.
+        let place = unsafe { self.base.as_ptr().add(offset) }.cast::<T>();
+        assert!(place.is_aligned(), "a misaligned register");
+        place
+    }
+}

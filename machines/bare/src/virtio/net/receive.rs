@@ -1,0 +1,166 @@
+//! Frames that arrive: buffers lent to the card, and taken back filled.
+//!
+//! An ordinary frame is handed over in the buffer in which the card put it. A long one, joined by the card from segments of one
+//! connection, lies in several; it is copied together, once, into one of a few long buffers.
+//!
+//! Invariants:
+//! - A buffer is with the card or with us, never with both: `lent` holds exactly what the card has.
+//! - What the card says of lengths and counts is not trusted: it selects among our own buffers and bytes, and no more.
+
+use super::super::DeviceError;
+use super::super::lent::Lent;
+use super::super::queue::{Addresses, Events, Queue, WRITE};
+use super::super::transport::Doorbell;
+use super::{FLAG_CHECKSUM_VALID, FLAG_NEEDS_CHECKSUM, HEADER_BYTES};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use machine::{Checksum, Frame};
+
+pub(super) const ENTRIES: usize = 256;
+
+/// Bytes of an ordinary buffer: header and a frame of MTU 1500. No power of two, so that the heads of many buffers do not fall into the
+/// same few lines of the processor's cache.
+pub(super) const BUFFER_BYTES: usize = 1792;
+
+/// Bytes of a long buffer: the longest IP packet with its Ethernet header, and what a last buffer may hold more.
+pub(super) const LONG_BYTES: usize = (64 << 10) + BUFFER_BYTES;
+
+/// How many long frames may be with the engine at a time.
+const LONG_BUFFERS: usize = 4;
+
+pub(super) struct Receiver {
+    queue: Queue<ENTRIES>,
+    doorbell: Doorbell,
+    /// What the card has, by descriptor.
+    lent: Box<[Option<Lent>]>,
+    /// Descriptors without a buffer.
+    free: Vec<u16>,
+    long: Vec<Box<[u8]>>,
+}
+
+impl Receiver {
+    /// `start`: tells the card where the queue lies.
+    pub(super) fn new(
+        events: Events,
+        start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>,
+    ) -> Result<Receiver, DeviceError> {
+        let queue = Queue::new(events);
+        let doorbell = start(ENTRIES as u16, queue.addresses())?;
+        let mut receiver = Receiver {
+            queue,
+            doorbell,
+            lent: (0..ENTRIES).map(|_| None).collect(),
+            free: (0..ENTRIES as u16).rev().collect(),
+            long: (0..LONG_BUFFERS).map(|_| vec![0; LONG_BYTES].into_boxed_slice()).collect(),
+        };
+        for _ in 0..ENTRIES {
+            receiver.lend(vec![0; BUFFER_BYTES].into_boxed_slice());
+        }
+        Ok(receiver)
+    }
+
+    /// The next frame, oldest first.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Frame> {
+        loop {
+            let (buffer, bytes) = self.take_back()?;
+            let Some(header) = buffer.first_chunk::<HEADER_BYTES>() else { continue };
+            let [flags, .., count_low, count_high] = *header;
+            let checksum = if flags & (FLAG_NEEDS_CHECKSUM | FLAG_CHECKSUM_VALID) != 0 {
+                Checksum::Verified
+            } else {
+                Checksum::Unknown
+            };
+            let count = u16::from_le_bytes([count_low, count_high]);
+            if count <= 1 {
+                return Some(Frame::new(buffer, HEADER_BYTES..bytes, checksum));
+            }
+            if let Some(frame) = self.join(buffer, bytes, count, checksum) {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// Takes the buffer of a frame for the next ones.
+    #[inline]
+    pub(super) fn give_back(&mut self, frame: Frame) {
+        let buffer = frame.into_buffer();
+        if buffer.len() == BUFFER_BYTES {
+            self.lend(buffer);
+        } else if buffer.len() == LONG_BYTES && self.long.len() < LONG_BUFFERS {
+            self.long.push(buffer);
+        }
+    }
+
+    #[inline]
+    pub(super) fn ring_doorbell(&mut self) {
+        if self.queue.publish() {
+            self.doorbell.ring();
+        }
+    }
+
+    pub(super) fn may_sleep(&self) -> bool {
+        self.queue.wake_on_next();
+        !self.queue.has_used()
+    }
+
+    pub(super) fn be_quiet(&self) {
+        self.queue.be_quiet();
+    }
+
+    /// The next filled buffer, and how many of its bytes are filled.
+    #[inline]
+    fn take_back(&mut self) -> Option<(Box<[u8]>, usize)> {
+        loop {
+            let (head, bytes) = self.queue.take()?;
+            // A descriptor without a buffer was never offered: the card is wrong, and there is nothing to take.
+            if let Some(lent) = self.lent.get_mut(usize::from(head)).and_then(Option::take) {
+                self.free.push(head);
+                // SAFETY: the card has used the descriptor, and with that is done with the buffer.
+                return Some((unsafe { lent.take_back() }, bytes as usize));
+            }
+        }
+    }
+
+    /// Lends a buffer to the card; one too many is dropped.
+    #[inline]
+    fn lend(&mut self, buffer: Box<[u8]>) {
+        let Some(head) = self.free.pop() else { return };
+        let lent = Lent::new(buffer);
+        // SAFETY: the buffer is held in `lent`, untouched, until the card has used the descriptor.
+        unsafe { self.queue.describe(head, lent.address(), lent.bytes() as u32, WRITE) };
+        self.queue.offer(head);
+        if let Some(place) = self.lent.get_mut(usize::from(head)) {
+            *place = Some(lent);
+        }
+    }
+
+    /// Copies a frame that lies in `count` buffers into one. Without a long buffer left it is dropped, as by a full queue.
+    fn join(&mut self, first: Box<[u8]>, bytes: usize, count: u16, checksum: Checksum) -> Option<Frame> {
+        let mut long = self.long.pop();
+        let mut filled = append(&mut long, 0, first.get(HEADER_BYTES..bytes));
+        self.lend(first);
+        for _ in 1..count {
+            let Some((part, bytes)) = self.take_back() else { break };
+            filled = append(&mut long, filled, part.get(..bytes));
+            self.lend(part);
+        }
+        long.map(|long| Frame::new(long, 0..filled, checksum))
+    }
+}
+
+/// Copies `part` behind the first `filled` bytes of `long`, if it fits; answers how many are filled then.
+fn append(long: &mut Option<Box<[u8]>>, filled: usize, part: Option<&[u8]>) -> usize {
+    let (Some(long), Some(part)) = (long, part) else { return filled };
+    match long.get_mut(filled..filled + part.len()) {
+        Some(place) => {
+            place.copy_from_slice(part);
+            filled + part.len()
+        }
+        None => filled,
+    }
+}
+
+#[cfg(test)]
+mod tests;

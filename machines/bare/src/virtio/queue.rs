@@ -1,0 +1,243 @@
+//! Split virtqueues (virtio 1.2, section 2.7) with event index (2.7.10).
+//!
+//! A queue knows descriptors by number and nothing of what they point at: the drivers above own that. Chains are offered one by
+//! one and published together, at the end of a turn, with at most one ring of the doorbell.
+//!
+//! Invariants:
+//! - A head that is taken as used lies inside of the queue. That it was offered, the driver checks.
+//! - The device interrupts only after [`Queue::wake_on_next`] and for one entry; never while the machine is busy.
+//! - The rings are atomics: the device changes them at any time.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{
+    AtomicU16, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
+};
+
+/// Flags of a descriptor.
+pub(crate) const NEXT: u16 = 1;
+/// The device writes into the buffer.
+pub(crate) const WRITE: u16 = 2;
+
+const NO_INTERRUPT: u16 = 1;
+const NO_NOTIFY: u16 = 1;
+
+/// One descriptor, as the device reads it.
+#[repr(C)]
+pub(crate) struct Descriptor {
+    pub(crate) address: AtomicU64,
+    pub(crate) bytes: AtomicU32,
+    pub(crate) flags: AtomicU16,
+    pub(crate) next: AtomicU16,
+}
+
+/// The ring that we write and the device reads.
+#[repr(C, align(64))]
+pub(crate) struct Available<const N: usize> {
+    flags: AtomicU16,
+    pub(crate) index: AtomicU16,
+    pub(crate) ring: [AtomicU16; N],
+    used_event: AtomicU16,
+}
+
+/// The ring that the device writes and we read.
+#[repr(C, align(64))]
+pub(crate) struct Used<const N: usize> {
+    flags: AtomicU16,
+    pub(crate) index: AtomicU16,
+    pub(crate) ring: [UsedElement; N],
+    available_event: AtomicU16,
+}
+
+#[repr(C)]
+pub(crate) struct UsedElement {
+    pub(crate) head: AtomicU32,
+    pub(crate) bytes: AtomicU32,
+}
+
+/// A queue's memory, shared with the device.
+#[repr(C, align(64))]
+pub(crate) struct Rings<const N: usize> {
+    pub(crate) descriptors: [Descriptor; N],
+    pub(crate) available: Available<N>,
+    pub(crate) used: Used<N>,
+}
+
+/// Where a queue's three parts lie: descriptors, available ring, used ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Addresses(pub(crate) [u64; 3]);
+
+/// Whether the device and we tell each other at which entry to make a noise, or only whether to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Events {
+    ByIndex,
+    ByFlag,
+}
+
+/// Our end of a queue of `N` entries, a power of two.
+pub(crate) struct Queue<const N: usize> {
+    rings: &'static Rings<N>,
+    events: Events,
+    /// Entries ever offered, published, and taken back as used; they wrap.
+    offered: u16,
+    published: u16,
+    taken: u16,
+}
+
+impl<const N: usize> Rings<N> {
+    pub(crate) const fn new() -> Rings<N> {
+        Rings {
+            descriptors: [const {
+                Descriptor {
+                    address: AtomicU64::new(0),
+                    bytes: AtomicU32::new(0),
+                    flags: AtomicU16::new(0),
+                    next: AtomicU16::new(0),
+                }
+            }; N],
+            available: Available {
+                flags: AtomicU16::new(NO_INTERRUPT),
+                index: AtomicU16::new(0),
+                ring: [const { AtomicU16::new(0) }; N],
+                used_event: AtomicU16::new(0),
+            },
+            used: Used {
+                flags: AtomicU16::new(0),
+                index: AtomicU16::new(0),
+                ring: [const { UsedElement { head: AtomicU32::new(0), bytes: AtomicU32::new(0) } }; N],
+                available_event: AtomicU16::new(0),
+            },
+        }
+    }
+
+    pub(crate) fn addresses(&'static self) -> Addresses {
+        Addresses([
+            (&raw const self.descriptors) as u64,
+            (&raw const self.available) as u64,
+            (&raw const self.used) as u64,
+        ])
+    }
+}
+
+impl<const N: usize> Queue<N> {
+    /// A queue in memory of its own, which is never freed.
+    pub(crate) fn new(events: Events) -> Queue<N> {
+        Queue::over(Box::leak(Box::new(Rings::new())), events)
+    }
+
+    /// A queue over fresh rings.
+    pub(crate) fn over(rings: &'static Rings<N>, events: Events) -> Queue<N> {
+        const { assert!(N.is_power_of_two() && N <= 32_768) };
+        // With the event index the flag must be zero (2.7.10.1); an entry of 65,535 is far away.
+        if events == Events::ByIndex {
+            rings.available.flags.store(0, Relaxed);
+            rings.available.used_event.store(u16::MAX, Relaxed);
+        }
+        Queue { rings, events, offered: 0, published: 0, taken: 0 }
+    }
+
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.rings.addresses()
+    }
+
+    /// The queue's memory, for a test to play the device.
+    #[cfg(test)]
+    pub(crate) fn rings(&self) -> &'static Rings<N> {
+        self.rings
+    }
+
+    /// Says what descriptor `index` points at.
+    ///
+    /// # Safety
+    /// From when a chain with the descriptor is offered until it is taken as used or the device is reset, `bytes` bytes at `address`
+    /// stay allocated, and nobody else writes them, or with [`WRITE`] touches them.
+    #[inline]
+    pub(crate) unsafe fn describe(&self, index: u16, address: u64, bytes: u32, flags: u16) {
+        let descriptor = at(&self.rings.descriptors, index);
+        descriptor.address.store(address, Relaxed);
+        descriptor.bytes.store(bytes, Relaxed);
+        descriptor.flags.store(flags, Relaxed);
+    }
+
+    /// Says which descriptor follows `index` in its chain, when its flags say that one does.
+    #[inline]
+    pub(crate) fn link(&self, index: u16, next: u16) {
+        at(&self.rings.descriptors, index).next.store(next, Relaxed);
+    }
+
+    /// The descriptor that follows `index`, as told to [`Queue::link`].
+    #[inline]
+    pub(crate) fn next(&self, index: u16) -> u16 {
+        at(&self.rings.descriptors, index).next.load(Relaxed)
+    }
+
+    /// Offers the chain that begins at `head`. The device sees it after [`Queue::publish`].
+    #[inline]
+    pub(crate) fn offer(&mut self, head: u16) {
+        at(&self.rings.available.ring, self.offered).store(head, Relaxed);
+        self.offered = self.offered.wrapping_add(1);
+    }
+
+    /// Shows the device what was offered. Answers whether it wants to be told.
+    #[inline]
+    pub(crate) fn publish(&mut self) -> bool {
+        let before = self.published;
+        if self.offered == before {
+            return false;
+        }
+        self.published = self.offered;
+        self.rings.available.index.store(self.offered, Release);
+        // The device's wish is read only after it can see the entries: it writes the one and then looks at the other, too.
+        fence(core::sync::atomic::Ordering::SeqCst);
+        match self.events {
+            Events::ByIndex => {
+                let wanted = self.rings.used.available_event.load(Relaxed);
+                self.offered.wrapping_sub(wanted).wrapping_sub(1) < self.offered.wrapping_sub(before)
+            }
+            Events::ByFlag => self.rings.used.flags.load(Relaxed) & NO_NOTIFY == 0,
+        }
+    }
+
+    /// Whether the device has used an entry that was not taken yet.
+    #[inline]
+    pub(crate) fn has_used(&self) -> bool {
+        self.rings.used.index.load(Acquire) != self.taken
+    }
+
+    /// The next used chain: its head, and how many bytes the device says that it wrote.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<(u16, u32)> {
+        if !self.has_used() {
+            return None;
+        }
+        let element = at(&self.rings.used.ring, self.taken);
+        self.taken = self.taken.wrapping_add(1);
+        Some((element.head.load(Relaxed) as u16 & (N as u16 - 1), element.bytes.load(Relaxed)))
+    }
+
+    /// Asks for an interrupt at the next entry that the device uses. Afterwards, look once more before sleeping: it may have been
+    /// faster.
+    pub(crate) fn wake_on_next(&self) {
+        match self.events {
+            Events::ByIndex => self.rings.available.used_event.store(self.taken, Relaxed),
+            Events::ByFlag => self.rings.available.flags.store(0, Relaxed),
+        }
+        fence(core::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// After a sleep: no more interrupts. With the event index they ended by themselves.
+    pub(crate) fn be_quiet(&self) {
+        if self.events == Events::ByFlag {
+            self.rings.available.flags.store(NO_INTERRUPT, Relaxed);
+        }
+    }
+}
+
+/// `index` wraps at the ring's length.
+#[inline]
+fn at<T, const N: usize>(ring: &[T; N], index: u16) -> &T {
+    #[expect(clippy::indexing_slicing, reason = "masked by the length, a power of two, as `Queue::over` asserts")]
+    &ring[usize::from(index) & (N - 1)]
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

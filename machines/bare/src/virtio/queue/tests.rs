@@ -1,0 +1,128 @@
+//! A queue and a device that is played by the test.
+
+use super::*;
+
+/// The device's end of a queue.
+pub(crate) struct FakeDevice<const N: usize> {
+    rings: &'static Rings<N>,
+    seen: u16,
+    used: u16,
+}
+
+/// One chain as the device sees it: its head, and address, length and flags of each part.
+pub(crate) struct Chain {
+    pub(crate) head: u16,
+    pub(crate) parts: Vec<(u64, u32, u16)>,
+}
+
+impl<const N: usize> FakeDevice<N> {
+    pub(crate) fn new(queue: &Queue<N>) -> FakeDevice<N> {
+        FakeDevice { rings: queue.rings(), seen: 0, used: 0 }
+    }
+
+    /// The next chain that was published.
+    pub(crate) fn next(&mut self) -> Option<Chain> {
+        if self.rings.available.index.load(Relaxed) == self.seen {
+            return None;
+        }
+        let head = self.rings.available.ring[usize::from(self.seen) % N].load(Relaxed);
+        self.seen = self.seen.wrapping_add(1);
+        let mut parts = Vec::new();
+        let mut index = head;
+        loop {
+            let descriptor = &self.rings.descriptors[usize::from(index)];
+            let flags = descriptor.flags.load(Relaxed);
+            parts.push((descriptor.address.load(Relaxed), descriptor.bytes.load(Relaxed), flags));
+            if flags & NEXT == 0 {
+                return Some(Chain { head, parts });
+            }
+            index = descriptor.next.load(Relaxed);
+            assert!(parts.len() <= N, "a chain without end");
+        }
+    }
+
+    /// Marks the chain as used. Answers whether the driver asked for an interrupt at it.
+    pub(crate) fn finish(&mut self, head: u16, bytes: u32) -> bool {
+        let element = &self.rings.used.ring[usize::from(self.used) % N];
+        element.head.store(u32::from(head), Relaxed);
+        element.bytes.store(bytes, Relaxed);
+        let wanted = self.rings.available.used_event.load(Relaxed);
+        let is_wanted = wanted == self.used && self.rings.available.flags.load(Relaxed) == 0;
+        self.used = self.used.wrapping_add(1);
+        self.rings.used.index.store(self.used, Release);
+        is_wanted
+    }
+
+    /// Asks to be told when the entry after the ones seen is published.
+    fn ask_for_doorbell(&self) {
+        self.rings.used.available_event.store(self.seen, Relaxed);
+    }
+}
+
+fn queue() -> (Queue<8>, FakeDevice<8>) {
+    let queue = Queue::new(Events::ByIndex);
+    let device = FakeDevice::new(&queue);
+    (queue, device)
+}
+
+#[test]
+fn what_is_offered_is_seen_only_after_it_is_published() {
+    let (mut queue, mut device) = queue();
+    queue.offer(3);
+    queue.offer(5);
+    assert!(device.next().is_none());
+    queue.publish();
+    assert_eq!([device.next().unwrap().head, device.next().unwrap().head], [3, 5]);
+    assert!(device.next().is_none());
+}
+
+#[test]
+fn used_chains_are_taken_once_and_in_order_across_the_wrap_of_the_indices() {
+    let (mut queue, mut device) = queue();
+    for round in 0..70_000_u32 {
+        let head = (round % 8) as u16;
+        queue.offer(head);
+        queue.publish();
+        let chain = device.next().unwrap();
+        device.finish(chain.head, round);
+        assert_eq!(queue.take(), Some((head, round)));
+        assert_eq!(queue.take(), None);
+    }
+}
+
+#[test]
+fn the_doorbell_rings_only_at_the_entry_that_the_device_asked_for() {
+    let (mut queue, mut device) = queue();
+    queue.offer(0);
+    assert!(queue.publish(), "a device that saw nothing yet wants to know");
+    queue.offer(1);
+    assert!(!queue.publish(), "it was told already");
+    device.next();
+    device.next();
+    device.ask_for_doorbell();
+    assert!(!queue.publish(), "nothing new");
+    queue.offer(2);
+    queue.offer(3);
+    assert!(queue.publish());
+}
+
+#[test]
+fn the_device_interrupts_once_after_it_was_asked_to_and_never_before() {
+    let (mut queue, mut device) = queue();
+    (0..6).for_each(|head| queue.offer(head));
+    queue.publish();
+    assert!(!device.finish(0, 0));
+    queue.take();
+    queue.wake_on_next();
+    assert!(!queue.has_used());
+    assert!(device.finish(1, 0));
+    assert!(!device.finish(2, 0));
+    assert_eq!(core::iter::from_fn(|| queue.take()).count(), 2);
+}
+
+#[test]
+fn a_head_outside_of_the_queue_is_folded_into_it() {
+    let (mut queue, mut device) = queue();
+    device.finish(0xFFFF, 0);
+    assert_eq!(queue.take(), Some((7, 0)));
+}
