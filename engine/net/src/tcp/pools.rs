@@ -29,13 +29,15 @@ const RETIRED_LOOKED_AT_MAX: usize = 8;
 pub struct PoolSizes {
     /// Blocks of [`BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
     pub blocks: usize,
-    /// Connections that may have bytes to be sent or acknowledged at the same time.
+    /// Connections that may have bytes to be sent or acknowledged at the same time. 1.6 KB each.
     pub send_queues: usize,
-    /// Connections that may keep received bytes at the same time.
+    /// Connections that may keep received bytes at the same time. 0.7 KB each. While all are lent, no other
+    /// connection can receive anything (what arrives may have to be kept): make as many as there may be connections.
     pub receive_queues: usize,
 }
 
-/// The pools of one core.
+/// The pools of one core. The queues are boxed because they are lent: what moves is a pointer.
+#[expect(clippy::vec_box, reason = "a queue of 2 KB must not be copied when it is lent")]
 pub struct Pools {
     /// The blocks.
     pub(super) blocks: BlockPool,

@@ -88,6 +88,22 @@ impl ReceiveQueue {
         }
     }
 
+    /// Copies the first readable bytes into `into`, across blocks, and returns how many.
+    pub(super) fn copy_front(&self, into: &mut [u8]) -> usize {
+        let wanted = (self.readable() as usize).min(into.len());
+        let mut copied = 0;
+        while copied < wanted {
+            let at = self.offset + copied;
+            let slot = self.slots.get((self.first + at / BLOCK_BYTES) % SLOTS).and_then(Option::as_ref);
+            let count = (BLOCK_BYTES - at % BLOCK_BYTES).min(wanted - copied);
+            let from = slot.and_then(|block| block.get(at % BLOCK_BYTES..at % BLOCK_BYTES + count));
+            let (Some(from), Some(to)) = (from, into.get_mut(copied..copied + count)) else { break };
+            to.copy_from_slice(from);
+            copied += count;
+        }
+        copied
+    }
+
     /// Drops the first `count` readable bytes, or all if there are fewer.
     pub(super) fn consume(&mut self, count: u32, blocks: &mut BlockPool) {
         let count = count.min(self.readable());

@@ -286,6 +286,11 @@ impl Tcb {
         self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
     }
 
+    /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
+    pub fn copy_waiting(&self, into: &mut [u8]) -> usize {
+        self.receive_queue.as_ref().map_or(0, |queue| queue.copy_front(into))
+    }
+
     /// Drops the first `count` of the waiting bytes: the session has taken them. The window opens.
     pub fn consumed(&mut self, count: usize, pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.as_mut() {

@@ -33,8 +33,9 @@ pub const KEEPALIVE_INTERVAL: Micros = Micros::from_secs(30);
 /// Questions without an answer.
 pub const KEEPALIVE_PROBES: u8 = 4;
 
-/// How long a peer may be silent after we have closed and it has acknowledged that, before it is forgotten.
-pub const FIN_WAIT: Micros = Micros::from_secs(60);
+/// How long a peer may be silent after we have closed and it has acknowledged that, before it is forgotten: longer than
+/// its longest timeout, so that it may have something lost on the way.
+pub const FIN_WAIT: Micros = Micros::from_secs(120);
 
 /// How soon room in the pools is looked for again.
 pub const ROOM_RETRY: Micros = Micros::from_millis(50);

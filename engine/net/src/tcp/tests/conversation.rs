@@ -384,3 +384,16 @@ fn segments_are_written_as_they_are_meant() {
     assert_eq!((written.ack, written.win, written.mss, written.wscale), (Some(7), Some(100), Some(5), Some(3)));
     assert_eq!(bytes_at(3, 2), vec![byte_at(3), byte_at(4)]);
 }
+
+/// Holds the same conversation at many places of the circle: at its seam, at its middle, and where either falls into
+/// the first few thousand bytes of a stream.
+pub(super) fn everywhere(talk: impl Fn(&mut Conversation)) {
+    for offset in [0, 1, 2, 3, 10, 11, 999, 1000, 1001, 1002, 2000, 5000, 10_001, 64_000] {
+        for edge in [0u32, 1 << 31] {
+            let start = edge.wrapping_sub(offset);
+            talk(&mut Conversation::established_at(start, 77));
+            talk(&mut Conversation::established_at(77, start));
+            talk(&mut Conversation::established_at(start, start));
+        }
+    }
+}

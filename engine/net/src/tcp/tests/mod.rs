@@ -1,8 +1,17 @@
 //! The promises of TCP, told as conversations between a peer and us. See `conversation` for the language.
 
+mod closing;
 mod conversation;
+mod forged;
 mod handshakes;
+mod loss;
+mod options;
+mod pipe;
+mod reassembly;
 mod receiving;
 mod sending;
+mod silence;
+mod states;
+mod tables;
 
-use conversation::Conversation;
+use conversation::{Conversation, everywhere};

@@ -1,0 +1,161 @@
+//! Every order in which two ends can close, and what is left of them afterwards.
+
+use super::{Conversation, everywhere};
+use crate::tcp::CloseReason;
+
+#[test]
+fn we_close_first() {
+    everywhere(|talk| {
+        talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2").silence();
+        talk.peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
+        assert!(talk.actions.peer_closed);
+        talk.ended("time-wait");
+    });
+}
+
+#[test]
+fn we_close_first_and_the_peer_answers_with_its_own_fin() {
+    everywhere(|talk| {
+        talk.close().we("F. 1:1 ack 1").peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
+        talk.ended("time-wait");
+    });
+}
+
+#[test]
+fn the_peer_closes_first() {
+    everywhere(|talk| {
+        talk.peer("F. 1:1 ack 1").we(". 1:1 ack 2").silence();
+        assert!(talk.actions.peer_closed);
+        talk.write(10).we("P. 1:11 ack 2").close().we("F. 11:11 ack 2").silence();
+        talk.ended("no");
+        talk.peer(". 2:2 ack 12").closed(CloseReason::Normal).silence();
+        talk.ended("gone");
+    });
+}
+
+#[test]
+fn the_peer_closes_first_and_everything_of_ours_goes_in_one_segment() {
+    let mut talk = Conversation::established();
+    talk.peer_quietly("FP. 1:11 ack 1");
+    assert!(talk.actions.peer_closed);
+    let taken = talk.tcb.send(talk.now, &super::conversation::bytes_at(0, 10), &mut talk.pools);
+    assert_eq!(taken, 10);
+    talk.close().we("FP. 1:11 ack 12").silence();
+    talk.peer(". 12:12 ack 12").closed(CloseReason::Normal);
+    talk.ended("gone");
+}
+
+#[test]
+fn both_close_at_once() {
+    everywhere(|talk| {
+        talk.close().we("F. 1:1 ack 1").peer("F. 1:1 ack 1").we(". 2:2 ack 2").silence();
+        assert_eq!(talk.state(), "Closing");
+        talk.peer(". 2:2 ack 2").closed(CloseReason::Normal).silence();
+        talk.ended("time-wait");
+    });
+}
+
+#[test]
+fn after_our_fin_the_peer_may_go_on_sending() {
+    everywhere(|talk| {
+        talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2");
+        talk.peer("P. 1:11 ack 2").wait(40).we(". 2:2 ack 11");
+        talk.peer("FP. 11:21 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 22").silence();
+        assert_eq!(talk.given, 20);
+        talk.ended("time-wait");
+    });
+}
+
+#[test]
+fn text_of_the_peer_that_crosses_our_fin_is_delivered() {
+    let mut talk = Conversation::established();
+    talk.close().we("F. 1:1 ack 1").peer("P. 1:11 ack 1").peer("FP. 11:21 ack 2").we(". 2:2 ack 22").silence();
+    assert_eq!(talk.given, 20);
+    talk.ended("time-wait");
+}
+
+#[test]
+fn what_is_queued_goes_out_before_the_fin() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 1500").write(2000).we(". 1:1001 ack 1");
+    talk.close().silence();
+    assert_eq!(talk.tcb.send(talk.now, b"more", &mut talk.pools), 0, "nothing is queued behind a FIN");
+    talk.peer(". 1:1 ack 1001 win 1500").we("FP. 1001:2001 ack 1").silence();
+    talk.peer(". 1:1 ack 2002").silence();
+    assert_eq!(talk.state(), "FinWait2");
+}
+
+#[test]
+fn a_fin_waits_for_the_window_like_everything_else_and_probes_it() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 0").close().silence();
+    talk.wait(200).we("F. 1:1 ack 1").silence().peer(". 1:1 ack 2 win 0").silence();
+    assert_eq!(talk.state(), "FinWait2");
+}
+
+#[test]
+fn closing_twice_is_closing_once() {
+    let mut talk = Conversation::established();
+    talk.close().we("F. 1:1 ack 1").close().silence();
+    talk.peer("F. 1:1 ack 1").we(". 2:2 ack 2").close().silence();
+}
+
+#[test]
+fn a_peer_that_never_closes_is_forgotten() {
+    let mut talk = Conversation::established();
+    talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2").wait(110_000).silence();
+    talk.peer("P. 1:2 ack 2").wait(119_000).we(". 2:2 ack 2").silence();
+    talk.ended("no");
+    talk.wait(1500).closed(CloseReason::TimedOut).silence();
+    talk.ended("gone");
+}
+
+#[test]
+fn an_abort_resets_the_peer_and_drops_everything() {
+    everywhere(|talk| {
+        talk.write(5000).we_whatever();
+        talk.abort().we("R. 5001:5001 ack 1").silence();
+        assert_eq!(talk.actions.closed, None, "who aborts knows");
+        talk.ended("gone");
+        talk.peer("P. 1:11 ack 1").silence();
+        assert!(talk.actions.data.is_empty());
+    });
+}
+
+#[test]
+fn an_abort_waits_for_the_card() {
+    let mut talk = Conversation::established();
+    talk.card_room = 0;
+    talk.abort().silence();
+    talk.ended("no");
+    talk.card_room = 1;
+    talk.turn().we("R. 1:1 ack 1").silence();
+    talk.ended("gone");
+}
+
+#[test]
+fn the_last_acknowledgment_waits_for_the_card() {
+    let mut talk = Conversation::established();
+    talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2");
+    talk.card_room = 0;
+    talk.peer("F. 1:1 ack 2").silence();
+    talk.ended("no");
+    talk.card_room = 1;
+    talk.turn().we(". 2:2 ack 2").silence();
+    talk.ended("time-wait");
+}
+
+#[test]
+fn a_repeated_fin_is_acknowledged_again() {
+    everywhere(|talk| {
+        talk.peer("F. 1:1 ack 1").we(". 1:1 ack 2").peer("F. 1:1 ack 1").we(". 1:1 ack 2").silence();
+        assert!(!talk.actions.peer_closed, "it is told once");
+    });
+}
+
+#[test]
+fn an_attempt_to_connect_can_be_taken_back() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").close().silence();
+    talk.ended("gone");
+}

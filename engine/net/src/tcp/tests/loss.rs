@@ -1,0 +1,160 @@
+//! What is lost is sent again: by the timer, and sooner by duplicate acknowledgments; and the network is spared.
+
+use alloc::format;
+
+use super::{Conversation, everywhere};
+use crate::tcp::CloseReason;
+
+/// Queues and sends full segments up to `to`, from where the conversation is.
+fn we_send(talk: &mut Conversation, from: u32, to: u32) {
+    for start in (from..to).step_by(1000) {
+        talk.we(&format!(". {start}:{} ack 1", start + 1000));
+    }
+    talk.silence();
+}
+
+#[test]
+fn an_unacknowledged_segment_is_sent_again_further_and_further_apart_and_then_given_up() {
+    everywhere(|talk| {
+        talk.write(10).we("P. 1:11 ack 1");
+        for wait in [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000] {
+            talk.wait(wait - 1).silence().wait(1).we("P. 1:11 ack 1").silence();
+        }
+        talk.wait(60_000).closed(CloseReason::TimedOut).silence();
+        talk.ended("gone");
+    });
+}
+
+#[test]
+fn the_timeout_stays_long_until_something_is_timed_that_was_sent_once() {
+    let mut talk = Conversation::established();
+    talk.write(10).we("P. 1:11 ack 1").wait(200).we("P. 1:11 ack 1").wait(10).peer(". 1:1 ack 11");
+    talk.write(10).we("P. 11:21 ack 1").wait(399).silence().wait(1).we("P. 11:21 ack 1").peer(". 1:1 ack 21");
+    talk.write(10).we("P. 21:31 ack 1").wait(10).peer(". 1:1 ack 31");
+    talk.write(10).we("P. 31:41 ack 1").wait(199).silence().wait(1).we("P. 31:41 ack 1");
+}
+
+#[test]
+fn the_timeout_follows_the_round_trip() {
+    let mut talk = Conversation::established();
+    for at in (1..400).step_by(10) {
+        talk.write(10).wait(400).we(&format!("P. {at}:{} ack 1", at + 10));
+        talk.we_whatever();
+        talk.peer(&format!(". 1:1 ack {}", at + 10));
+    }
+    talk.write(10).we("P. 401:411 ack 1").wait(399).silence();
+    talk.wait(100).we("P. 401:411 ack 1").silence();
+}
+
+#[test]
+fn after_a_timeout_everything_unacknowledged_is_sent_again_in_slow_start() {
+    everywhere(|talk| {
+        talk.write(10_000);
+        for start in (1..10_000).step_by(1000) {
+            talk.we(&format!("{} {start}:{} ack 1", if start == 9001 { "P." } else { "." }, start + 1000));
+        }
+        talk.wait(200).we(". 1:1001 ack 1").silence();
+        talk.peer(". 1:1 ack 1001").we(". 1001:2001 ack 1").we(". 2001:3001 ack 1").silence();
+        talk.peer(". 1:1 ack 9001").we("P. 9001:10001 ack 1").silence();
+        talk.peer(". 1:1 ack 10001").silence();
+        talk.lent_nothing();
+    });
+}
+
+#[test]
+fn three_duplicates_bring_the_lost_segment_at_once() {
+    everywhere(|talk| {
+        talk.write(20_000);
+        we_send(talk, 1, 10_001);
+        talk.peer(". 1:1 ack 1").we(". 10001:11001 ack 1").silence();
+        talk.peer(". 1:1 ack 1").we(". 11001:12001 ack 1").silence();
+        talk.peer(". 1:1 ack 1").we(". 1:1001 ack 1").silence();
+        // Half of the twelve on the way, and the three that left: nine. Only the fourth duplicate from here makes room.
+        talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
+        talk.peer(". 1:1 ack 1").we(". 12001:13001 ack 1").silence();
+        // All of it arrived: no burst follows, and then growth by one segment for each window.
+        talk.peer(". 1:1 ack 12001").we(". 13001:14001 ack 1").silence();
+        talk.peer(". 1:1 ack 13001").we(". 14001:15001 ack 1").we(". 15001:16001 ack 1").silence();
+    });
+}
+
+#[test]
+fn a_partial_acknowledgment_brings_the_next_lost_segment() {
+    everywhere(|talk| {
+        talk.write(10_000);
+        for start in (1..10_000).step_by(1000) {
+            talk.we(&format!("{} {start}:{} ack 1", if start == 9001 { "P." } else { "." }, start + 1000));
+        }
+        talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").we(". 1:1001 ack 1").silence();
+        talk.peer(". 1:1 ack 4001").we(". 4001:5001 ack 1").silence();
+        talk.peer(". 1:1 ack 7001").we(". 7001:8001 ack 1").silence();
+        talk.peer(". 1:1 ack 10001").silence();
+        talk.lent_nothing();
+    });
+}
+
+#[test]
+fn duplicates_that_echo_a_timeouts_repetitions_cause_no_more_of_them() {
+    let mut talk = Conversation::established();
+    talk.write(10_000).we_whatever();
+    talk.wait(200).we(". 1:1001 ack 1").silence();
+    talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
+}
+
+#[test]
+fn a_window_update_or_a_segment_with_text_is_no_duplicate() {
+    let mut talk = Conversation::established();
+    talk.write(10_000).we_whatever();
+    talk.peer(". 1:1 ack 1 win 64001").peer(". 1:1 ack 1 win 64002").peer(". 1:1 ack 1 win 64003").silence();
+    talk.peer_quietly("P. 1:2 ack 1").peer_quietly("P. 2:3 ack 1").peer_quietly("P. 3:4 ack 1").turn().silence();
+}
+
+#[test]
+fn a_lost_fin_is_sent_again() {
+    everywhere(|talk| {
+        talk.write(10).we("P. 1:11 ack 1").close().we("F. 11:11 ack 1");
+        talk.peer(". 1:1 ack 11").wait(200).we("F. 11:11 ack 1").silence();
+        talk.wait(400).we("F. 11:11 ack 1").peer(". 1:1 ack 12").silence();
+        assert_eq!(talk.state(), "FinWait2");
+    });
+}
+
+#[test]
+fn text_and_fin_that_were_both_lost_go_out_together_again() {
+    let mut talk = Conversation::established();
+    talk.write(10).we("P. 1:11 ack 1").close().we("F. 11:11 ack 1").wait(200).we("FP. 1:11 ack 1").silence();
+    talk.peer(". 1:1 ack 12").silence();
+}
+
+#[test]
+fn a_window_that_closes_over_what_is_on_the_way_turns_repetitions_into_probes() {
+    let mut talk = Conversation::established();
+    talk.write(2000).we(". 1:1001 ack 1").we("P. 1001:2001 ack 1");
+    talk.peer(". 1:1 ack 1001 win 0").wait(200).silence();
+    talk.wait(400).we(". 1001:1002 ack 1").peer(". 1:1 ack 1001 win 0").silence();
+    talk.peer(". 1:1 ack 1001 win 1000").we("P. 1001:2001 ack 1").silence();
+    talk.peer(". 1:1 ack 2001");
+    talk.lent_nothing();
+}
+
+#[test]
+fn after_a_repeated_handshake_one_segment_is_sent_and_three_seconds_are_waited() {
+    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+        iss: crate::tcp::SequenceNumber(5),
+        irs: crate::tcp::SequenceNumber(6),
+        mss: 1000,
+        peer_window_shift: Some(0),
+        round_trip: None,
+    });
+    talk.write(3000).we(". 1:1001 ack 1").silence();
+    talk.wait(2999).silence().wait(1).we(". 1:1001 ack 1").silence();
+}
+
+#[test]
+fn an_acknowledgment_that_was_lost_is_repeated_when_its_bytes_are() {
+    everywhere(|talk| {
+        talk.peer("P. 1:11 ack 1").wait(40).we(". 1:1 ack 11");
+        talk.peer("P. 1:11 ack 1").we(". 1:1 ack 11").peer("P. 1:11 ack 1").we(". 1:1 ack 11").silence();
+        assert_eq!(talk.given, 10);
+    });
+}

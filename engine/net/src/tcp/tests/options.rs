@@ -1,0 +1,41 @@
+//! Options from the wire and to it.
+
+use crate::tcp::{OPTIONS_BYTES_MAX, Options};
+
+#[test]
+fn what_is_emitted_is_parsed_again() {
+    for mss in [None, Some(0), Some(536), Some(u16::MAX)] {
+        for window_scale in [None, Some(0), Some(3), Some(14)] {
+            let options = Options { mss, window_scale };
+            let mut bytes = [0xff; OPTIONS_BYTES_MAX];
+            options.emit(&mut bytes);
+            assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
+            assert_eq!(Options::parse(&bytes[..options.len()]), options);
+        }
+    }
+}
+
+#[test]
+fn the_options_of_common_systems_are_understood() {
+    let linux = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 1, 2, 3, 0, 0, 0, 0, 1, 3, 3, 7];
+    assert_eq!(Options::parse(&linux), Options { mss: Some(1460), window_scale: Some(7) });
+    let windows = [2, 4, 5, 0xb4, 1, 3, 3, 8, 1, 1, 4, 2];
+    assert_eq!(Options::parse(&windows), Options { mss: Some(1460), window_scale: Some(8) });
+}
+
+#[test]
+fn a_shift_beyond_fourteen_is_fourteen() {
+    assert_eq!(Options::parse(&[3, 3, 200, 0]).window_scale, Some(14));
+}
+
+#[test]
+fn nonsense_ends_the_list_and_nothing_else() {
+    for length in 0..=255u8 {
+        let bytes = [2, 4, 1, 0, 253, length, 3, 3, 3, 4];
+        assert_eq!(Options::parse(&bytes).mss, Some(256));
+    }
+    assert_eq!(Options::parse(&[0, 2, 4, 1, 0]), Options::default());
+    assert_eq!(Options::parse(&[2]), Options::default());
+    assert_eq!(Options::parse(&[2, 4, 1]), Options::default());
+    assert_eq!(Options::parse(&[]), Options::default());
+}

@@ -1,0 +1,321 @@
+//! Two connections, joined by a pipe that loses, repeats, delays and reorders. Whatever it does, both streams arrive
+//! whole, both ends come to rest, and nothing stays lent.
+
+use alloc::vec::Vec;
+
+use machine::{Instant, Micros, Piece};
+
+use super::conversation::{SIZES, bytes_at};
+use crate::tcp::{
+    CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools, SegmentRepr, SegmentToSend,
+    SendLimits, SequenceNumber, Tcb,
+};
+
+/// Numbers that a seed decides (SplitMix64).
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+}
+
+/// What the pipe does, in percent, and the delay in milliseconds, at random up to which more is added.
+#[derive(Clone, Copy)]
+struct Weather {
+    loses: u64,
+    repeats: u64,
+    delay: u64,
+    jitter: u64,
+    /// Turns in a hundred in which the card is full.
+    card_full: u64,
+    /// The most that a session takes at once.
+    takes: u64,
+}
+
+struct InFlight {
+    at: Instant,
+    to: usize,
+    segment: SegmentToSend,
+    payload: Vec<u8>,
+}
+
+struct End {
+    tcb: Tcb,
+    pools: Pools,
+    /// Bytes of our stream in all, queued so far, received, and whether the peer has closed.
+    total: u32,
+    queued: u32,
+    given: u32,
+    peer_closed: bool,
+    closed_by_us: bool,
+    reason: Option<CloseReason>,
+    limits: SendLimits,
+}
+
+impl End {
+    fn new(tcb: Tcb, total: u32, sizes: PoolSizes, segmentation: bool) -> End {
+        let limits = SendLimits { segmentation_bytes: segmentation.then_some(20_000) };
+        let pools = Pools::new(sizes);
+        End { tcb, pools, total, queued: 0, given: 0, peer_closed: false, closed_by_us: false, reason: None, limits }
+    }
+
+    fn hear(&mut self, now: Instant, segment: &SegmentRepr<'_>, takes: usize) {
+        let actions = self.tcb.segment_arrived(now, segment, &mut self.pools);
+        let data = &segment.payload[actions.data.clone()];
+        let now_taken = data.len().min(takes);
+        self.check(&data[..now_taken]);
+        self.tcb.keep(&data[now_taken..], &mut self.pools);
+        self.note(actions.peer_closed, actions.closed);
+    }
+
+    fn note(&mut self, peer_closed: bool, reason: Option<CloseReason>) {
+        assert!(!(peer_closed && self.peer_closed), "the end of the stream is told once");
+        assert!(self.reason.is_none() || reason.is_none(), "the end is told once");
+        self.peer_closed |= peer_closed;
+        self.reason = self.reason.or(reason);
+        self.tcb.assert_invariants();
+    }
+
+    fn check(&mut self, data: &[u8]) {
+        assert!(data == bytes_at(self.given, data.len()), "bytes arrive as they were sent");
+        self.given += data.len() as u32;
+    }
+
+    /// The session's turn: takes some, writes some, closes when all is written.
+    fn session(&mut self, now: Instant, takes: usize, writes: usize) {
+        let waiting = self.tcb.waiting();
+        let data = waiting[..waiting.len().min(takes)].to_vec();
+        self.check(&data);
+        self.tcb.consumed(data.len(), &mut self.pools);
+        let count = (self.total - self.queued).min(writes as u32);
+        let bytes = bytes_at(self.queued, count as usize);
+        self.queued += self.tcb.send(now, &bytes, &mut self.pools) as u32;
+        if self.queued == self.total && !self.closed_by_us {
+            self.closed_by_us = true;
+            self.tcb.close(&mut self.pools);
+        }
+        self.tcb.assert_invariants();
+    }
+
+    fn is_done(&self, peer_total: u32) -> bool {
+        self.given == peer_total && self.peer_closed && self.tcb.ended().is_some()
+    }
+}
+
+/// A server's end made by the half-open table, and a client's, whose handshake is held without loss.
+fn joined(now: Instant, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
+    let mut client = Tcb::connect(now, SequenceNumber(iss[0]), mss[0]);
+    let mut table = HalfOpenTable::new(1, mss[1]);
+    let pools = Pools::new(SIZES);
+    let mut wire = Vec::new();
+    let limits = SendLimits { segmentation_bytes: None };
+    let syn = speak(&mut client, now, limits, &pools);
+    let (id, _) = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), SequenceNumber(iss[1]));
+    let answered = table.output(now, |_, segment| {
+        wire.push(*segment);
+        Ok(())
+    });
+    assert!(answered.is_ok());
+    let mut pools = pools;
+    assert!(client.segment_arrived(now, &heard(&wire[0], &[]), &mut pools).connected);
+    let completing = speak(&mut client, now, limits, &pools);
+    let segment = heard(&completing[0].0, &[]);
+    let HalfOpenVerdict::Completed(handshake) = table.segment_arrived(now, id, &1, &segment) else { panic!() };
+    let mut server = Tcb::accepted(now, &handshake);
+    let actions = server.segment_arrived(now, &segment, &mut pools);
+    assert_eq!(actions, Default::default());
+    [client, server]
+}
+
+fn speak(tcb: &mut Tcb, now: Instant, limits: SendLimits, pools: &Pools) -> Vec<(SegmentToSend, Vec<u8>)> {
+    let mut all = Vec::new();
+    let result = tcb.output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+        all.push((*segment, pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect()));
+        Ok(())
+    });
+    assert!(result.is_ok());
+    all
+}
+
+fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
+    SegmentRepr {
+        sequence: segment.sequence,
+        acknowledgment: segment.acknowledgment,
+        flags: segment.flags,
+        window: segment.window,
+        options: segment.options,
+        payload,
+    }
+}
+
+/// Cuts an output as a card with segmentation offload does.
+fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend, Vec<u8>)> {
+    let Some(size) = segment.segment_bytes.map(|size| usize::from(size.get())) else {
+        return alloc::vec![(*segment, payload.to_vec())];
+    };
+    let count = payload.len().div_ceil(size);
+    let parts = payload.chunks(size).enumerate().map(|(place, part)| {
+        let mut header = SegmentToSend { sequence: segment.sequence + (place * size) as u32, ..*segment };
+        if place + 1 < count {
+            header.flags = header.flags.without(Flags::FIN.with(Flags::PSH));
+        }
+        (header, part.to_vec())
+    });
+    parts.collect()
+}
+
+fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Instant {
+    let mut dice = Dice::new(seed);
+    let mut now = Instant(dice.next() % 10_000_000_000);
+    let iss = [0, 1]
+        .map(|_| if dice.percent(50) { 0u32.wrapping_sub(dice.below(100_000) as u32) } else { dice.next() as u32 });
+    let mss = [0, 1].map(|_| 200 + dice.below(1300) as u16);
+    let start = now;
+    let mut place = 0;
+    let mut ends = joined(now, iss, mss).map(|tcb| {
+        place += 1;
+        End::new(tcb, totals[place - 1], sizes, place == 1 && seed.is_multiple_of(2))
+    });
+    let mut pipe: Vec<InFlight> = Vec::new();
+    let mut idle_turns = 0;
+    while !(ends[0].is_done(totals[1]) && ends[1].is_done(totals[0])) {
+        assert!(now.since(start) < Micros::from_secs(100_000), "the streams come to an end");
+        for (place, end) in ends.iter_mut().enumerate() {
+            end.session(now, 1 + dice.below(weather.takes) as usize, dice.below(20_000) as usize);
+            let mut sent = Vec::new();
+            let full = dice.percent(weather.card_full);
+            let mut room = if full { dice.below(3) } else { u64::MAX };
+            let result =
+                end.tcb.output(now, end.limits, &end.pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+                    room = room.checked_sub(1).ok_or(Full)?;
+                    let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+                    sent.extend(cut(segment, &payload));
+                    Ok(())
+                });
+            assert!(full || result.is_ok());
+            end.tcb.assert_invariants();
+            for (segment, payload) in sent {
+                let copies = usize::from(!dice.percent(weather.loses)) + usize::from(dice.percent(weather.repeats));
+                for _ in 0..copies {
+                    let delay = Micros::from_millis(weather.delay + dice.below(weather.jitter + 1));
+                    pipe.push(InFlight { at: now + delay, to: 1 - place, segment, payload: payload.clone() });
+                }
+            }
+        }
+        let due = pipe.iter().map(|flight| flight.at);
+        let deadlines = ends.iter().filter_map(|end| end.tcb.deadline(now));
+        // A session that has something to do is called again soon, whatever the network does.
+        let busy = ends.iter().any(|end| !end.tcb.waiting().is_empty() || end.queued < end.total);
+        let soon = busy.then_some(now + Micros::from_millis(20));
+        let full_again = (weather.card_full > 0).then_some(now + Micros::from_millis(5));
+        let next = due.chain(deadlines).chain(soon).chain(full_again).min();
+        let Some(next) = next else {
+            assert!(ends[0].is_done(totals[1]) && ends[1].is_done(totals[0]), "both rest, and not too early");
+            break;
+        };
+        idle_turns = if next > now { 0 } else { idle_turns + 1 };
+        assert!(idle_turns < 1000, "time passes");
+        now = now.max(next);
+        let takes = 1 + dice.below(weather.takes) as usize;
+        let mut arrived = Vec::new();
+        pipe = pipe
+            .into_iter()
+            .filter_map(|flight| {
+                if flight.at <= now {
+                    arrived.push(flight);
+                    None
+                } else {
+                    Some(flight)
+                }
+            })
+            .collect();
+        arrived.sort_by_key(|flight| flight.at);
+        for flight in arrived {
+            ends[flight.to].hear(now, &heard(&flight.segment, &flight.payload), takes);
+        }
+        for end in &mut ends {
+            let actions = end.tcb.deadline_expired(now, &mut end.pools);
+            end.note(actions.peer_closed, actions.closed);
+        }
+    }
+    for end in &mut ends {
+        assert!(matches!(end.tcb.ended(), Some(Ended::Gone | Ended::TimeWait(_))));
+        end.tcb.release(&mut end.pools);
+        end.pools.blocks.collect_retired();
+        assert_eq!(end.pools.free_blocks(), sizes.blocks);
+        assert_eq!(
+            (end.pools.free_send_queues(), end.pools.free_receive_queues()),
+            (sizes.send_queues, sizes.receive_queues)
+        );
+    }
+    now
+}
+
+const FAIR: Weather = Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card_full: 0, takes: 1_000_000 };
+
+#[test]
+fn in_fair_weather_streams_arrive_in_little_more_than_their_round_trips() {
+    for seed in 0..20 {
+        let mut dice = Dice::new(seed);
+        let _ = dice.next();
+        run(seed, FAIR, [100_000, 50_000], SIZES);
+    }
+}
+
+#[test]
+fn in_rain_streams_arrive() {
+    for seed in 0..60 {
+        let weather = Weather { loses: 3, repeats: 3, jitter: 15, ..FAIR };
+        run(seed, weather, [120_000, 60_000], SIZES);
+    }
+}
+
+#[test]
+fn in_a_storm_streams_arrive() {
+    for seed in 0..60 {
+        let weather = Weather { loses: 20, repeats: 20, jitter: 200, card_full: 20, takes: 3000, ..FAIR };
+        run(seed, weather, [20_000, 10_000], SIZES);
+    }
+}
+
+#[test]
+fn slow_sessions_close_windows_and_streams_arrive() {
+    for seed in 0..30 {
+        let weather = Weather { loses: 2, takes: 700, ..FAIR };
+        run(seed, weather, [300_000, 300_000], SIZES);
+    }
+}
+
+#[test]
+fn with_hardly_any_blocks_streams_arrive() {
+    for seed in 0..30 {
+        let scarce = PoolSizes { blocks: crate::tcp::RECEIVE_RESERVE + 2, send_queues: 1, receive_queues: 1 };
+        run(seed, Weather { takes: 5000, ..FAIR }, [50_000, 50_000], scarce);
+        let few = PoolSizes { blocks: 2 * crate::tcp::RECEIVE_RESERVE + 4, ..scarce };
+        run(seed, Weather { loses: 2, jitter: 15, takes: 5000, ..FAIR }, [50_000, 50_000], few);
+    }
+}
+
+#[test]
+fn streams_of_every_small_size_arrive() {
+    for size in 0..40 {
+        run(size, Weather { loses: 10, jitter: 30, ..FAIR }, [size as u32, 39 - size as u32], SIZES);
+    }
+}

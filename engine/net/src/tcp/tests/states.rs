@@ -1,0 +1,194 @@
+//! Every state against every kind of segment: RFC 9293 §3.10.7.4 as a table.
+//!
+//! Each row names a state and how to get there; each column is a segment; each cell says what follows: the answer, and the
+//! state afterwards.
+
+use super::Conversation;
+
+/// Brings a conversation to the state of that name. Our FIN, if sent, has the number 1; the peer's too.
+fn brought_to(state: &str) -> Conversation {
+    let mut talk = Conversation::established();
+    match state {
+        "Established" => {}
+        "FinWait1" => {
+            talk.close();
+        }
+        "FinWait2" => {
+            talk.close().peer(". 1:1 ack 2");
+        }
+        "CloseWait" => {
+            talk.peer("F. 1:1 ack 1");
+        }
+        "Closing" => {
+            talk.close().peer("F. 1:1 ack 1");
+        }
+        "LastAck" => {
+            talk.peer("F. 1:1 ack 1").close();
+        }
+        "TimeWait" => {
+            talk.close().peer("F. 1:1 ack 2");
+        }
+        "Closed" => {
+            talk.abort();
+        }
+        other => panic!("no such state: {other}"),
+    }
+    talk.we_whatever();
+    assert_eq!(talk.state(), state);
+    talk
+}
+
+/// `(state, whether the peer's FIN has arrived, whether ours was sent, whether ours was acknowledged)`
+const STATES: [(&str, bool, bool, bool); 8] = [
+    ("Established", false, false, false),
+    ("FinWait1", false, true, false),
+    ("FinWait2", false, true, true),
+    ("CloseWait", true, false, false),
+    ("Closing", true, true, false),
+    ("LastAck", true, true, false),
+    ("TimeWait", true, true, true),
+    ("Closed", true, true, true),
+];
+
+/// Sends `flags` with `text` bytes at `ahead` of what is expected, acknowledging all that was acknowledged before.
+fn hears(state: &str, flags: &str, ahead: i64, text: i64) -> (Conversation, usize) {
+    let (_, fin_arrived, _, our_fin_acknowledged) = STATES.into_iter().find(|row| row.0 == state).unwrap();
+    let mut talk = brought_to(state);
+    let start = 1 + i64::from(fin_arrived) + ahead;
+    let ack = 1 + i64::from(our_fin_acknowledged);
+    talk.peer(&alloc::format!("{flags} {start}:{} ack {ack}", start + text));
+    let sent = talk.we_whatever();
+    (talk, sent)
+}
+
+#[test]
+fn an_exact_reset_ends_every_state_but_time_wait() {
+    for (state, ..) in STATES {
+        let (talk, sent) = hears(state, "R.", 0, 0);
+        assert_eq!(sent, 0, "{state}");
+        assert_eq!(talk.state(), if state == "TimeWait" { "TimeWait" } else { "Closed" });
+        assert_eq!(talk.actions.closed.is_some(), !matches!(state, "TimeWait" | "Closed"), "{state}");
+    }
+}
+
+#[test]
+fn a_reset_elsewhere_in_the_window_is_challenged_in_every_state() {
+    for (state, ..) in STATES {
+        let (talk, sent) = hears(state, "R.", 5, 0);
+        assert_eq!(sent, usize::from(state != "Closed"), "{state}");
+        assert_eq!(talk.state(), state);
+    }
+}
+
+#[test]
+fn a_syn_is_challenged_in_every_state() {
+    for (state, ..) in STATES {
+        for flags in ["S", "S."] {
+            let (talk, sent) = hears(state, flags, 0, 0);
+            assert_eq!(sent, usize::from(state != "Closed"), "{state}");
+            assert_eq!(talk.state(), state);
+        }
+    }
+}
+
+#[test]
+fn an_acknowledgment_of_nothing_new_changes_no_state() {
+    for (state, ..) in STATES {
+        let (talk, sent) = hears(state, ".", 0, 0);
+        assert_eq!(sent, 0, "{state}");
+        assert_eq!(talk.state(), state);
+    }
+}
+
+#[test]
+fn an_acknowledgment_of_our_fin_moves_on_the_states_that_wait_for_it() {
+    for (state, after) in [("FinWait1", "FinWait2"), ("Closing", "TimeWait"), ("LastAck", "Closed")] {
+        let mut talk = brought_to(state);
+        let at = if state == "FinWait1" { 1 } else { 2 };
+        talk.peer(&alloc::format!(". {at}:{at} ack 2")).silence();
+        assert_eq!(talk.state(), after);
+        assert_eq!(talk.actions.closed.is_some(), state != "FinWait1");
+    }
+}
+
+#[test]
+fn an_acknowledgment_of_what_was_not_sent_is_challenged_in_every_state() {
+    for (state, fin_arrived, our_fin, _) in STATES {
+        let mut talk = brought_to(state);
+        let at = 1 + u32::from(fin_arrived);
+        let ack = 2 + u32::from(our_fin);
+        talk.peer(&alloc::format!("F. {at}:{at} ack {ack}"));
+        assert_eq!(talk.we_whatever(), usize::from(state != "Closed"), "{state}");
+        assert_eq!(talk.state(), state);
+    }
+}
+
+#[test]
+fn text_is_delivered_until_the_peers_fin_and_never_after() {
+    for (state, fin_arrived, ..) in STATES {
+        let (mut talk, mut sent) = hears(state, "P.", 0, 10);
+        talk.wait(40);
+        sent += talk.we_whatever();
+        assert_eq!(talk.given, if fin_arrived { 0 } else { 10 }, "{state}");
+        assert_eq!(sent, usize::from(state != "Closed"), "{state}");
+        assert_eq!(talk.state(), state);
+    }
+}
+
+#[test]
+fn a_fin_is_acknowledged_in_every_state_and_moves_on_those_that_had_none() {
+    let after = |state| match state {
+        "Established" => "CloseWait",
+        "FinWait1" => "Closing",
+        "FinWait2" => "TimeWait",
+        other => other,
+    };
+    for (state, fin_arrived, ..) in STATES {
+        let (talk, sent) = hears(state, "F.", if fin_arrived { -1 } else { 0 }, 0);
+        assert_eq!(talk.state(), after(state));
+        assert_eq!(sent, usize::from(state != "Closed"), "{state}");
+        assert_eq!(talk.actions.peer_closed, !fin_arrived, "{state}");
+    }
+}
+
+#[test]
+fn a_segment_outside_of_the_window_is_answered_and_changes_nothing() {
+    for (state, ..) in STATES {
+        for (ahead, text) in [(-20, 10), (300_000, 10), (-20, 0), (300_000, 0)] {
+            let (talk, sent) = hears(state, "F.", ahead, text);
+            assert_eq!(sent, usize::from(state != "Closed"), "{state}");
+            assert_eq!(talk.state(), state);
+            assert_eq!(talk.given, 0);
+        }
+    }
+}
+
+#[test]
+fn a_segment_without_ack_or_reset_or_syn_is_dropped_in_every_state() {
+    for (state, fin_arrived, ..) in STATES {
+        let mut talk = brought_to(state);
+        let at = 1 + u32::from(fin_arrived);
+        talk.peer(&alloc::format!("F {at}:{}", at + 10)).silence();
+        assert_eq!(talk.state(), state);
+    }
+}
+
+#[test]
+fn the_session_may_queue_only_before_it_closes() {
+    for (state, ..) in STATES {
+        let mut talk = brought_to(state);
+        let may = matches!(state, "Established" | "CloseWait");
+        assert_eq!(talk.tcb.send_room(&talk.pools) > 0, may, "{state}");
+        assert_eq!(talk.tcb.send(talk.now, b"x", &mut talk.pools), usize::from(may), "{state}");
+    }
+}
+
+#[test]
+fn an_abort_resets_every_state_in_which_the_peer_still_believes_in_us() {
+    for (state, ..) in STATES {
+        let mut talk = brought_to(state);
+        talk.abort();
+        assert_eq!(talk.we_whatever(), usize::from(!matches!(state, "TimeWait" | "Closed")), "{state}");
+        talk.ended("gone");
+    }
+}

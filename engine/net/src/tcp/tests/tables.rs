@@ -1,0 +1,226 @@
+//! Half-open connections, TIME-WAIT, strays, and initial sequence numbers.
+
+use alloc::vec::Vec;
+
+use machine::{Instant, Micros};
+
+use crate::tcp::*;
+
+const NOW: Instant = Instant(5_000_000);
+const ISS: SequenceNumber = SequenceNumber(u32::MAX);
+const IRS: SequenceNumber = SequenceNumber(u32::MAX - 1);
+
+fn segment(flags: Flags, sequence: SequenceNumber, acknowledgment: SequenceNumber) -> SegmentRepr<'static> {
+    SegmentRepr { sequence, acknowledgment, flags, window: 1000, ..SegmentRepr::default() }
+}
+
+fn syn() -> SegmentRepr<'static> {
+    let options = Options { mss: Some(1400), window_scale: Some(7) };
+    SegmentRepr { options, ..segment(Flags::SYN, IRS, SequenceNumber(0)) }
+}
+
+fn sent(table: &mut HalfOpenTable<u32>, now: Instant) -> Vec<(u32, SegmentToSend)> {
+    let mut all = Vec::new();
+    let result = table.output(now, |key, segment| {
+        all.push((*key, *segment));
+        Ok(())
+    });
+    assert!(result.is_ok());
+    all
+}
+
+#[test]
+fn a_syn_is_answered_and_the_completing_segment_settles_what_was_agreed() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    let (id, evicted) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    assert_eq!(evicted, None);
+    let answers = sent(&mut table, NOW);
+    assert_eq!(answers.len(), 1);
+    let (key, answer) = answers[0];
+    assert_eq!((key, answer.flags), (9, Flags::SYN.with(Flags::ACK)));
+    assert_eq!((answer.sequence, answer.acknowledgment), (ISS, IRS + 1));
+    assert_eq!(answer.options, Options { mss: Some(1460), window_scale: Some(WINDOW_SHIFT) });
+    let later = NOW + Micros::from_millis(30);
+    let verdict = table.segment_arrived(later, id, &9, &segment(Flags::ACK, IRS + 1, ISS + 1));
+    let HalfOpenVerdict::Completed(handshake) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(handshake.round_trip, Some(Micros::from_millis(30)));
+    assert_eq!((handshake.mss, handshake.peer_window_shift), (1400, Some(7)));
+    table.remove(id, &9);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn a_peer_that_does_not_scale_gets_no_scale() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    table.syn_arrived(NOW, 9, &segment(Flags::SYN, IRS, IRS), ISS);
+    let (_, answer) = sent(&mut table, NOW)[0];
+    assert_eq!(answer.options, Options { mss: Some(1460), window_scale: None });
+}
+
+#[test]
+fn an_unanswered_syn_ack_is_repeated_five_times_and_given_up() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    table.syn_arrived(NOW, 9, &syn(), ISS);
+    let mut now = NOW;
+    assert_eq!(sent(&mut table, now).len(), 1);
+    for second in [1, 2, 4, 8, 16] {
+        assert_eq!(sent(&mut table, now + Micros(Micros::from_secs(second).0 - 1)).len(), 0);
+        now = now + Micros::from_secs(second);
+        assert_eq!(table.next_deadline(), Some(now));
+        assert_eq!(table.give_up(now), None);
+        assert_eq!(sent(&mut table, now).len(), 1);
+    }
+    now = now + Micros::from_secs(32);
+    assert_eq!(sent(&mut table, now).len(), 0);
+    assert_eq!(table.give_up(now), Some(9));
+    assert_eq!(table.next_deadline(), None);
+}
+
+#[test]
+fn a_syn_ack_that_the_card_refused_is_sent_later() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    table.syn_arrived(NOW, 9, &syn(), ISS);
+    assert_eq!(table.output(NOW, |_, _| Err(Full)), Err(Full));
+    assert_eq!(sent(&mut table, NOW).len(), 1);
+    assert_eq!(sent(&mut table, NOW).len(), 0);
+}
+
+#[test]
+fn a_repeated_syn_is_answered_again_and_the_round_trip_is_then_unknown() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    let (id, _) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    sent(&mut table, NOW);
+    for _ in 0..100 {
+        assert_eq!(table.segment_arrived(NOW, id, &9, &syn()), HalfOpenVerdict::Nothing);
+        sent(&mut table, NOW);
+    }
+    let verdict = table.segment_arrived(NOW, id, &9, &segment(Flags::ACK, IRS + 1, ISS + 1));
+    assert!(matches!(verdict, HalfOpenVerdict::Completed(Handshake { round_trip: None, .. })));
+}
+
+#[test]
+fn one_syn_is_never_answered_more_than_six_times() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    let (id, _) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    let mut count = 0;
+    for _ in 0..100 {
+        count += sent(&mut table, NOW).len();
+        table.segment_arrived(NOW, id, &9, &syn());
+    }
+    assert_eq!(count, usize::from(SYN_ACKS_MAX));
+}
+
+#[test]
+fn only_the_right_segments_move_a_half_open_connection() {
+    let mut table = HalfOpenTable::new(4, 1460);
+    let (id, _) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    sent(&mut table, NOW);
+    let mut hear = |segment: &SegmentRepr<'_>| table.segment_arrived(NOW, id, &9, segment);
+    let wrong_acknowledgment = hear(&segment(Flags::ACK, IRS + 1, ISS + 2));
+    let HalfOpenVerdict::Respond(reset) = wrong_acknowledgment else { panic!("{wrong_acknowledgment:?}") };
+    assert_eq!((reset.flags, reset.sequence), (Flags::RST, ISS + 2));
+    assert_eq!(hear(&segment(Flags::RST, IRS, ISS)), HalfOpenVerdict::Nothing);
+    assert!(matches!(hear(&segment(Flags::RST, IRS + 2, ISS)), HalfOpenVerdict::Respond(_)));
+    assert!(matches!(hear(&segment(Flags::SYN, IRS + 1, ISS)), HalfOpenVerdict::Respond(_)));
+    assert!(matches!(hear(&segment(Flags::ACK, IRS + 70_000, ISS + 1)), HalfOpenVerdict::Respond(_)));
+    assert_eq!(hear(&segment(Flags::FIN, IRS + 1, ISS)), HalfOpenVerdict::Nothing);
+    assert_eq!(hear(&segment(Flags::RST, IRS + 1, ISS)), HalfOpenVerdict::Removed);
+    assert_eq!(hear(&segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn a_flood_of_syns_pushes_out_the_oldest_and_no_more() {
+    let mut table = HalfOpenTable::new(3, 1460);
+    for key in 0..3 {
+        assert_eq!(table.syn_arrived(NOW, key, &syn(), ISS).1, None);
+        sent(&mut table, NOW);
+    }
+    for key in 3..1000 {
+        assert_eq!(table.syn_arrived(NOW, key, &syn(), ISS).1, Some(key - 3));
+        sent(&mut table, NOW);
+    }
+    assert_eq!(table.len(), 3);
+}
+
+#[test]
+fn a_stale_name_of_an_entry_finds_nothing() {
+    let mut table = HalfOpenTable::new(1, 1460);
+    let (id, _) = table.syn_arrived(NOW, 1, &syn(), ISS);
+    table.syn_arrived(NOW, 2, &syn(), ISS);
+    assert_eq!(table.segment_arrived(NOW, id, &1, &segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
+    table.remove(id, &1);
+    assert_eq!(table.len(), 1);
+}
+
+const OVER: TimeWait = TimeWait { snd_nxt: SequenceNumber(7), rcv_nxt: SequenceNumber(3), window: 99 };
+
+#[test]
+fn a_connection_that_is_over_repeats_its_last_acknowledgment_and_is_forgotten_after_a_minute() {
+    let mut table = TimeWaitTable::with_capacity(4);
+    let (id, _) = table.insert(NOW, 9u32, OVER);
+    let fin = segment(Flags::FIN.with(Flags::ACK), SequenceNumber(2), SequenceNumber(7));
+    let later = NOW + Micros::from_secs(10);
+    let verdict = table.segment_arrived(later, id, &9, &fin);
+    let TimeWaitVerdict::Respond(answer) = verdict else { panic!("{verdict:?}") };
+    assert_eq!((answer.sequence, answer.acknowledgment, answer.flags), (OVER.snd_nxt, OVER.rcv_nxt, Flags::ACK));
+    assert_eq!(table.next_deadline(), Some(later + TIME_WAIT), "a repeated FIN starts the wait anew");
+    assert_eq!(table.expired(NOW + TIME_WAIT), None);
+    assert_eq!(table.expired(later + TIME_WAIT), Some(9));
+    assert!(table.is_empty() && table.next_deadline().is_none());
+}
+
+#[test]
+fn neither_resets_nor_acknowledgments_touch_a_connection_that_is_over() {
+    let mut table = TimeWaitTable::with_capacity(4);
+    let (id, _) = table.insert(NOW, 9u32, OVER);
+    for sequence in 0..10 {
+        for flags in [Flags::RST, Flags::ACK, Flags::RST.with(Flags::ACK)] {
+            let stray = segment(flags, SequenceNumber(sequence), SequenceNumber(7));
+            assert_eq!(table.segment_arrived(NOW, id, &9, &stray), TimeWaitVerdict::Nothing);
+        }
+    }
+    assert_eq!(table.len(), 1);
+}
+
+#[test]
+fn only_a_syn_ahead_of_everything_opens_a_new_connection() {
+    let mut table = TimeWaitTable::with_capacity(4);
+    let (id, _) = table.insert(NOW, 9u32, OVER);
+    let old = segment(Flags::SYN, SequenceNumber(2), SequenceNumber(0));
+    assert!(matches!(table.segment_arrived(NOW, id, &9, &old), TimeWaitVerdict::Respond(_)));
+    let new = segment(Flags::SYN, SequenceNumber(3), SequenceNumber(0));
+    assert_eq!(table.segment_arrived(NOW, id, &9, &new), TimeWaitVerdict::NewConnection);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn a_full_time_wait_table_forgets_its_oldest() {
+    let mut table = TimeWaitTable::with_capacity(2);
+    for key in 0..10u32 {
+        let (_, forgotten) = table.insert(NOW, key, OVER);
+        assert_eq!(forgotten, key.checked_sub(2));
+    }
+}
+
+#[test]
+fn strays_are_reset_so_that_their_sender_believes_it_and_resets_are_not_answered() {
+    let acknowledging = segment(Flags::ACK, SequenceNumber(5), SequenceNumber(6));
+    let reset = reset_for(&acknowledging).unwrap();
+    assert_eq!((reset.flags, reset.sequence), (Flags::RST, SequenceNumber(6)));
+    let bare = SegmentRepr { payload: b"abc", ..segment(Flags::SYN.with(Flags::FIN), ISS, IRS) };
+    let reset = reset_for(&bare).unwrap();
+    assert_eq!((reset.flags, reset.sequence), (Flags::RST.with(Flags::ACK), SequenceNumber(0)));
+    assert_eq!(reset.acknowledgment, ISS + 5);
+    assert_eq!(reset_for(&segment(Flags::RST, ISS, IRS)), None);
+}
+
+#[test]
+fn initial_numbers_differ_by_connection_and_secret_and_grow_with_time() {
+    let ours = InitialSequences::new(&[1; 16]);
+    let others = InitialSequences::new(&[2; 16]);
+    assert_ne!(ours.next(NOW, &1u64), ours.next(NOW, &2u64));
+    assert_ne!(ours.next(NOW, &1u64), others.next(NOW, &1u64));
+    let second_later = ours.next(NOW + Micros::from_secs(1), &1u64);
+    assert_eq!(second_later.since(ours.next(NOW, &1u64)), 250_000);
+}
