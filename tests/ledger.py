@@ -1,0 +1,228 @@
+"""What clients were told, and what a machine therefore owes them after its power was cut.
+
+A `Ledger` keeps, for each message and recipient, when sending it began and when it was acknowledged, and the same for
+deletions. "When" is a number that only grows: the time, or the length of the log of everything that was written to the
+disk (`clock`). For any moment up to which a disk is known to be durable the ledger then says what must be in a mailbox, what
+may be, and what must not. Anything it does not allow is a broken promise.
+
+    sent ─────── acknowledged ─────────────── deletion sent ─────── deletion acknowledged
+    maybe there        must be there                    maybe there             must be gone
+"""
+
+import dataclasses
+import random
+import threading
+import time
+
+import barepost
+from barepost import DOMAIN, Gone, uid_of
+
+NEVER = float("inf")
+# Later than whatever happened, and before `NEVER`.
+NOW = 1e300
+
+
+@dataclasses.dataclass
+class Entry:
+    """One message in one mailbox."""
+
+    sent: float = NEVER
+    acknowledged: float = NEVER
+    deletion_sent: float = NEVER
+    deleted: float = NEVER
+    # As soon as anybody has seen it.
+    uidl: str | None = None
+
+    def must_be_there(self, moment):
+        return self.acknowledged <= moment and self.deletion_sent > moment
+
+    def may_be_there(self, moment):
+        return self.deleted > moment
+
+
+class Ledger:
+    """What is owed to each user."""
+
+    def __init__(self, letters, users, clock=time.monotonic):
+        self.letters = letters
+        self.clock = clock
+        self.entries = {user: {} for user in users}
+        self._lock = threading.Lock()
+        self._next = 0
+
+    def next_number(self):
+        with self._lock:
+            self._next += 1
+            return self._next
+
+    def acknowledged(self):
+        """How many messages were acknowledged, each counted once for each mailbox."""
+        return sum(entry.acknowledged < NEVER for box in self.entries.values() for entry in box.values())
+
+    def deleted(self):
+        return sum(entry.deleted < NEVER for box in self.entries.values() for entry in box.values())
+
+    def check(self, user, found, moment=NOW):
+        """What is wrong with a mailbox that was found as {message number: UIDL, or None for a damaged one}, at a disk that is
+        whole up to `moment`: a list of sentences. Nothing may be in flight.
+        """
+        wrong = []
+        box = self.entries[user]
+        for number, entry in box.items():
+            if entry.must_be_there(moment) and number not in found:
+                wrong.append(f"{user}: letter {number} is missing, acknowledged at {entry.acknowledged} (now {moment})")
+        for number, uidl in found.items():
+            entry = box.get(number)
+            if entry is None:
+                wrong.append(f"{user}: letter {number} was never sent to this mailbox")
+            elif not entry.may_be_there(moment):
+                wrong.append(f"{user}: letter {number} is there again, deleted at {entry.deleted} (now {moment})")
+            elif entry.uidl is not None and entry.acknowledged <= moment and entry.uidl != uidl:
+                wrong.append(f"{user}: letter {number} was {entry.uidl} and is {uidl}")
+        return wrong
+
+    def settle(self, user, found):
+        """From here on, what was found in a mailbox after a cut is there, and what was not found is gone."""
+        now = self.clock()
+        for number, entry in self.entries[user].items():
+            if number in found:
+                entry.acknowledged = min(entry.acknowledged, now)
+                entry.deletion_sent = NEVER
+                entry.uidl = found[number]
+            else:
+                entry.deletion_sent, entry.deleted = min(entry.deletion_sent, now), min(entry.deleted, now)
+
+
+def look(machine, ledger, user, sample=None):
+    """Fetches a mailbox: ({message number: UIDL}, what is wrong in itself).
+
+    With `sample` only those messages whose UIDL is new to the ledger are fetched, and so many others.
+    """
+    known = {entry.uidl: number for number, entry in ledger.entries[user].items() if entry.uidl and entry.deleted == NEVER}
+    found, wrong = {}, []
+    with machine.pop3(user) as session:
+        sizes, uidls = session.sizes(), session.uidls()
+        if len(set(uidls.values())) != len(uidls):
+            wrong.append(f"{user}: a unique identifier is there twice: {sorted(uidls.values())}")
+        order = [uid_of(uidl) for uidl in uidls.values()]
+        if order != sorted(order):
+            wrong.append(f"{user}: unique identifiers do not grow: {list(uidls.values())}")
+        numbers = list(sizes)
+        if sample is not None:
+            others = [number for number in numbers if uidls[number] in known]
+            chosen = set(random.sample(others, min(sample, len(others))))
+            numbers = [number for number in numbers if uidls[number] not in known or number in chosen]
+            for number in others:
+                if number not in chosen:
+                    found[known[uidls[number]]] = uidls[number]
+        for number, raw in session.retrieve(numbers):
+            try:
+                letter = ledger.letters.recognize(barepost.without_trace(raw))
+            except AssertionError as error:
+                wrong.append(f"{user}: {uidls[number]}: {error}")
+                continue
+            if letter in found:
+                wrong.append(f"{user}: letter {letter} is there twice")
+            if len(raw) != sizes[number]:
+                wrong.append(f"{user}: letter {letter} has {len(raw)} bytes and LIST says {sizes[number]}")
+            found[letter] = uidls[number]
+    return found, wrong
+
+
+class Load:
+    """Clients that send and delete until the machine is gone or they are told to stop, and keep the ledger.
+
+    `may_be_full`: an answer of 452 is no failure.
+    """
+
+    def __init__(self, machine, ledger, seed, senders=4, may_be_full=False, sizes=(200, 1000, 3000, 20_000, 150_000)):
+        self.machine, self.ledger, self.sizes, self._may_be_full = machine, ledger, sizes, may_be_full
+        self._stop = threading.Event()
+        self.failures = []
+        users = list(ledger.entries)
+        jobs = [(self._send, random.Random(f"{seed} sender {n}")) for n in range(senders)]
+        jobs.append((self._delete, random.Random(f"{seed} deleter")))
+        self._threads = [threading.Thread(target=self._guard, args=(job, users, dice), daemon=True) for job, dice in jobs]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, seconds=barepost.ANSWER_SECONDS):
+        """Ends the load, or sees it end after a cut. Errors: what a client saw that it should never see."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(seconds)
+            if thread.is_alive():
+                raise barepost.Late("a client still waits for an answer")
+        if self.failures:
+            raise self.failures[0]
+
+    def _guard(self, job, users, dice):
+        while not self._stop.is_set():
+            try:
+                job(users, dice)
+            except (Gone, OSError):
+                # The power is gone, or not yet back.
+                self._stop.wait(0.05)
+            except Exception as error:
+                self.failures.append(error)
+                return
+
+    def _send(self, users, dice):
+        """One session of a few messages."""
+        ledger = self.ledger
+        with self.machine.smtp(timeout=barepost.ANSWER_SECONDS) as session:
+            session.ehlo()
+            for _ in range(dice.randrange(1, 30)):
+                if self._stop.is_set():
+                    return
+                to = dice.sample(users, 1 if dice.random() < 0.7 else 2)
+                number, size = ledger.next_number(), dice.choice(self.sizes)
+                message = ledger.letters.make(number, size)
+                entries = [ledger.entries[user].setdefault(number, Entry(sent=ledger.clock())) for user in to]
+                addresses = [f"{user}@{DOMAIN}" for user in to]
+                if dice.random() < 0.7:
+                    reply = session.deliver("sender@client.test", addresses, message)
+                else:
+                    reply = session.deliver_in_chunks("sender@client.test", addresses, message, dice.choice((1460, 50_000)))
+                if reply.code == 250:
+                    now = ledger.clock()
+                    for entry in entries:
+                        entry.acknowledged = min(entry.acknowledged, now)
+                elif reply.code == 452 and self._may_be_full:
+                    self._stop.wait(0.2)
+                elif reply.code != 421:
+                    raise AssertionError(f"letter {number} of {size} bytes was refused: {reply}")
+
+    def _delete(self, users, dice):
+        """One session that looks at what is new, and deletes some of what it knows."""
+        user = dice.choice(users)
+        with self.machine.pop3(user) as session:
+            there = self._recognize(user, session)
+            doomed = dice.sample(list(there), int(len(there) * dice.choice((0, 0.2, 0.6))))
+            session.delete(doomed)
+            entries = [there[number] for number in doomed]
+            now = self.ledger.clock()
+            for entry in entries:
+                entry.deletion_sent = min(entry.deletion_sent, now)
+            session.quit()
+            now = self.ledger.clock()
+            for entry in entries:
+                entry.deleted = now
+        self._stop.wait(0.05)
+
+    def _recognize(self, user, session):
+        """The entries of the messages in a session, by their numbers in it. What is seen here is durable already."""
+        box = self.ledger.entries[user]
+        known = {entry.uidl: entry for entry in list(box.values()) if entry.uidl}
+        uidls = session.uidls()
+        now = self.ledger.clock()
+        new = [number for number, uidl in uidls.items() if uidl not in known]
+        for number, head in session.heads(new):
+            match = self.ledger.letters.NUMBER.search(head)
+            if not match or int(match[2]) not in box:
+                raise AssertionError(f"{user}: {uidls[number]} was never sent: {head!r}")
+            entry = box[int(match[2])]
+            entry.uidl = uidls[number]
+            entry.acknowledged = min(entry.acknowledged, now)
+            known[entry.uidl] = entry
+        return {number: known[uidl] for number, uidl in uidls.items()}
