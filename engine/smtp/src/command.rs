@@ -6,7 +6,7 @@
 //! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT).
 
 use crate::parameters::{decimal, mail_parameters, recipient_parameters};
-use crate::path::{ForwardPath, PathError, ReversePath, forward_path, is_greeting_name, reverse_path};
+use crate::path::{ForwardPath, PathError, ReversePath, forward_path, is_greeting_name, reverse_path, split_at_byte};
 
 /// A command that parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,9 +102,9 @@ pub(crate) enum Fault {
 
 /// Parses a line. Only MAIL tells whether a non-ASCII recipient is allowed, so RCPT leaves that to the session.
 pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
-    let line = core::str::from_utf8(line).map_err(|_| Fault::NotUtf8)?.trim_end_matches([' ', '\t']);
-    let (verb, arguments) = line.split_once(' ').unwrap_or((line, ""));
-    let arguments = arguments.trim_start_matches(' ');
+    let line = core::str::from_utf8(line.trim_ascii_end()).map_err(|_| Fault::NotUtf8)?;
+    let (verb, arguments) = split_at_byte(line, b' ').unwrap_or((line, ""));
+    let arguments = without_leading_spaces(arguments);
     match &uppercase(verb) {
         b"MAIL" => mail(arguments).map(Command::Mail),
         b"RCPT" => recipient(arguments).map(Command::Recipient),
@@ -163,15 +163,21 @@ fn recipient(arguments: &str) -> Result<ForwardPath<'_>, Fault> {
 
 fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Fault> {
     match arguments.split_at_checked(keyword.len()) {
-        Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => Ok(rest.trim_start_matches(' ')),
+        Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => Ok(without_leading_spaces(rest)),
         _ => Err(Fault::BadArguments),
     }
 }
 
+/// Only spaces: any other white space has no place between words.
+fn without_leading_spaces(text: &str) -> &str {
+    let spaces = text.bytes().take_while(|&byte| byte == b' ').count();
+    text.get(spaces..).unwrap_or_default()
+}
+
 fn chunk<'a>(arguments: &str) -> Result<Command<'a>, Fault> {
-    let (size, place) = match arguments.split_once(' ') {
+    let (size, place) = match split_at_byte(arguments, b' ') {
         None => (arguments, Place::NotLast),
-        Some((size, last)) if last.trim_start_matches(' ').eq_ignore_ascii_case("LAST") => (size, Place::Last),
+        Some((size, last)) if without_leading_spaces(last).eq_ignore_ascii_case("LAST") => (size, Place::Last),
         Some(_) => return Err(Fault::BadChunk),
     };
     decimal(size).map(|bytes| Command::Chunk { bytes, place }).ok_or(Fault::BadChunk)

@@ -3,6 +3,7 @@
 //! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4.
 
 use crate::command::{Body, Fault};
+use crate::path::split_at_byte;
 
 /// What the parameters of MAIL say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,7 +17,7 @@ pub(crate) struct MailParameters {
 pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters, Fault> {
     let mut parameters = MailParameters::default();
     for word in words(text)? {
-        let (keyword, value) = match word.split_once('=') {
+        let (keyword, value) = match split_at_byte(word, b'=') {
             Some((keyword, value)) => (keyword, Some(value)),
             None => (word, None),
         };
@@ -52,7 +53,17 @@ fn words(text: &str) -> Result<impl Iterator<Item = &str>, Fault> {
     if !text.is_empty() && !text.starts_with(' ') {
         return Err(Fault::BadPath);
     }
-    Ok(text.split(' ').filter(|word| !word.is_empty()))
+    let mut rest = text;
+    Ok(core::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let (word, after) = split_at_byte(rest, b' ').unwrap_or((rest, ""));
+            rest = after;
+            if !word.is_empty() {
+                return Some(word);
+            }
+        }
+        None
+    }))
 }
 
 fn size(value: Option<&str>) -> Result<u64, Fault> {

@@ -121,17 +121,17 @@ pub(crate) fn reverse_path(text: &str) -> Result<(ReversePath<'_>, &str), PathEr
     if let Some(rest) = text.strip_prefix("<>") {
         return Ok((ReversePath::Null, rest));
     }
-    let (inside, rest) = bracketed(text)?;
-    Ok((ReversePath::Mailbox(mailbox(inside)?), rest))
+    let (mailbox, rest) = mailbox(text)?;
+    Ok((ReversePath::Mailbox(mailbox), rest))
 }
 
 /// Parses the path at the start of `text`, and returns what follows it.
 pub(crate) fn forward_path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
-    let (inside, rest) = bracketed(text)?;
-    if inside.eq_ignore_ascii_case("postmaster") {
-        return Ok((ForwardPath::Postmaster, rest));
+    const POSTMASTER: &str = "<postmaster>";
+    match text.split_at_checked(POSTMASTER.len()) {
+        Some((path, rest)) if path.eq_ignore_ascii_case(POSTMASTER) => Ok((ForwardPath::Postmaster, rest)),
+        _ => mailbox(text).map(|(mailbox, rest)| (ForwardPath::Mailbox(mailbox), rest)),
     }
-    Ok((ForwardPath::Mailbox(mailbox(inside)?), rest))
 }
 
 /// Whether `text` may follow EHLO or HELO. Not checked against the grammar of domains: clients send the names of
@@ -144,39 +144,19 @@ pub(crate) fn is_greeting_name(text: &str) -> bool {
         })
 }
 
-/// What stands between the angle brackets that `text` begins with, and what follows them. A bracket inside of a
-/// quotation does not count.
-fn bracketed(text: &str) -> Result<(&str, &str), PathError> {
-    let inside = text.strip_prefix('<').ok_or(PathError::Malformed)?;
-    let mut quoted = false;
-    let mut escaped = false;
-    for (index, byte) in inside.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'>' if !quoted => {
-                let rest = inside.get(index + 1..).unwrap_or_default();
-                return Ok((inside.get(..index).unwrap_or_default(), rest));
-            }
-            _ => {}
-        }
-    }
-    Err(PathError::Malformed)
-}
-
-fn mailbox(path: &str) -> Result<Mailbox<'_>, PathError> {
-    if path.len() + "<>".len() > PATH_BYTES_MAX {
+/// The mailbox in the angle brackets that `path` begins with, and what follows them.
+fn mailbox(path: &str) -> Result<(Mailbox<'_>, &str), PathError> {
+    let text = without_source_route(path.strip_prefix('<').ok_or(PathError::Malformed)?)?;
+    let (local_part, after) = split_local_part(text).ok_or(PathError::Malformed)?;
+    let after = after.strip_prefix('@').ok_or(PathError::Malformed)?;
+    let (domain_text, rest) = split_at_byte(after, b'>').ok_or(PathError::Malformed)?;
+    let domain = domain(domain_text)?;
+    if local_part.len() > LOCAL_PART_BYTES_MAX || path.len() - rest.len() > PATH_BYTES_MAX {
         return Err(PathError::TooLong);
     }
-    let text = without_source_route(path)?;
-    let local_part_length = local_part_length(text.as_bytes()).ok_or(PathError::Malformed)?;
-    let (local_part, after) = text.split_at_checked(local_part_length).ok_or(PathError::Malformed)?;
-    let domain = domain(after.strip_prefix('@').ok_or(PathError::Malformed)?)?;
-    if local_part.len() > LOCAL_PART_BYTES_MAX {
-        return Err(PathError::TooLong);
-    }
-    Ok(Mailbox { text, local_part, domain })
+    let length = local_part.len() + 1 + domain_text.len();
+    let text = text.get(..length).ok_or(PathError::Malformed)?;
+    Ok((Mailbox { text, local_part, domain }, rest))
 }
 
 /// `@one.example,@two.example:ada@three.example` means `ada@three.example`.
@@ -184,19 +164,25 @@ fn without_source_route(path: &str) -> Result<&str, PathError> {
     if !path.starts_with('@') {
         return Ok(path);
     }
-    let (route, mailbox) = path.split_once(':').ok_or(PathError::Malformed)?;
+    let (route, mailbox) = split_at_byte(path, b':').ok_or(PathError::Malformed)?;
     for hop in route.split(',') {
         domain(hop.strip_prefix('@').ok_or(PathError::Malformed)?)?;
     }
     Ok(mailbox)
 }
 
-/// How many bytes of `text` are its local part; `None` when it does not begin with one.
-fn local_part_length(text: &[u8]) -> Option<usize> {
-    if text.first() != Some(&b'"') {
-        let length = text.iter().position(|&byte| !is_atom_or_dot(byte)).unwrap_or(text.len());
-        return (length > 0).then_some(length);
-    }
+/// The local part at the start of `text`, and what follows it.
+fn split_local_part(text: &str) -> Option<(&str, &str)> {
+    let bytes = text.as_bytes();
+    let length = match bytes.first() {
+        Some(b'"') => quoted_length(bytes)?,
+        _ => bytes.iter().take_while(|&&byte| is_of(byte, ATOM)).count(),
+    };
+    text.split_at_checked(length).filter(|_| length > 0)
+}
+
+/// How many bytes the quotation at the start of `text` takes, its quotation marks among them.
+fn quoted_length(text: &[u8]) -> Option<usize> {
     let mut escaped = false;
     for (index, &byte) in text.iter().enumerate().skip(1) {
         match byte {
@@ -210,11 +196,6 @@ fn local_part_length(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// `atext` of RFC 5322 section 3.2.3 with the dot, and every byte of a non-ASCII character.
-fn is_atom_or_dot(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte)
-}
-
 fn domain(text: &str) -> Result<Domain<'_>, PathError> {
     if let Some(literal) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return address_literal(literal).map(Domain::Literal).ok_or(PathError::Malformed);
@@ -222,7 +203,7 @@ fn domain(text: &str) -> Result<Domain<'_>, PathError> {
     if text.len() > DOMAIN_BYTES_MAX {
         return Err(PathError::TooLong);
     }
-    if text.split('.').all(is_label) { Ok(Domain::Name(text)) } else { Err(PathError::Malformed) }
+    if are_labels(text.as_bytes()) { Ok(Domain::Name(text)) } else { Err(PathError::Malformed) }
 }
 
 /// RFC 5321 section 4.1.3. No tag but `IPv6` was ever registered.
@@ -233,8 +214,50 @@ fn address_literal(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// A label of a domain name; underscores are no part of a host's name and stand in names that have mail all the same.
-fn is_label(label: &str) -> bool {
-    (1..=LABEL_BYTES_MAX).contains(&label.len())
-        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'-' || byte == b'_')
+/// Whether `text` is one or more labels with dots between them.
+fn are_labels(text: &[u8]) -> bool {
+    let mut label_bytes = 0;
+    for &byte in text {
+        if is_of(byte, LABEL) {
+            label_bytes += 1;
+        } else if byte == b'.' && (1..=LABEL_BYTES_MAX).contains(&label_bytes) {
+            label_bytes = 0;
+        } else {
+            return false;
+        }
+    }
+    (1..=LABEL_BYTES_MAX).contains(&label_bytes)
+}
+
+/// What stands before the first `byte`, which is ASCII, and what stands after it.
+pub(crate) fn split_at_byte(text: &str, byte: u8) -> Option<(&str, &str)> {
+    let index = memchr::memchr(byte, text.as_bytes())?;
+    Some((text.get(..index)?, text.get(index + 1..)?))
+}
+
+/// In an unquoted local part: `atext` of RFC 5322 section 3.2.3, the dot, and every byte of a non-ASCII character.
+const ATOM: u8 = 1 << 0;
+/// In a label of a domain name. Underscores are no part of a host's name and stand in names that have mail all the same.
+const LABEL: u8 = 1 << 1;
+
+static CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut rest: &mut [u8] = &mut classes;
+    let mut byte: u8 = 0;
+    while let Some((class, others)) = rest.split_first_mut() {
+        *class = match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | 0x80.. => ATOM | LABEL,
+            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'.' | b'/' | b'=' | b'?' | b'^' | b'`' | b'{'..=b'~' => ATOM,
+            _ => 0,
+        };
+        rest = others;
+        byte = byte.wrapping_add(1);
+    }
+    classes
+}
+
+fn is_of(byte: u8, class: u8) -> bool {
+    CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }

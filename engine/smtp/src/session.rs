@@ -173,7 +173,7 @@ impl Session {
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if self.is_waiting_for_an_event() {
+            if self.waits_for == WaitsFor::MessageRoom {
                 break;
             }
             if actions.send_room() < REPLY_BYTES_MAX && self.expect != Expect::Closed {
@@ -258,10 +258,6 @@ impl Session {
         if self.expect != Expect::Closed {
             self.finish(actions);
         }
-    }
-
-    fn is_waiting_for_an_event(&self) -> bool {
-        self.expect == Expect::Stored || self.waits_for == WaitsFor::MessageRoom
     }
 
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {

@@ -62,8 +62,10 @@ fn a_silent_client_is_logged_out_without_a_word_and_nothing_is_deleted() {
 #[test]
 fn a_lost_connection_leaves_nothing_open_and_deletes_nothing() {
     for mut talk in everywhere() {
+        let logging_in = talk.session.waits_for() == WaitsFor::Login;
         talk.session.peer_closed(&mut talk.world);
         assert_eq!(talk.replies(), "");
+        assert_eq!(talk.world.log.contains(&"abandon".into()), logging_in);
         assert!(talk.world.closed && !talk.world.maildrop_open && talk.world.reading.is_none());
         assert!(!talk.world.log.iter().any(|entry| entry.starts_with("delete")));
         assert_eq!(talk.session.waits_for(), WaitsFor::Nothing);

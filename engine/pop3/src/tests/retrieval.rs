@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::world::{Conversation, World};
-use crate::{ReadError, WaitsFor};
+use crate::{REPLY_BYTES_MAX, ReadError, WaitsFor};
 
 /// What a client makes of a multi-line response, as Python's `poplib` does: lines up to one of a dot, and of each that
 /// begins with two dots the first taken away.
@@ -115,8 +115,19 @@ fn a_big_message_passes_through_a_small_window() {
     assert!(lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes() == message);
 }
 
+#[test]
+fn the_end_has_room_however_exactly_a_message_fits() {
+    for length in 200..300 {
+        let message = "x".repeat(length);
+        let mut talk = conversation_on(message.as_bytes());
+        talk.world.send_room = REPLY_BYTES_MAX;
+        talk.send_room_step = REPLY_BYTES_MAX;
+        talk.exchange(&[("RETR 1\r\n", &std::format!("+OK {length} octets\r\n{message}\r\n.\r\n"))]);
+    }
+}
+
 fn message() -> impl Strategy<Value = String> {
-    let lines = proptest::collection::vec("[.a]{0,4}", 0..12)
+    let lines = proptest::collection::vec("[.a]{0,4}", 0..150)
         .prop_map(|lines| lines.iter().map(|line| line.to_string() + "\r\n").collect::<String>());
     (lines, "[.a]{0,3}").prop_map(|(lines, rest)| lines + &rest)
 }
@@ -156,7 +167,7 @@ proptest! {
     #[test]
     fn top_is_the_header_and_so_many_lines(
         message in message(),
-        body_lines in 0usize..6,
+        body_lines in 0usize..120,
         read_step in 1usize..20,
         room in 1usize..40,
     ) {

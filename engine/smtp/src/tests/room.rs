@@ -94,6 +94,8 @@ fn what_the_store_cannot_take_is_not_taken() {
     talk.says("");
     assert_eq!(talk.kept, b"def\r\n.\r\n");
     talk.world.message_room = 100;
+    talk.says("");
+    assert_eq!(talk.kept, b"def\r\n.\r\n", "nothing is offered before the server says so");
     talk.session.message_room(&mut talk.world);
     assert_eq!(talk.world.deadline, Some(machine::Micros::from_secs(180)));
     talk.says("");
