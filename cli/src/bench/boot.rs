@@ -76,11 +76,16 @@ fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
     Some(seconds * 1000.0)
 }
 
-/// The guest says `memory: … N KiB taken …` when it has made all its tables and pools.
+/// The guest says `memory: … KiB free, image N KiB at …, page tables N KiB`, and when it has made all its tables and
+/// pools `memory: … KiB for the engine, N KiB of them taken`.
 fn memory_mib(lines: &[String]) -> Option<f64> {
-    let line = lines.iter().rev().find(|line| line.contains("] memory: ") && line.contains(" KiB taken"))?;
-    let (before, _) = line.split_once(" KiB taken")?;
-    let kib: f64 = before.rsplit(' ').next()?.parse().ok()?;
+    let number = |before: &str, after: &str| {
+        let line =
+            lines.iter().find(|line| line.contains("] memory: ") && line.contains(before) && line.contains(after))?;
+        let (_, rest) = line.split_once(before)?;
+        rest.split_once(after)?.0.trim().parse::<f64>().ok()
+    };
+    let kib = number(", image ", " KiB")? + number(", page tables ", " KiB")? + number(" for the engine, ", " KiB")?;
     Some(kib / 1024.0)
 }
 
@@ -116,7 +121,7 @@ mod tests {
         let lines =
             ["[    0.001000] memory: 255 MiB, 4096 KiB taken".to_string(), "[    0.012345] serving a as b".into()];
         assert_eq!(milliseconds_to_serving(&lines), Some(12.345));
-        assert_eq!(memory_mib(&lines), Some(4.0));
+        assert_eq!(memory_mib(&lines), Some(4.5));
         assert_eq!(memory_mib(&[]), None);
     }
 

@@ -4,6 +4,7 @@
 //! instruction. So before KVM is taken, a guest of 80 bytes runs on it: it turns SSE on, adds two vectors, and leaves
 //! through the debug exit.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
@@ -23,6 +24,15 @@ pub(crate) enum Accelerator {
     Kvm,
     /// QEMU's translator.
     Tcg,
+}
+
+impl fmt::Display for Accelerator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Accelerator::Kvm => "KVM",
+            Accelerator::Tcg => "TCG",
+        })
+    }
 }
 
 impl Accelerator {

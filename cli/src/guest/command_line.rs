@@ -6,6 +6,7 @@
 //! writes, and does not work on every file system.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::accelerator::Accelerator;
@@ -18,6 +19,16 @@ pub(crate) enum MachineType {
     Q35,
     /// A minimal machine without PCI, which starts fastest.
     Microvm,
+}
+
+/// As on the command line.
+impl fmt::Display for MachineType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            MachineType::Q35 => "q35",
+            MachineType::Microvm => "microvm",
+        })
+    }
 }
 
 /// How the guest is connected.

@@ -118,7 +118,8 @@ fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(),
         }
     }
     match (guest.end()?, asked) {
-        (End::Clean, _) => Ok(()),
+        (End::Clean, Some(_)) => Ok(()),
+        (End::Clean, None) => Err(Failure::broke("the machine stopped by itself; its console says why")),
         (End::Other(_), Some(_)) => {
             Err(Failure::broke("the machine was killed before it had stopped; what it acknowledged is on the disk"))
         }
@@ -128,7 +129,7 @@ fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(),
 
 fn announce(setup: &Setup, services: &[(Service, SocketAddr)], data: &DataFolder) {
     say(format_args!(
-        "barepost: {:?} machine on {:?}, {} MiB, data in {}",
+        "barepost: {} under {}, {} MiB, data in {}",
         setup.machine,
         setup.accelerator,
         setup.memory_mib,

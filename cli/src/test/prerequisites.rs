@@ -59,7 +59,9 @@ fn unpack_smtp_source(house: &House, stop: &Stop) -> Result<(), Failure> {
     let tools = house.target("tools");
     let bin = tools.join("bin");
     std::fs::create_dir_all(&bin).map_err(Failure::io(doing))?;
-    let script = "apt-get -qq download postfix || { apt-get -qq update && apt-get -qq download postfix; } \
+    // As root, apt would else complain that its own user cannot write here.
+    let script = "get='apt-get -qq -o APT::Sandbox::User=root'; \
+                  $get download postfix || { $get update && $get download postfix; } \
                   && dpkg -x postfix_*.deb postfix && rm postfix_*.deb";
     let mut command = hold::command("sh");
     command.args(["-c", script]).current_dir(&tools);
