@@ -3,9 +3,11 @@
 use machine::Instant;
 
 use super::actions::{Actions, CloseReason};
+use super::handshake::MSS_DEFAULT;
 use super::pools::Pools;
 use super::recovery::{Duplicate, Progress};
 use super::segment::SegmentRepr;
+use super::sequence::SequenceNumber;
 use super::tcb::{Owed, State, Tcb};
 use super::timers::Alarm;
 
@@ -71,6 +73,19 @@ impl Tcb {
         self.settle_retransmit_alarm(now);
         if self.owes(Owed::ROOM) {
             self.offer_room(pools, actions);
+        }
+    }
+
+    /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would
+    /// have fitted (RFC 1191). Believed only of what is on the way, and never below [`MSS_DEFAULT`]: anybody can write such
+    /// a message (RFC 5927 §7.2). What is on the way is sent again in smaller segments; no congestion is inferred.
+    pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
+        let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
+        let mss = mss.max(MSS_DEFAULT);
+        if is_on_the_way && mss < self.mss && self.snd_una != self.snd_max && self.is_synchronized() {
+            self.mss = mss;
+            self.snd_nxt = self.snd_una;
+            self.round_trip.retransmitted();
         }
     }
 

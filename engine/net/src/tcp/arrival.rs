@@ -6,7 +6,7 @@ use machine::{Instant, Micros};
 use super::actions::{Actions, CloseReason};
 use super::congestion::Congestion;
 use super::handshake::mss_agreed;
-use super::pools::{Pools, RECEIVE_RESERVE};
+use super::pools::Pools;
 use super::round_trip::RoundTrip;
 use super::segment::{Flags, SegmentRepr};
 use super::sequence::SequenceNumber;
@@ -248,20 +248,19 @@ impl Tcb {
         }
     }
 
-    /// Keeps what lies beyond a gap; but not in the last blocks, which what lies before the gap may need.
+    /// Keeps what lies beyond a gap, if there is plenty; if not, it will be sent again.
     fn out_of_order_arrived(&mut self, start: SequenceNumber, fresh: &[u8], fin: bool, pools: &mut Pools) {
-        if pools.free_blocks() <= 2 * RECEIVE_RESERVE {
-            return;
-        }
         if self.receive_queue.is_none() {
-            self.receive_queue = pools.lend_receive_queue();
+            self.receive_queue = pools.lend_receive_queue_for_gaps();
             let nxt = self.receive.nxt;
             if let Some(queue) = self.receive_queue.as_mut() {
                 queue.begin(nxt);
             }
         }
         if let Some(queue) = self.receive_queue.as_mut() {
-            queue.insert(start, fresh, &mut pools.blocks);
+            if pools.may_fill_gaps() {
+                queue.insert(start, fresh, &mut pools.blocks);
+            }
             if fin {
                 queue.fin_arrived(start + fresh.len() as u32);
             }

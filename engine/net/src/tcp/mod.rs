@@ -51,6 +51,7 @@ mod round_trip;
 mod segment;
 mod send_queue;
 mod sequence;
+mod session;
 mod tcb;
 mod time_wait;
 mod timers;

@@ -201,6 +201,10 @@ impl Tcb {
         let end = start + count;
         if start == self.snd_max && !self.owes(Owed::PROBE) {
             self.round_trip.sent(now, end);
+            if start == self.snd_una {
+                // What was asked in vain before, by keepalive, does not count against what is asked now.
+                self.attempts = 0;
+            }
         } else {
             self.round_trip.retransmitted();
         }

@@ -31,8 +31,8 @@ pub struct PoolSizes {
     pub blocks: usize,
     /// Connections that may have bytes to be sent or acknowledged at the same time. 1.6 KB each.
     pub send_queues: usize,
-    /// Connections that may keep received bytes at the same time. 0.7 KB each. While all are lent, no other
-    /// connection can receive anything (what arrives may have to be kept): make as many as there may be connections.
+    /// Connections that may keep received bytes at the same time. 0.7 KB each. While all are lent no other
+    /// connection can receive anything, because what arrives may have to be kept.
     pub receive_queues: usize,
 }
 
@@ -41,6 +41,8 @@ pub struct PoolSizes {
 pub struct Pools {
     /// The blocks.
     pub(super) blocks: BlockPool,
+    blocks_made: usize,
+    receive_queues_made: usize,
     send_queues: Vec<Box<SendQueue>>,
     receive_queues: Vec<Box<ReceiveQueue>>,
 }
@@ -51,6 +53,8 @@ impl Pools {
         assert!(sizes.blocks > RECEIVE_RESERVE, "the pool must hold more blocks than receiving reserves");
         Pools {
             blocks: BlockPool::with_capacity(sizes.blocks),
+            blocks_made: sizes.blocks,
+            receive_queues_made: sizes.receive_queues,
             send_queues: (0..sizes.send_queues).map(|_| Box::default()).collect(),
             receive_queues: (0..sizes.receive_queues).map(|_| Box::default()).collect(),
         }
@@ -79,6 +83,18 @@ impl Pools {
     /// Receive queues that nobody holds.
     pub fn free_receive_queues(&self) -> usize {
         self.receive_queues.len()
+    }
+
+    /// A receive queue for bytes beyond a gap. They may never become readable, so they get half of everything at the most:
+    /// peers that open gaps and never fill them cannot starve the others.
+    pub(super) fn lend_receive_queue_for_gaps(&mut self) -> Option<Box<ReceiveQueue>> {
+        let is_plenty = self.free_receive_queues() * 2 > self.receive_queues_made && self.may_fill_gaps();
+        if is_plenty { self.lend_receive_queue() } else { None }
+    }
+
+    /// Whether blocks may be taken for bytes beyond a gap.
+    pub(super) fn may_fill_gaps(&self) -> bool {
+        self.free_blocks() * 2 > self.blocks_made
     }
 
     pub(super) fn lend_send_queue(&mut self) -> Option<Box<SendQueue>> {

@@ -1,5 +1,5 @@
-//! One connection: its numbers, and what the session does with it. What segments do to it stands in `arrival` and
-//! `acknowledgment`, what it sends in `output`, what time does in `timers`.
+//! One connection: its numbers, how it begins and how it ends. What the session does with it stands in `session`, what
+//! segments do to it in `arrival` and `acknowledgment`, what it sends in `output`, what time does in `timers`.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
 //! - `snd_una <= snd_nxt <= snd_max <= snd_una + queued + 1`. Between `snd_nxt` and `snd_max` lies what was sent before
@@ -10,7 +10,7 @@
 
 use alloc::boxed::Box;
 
-use machine::{Instant, Piece};
+use machine::Instant;
 
 use super::actions::{Actions, CloseReason};
 use super::congestion::Congestion;
@@ -188,121 +188,6 @@ impl Tcb {
         self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control()
     }
 
-    /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows; unless the
-    /// connection is not established yet, or closed for sending: then nothing fits.
-    pub fn send(&mut self, now: Instant, bytes: &[u8], pools: &mut Pools) -> usize {
-        if !self.may_queue() || bytes.is_empty() {
-            return 0;
-        }
-        if self.send_queue.is_none() {
-            self.send_queue = pools.lend_send_queue();
-        }
-        let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, &mut pools.blocks));
-        self.settle_send_queue(pools);
-        if taken < bytes.len() {
-            self.want_room(now);
-        }
-        taken
-    }
-
-    /// Queues a piece without copying it: static bytes, or a block from [`Pools::lend_block`].
-    ///
-    /// Errors: the piece when there is no room for it, and `Actions::send_room` follows; or when the connection is not
-    /// established yet, or closed for sending.
-    pub fn send_piece(&mut self, now: Instant, piece: Piece, pools: &mut Pools) -> Result<(), Piece> {
-        if !self.may_queue() {
-            return Err(piece);
-        }
-        if piece.is_empty() {
-            pools.blocks.give_back_piece(piece);
-            return Ok(());
-        }
-        if self.send_queue.is_none() {
-            self.send_queue = pools.lend_send_queue();
-        }
-        let result = match self.send_queue.as_mut() {
-            Some(queue) => queue.push(piece),
-            None => Err(piece),
-        };
-        self.settle_send_queue(pools);
-        if result.is_err() {
-            self.want_room(now);
-        }
-        result
-    }
-
-    /// How many bytes `send` would surely take now.
-    pub fn send_room(&self, pools: &Pools) -> usize {
-        match &self.send_queue {
-            _ if !self.may_queue() => 0,
-            Some(queue) => queue.room(&pools.blocks),
-            None if pools.free_send_queues() == 0 => 0,
-            None => super::send_queue::room_when_empty(&pools.blocks),
-        }
-    }
-
-    fn may_queue(&self) -> bool {
-        matches!(self.state, State::Established | State::CloseWait)
-    }
-
-    fn want_room(&mut self, now: Instant) {
-        self.owe(Owed::ROOM);
-        // With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
-        if self.send_queue.is_none() {
-            self.arm_idle(now);
-        }
-    }
-
-    /// Tells the session of room, if it waits for some and there is enough to be worth it.
-    pub(super) fn offer_room(&mut self, pools: &Pools, actions: &mut Actions) {
-        if self.send_room(pools) >= machine::BLOCK_BYTES {
-            self.forgive(Owed::ROOM);
-            actions.send_room = true;
-        }
-    }
-
-    /// Keeps what the session left of the `Actions::data` just delivered: exactly its last bytes. To be called before
-    /// anything else happens to this connection. They come back through `waiting`.
-    pub fn keep(&mut self, bytes: &[u8], pools: &mut Pools) {
-        if bytes.is_empty() || self.receive_queue.is_some() || self.state == State::Closed {
-            return;
-        }
-        let fin = u32::from(!self.may_receive());
-        let at = self.receive.nxt - fin - bytes.len() as u32;
-        let kept = match pools.lend_receive_queue() {
-            Some(mut queue) => {
-                queue.begin(at);
-                let kept = queue.append(bytes, &mut pools.blocks);
-                self.receive_queue = Some(queue);
-                kept
-            }
-            None => 0,
-        };
-        assert!(kept == bytes.len(), "room for what a segment brings is found before it is accepted");
-    }
-
-    /// The first bytes that wait to be read; empty when none do. There may be more behind them.
-    pub fn waiting(&self) -> &[u8] {
-        self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
-    }
-
-    /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
-    pub fn copy_waiting(&self, into: &mut [u8]) -> usize {
-        self.receive_queue.as_ref().map_or(0, |queue| queue.copy_front(into))
-    }
-
-    /// Drops the first `count` of the waiting bytes: the session has taken them. The window opens.
-    pub fn consumed(&mut self, count: usize, pools: &mut Pools) {
-        if let Some(queue) = self.receive_queue.as_mut() {
-            queue.consume(u32::try_from(count).unwrap_or(u32::MAX), &mut pools.blocks);
-        }
-        self.settle_receive_queue(pools);
-        let limit = self.window_limit(pools);
-        if self.may_receive() && self.receive.should_tell(self.kept(), limit, u32::from(self.mss)) {
-            self.owe(Owed::ACK);
-        }
-    }
-
     /// Sends no more than what is queued, then a FIN. Receiving goes on until the peer closes too; what the session does not
     /// take by then is dropped.
     pub fn close(&mut self, pools: &mut Pools) {
@@ -394,6 +279,11 @@ impl Tcb {
     #[inline]
     pub(super) fn kept(&self) -> u32 {
         self.receive_queue.as_ref().map_or(0, |queue| queue.readable())
+    }
+
+    /// Whether both ends know each other's numbers.
+    pub(super) fn is_synchronized(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
     /// Whether the peer's FIN has not arrived yet.

@@ -100,3 +100,22 @@ fn a_hundred_gaps_cost_no_more_than_a_few_and_the_stream_still_arrives() {
     assert_eq!(talk.given, 60_000);
     talk.lent_nothing();
 }
+
+#[test]
+fn peers_that_never_fill_their_gaps_leave_half_of_everything_to_the_others() {
+    let mut talk = Conversation::established();
+    let mut hoarders = alloc::vec::Vec::new();
+    for _ in 0..6 {
+        let mut hoarder = Conversation::established();
+        core::mem::swap(&mut hoarder.pools, &mut talk.pools);
+        for start in (2..60_000).step_by(1000) {
+            hoarder.peer(&format!(". {start}:{} ack 1", start + 1000));
+        }
+        core::mem::swap(&mut hoarder.pools, &mut talk.pools);
+        hoarders.push(hoarder);
+    }
+    assert!(talk.pools.free_receive_queues() * 2 >= super::conversation::SIZES.receive_queues);
+    assert!(talk.pools.free_blocks() * 2 >= super::conversation::SIZES.blocks - 1);
+    talk.peer("P. 1:1001 ack 1");
+    assert_eq!(talk.given, 1000);
+}

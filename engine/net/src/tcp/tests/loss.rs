@@ -158,3 +158,20 @@ fn an_acknowledgment_that_was_lost_is_repeated_when_its_bytes_are() {
         assert_eq!(talk.given, 10);
     });
 }
+
+#[test]
+fn a_narrower_path_is_believed_only_of_what_is_on_the_way() {
+    everywhere(|talk| {
+        talk.write(1000).we("P. 1:1001 ack 1");
+        let una = talk.tcb.snd_una;
+        talk.tcb.path_narrowed(una - 1, 600);
+        talk.tcb.path_narrowed(una + 1000, 600);
+        talk.turn().silence();
+        talk.tcb.path_narrowed(una, 600);
+        talk.turn().we(". 1:601 ack 1").we("P. 601:1001 ack 1").silence();
+        talk.tcb.path_narrowed(una, 10);
+        talk.turn().we(". 1:537 ack 1").we("P. 537:1001 ack 1").silence();
+        talk.peer(". 1:1 ack 1001");
+        talk.lent_nothing();
+    });
+}

@@ -150,3 +150,19 @@ fn scarce_blocks_make_the_window_small_and_bytes_that_find_none_come_again() {
     assert_eq!(talk.given, 8192);
     talk.peer(". 8193:9001 ack 1").wait(40).we(". 1:1 ack 9001");
 }
+
+#[test]
+fn a_line_that_crosses_blocks_can_be_copied_whole() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer(". 1:9001 ack 1");
+    talk.take(4000);
+    let mut line = [0; 200];
+    assert_eq!(talk.tcb.waiting().len(), 96);
+    assert_eq!(talk.tcb.copy_waiting(&mut line), 200);
+    assert_eq!(line[..], super::conversation::bytes_at(4000, 200)[..]);
+    talk.take(4900);
+    assert_eq!(talk.tcb.copy_waiting(&mut line), 100);
+    talk.take(usize::MAX);
+    assert_eq!(talk.tcb.copy_waiting(&mut line), 0);
+}

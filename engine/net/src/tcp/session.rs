@@ -1,0 +1,127 @@
+//! What a session does with its connection: it queues bytes to be sent, and takes or leaves those that arrived.
+//!
+//! Bytes to be sent are copied once, into blocks that are shared with the card and kept until they are acknowledged; or not at
+//! all, as pieces. Bytes that arrive are handed over where they lie; only what the session leaves is copied.
+
+use machine::{Instant, Piece};
+
+use super::actions::Actions;
+use super::pools::Pools;
+use super::tcb::{Owed, State, Tcb};
+
+impl Tcb {
+    /// Queues a copy of `bytes` and returns how many fitted. When not all did, `Actions::send_room` follows; unless the
+    /// connection is not established yet, or closed for sending: then nothing fits.
+    pub fn send(&mut self, now: Instant, bytes: &[u8], pools: &mut Pools) -> usize {
+        if !self.may_queue() || bytes.is_empty() {
+            return 0;
+        }
+        if self.send_queue.is_none() {
+            self.send_queue = pools.lend_send_queue();
+        }
+        let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, &mut pools.blocks));
+        self.settle_send_queue(pools);
+        if taken < bytes.len() {
+            self.want_room(now);
+        }
+        taken
+    }
+
+    /// Queues a piece without copying it: static bytes, or a block from [`Pools::lend_block`].
+    ///
+    /// Errors: the piece when there is no room for it, and `Actions::send_room` follows; or when the connection is not
+    /// established yet, or closed for sending.
+    pub fn send_piece(&mut self, now: Instant, piece: Piece, pools: &mut Pools) -> Result<(), Piece> {
+        if !self.may_queue() {
+            return Err(piece);
+        }
+        if piece.is_empty() {
+            pools.blocks.give_back_piece(piece);
+            return Ok(());
+        }
+        if self.send_queue.is_none() {
+            self.send_queue = pools.lend_send_queue();
+        }
+        let result = match self.send_queue.as_mut() {
+            Some(queue) => queue.push(piece),
+            None => Err(piece),
+        };
+        self.settle_send_queue(pools);
+        if result.is_err() {
+            self.want_room(now);
+        }
+        result
+    }
+
+    /// How many bytes `send` would surely take now.
+    pub fn send_room(&self, pools: &Pools) -> usize {
+        match &self.send_queue {
+            _ if !self.may_queue() => 0,
+            Some(queue) => queue.room(&pools.blocks),
+            None if pools.free_send_queues() == 0 => 0,
+            None => super::send_queue::room_when_empty(&pools.blocks),
+        }
+    }
+
+    fn may_queue(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
+    }
+
+    fn want_room(&mut self, now: Instant) {
+        self.owe(Owed::ROOM);
+        // With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
+        if self.send_queue.is_none() {
+            self.arm_idle(now);
+        }
+    }
+
+    /// Tells the session of room, if it waits for some and there is enough to be worth it.
+    pub(super) fn offer_room(&mut self, pools: &Pools, actions: &mut Actions) {
+        if self.send_room(pools) >= machine::BLOCK_BYTES {
+            self.forgive(Owed::ROOM);
+            actions.send_room = true;
+        }
+    }
+
+    /// Keeps what the session left of the `Actions::data` just delivered: exactly its last bytes. To be called before
+    /// anything else happens to this connection. They come back through `waiting`.
+    pub fn keep(&mut self, bytes: &[u8], pools: &mut Pools) {
+        if bytes.is_empty() || self.receive_queue.is_some() || self.state == State::Closed {
+            return;
+        }
+        let fin = u32::from(!self.may_receive());
+        let at = self.receive.nxt - fin - bytes.len() as u32;
+        let kept = match pools.lend_receive_queue() {
+            Some(mut queue) => {
+                queue.begin(at);
+                let kept = queue.append(bytes, &mut pools.blocks);
+                self.receive_queue = Some(queue);
+                kept
+            }
+            None => 0,
+        };
+        assert!(kept == bytes.len(), "room for what a segment brings is found before it is accepted");
+    }
+
+    /// The first bytes that wait to be read; empty when none do. There may be more behind them.
+    pub fn waiting(&self) -> &[u8] {
+        self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
+    }
+
+    /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
+    pub fn copy_waiting(&self, into: &mut [u8]) -> usize {
+        self.receive_queue.as_ref().map_or(0, |queue| queue.copy_front(into))
+    }
+
+    /// Drops the first `count` of the waiting bytes: the session has taken them. The window opens.
+    pub fn consumed(&mut self, count: usize, pools: &mut Pools) {
+        if let Some(queue) = self.receive_queue.as_mut() {
+            queue.consume(u32::try_from(count).unwrap_or(u32::MAX), &mut pools.blocks);
+        }
+        self.settle_receive_queue(pools);
+        let limit = self.window_limit(pools);
+        if self.may_receive() && self.receive.should_tell(self.kept(), limit, u32::from(self.mss)) {
+            self.owe(Owed::ACK);
+        }
+    }
+}
