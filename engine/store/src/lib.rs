@@ -1,3 +1,71 @@
-//! stub
+//! The log: every account, mailbox and message of a Barepost machine, on a raw disk, append only.
+//!
+//! `docs/format.md` is the essay this crate is written from: every byte, every invariant, every power cut. In short:
+//! superblocks in four slots say where the journal of each of 64 shards begins; a journal is a chain of hashed blocks, each
+//! written twice; bodies lie in segments, in chunks that know what and where they are. One flush commits what a whole turn
+//! gathered, and only then anybody is told.
+//!
+//! The store never waits. It hands out [`machine::DiskRequest`]s ([`Store::next_request`]) and takes their completions
+//! ([`Store::disk_completed`]); what was asked of it ends as a [`Wake`] ([`Store::next_wake`]).
+//!
+//! | where | what |
+//! |---|---|
+//! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
+//! | `messages`, `index` | what is known in memory; changes only by applying durable records |
+//! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
+//! | `delivery`, `reading`, `changes` | what users of the store ask for |
+//! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
+//! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
+//!
+//! Invariants:
+//! - Nothing is visible, and nobody is told, before it is durable.
+//! - No page that holds anything acknowledged is written again before everything in it is dead.
+//! - Nothing read from the disk is believed without its keyed hash, nor can it make the store panic.
+//! - In the steady path memory is allocated only where the index grows.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod backing;
+mod block;
+mod bytes;
+mod changes;
+mod checkpoint;
+mod chunk;
+mod cleaning;
+mod delivery;
+mod fsck;
+mod group;
+mod hash;
+mod index;
+mod layout;
+mod messages;
+mod opening;
+mod pool;
+mod reading;
+mod rebuild;
+mod record;
+mod replay;
+mod segments;
+mod store;
+mod superblock;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use changes::{AccountInfo, NewAccount};
+pub use chunk::BODY_OCTETS_MAX;
+pub use delivery::DeliveryId;
+pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
+pub use index::AccountId;
+pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
+pub use messages::RESIDENT_BYTES_PER_MESSAGE;
+pub use opening::{Damage, Finding};
+pub use reading::Body;
+pub use store::{Space, Store};
+pub use superblock::FORMAT_VERSION;
+pub use types::{
+    Flags, Guid, INBOX, Limits, MailboxId, MailboxInfo, MessageInfo, Modseq, Outcome, Reason, Refusal, State, Uid,
+    UidRange, Wake, WhyReadOnly,
+};

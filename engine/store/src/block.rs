@@ -1,0 +1,110 @@
+//! The journal's blocks: one page, written twice. Section 4 of `docs/format.md`.
+//!
+//! Invariants:
+//! - A block is believed only in its own place, of its own shard, under the keyed hash.
+//! - The two copies are the same bytes, so that one hash serves both.
+
+use crate::bytes::{Fields, Reader};
+use crate::hash::{HASH_BYTES, Hash, Key};
+use crate::layout::{PAGE_BYTES, Page, SegmentIndex, ShardId};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"JRNL");
+const HEADER_BYTES: usize = 64;
+/// The most bytes of records in a block, and therefore the largest record.
+pub(crate) const RECORDS_MAX: usize = PAGE_BYTES - HEADER_BYTES;
+/// The most blocks of one group.
+pub(crate) const GROUP_BLOCKS_MAX: u32 = 32;
+
+const KIND_RECORDS: u8 = 1;
+const KIND_LINK: u8 = 2;
+
+/// What a block says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) shard: ShardId,
+    pub(crate) sequence: u64,
+    pub(crate) group_first: u64,
+    pub(crate) group_blocks: u32,
+    pub(crate) previous: u64,
+}
+
+/// A block as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Block<'a> {
+    Records { header: Header, hash: u64, records: &'a [u8] },
+    Link { header: Header, next: SegmentIndex },
+}
+
+/// Fills `pair`, the buffer of both copies, with a block of `records` for `page`. Returns what the next block carries
+/// as its `previous`.
+pub(crate) fn emit_records(pair: &mut [u8], key: &Key, page: Page, header: Header, records: &[u8]) -> u64 {
+    emit(pair, key, page, header, KIND_RECORDS, 0, records).short()
+}
+
+/// Fills `pair` with a link to `next`, for `page`; `header` is that of the block that comes next.
+pub(crate) fn emit_link(pair: &mut [u8], key: &Key, page: Page, header: Header, next: SegmentIndex) {
+    emit(pair, key, page, header, KIND_LINK, next.0, &[]);
+}
+
+fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: u32, records: &[u8]) -> Hash {
+    assert!(records.len() <= RECORDS_MAX, "a journal block of more records than fit");
+    let fields = Fields::<HEADER_BYTES>::new()
+        .put(&[0; HASH_BYTES])
+        .u32(MAGIC)
+        .u8(kind)
+        .u8(header.shard.0)
+        .u16(records.len() as u16)
+        .u64(u64::from(page.0))
+        .u64(header.sequence)
+        .u64(header.group_first)
+        .u64(header.previous)
+        .u32(header.group_blocks)
+        .u32(next)
+        .bytes();
+    let end = HEADER_BYTES + records.len();
+    let (first, second) = pair.split_at_mut(PAGE_BYTES);
+    if let Some((head, body)) = first.split_first_chunk_mut::<HEADER_BYTES>() {
+        *head = fields;
+        let (used, rest) = body.split_at_mut(records.len());
+        used.copy_from_slice(records);
+        rest.fill(0);
+    }
+    let hash = key.seal(first, end);
+    second.copy_from_slice(first);
+    hash
+}
+
+/// The block in `bytes`, one page, if it is a sound one of `shard` and was meant for `page`.
+pub(crate) fn parse<'a>(bytes: &'a [u8], key: &Key, page: Page, shard: ShardId) -> Option<Block<'a>> {
+    let mut reader = Reader::new(bytes);
+    reader.take(HASH_BYTES)?;
+    if reader.u32()? != MAGIC {
+        return None;
+    }
+    let kind = reader.u8()?;
+    let own_shard = ShardId(reader.u8()?);
+    let length = usize::from(reader.u16()?);
+    if own_shard != shard || reader.u64()? != u64::from(page.0) || length > RECORDS_MAX {
+        return None;
+    }
+    let hash = key.check(bytes, HEADER_BYTES + length)?;
+    let sequence = reader.u64()?;
+    let group_first = reader.u64()?;
+    let previous = reader.u64()?;
+    let group_blocks = reader.u32()?;
+    let next = SegmentIndex(reader.u32()?);
+    let header = Header { shard, sequence, group_first, group_blocks, previous };
+    match kind {
+        KIND_RECORDS => Some(Block::Records { header, hash: hash.short(), records: reader.take(length)? }),
+        KIND_LINK => Some(Block::Link { header, next }),
+        _ => None,
+    }
+}
+
+/// The records of a block's buffer that this machine itself has just written.
+pub(crate) fn records_of(pair: &[u8]) -> &[u8] {
+    let mut reader = Reader::new(pair);
+    let _ = reader.take(22);
+    let length = usize::from(reader.u16().unwrap_or(0));
+    pair.get(HEADER_BYTES..HEADER_BYTES + length).unwrap_or_default()
+}

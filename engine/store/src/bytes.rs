@@ -1,0 +1,112 @@
+//! Little-endian fields read from and written to byte strings that nobody vouches for.
+//!
+//! Invariant: reading past the end is `None`, never a panic.
+
+use alloc::vec::Vec;
+
+/// Reads fields one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes }
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.bytes.split_at_checked(count)?;
+        self.bytes = tail;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.bytes.split_first_chunk::<N>()?;
+        self.bytes = tail;
+        Some(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn key(&mut self) -> Option<[u8; 16]> {
+        self.array()
+    }
+
+    /// A text with its length before it.
+    pub(crate) fn text(&mut self) -> Option<&'a str> {
+        let length = self.u16()?;
+        core::str::from_utf8(self.take(usize::from(length))?).ok()
+    }
+
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// A header of a fixed size, filled field by field; what is not filled is zero.
+pub(crate) struct Fields<const N: usize> {
+    bytes: [u8; N],
+    at: usize,
+}
+
+impl<const N: usize> Fields<N> {
+    pub(crate) fn new() -> Fields<N> {
+        Fields { bytes: [0; N], at: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn put(mut self, bytes: &[u8]) -> Fields<N> {
+        if let Some(place) = self.bytes.get_mut(self.at..self.at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+        self.at += bytes.len();
+        assert!(self.at <= N, "a header of more fields than bytes");
+        self
+    }
+
+    #[inline]
+    pub(crate) fn u8(self, value: u8) -> Fields<N> {
+        self.put(&[value])
+    }
+
+    #[inline]
+    pub(crate) fn u16(self, value: u16) -> Fields<N> {
+        self.put(&value.to_le_bytes())
+    }
+
+    #[inline]
+    pub(crate) fn u32(self, value: u32) -> Fields<N> {
+        self.put(&value.to_le_bytes())
+    }
+
+    #[inline]
+    pub(crate) fn u64(self, value: u64) -> Fields<N> {
+        self.put(&value.to_le_bytes())
+    }
+
+    pub(crate) fn bytes(self) -> [u8; N] {
+        self.bytes
+    }
+}
+
+/// Appends a text with its length before it. Texts longer than 65,535 bytes were refused earlier.
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+    let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(text.as_bytes().get(..usize::from(length)).unwrap_or_default());
+}

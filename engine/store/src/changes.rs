@@ -1,0 +1,243 @@
+//! Changes that need no body: accounts, removals, flags. Each is one record, durable when its continuation is woken.
+//!
+//! Invariant: an address belongs to one account from the moment its creation is gathered, so no two can win it.
+
+use crate::group::Pending;
+use crate::hash::Hash;
+use crate::index::{Account, AccountId};
+use crate::record::{self, REMOVED_RANGES};
+use crate::segments::Reason as Want;
+use crate::store::{Shard, Store};
+use crate::types::{Flags, INBOX, MailboxId, Outcome, Refusal, Uid, UidRange};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use machine::UnixTime;
+use tasks::Continuation;
+
+/// The most bytes of records that gather in one shard; more waits for the next group.
+const GATHERED_BYTES_MAX: usize = 24 * 1024;
+
+/// An account to be made. Addresses are compared as they are: whoever calls brings them into one form first.
+#[derive(Clone, Copy, Debug)]
+pub struct NewAccount<'a> {
+    /// Its address.
+    pub address: &'a str,
+    /// Further addresses whose mail it gets.
+    pub aliases: &'a [&'a str],
+    /// What a password is checked against, in the caller's form.
+    pub password_hash: &'a str,
+}
+
+/// What is known of an account.
+#[derive(Clone, Copy, Debug)]
+pub struct AccountInfo<'a> {
+    account: &'a Account,
+}
+
+impl<'a> AccountInfo<'a> {
+    /// Its id.
+    pub fn id(&self) -> AccountId {
+        self.account.id
+    }
+
+    /// Its address.
+    pub fn address(&self) -> &'a str {
+        &self.account.address
+    }
+
+    /// Its further addresses.
+    pub fn aliases(&self) -> impl Iterator<Item = &'a str> {
+        self.account.aliases.iter().map(|alias| &**alias)
+    }
+
+    /// What a password is checked against.
+    pub fn password_hash(&self) -> &'a str {
+        &self.account.password_hash
+    }
+
+    /// Its mailboxes and their names.
+    pub fn mailboxes(&self) -> impl Iterator<Item = (MailboxId, &'a str)> {
+        self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id), &*mailbox.name))
+    }
+}
+
+impl Shard {
+    /// Whether records of `bytes` may gather. A shard with nothing gathered takes the largest message's.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.gathered.is_empty() || self.gathered.len() + bytes <= GATHERED_BYTES_MAX
+    }
+}
+
+impl Store {
+    /// The account that mail for `address` goes to.
+    pub fn find(&self, address: &str) -> Option<AccountId> {
+        let id = *self.directory.get(address)?;
+        self.account(id).map(|_| id)
+    }
+
+    /// What is known of an account.
+    pub fn account(&self, id: AccountId) -> Option<AccountInfo<'_>> {
+        let account = self.shard(id.shard())?.index.accounts.get(&id)?;
+        account.is_named().then_some(AccountInfo { account })
+    }
+
+    /// All accounts, in no particular order.
+    pub fn accounts(&self) -> impl Iterator<Item = AccountInfo<'_>> {
+        let all = self.shards.iter().flat_map(|shard| shard.index.accounts.values());
+        all.filter(|account| account.is_named()).map(|account| AccountInfo { account })
+    }
+
+    /// Makes an account with an empty inbox; `continuation` is woken with [`Outcome::AccountCreated`].
+    ///
+    /// Errors: `AddressTaken` for the address or an alias, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn create_account(
+        &mut self,
+        new: &NewAccount<'_>,
+        now: UnixTime,
+        continuation: Continuation,
+    ) -> Result<AccountId, Refusal> {
+        self.check_serving()?;
+        let addresses = || core::iter::once(new.address).chain(new.aliases.iter().copied());
+        if addresses().any(|address| self.directory.contains_key(address)) {
+            return Err(Refusal::AddressTaken);
+        }
+        check_texts(new)?;
+        let id = self.account_id(new.address);
+        let uid_validity = u32::try_from(now.seconds()).unwrap_or(u32::MAX).max(1);
+        if !self.segments.may_take(Want::Delivery) {
+            return Err(Refusal::DiskFull);
+        }
+        let shard = self.room_in(id, crate::block::RECORDS_MAX)?;
+        if shard.index.accounts.get(&id).is_some_and(Account::is_named) {
+            return Err(Refusal::AddressTaken);
+        }
+        let mut account = Account::unnamed(id);
+        account.address = new.address.into();
+        account.aliases = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
+        account.password_hash = new.password_hash.into();
+        record::put_account(&mut shard.gathered, &account);
+        let inbox = shard.index.mailbox(id, INBOX.0);
+        let counts = inbox.map_or((1, 0), |inbox| (inbox.uid_next, inbox.highest_modseq));
+        let uid_validity = inbox.map(|inbox| inbox.uid_validity).filter(|known| *known > 0).unwrap_or(uid_validity);
+        record::put_mailbox(&mut shard.gathered, id, INBOX.0, uid_validity, counts, "INBOX");
+        shard.pending.push(Pending::Account(continuation, id));
+        let addresses: Vec<Box<str>> = addresses().map(Box::from).collect();
+        self.directory.extend(addresses.into_iter().map(|address| (address, id)));
+        Ok(id)
+    }
+
+    /// Changes what an account's password is checked against; `continuation` is woken with [`Outcome::Changed`].
+    ///
+    /// Errors: `NoSuchAccount`, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn set_password_hash(
+        &mut self,
+        id: AccountId,
+        password_hash: &str,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.check_serving()?;
+        if password_hash.len() > PASSWORD_HASH_MAX {
+            return Err(Refusal::TooLarge);
+        }
+        let shard = self.room_in(id, crate::block::RECORDS_MAX)?;
+        let account = shard.index.accounts.get_mut(&id).filter(|account| account.is_named());
+        let account = account.ok_or(Refusal::NoSuchAccount)?;
+        // The record is made from the account as it will be; the index itself changes when the record is durable.
+        let before = core::mem::replace(&mut account.password_hash, password_hash.into());
+        record::put_account(&mut shard.gathered, account);
+        account.password_hash = before;
+        shard.pending.push(Pending::Change(continuation));
+        Ok(())
+    }
+
+    /// Removes the messages with these UIDs for good, all or none; `continuation` is woken with [`Outcome::Changed`].
+    ///
+    /// Errors: `TooLarge` for more than 400 ranges, `NoSuchMailbox`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn remove(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uids: &[UidRange],
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.check_serving()?;
+        if uids.len() > REMOVED_RANGES {
+            return Err(Refusal::TooLarge);
+        }
+        let shard = self.room_in(account, 32 + uids.len() * 8)?;
+        let known = shard.index.mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
+        let modseq = known.next_modseq();
+        let ranges: Vec<(u32, u32)> = uids.iter().map(|range| (range.first.0, range.last.0)).collect();
+        record::put_removed(&mut shard.gathered, account, mailbox.0, modseq, &ranges);
+        shard.pending.push(Pending::Change(continuation));
+        Ok(())
+    }
+
+    /// Gives a message these flags and keywords in place of what it had; `continuation` is woken with
+    /// [`Outcome::Changed`].
+    ///
+    /// Errors: `NoSuchMailbox`, `NoSuchMessage`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn set_flags(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Uid,
+        (flags, keywords): (Flags, u16),
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.check_serving()?;
+        let shard = self.room_in(account, 64)?;
+        let known = shard.index.mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
+        known.messages.find(uid.0).ok_or(Refusal::NoSuchMessage)?;
+        let modseq = known.next_modseq();
+        record::put_flags(&mut shard.gathered, account, mailbox.0, (uid.0, modseq), flags.0, keywords);
+        shard.pending.push(Pending::Change(continuation));
+        Ok(())
+    }
+
+    /// The account's shard, if records of `bytes` can gather in it and will find space on the disk.
+    fn room_in(&mut self, account: AccountId, bytes: usize) -> Result<&mut Shard, Refusal> {
+        let geometry = self.segments.geometry;
+        let has_segment = self.segments.may_take(Want::Upkeep);
+        let shard = self.shards.get_mut(account.shard().index()).ok_or(Refusal::NoSuchAccount)?;
+        if !shard.has_room_for(bytes) {
+            return Err(Refusal::Busy);
+        }
+        let places = shard.journal.as_ref().map_or(0, |journal| geometry.link_place() - journal.place);
+        if !has_segment && (places as usize) * crate::block::RECORDS_MAX / 2 < shard.gathered.len() + bytes {
+            return Err(Refusal::DiskFull);
+        }
+        self.dirty |= 1 << account.shard().0;
+        Ok(shard)
+    }
+
+    /// The id that an account with this address has.
+    fn account_id(&self, address: &str) -> AccountId {
+        let Hash(bytes) = self.superblock.key.hash(address.as_bytes());
+        AccountId(Hash(bytes).short())
+    }
+
+    pub(crate) fn refuse_change(&mut self, continuation: Continuation) {
+        self.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
+    }
+}
+
+const ADDRESS_MAX: usize = 254;
+const ALIASES_MAX: usize = 8;
+const PASSWORD_HASH_MAX: usize = 256;
+/// Room for what later accounts have: a verifier and settings.
+const OTHERS_MAX: usize = 1024;
+
+fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
+    let fits = |text: &str, most: usize| !text.is_empty() && text.len() <= most;
+    let sound = fits(new.address, ADDRESS_MAX)
+        && new.aliases.len() <= ALIASES_MAX
+        && new.aliases.iter().all(|alias| fits(alias, ADDRESS_MAX))
+        && new.password_hash.len() <= PASSWORD_HASH_MAX;
+    if sound { Ok(()) } else { Err(Refusal::TooLarge) }
+}
+
+const _: () = assert!(
+    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + PASSWORD_HASH_MAX + OTHERS_MAX + 32 <= crate::block::RECORDS_MAX,
+    "the largest account fits into a block"
+);

@@ -1,0 +1,167 @@
+//! Checkpoints: a walk over a shard's index that appends its state to its own journal. Section 7 of `docs/format.md`.
+//!
+//! Invariants:
+//! - The state is read when no group is in flight, and stands before the changes of the same group.
+//! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
+
+use crate::chunk::chunks_of;
+use crate::group::{Extend, blocks_of};
+use crate::index::{AccountId, Index};
+use crate::layout::{SegmentIndex, ShardId};
+use crate::record::{self, RANGE_ENTRIES};
+use crate::store::Store;
+use crate::superblock::Root;
+use alloc::vec::Vec;
+
+/// Bytes of records after which the walk pauses until the next group.
+const STEP_BYTES: usize = 16 * 1024;
+/// Blocks by which a journal may outgrow its index before a checkpoint is due, on a large disk.
+const SLACK_BLOCKS: u32 = 256;
+
+/// A checkpoint under way.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    shard: ShardId,
+    root: Root,
+    old: Vec<SegmentIndex>,
+    cursor: Cursor,
+}
+
+/// What the walk comes to next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cursor {
+    Shard,
+    /// The first account with this id or a higher one.
+    Account(AccountId),
+    /// The first mailbox of the account with this id or a higher one.
+    Mailbox(AccountId, u32),
+    /// The mailbox's messages from this UID on.
+    Messages(AccountId, u32, u32),
+    End,
+}
+
+impl Store {
+    /// The next records of the checkpoint under way, or of one that is due.
+    pub(crate) fn checkpoint_records(&mut self, out: &mut Vec<u8>) -> Option<ShardId> {
+        if self.checkpoint.is_none() {
+            let due = ShardId::all().find(|shard| self.is_due(*shard))?;
+            self.begin_checkpoint(due)?;
+        }
+        let checkpoint = self.checkpoint.as_ref()?;
+        let number = checkpoint.shard;
+        let shard = self.shards.get(number.index())?;
+        let mut cursor = checkpoint.cursor;
+        while out.len() < STEP_BYTES && cursor != Cursor::End {
+            cursor = step(&shard.index, cursor, out);
+        }
+        let blocks = blocks_of(out) + blocks_of(&shard.gathered) + 1;
+        if !self.has_places(number, blocks) {
+            out.clear();
+            return None;
+        }
+        self.checkpoint.as_mut()?.cursor = cursor;
+        Some(number)
+    }
+
+    fn is_due(&self, number: ShardId) -> bool {
+        let bit = 1 << number.0;
+        if (self.dirty | self.heal) & bit == 0 {
+            return false;
+        }
+        let Some(shard) = self.shard(number) else { return false };
+        let Some(journal) = &shard.journal else { return false };
+        if self.heal & bit != 0 {
+            return true;
+        }
+        let places = self.segments.geometry.places();
+        let slack = (2 * places).min(SLACK_BLOCKS);
+        let needed = shard.index.checkpoint_blocks();
+        let scarce = self.segments.free() <= self.segments.reserve;
+        if scarce {
+            journal.chain.len() as u32 > needed.div_ceil(places - 1) + 1
+        } else {
+            journal.blocks > 2 * needed + slack
+        }
+    }
+
+    fn begin_checkpoint(&mut self, shard: ShardId) -> Option<()> {
+        let needed = self.shard(shard)?.index.checkpoint_blocks().div_ceil(self.segments.geometry.link_place());
+        if self.segments.free() <= needed || !self.extend_journal(shard, Extend::Now) {
+            return None;
+        }
+        let journal = self.shards.get_mut(shard.index())?.journal.as_mut()?;
+        let segment = journal.chain.pop()?;
+        let old = core::mem::replace(&mut journal.chain, alloc::vec![segment]);
+        journal.blocks = 0;
+        let root = Root { segment, started: true, sequence: journal.sequence, previous: journal.previous };
+        self.checkpoint = Some(Checkpoint { shard, root, old, cursor: Cursor::Shard });
+        self.heal &= !(1 << shard.0);
+        Some(())
+    }
+
+    /// A group is durable: if it ended the walk, the root moves with the next one.
+    pub(crate) fn checkpoint_flushed(&mut self) {
+        let Some(checkpoint) = self.checkpoint.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else { return };
+        if let Some(root) = self.superblock.roots.get_mut(checkpoint.shard.index()) {
+            *root = Some(checkpoint.root);
+        }
+        self.released_by_superblock.extend(checkpoint.old);
+        self.superblock_due = true;
+    }
+}
+
+/// Appends what the cursor points at; returns where it points next.
+fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
+    match cursor {
+        Cursor::Shard => {
+            record::put_shard(out, index.guid_next);
+            Cursor::Account(AccountId(0))
+        }
+        Cursor::Account(from) => match index.accounts.range(from..).next() {
+            Some((id, account)) => {
+                if account.is_named() {
+                    record::put_account(out, account);
+                }
+                Cursor::Mailbox(*id, 0)
+            }
+            None => Cursor::End,
+        },
+        Cursor::Mailbox(id, from) => {
+            let mailboxes = index.accounts.get(&id).map(|account| &account.mailboxes);
+            match mailboxes.and_then(|mailboxes| mailboxes.range(from..).next()) {
+                Some((number, mailbox)) => {
+                    let counts = (mailbox.uid_next, mailbox.highest_modseq);
+                    record::put_mailbox(out, id, *number, mailbox.uid_validity, counts, &mailbox.name);
+                    Cursor::Messages(id, *number, 1)
+                }
+                None => id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next))),
+            }
+        }
+        Cursor::Messages(id, number, from) => messages(index, (id, number, from), out),
+        Cursor::End => Cursor::End,
+    }
+}
+
+/// Appends one range of messages, and before it the chunks of the large ones in it.
+fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
+    let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
+    let Some(mailbox) = index.mailbox(id, number) else { return next_mailbox };
+    let limit = out.len() + record::RANGE_ENTRIES * 40;
+    let mut entries = Vec::with_capacity(RANGE_ENTRIES);
+    for entry in mailbox.messages.iter_from(from).take(RANGE_ENTRIES) {
+        if chunks_of(entry.octets) > 1 {
+            let Some(large) = index.large.get(&entry.guid()) else { continue };
+            record::put_chunks(out, entry.guid(), &large.pages);
+        }
+        entries.push(*entry);
+        if out.len() > limit {
+            break;
+        }
+    }
+    let Some(last) = entries.last().map(|entry| entry.uid) else { return next_mailbox };
+    record::put_range(out, id, number, (from, last), &entries);
+    match last.checked_add(1) {
+        Some(next) => Cursor::Messages(id, number, next),
+        None => next_mailbox,
+    }
+}

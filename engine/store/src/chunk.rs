@@ -1,0 +1,151 @@
+//! The chunks of bodies. Section 5 of `docs/format.md`.
+//!
+//! Invariants:
+//! - A chunk is believed only at its own page, under the keyed hash.
+//! - The octets of a body lie in its chunks in order, [`CHUNK_OCTETS`] in each but the last.
+
+use crate::bytes::{Fields, Reader};
+use crate::hash::{HASH_BYTES, Key};
+use crate::index::AccountId;
+use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
+/// Bytes before the octets.
+pub(crate) const HEADER_BYTES: usize = 96;
+/// The octets in each chunk but the last.
+pub(crate) const CHUNK_OCTETS: usize = PIECE_BYTES - HEADER_BYTES;
+/// The most chunks of one body.
+pub(crate) const CHUNKS_MAX: u32 = 4096;
+/// The octets of the largest body.
+pub const BODY_OCTETS_MAX: u32 = CHUNKS_MAX * CHUNK_OCTETS as u32;
+
+const KIND_PART: u8 = 1;
+const KIND_LAST: u8 = 2;
+
+/// What a chunk says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) account: AccountId,
+    pub(crate) guid: u64,
+    pub(crate) index: u32,
+    pub(crate) length: u32,
+    pub(crate) mailbox: u32,
+    pub(crate) uid_validity: u32,
+    /// In the last chunk only.
+    pub(crate) last: Option<Last>,
+}
+
+/// What only the last chunk knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Last {
+    pub(crate) uid: u32,
+    pub(crate) octets: u32,
+    pub(crate) modseq: u64,
+    pub(crate) date: u32,
+}
+
+/// How many chunks a body of `octets` has.
+pub(crate) fn chunks_of(octets: u32) -> u32 {
+    octets.div_ceil(CHUNK_OCTETS as u32).max(1)
+}
+
+/// How many pages the chunk with `index` of a body of `octets` takes.
+pub(crate) fn pages_of_chunk(octets: u32, index: u32) -> u32 {
+    if index + 1 < chunks_of(octets) {
+        return PIECE_PAGES;
+    }
+    pages_for((octets - (index.min(octets / CHUNK_OCTETS as u32)) * CHUNK_OCTETS as u32) as usize)
+}
+
+/// How many pages a chunk with `length` octets takes.
+pub(crate) fn pages_for(length: usize) -> u32 {
+    (HEADER_BYTES + length).div_ceil(PAGE_BYTES) as u32
+}
+
+/// Makes `buffer`, which holds the octets behind the room for the header, the chunk for `page`. What is left of it is
+/// cleared. Returns the first eight bytes of the hash.
+pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) -> u64 {
+    let pages = (buffer.len() / PAGE_BYTES) as u8;
+    let end = HEADER_BYTES + header.length as usize;
+    let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
+    let last = header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0 });
+    let fields = Fields::<HEADER_BYTES>::new()
+        .put(&[0; HASH_BYTES])
+        .u32(MAGIC)
+        .u8(kind)
+        .u8(pages)
+        .u16(0)
+        .u64(u64::from(page.0))
+        .u64(header.account.0)
+        .u64(header.guid)
+        .u32(header.index)
+        .u32(header.length)
+        .u32(header.mailbox)
+        .u32(header.uid_validity)
+        .u32(last.uid)
+        .u32(last.octets)
+        .u64(last.modseq)
+        .u32(last.date)
+        .bytes();
+    if let Some(head) = buffer.first_chunk_mut::<HEADER_BYTES>() {
+        *head = fields;
+    }
+    if let Some(rest) = buffer.get_mut(end..) {
+        rest.fill(0);
+    }
+    key.seal(buffer, end).short()
+}
+
+/// Gives the chunk in `buffer` its new place. The chunk has been parsed before.
+pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, header: &Header) {
+    if let Some(place) = buffer.get_mut(24..32) {
+        place.copy_from_slice(&u64::from(page.0).to_le_bytes());
+    }
+    key.seal(buffer, HEADER_BYTES + header.length as usize);
+}
+
+/// A chunk that was read and found sound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) header: Header,
+    pub(crate) pages: u32,
+    pub(crate) hash: u64,
+}
+
+/// The chunk at the start of `bytes`, if it is a sound one that was meant for `page`.
+pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
+    let mut reader = Reader::new(bytes);
+    reader.take(HASH_BYTES)?;
+    if reader.u32()? != MAGIC {
+        return None;
+    }
+    let kind = reader.u8()?;
+    let pages = u32::from(reader.u8()?);
+    reader.u16()?;
+    if reader.u64()? != u64::from(page.0) {
+        return None;
+    }
+    let account = AccountId(reader.u64()?);
+    let guid = reader.u64()?;
+    let index = reader.u32()?;
+    let length = reader.u32()?;
+    if length as usize > CHUNK_OCTETS || !(1..=PIECE_PAGES).contains(&pages) || index >= CHUNKS_MAX {
+        return None;
+    }
+    let hash = key.check(bytes, HEADER_BYTES + length as usize)?.short();
+    let mailbox = reader.u32()?;
+    let uid_validity = reader.u32()?;
+    let last = Last { uid: reader.u32()?, octets: reader.u32()?, modseq: reader.u64()?, date: reader.u32()? };
+    let header =
+        Header { account, guid, index, length, mailbox, uid_validity, last: (kind == KIND_LAST).then_some(last) };
+    Some(Chunk { header, pages, hash })
+}
+
+/// Whether a chunk might begin here: to skip over what is none without hashing it.
+pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
+    let mut reader = Reader::new(bytes);
+    reader.take(HASH_BYTES).is_some()
+        && reader.u32() == Some(MAGIC)
+        && reader.take(4).is_some()
+        && reader.u64() == Some(u64::from(page.0))
+}

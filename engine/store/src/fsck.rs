@@ -1,0 +1,215 @@
+//! What a disk holds and what is wrong with it, read offline by the code that opens it, without writing.
+//!
+//! Invariant: the disk is only read; a request to write would be a broken invariant, and fails.
+
+use crate::chunk::{CHUNK_OCTETS, chunks_of};
+use crate::index::AccountId;
+use crate::layout::{PAGE_BYTES, Page};
+use crate::opening::{Damage, Finding};
+use crate::store::{Space, Store};
+use crate::types::{Limits, MailboxId, MailboxInfo, Outcome, Reason, State, Uid};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use machine::{DiskCompletion, DiskError, DiskOperation, Sector};
+use tasks::{Continuation, Entry, FrameId};
+
+/// The sectors cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unreadable;
+
+/// A disk that can be read.
+pub trait ReadSectors {
+    /// How many sectors it has.
+    fn sectors(&self) -> u64;
+
+    /// Fills `bytes`, a whole number of sectors, from `sector` on.
+    ///
+    /// Errors: [`Unreadable`] when any of them cannot be read.
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable>;
+}
+
+/// What a disk holds and what is wrong with it.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Why it cannot be opened, if it cannot; then all else is empty.
+    pub refused: Option<Reason>,
+    /// The store's id.
+    pub id: [u8; 16],
+    /// Bytes of one segment, and how many there are.
+    pub segment_bytes: u64,
+    /// How many segments there are.
+    pub segments: u32,
+    /// How the space is used.
+    pub space: Space,
+    /// All accounts.
+    pub accounts: Vec<AccountReport>,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// What an account holds.
+#[derive(Clone, Debug)]
+pub struct AccountReport {
+    /// Its address; empty when no record of it is left.
+    pub address: String,
+    /// Its mailboxes.
+    pub mailboxes: Vec<MailboxReport>,
+}
+
+/// What a mailbox holds.
+#[derive(Clone, Debug)]
+pub struct MailboxReport {
+    /// Its name.
+    pub name: String,
+    /// Its counters.
+    pub info: MailboxInfo,
+    /// How many of its messages are damaged.
+    pub damaged: u32,
+}
+
+impl Report {
+    /// Whether there is nothing wrong.
+    pub fn is_clean(&self) -> bool {
+        self.refused.is_none() && self.findings.is_empty()
+    }
+}
+
+/// Reads everything on a disk.
+pub fn fsck(disk: &mut impl ReadSectors) -> Report {
+    let limits = Limits { deliveries: 0, recipients: 0, reads: 1, buffer_bytes: 0, resident_bytes: u64::MAX };
+    let mut store = Store::inspect(limits, disk.sectors());
+    while store.state() == State::Opening && pump(&mut store, disk) {}
+    let refused = match store.state() {
+        State::Refused(reason) => Some(reason),
+        State::Opening | State::Serving | State::ReadOnly(_) => None,
+    };
+    let accounts = if refused.is_none() { read_accounts(&mut store, disk) } else { Vec::new() };
+    let geometry = store.segments.geometry;
+    Report {
+        refused,
+        id: if refused.is_none() { store.superblock.id } else { [0; 16] },
+        segment_bytes: u64::from(geometry.segment_pages) * PAGE_BYTES as u64,
+        segments: geometry.segments(),
+        space: store.space(),
+        accounts,
+        findings: core::mem::take(&mut store.findings),
+    }
+}
+
+/// Answers the store's requests; false when it had none.
+fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
+    let mut any = false;
+    while let Some(mut request) = store.next_request() {
+        any = true;
+        let result = match request.operation {
+            DiskOperation::Read => disk.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed),
+            DiskOperation::Write | DiskOperation::Flush => Err(DiskError::Failed),
+        };
+        let (token, operation, buffer) = (request.token, request.operation, request.buffer);
+        store.disk_completed(DiskCompletion { token, operation, result, buffer });
+    }
+    any
+}
+
+fn read_accounts(store: &mut Store, disk: &mut impl ReadSectors) -> Vec<AccountReport> {
+    let ids: Vec<AccountId> = store.shards.iter().flat_map(|shard| shard.index.accounts.keys().copied()).collect();
+    ids.into_iter().map(|id| read_account(store, disk, id)).collect()
+}
+
+fn read_account(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId) -> AccountReport {
+    let account = store.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
+    let address = account.map(|account| String::from(&*account.address)).unwrap_or_default();
+    let known: Vec<(MailboxId, String, MailboxInfo)> = account
+        .iter()
+        .flat_map(|account| account.mailboxes.values())
+        .map(|mailbox| (MailboxId(mailbox.id), String::from(&*mailbox.name), MailboxInfo::of(mailbox)))
+        .collect();
+    let mailboxes = known
+        .into_iter()
+        .map(|(mailbox, name, info)| MailboxReport { name, info, damaged: read_mailbox(store, disk, id, mailbox) })
+        .collect();
+    AccountReport { address, mailboxes }
+}
+
+/// Reads all bodies; how many messages are damaged.
+fn read_mailbox(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId, mailbox: MailboxId) -> u32 {
+    let messages: Vec<(Uid, u32)> = store.messages(id, mailbox).map(|message| (message.uid, message.octets)).collect();
+    let mut damaged = 0;
+    for (uid, octets) in messages {
+        let bad = (0..chunks_of(octets)).find(|index| !chunk_is_sound(store, disk, (id, mailbox, uid), *index));
+        if let Some(index) = bad {
+            damaged += 1;
+            let page = chunk_page(store, (id, mailbox, uid), index);
+            store.note(page.sector(), Damage::Body(id, uid));
+        }
+    }
+    damaged
+}
+
+type MessageKey = (AccountId, MailboxId, Uid);
+
+fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, uid): MessageKey, index: u32) -> bool {
+    let nobody = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
+    if store.read(id, mailbox, uid, index * CHUNK_OCTETS as u32, nobody).is_err() {
+        return false;
+    }
+    pump(store, disk);
+    match store.next_wake().map(|wake| wake.outcome) {
+        Some(Outcome::Body(body)) => {
+            store.give_back(body);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn chunk_page(store: &Store, (id, mailbox, uid): MessageKey, index: u32) -> Page {
+    let place = store.shard(id.shard()).and_then(|shard| {
+        let entry = shard.index.mailbox(id, mailbox.0)?.messages.find(uid.0)?;
+        shard.index.chunk(entry, index)
+    });
+    place.map_or(Page(0), |(page, _)| page)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(reason) = self.refused {
+            return writeln!(out, "cannot be opened: {reason}");
+        }
+        write!(out, "Barepost disk, format {}, id ", crate::FORMAT_VERSION)?;
+        self.id.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
+        writeln!(out)?;
+        let kib = |bytes: u64| bytes / 1024;
+        writeln!(
+            out,
+            "{} KiB: {} segments of {} KiB; {} KiB free, {} KiB of bodies, {} KiB of journals, {} KiB kept in reserve",
+            kib(self.space.bytes),
+            self.segments,
+            kib(self.segment_bytes),
+            kib(self.space.free_bytes),
+            kib(self.space.body_bytes),
+            kib(self.space.journal_bytes),
+            kib(self.space.reserve_bytes),
+        )?;
+        for account in &self.accounts {
+            let address = if account.address.is_empty() { "(nameless)" } else { &account.address };
+            for mailbox in &account.mailboxes {
+                let info = &mailbox.info;
+                write!(
+                    out,
+                    "{address} {}: {} messages, {} octets, UIDVALIDITY {}, UIDNEXT {}, HIGHESTMODSEQ {}",
+                    mailbox.name, info.messages, info.octets, info.uid_validity, info.uid_next.0, info.highest_modseq.0
+                )?;
+                match mailbox.damaged {
+                    0 => writeln!(out)?,
+                    damaged => writeln!(out, ", {damaged} damaged")?,
+                }
+            }
+        }
+        if self.findings.is_empty() {
+            return writeln!(out, "nothing is wrong");
+        }
+        self.findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))
+    }
+}

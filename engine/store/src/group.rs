@@ -1,0 +1,354 @@
+//! Group commit: what a turn gathered becomes blocks, one flush makes them durable, then they are applied and those
+//! who wait are woken. Section 6 of `docs/format.md`.
+//!
+//! Invariants:
+//! - At most one group is in flight; the flush is queued when every write queued before the seal has completed.
+//! - The index is changed by nothing but the records of a flushed group.
+//! - After a failed write or flush nothing is acknowledged any more.
+
+use crate::backing::{Backing, Parity, Purpose};
+use crate::block::{self, Header, RECORDS_MAX};
+use crate::index::{AccountId, Space};
+use crate::layout::{SHARDS, SegmentIndex, ShardId};
+use crate::record;
+use crate::segments::{Owner, Reason as Want};
+use crate::store::{Journal, Store};
+use crate::superblock::Root;
+use crate::types::{Outcome, State, WhyReadOnly};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use tasks::{Continuation, FrameId};
+
+/// Who waits for the group that a record travels in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pending {
+    Delivery(FrameId),
+    Account(Continuation, AccountId),
+    Change(Continuation),
+    Move(FrameId),
+}
+
+/// Who waits for a flush before its record may be gathered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Awaiting {
+    Delivery(FrameId),
+    Move(FrameId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Flight {
+    #[default]
+    Idle,
+    Writing(Parity),
+    Flushing,
+}
+
+/// The group in flight.
+#[derive(Default)]
+pub(crate) struct Group {
+    flight: Flight,
+    blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
+    pending: Vec<Pending>,
+    awaiting: Vec<Awaiting>,
+    /// Segments that are free once this group's superblock is durable.
+    released: Vec<SegmentIndex>,
+    /// Shards whose first block is in this group, a bit each.
+    started: u64,
+}
+
+impl Store {
+    /// Makes a group of all that was gathered, unless one is in flight.
+    pub(crate) fn seal(&mut self) {
+        if self.group.flight != Flight::Idle {
+            return;
+        }
+        let mut checkpoint = Vec::new();
+        let shard = self.checkpoint_records(&mut checkpoint);
+        if let Some(shard) = shard {
+            self.seal_shard(shard, checkpoint);
+        }
+        let mut sealing = self.dirty;
+        while sealing != 0 {
+            let number = ShardId(sealing.trailing_zeros() as u8);
+            sealing &= sealing - 1;
+            self.seal_shard(number, Vec::new());
+        }
+        let parity = self.gathering;
+        let superblock = core::mem::take(&mut self.superblock_due);
+        if superblock {
+            self.write_superblock(parity);
+        }
+        if self.group.blocks.is_empty() && self.awaiting.is_empty() && !superblock {
+            return;
+        }
+        core::mem::swap(&mut self.group.awaiting, &mut self.awaiting);
+        self.group.flight = Flight::Writing(parity);
+        self.gathering = parity.other();
+        self.flush_if_written();
+    }
+
+    /// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no space.
+    fn seal_shard(&mut self, number: ShardId, before: Vec<u8>) {
+        let Some(shard) = self.shards.get_mut(number.index()) else { return };
+        let gathered = core::mem::take(&mut shard.gathered);
+        let records = if before.is_empty() {
+            gathered
+        } else {
+            [before, gathered].concat()
+        };
+        let blocks = blocks_of(&records);
+        if !self.has_places(number, blocks) {
+            if let Some(shard) = self.shards.get_mut(number.index()) {
+                shard.gathered = records;
+            }
+            return;
+        }
+        self.write_blocks(number, blocks, &records);
+        self.dirty &= !(1 << number.0);
+        let Some(shard) = self.shards.get_mut(number.index()) else { return };
+        self.group.pending.append(&mut shard.pending);
+        shard.gathered = records;
+        shard.gathered.clear();
+    }
+
+    fn write_blocks(&mut self, number: ShardId, blocks: u32, records: &[u8]) {
+        let parity = self.gathering;
+        let mut rest = records;
+        let group_first = self.shard(number).and_then(|shard| shard.journal.as_ref()).map_or(1, |one| one.sequence);
+        while !rest.is_empty() {
+            let (part, tail) = rest.split_at(record::whole_records(rest, RECORDS_MAX));
+            assert!(!part.is_empty(), "a record that fits into no block");
+            rest = tail;
+            let extended = self.extend_journal(number, Extend::WhenFull);
+            assert!(extended, "a journal that found space a moment ago");
+            let geometry = self.segments.geometry;
+            let Some(journal) = self.shards.get_mut(number.index()).and_then(|shard| shard.journal.as_mut()) else {
+                return;
+            };
+            let Some(segment) = journal.chain.last() else { return };
+            let page = geometry.place_page(*segment, journal.place);
+            let (sequence, previous) = (journal.sequence, journal.previous);
+            let header = Header { shard: number, sequence, group_first, group_blocks: blocks, previous };
+            let mut pair = self.pool.take_pair();
+            journal.previous = block::emit_records(&mut pair, &self.superblock.key, page, header, part);
+            journal.sequence += 1;
+            journal.place += 1;
+            journal.blocks += 1;
+            let purpose = Purpose::Block { number: self.group.blocks.len() as u32 };
+            self.group.blocks.push((number, None));
+            self.count_write(parity);
+            self.backing.write(page, pair, purpose);
+        }
+    }
+
+    /// Whether a shard's journal finds space for so many blocks.
+    pub(crate) fn has_places(&self, number: ShardId, blocks: u32) -> bool {
+        let each = self.segments.geometry.link_place();
+        let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
+        let left = journal.filter(|journal| !journal.fresh_segment).map_or(0, |journal| each - journal.place);
+        blocks.saturating_sub(left).div_ceil(each) <= self.segments.free()
+    }
+
+    /// Sees to it that the shard's journal has a place for a block; false when there is no segment.
+    pub(crate) fn extend_journal(&mut self, number: ShardId, extend: Extend) -> bool {
+        let geometry = self.segments.geometry;
+        let Some(shard) = self.shards.get_mut(number.index()) else { return false };
+        let full = match &shard.journal {
+            Some(journal) => journal.place == geometry.link_place() || journal.fresh_segment,
+            None => true,
+        };
+        if !full && extend == Extend::WhenFull {
+            return true;
+        }
+        let Some(segment) = self.segments.take(Owner::Journal(number), Want::Upkeep) else { return false };
+        match &mut shard.journal {
+            Some(journal) => {
+                let Some(last) = journal.chain.last() else { return false };
+                let page = geometry.place_page(*last, geometry.link_place());
+                let (sequence, previous) = (journal.sequence, journal.previous);
+                let header = Header { shard: number, sequence, group_first: sequence, group_blocks: 0, previous };
+                let mut pair = self.pool.take_pair();
+                block::emit_link(&mut pair, &self.superblock.key, page, header, segment);
+                journal.chain.push(segment);
+                journal.place = 0;
+                journal.fresh_segment = false;
+                let group = self.gathering;
+                self.count_write(group);
+                self.backing.write(page, pair, Purpose::Fixed { group });
+            }
+            None => {
+                let root = Root { segment, started: false, sequence: 1, previous: self.random.number() };
+                shard.journal = Some(Journal::at(root));
+                if let Some(place) = self.superblock.roots.get_mut(number.index()) {
+                    *place = Some(root);
+                }
+                self.superblock_due = true;
+                self.group.started |= 1 << number.0;
+            }
+        }
+        self.refresh_reserve();
+        true
+    }
+
+    fn write_superblock(&mut self, group: Parity) {
+        self.superblock.sequence += 1;
+        let slots = self.superblock.geometry.slots();
+        for number in self.superblock.slot_numbers() {
+            let Some(page) = slots.get(number).copied() else { continue };
+            self.count_write(group);
+            self.backing.write(page, self.superblock.emit(page), Purpose::Fixed { group });
+        }
+        self.group.released.append(&mut self.released_by_superblock);
+    }
+
+    pub(crate) fn writes_of(&mut self, group: Parity) -> &mut u32 {
+        let [even, odd] = &mut self.writes;
+        match group {
+            Parity::Even => even,
+            Parity::Odd => odd,
+        }
+    }
+
+    /// A write that some group's flush has to cover has completed.
+    pub(crate) fn written(&mut self, group: Parity) {
+        *self.writes_of(group) -= 1;
+        self.flush_if_written();
+    }
+
+    pub(crate) fn block_written(&mut self, number: u32, ok: bool, pair: Box<[u8]>) {
+        if !ok {
+            return self.fail(WhyReadOnly::WriteFailed);
+        }
+        if let Some((_, place)) = self.group.blocks.get_mut(number as usize) {
+            *place = Some(pair);
+        }
+        if let Flight::Writing(group) = self.group.flight {
+            self.written(group);
+        }
+    }
+
+    fn flush_if_written(&mut self) {
+        if let Flight::Writing(group) = self.group.flight
+            && *self.writes_of(group) == 0
+            && self.state == State::Serving
+        {
+            self.group.flight = Flight::Flushing;
+            self.backing.flush();
+        }
+    }
+
+    /// The group's flush has completed.
+    pub(crate) fn flushed(&mut self, ok: bool) {
+        if self.state != State::Serving {
+            return;
+        }
+        if !ok {
+            return self.fail(WhyReadOnly::FlushFailed);
+        }
+        self.group.flight = Flight::Idle;
+        self.apply_group();
+        self.checkpoint_flushed();
+        self.superblock_flushed();
+        let mut awaiting = core::mem::take(&mut self.group.awaiting);
+        for one in awaiting.drain(..) {
+            match one {
+                Awaiting::Delivery(delivery) => self.chunks_flushed(delivery),
+                Awaiting::Move(number) => self.move_flushed(number),
+            }
+        }
+        self.group.awaiting = awaiting;
+        let mut pending = core::mem::take(&mut self.group.pending);
+        for one in pending.drain(..) {
+            match one {
+                Pending::Delivery(delivery) => self.recipient_flushed(delivery),
+                Pending::Account(continuation, id) => self.wake(continuation, Outcome::AccountCreated(id)),
+                Pending::Change(continuation) => self.wake(continuation, Outcome::Changed),
+                Pending::Move(number) => self.move_applied(number),
+            }
+        }
+        self.group.pending = pending;
+    }
+
+    fn apply_group(&mut self) {
+        for (number, place) in self.group.blocks.drain(..) {
+            let (Some(pair), Some(shard)) = (place, self.shards.get_mut(number.index())) else { continue };
+            let before = shard.index.resident_bytes();
+            for record in record::records(block::records_of(&pair)) {
+                shard.index.apply(&record, &mut |space| match space {
+                    Space::Lives(page, pages) => self.segments.lives(page, pages),
+                    Space::Died(page, pages) => self.segments.died(page, pages),
+                });
+            }
+            self.resident_bytes = self.resident_bytes + shard.index.resident_bytes() - before;
+            self.pool.give_pair(pair);
+        }
+    }
+
+    fn superblock_flushed(&mut self) {
+        for segment in self.group.released.drain(..) {
+            self.segments.release_journal(segment);
+        }
+        let started = core::mem::take(&mut self.group.started);
+        for (root, number) in self.superblock.roots.iter_mut().zip(0..SHARDS) {
+            if let Some(root) = root
+                && started >> number & 1 == 1
+            {
+                root.started = true;
+                self.superblock_due = true;
+            }
+        }
+    }
+
+    /// Nothing is acknowledged from now on.
+    pub(crate) fn fail(&mut self, why: WhyReadOnly) {
+        if self.state != State::Serving {
+            return;
+        }
+        self.state = State::ReadOnly(why);
+        let mut pending = core::mem::take(&mut self.group.pending);
+        for shard in &mut self.shards {
+            pending.append(&mut shard.pending);
+            shard.gathered.clear();
+        }
+        for one in pending {
+            if let Pending::Account(continuation, _) | Pending::Change(continuation) = one {
+                self.refuse_change(continuation);
+            }
+        }
+        self.refuse_deliveries();
+    }
+}
+
+/// When a journal goes on in a new segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extend {
+    WhenFull,
+    Now,
+}
+
+impl Journal {
+    /// A journal of which nothing is written yet.
+    pub(crate) fn at(root: Root) -> Journal {
+        Journal {
+            chain: alloc::vec![root.segment],
+            place: 0,
+            sequence: root.sequence,
+            previous: root.previous,
+            blocks: 0,
+            fresh_segment: false,
+        }
+    }
+}
+
+/// How many blocks the records take.
+pub(crate) fn blocks_of(mut records: &[u8]) -> u32 {
+    let mut blocks = 0;
+    while !records.is_empty() {
+        let length = record::whole_records(records, RECORDS_MAX);
+        assert!(length > 0, "a record that fits into no block");
+        records = records.get(length..).unwrap_or_default();
+        blocks += 1;
+    }
+    assert!(blocks <= block::GROUP_BLOCKS_MAX, "a group of more blocks than recovery looks for");
+    blocks
+}

@@ -1,0 +1,141 @@
+//! Where things lie: pages, segments, superblock slots. Section 2 of `docs/format.md`.
+//!
+//! Invariants:
+//! - A page number that names something inside the store fits 32 bits.
+//! - Everything here follows from the number of pages and of pages in a segment, both of which the superblock keeps.
+
+use machine::{SECTOR_BYTES, Sector};
+
+/// Bytes in one page, the unit in which the store writes.
+pub const PAGE_BYTES: usize = 4096;
+/// Sectors in one page.
+pub(crate) const PAGE_SECTORS: u64 = (PAGE_BYTES / SECTOR_BYTES) as u64;
+/// The first sector of the crash area. The store never reads nor writes it.
+pub const CRASH_SECTOR: Sector = Sector(32);
+/// Sectors of the crash area.
+pub const CRASH_SECTORS: u64 = 8;
+/// Shards of a store.
+pub const SHARDS: usize = 64;
+/// The smallest disk, in pages.
+pub(crate) const PAGES_MIN: u32 = 256;
+/// Pages read and written at once, and the most pages of a body's chunk.
+pub(crate) const PIECE_PAGES: u32 = 8;
+/// Bytes of the same.
+pub(crate) const PIECE_BYTES: usize = PIECE_PAGES as usize * PAGE_BYTES;
+
+const FIRST_SEGMENT_PAGE: u32 = 24;
+const TAIL_PAGES: u32 = 8;
+const SEGMENT_PAGES_MIN: u32 = 16;
+const SEGMENT_PAGES_MAX: u32 = 2048;
+pub(crate) const CRASH_PAGE: u32 = 4;
+
+/// The number of a page, counted from the start of the store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Page(pub(crate) u32);
+
+impl Page {
+    pub(crate) fn sector(self) -> Sector {
+        Sector(u64::from(self.0) * PAGE_SECTORS)
+    }
+
+    pub(crate) fn plus(self, pages: u32) -> Page {
+        Page(self.0.saturating_add(pages))
+    }
+}
+
+/// The number of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SegmentIndex(pub(crate) u32);
+
+/// The number of a shard, below [`SHARDS`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ShardId(pub(crate) u8);
+
+impl ShardId {
+    pub(crate) fn all() -> impl Iterator<Item = ShardId> {
+        (0..SHARDS as u8).map(ShardId)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The shape of one store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Geometry {
+    pub(crate) pages: u32,
+    pub(crate) segment_pages: u32,
+}
+
+impl Geometry {
+    /// The shape that a blank disk of `sectors` is given; `None` when it is too small.
+    pub(crate) fn for_disk(sectors: u64) -> Option<Geometry> {
+        let pages = pages_of(sectors);
+        let wanted = (pages / 4096).clamp(SEGMENT_PAGES_MIN, SEGMENT_PAGES_MAX);
+        Geometry { pages, segment_pages: 1 << wanted.ilog2() }.checked()
+    }
+
+    /// This shape, if it is one that a store can have.
+    pub(crate) fn checked(self) -> Option<Geometry> {
+        let sound = self.pages >= PAGES_MIN
+            && self.segment_pages.is_power_of_two()
+            && (SEGMENT_PAGES_MIN..=SEGMENT_PAGES_MAX).contains(&self.segment_pages);
+        sound.then_some(self)
+    }
+
+    pub(crate) fn segments(self) -> u32 {
+        (self.pages - FIRST_SEGMENT_PAGE - TAIL_PAGES) / self.segment_pages
+    }
+
+    pub(crate) fn first_page(self, segment: SegmentIndex) -> Page {
+        Page(FIRST_SEGMENT_PAGE + segment.0 * self.segment_pages)
+    }
+
+    /// The segment that `page` lies in, if it lies in one.
+    pub(crate) fn segment_of(self, page: Page) -> Option<SegmentIndex> {
+        let index = page.0.checked_sub(FIRST_SEGMENT_PAGE)? / self.segment_pages;
+        (index < self.segments()).then_some(SegmentIndex(index))
+    }
+
+    /// Whether `pages` pages from `page` on lie in one segment.
+    pub(crate) fn holds(self, page: Page, pages: u32) -> bool {
+        pages > 0
+            && self.segment_of(page).is_some()
+            && self.segment_of(page) == self.segment_of(page.plus(pages - 1))
+            && pages <= PIECE_PAGES
+    }
+
+    /// Places for journal blocks in a segment; the last one is the link's.
+    pub(crate) fn places(self) -> u32 {
+        self.segment_pages / 2
+    }
+
+    pub(crate) fn link_place(self) -> u32 {
+        self.places() - 1
+    }
+
+    pub(crate) fn place_page(self, segment: SegmentIndex, place: u32) -> Page {
+        self.first_page(segment).plus(place * 2)
+    }
+
+    /// The four slots of the superblock.
+    pub(crate) fn slots(self) -> [Page; 4] {
+        slots(self.pages)
+    }
+}
+
+/// The pages that a store on a disk of `sectors` uses.
+pub(crate) fn pages_of(sectors: u64) -> u32 {
+    u32::try_from(sectors / PAGE_SECTORS).unwrap_or(u32::MAX)
+}
+
+/// The superblock's slots on a store of `pages`.
+pub(crate) fn slots(pages: u32) -> [Page; 4] {
+    [Page(0), Page(8), Page(pages.saturating_sub(8)), Page(pages.saturating_sub(4))]
+}
+
+/// The pieces that hold all that surrounds the segments: three at the start, one at the end.
+pub(crate) fn superblock_pieces(pages: u32) -> [Page; 4] {
+    [Page(0), Page(8), Page(16), Page(pages.saturating_sub(TAIL_PAGES))]
+}

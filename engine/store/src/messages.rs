@@ -1,0 +1,211 @@
+//! The messages of one mailbox in memory: entries of 32 bytes in blocks, ascending by UID.
+//!
+//! Invariants:
+//! - UIDs ascend strictly, within a block and from block to block; no block is empty.
+//! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
+
+use alloc::vec::Vec;
+
+/// Bytes of one message, in memory as in the journal.
+pub(crate) const ENTRY_BYTES: usize = 32;
+/// What a message takes in memory at most, when half of the places in blocks are unused.
+pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES;
+const BLOCK_ENTRIES: usize = 64;
+
+const LOW_48: u64 = (1 << 48) - 1;
+
+/// One message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) uid: u32,
+    pub(crate) octets: u32,
+    /// Of the first chunk.
+    pub(crate) page: u32,
+    /// INTERNALDATE, seconds since 1970.
+    pub(crate) date: u32,
+    modseq_and_keywords: u64,
+    guid_and_flags: u64,
+}
+
+const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
+const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 64);
+
+impl Entry {
+    pub(crate) fn new(uid: u32, octets: u32, page: u32, date: u32, modseq: u64, guid: u64) -> Entry {
+        let modseq_and_keywords = modseq & LOW_48;
+        Entry { uid, octets, page, date, modseq_and_keywords, guid_and_flags: guid & LOW_48 }
+    }
+
+    pub(crate) fn modseq(&self) -> u64 {
+        self.modseq_and_keywords & LOW_48
+    }
+
+    pub(crate) fn keywords(&self) -> u16 {
+        (self.modseq_and_keywords >> 48) as u16
+    }
+
+    pub(crate) fn guid(&self) -> u64 {
+        self.guid_and_flags & LOW_48
+    }
+
+    pub(crate) fn flags(&self) -> u8 {
+        (self.guid_and_flags >> 48) as u8
+    }
+
+    pub(crate) fn set_flags(&mut self, flags: u8, keywords: u16, modseq: u64) {
+        self.modseq_and_keywords = modseq & LOW_48 | u64::from(keywords) << 48;
+        self.guid_and_flags = self.guid() | u64::from(flags) << 48;
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        crate::bytes::Fields::new()
+            .u32(self.uid)
+            .u32(self.octets)
+            .u32(self.page)
+            .u32(self.date)
+            .u64(self.modseq_and_keywords)
+            .u64(self.guid_and_flags)
+            .bytes()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> Entry {
+        let mut reader = crate::bytes::Reader::new(bytes);
+        Entry {
+            uid: reader.u32().unwrap_or(0),
+            octets: reader.u32().unwrap_or(0),
+            page: reader.u32().unwrap_or(0),
+            date: reader.u32().unwrap_or(0),
+            modseq_and_keywords: reader.u64().unwrap_or(0),
+            guid_and_flags: reader.u64().unwrap_or(0),
+        }
+    }
+}
+
+/// All messages of a mailbox.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    blocks: Vec<Vec<Entry>>,
+    count: u32,
+    octets: u64,
+}
+
+impl Messages {
+    pub(crate) fn len(&self) -> u32 {
+        self.count
+    }
+
+    pub(crate) fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.blocks.iter().flatten()
+    }
+
+    /// The entries from `uid` on.
+    pub(crate) fn iter_from(&self, uid: u32) -> impl Iterator<Item = &Entry> {
+        let first = self.block_of(uid);
+        self.blocks.get(first..).unwrap_or_default().iter().flatten().skip_while(move |entry| entry.uid < uid)
+    }
+
+    /// The entry at `index`, counted from the lowest UID.
+    pub(crate) fn nth(&self, mut index: usize) -> Option<&Entry> {
+        for block in &self.blocks {
+            match block.get(index) {
+                Some(entry) => return Some(entry),
+                None => index -= block.len(),
+            }
+        }
+        None
+    }
+
+    pub(crate) fn find(&self, uid: u32) -> Option<&Entry> {
+        let block = self.blocks.get(self.block_of(uid))?;
+        block.get(block.binary_search_by_key(&uid, |entry| entry.uid).ok()?)
+    }
+
+    pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut Entry> {
+        let number = self.block_of(uid);
+        let block = self.blocks.get_mut(number)?;
+        let index = block.binary_search_by_key(&uid, |entry| entry.uid).ok()?;
+        block.get_mut(index)
+    }
+
+    /// Puts an entry in its place; false when its UID is taken.
+    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
+        let number = self.block_of(entry.uid);
+        let Some(block) = self.blocks.get_mut(number) else {
+            self.blocks.push(alloc::vec![entry]);
+            self.counted(&entry);
+            return true;
+        };
+        let Err(index) = block.binary_search_by_key(&entry.uid, |known| known.uid) else { return false };
+        if block.len() < BLOCK_ENTRIES {
+            block.insert(index, entry);
+        } else if index == BLOCK_ENTRIES {
+            self.blocks.insert(number + 1, alloc::vec![entry]);
+        } else {
+            let mut upper = block.split_off(BLOCK_ENTRIES / 2);
+            match index.checked_sub(BLOCK_ENTRIES / 2) {
+                Some(index) => upper.insert(index, entry),
+                None => block.insert(index, entry),
+            }
+            self.blocks.insert(number + 1, upper);
+        }
+        self.counted(&entry);
+        true
+    }
+
+    /// Takes out the entries from `first` to `last`, telling each to `removed`.
+    pub(crate) fn remove(&mut self, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
+        let (mut count, mut octets) = (0, 0);
+        let start = self.block_of(first);
+        for block in self.blocks.iter_mut().skip(start) {
+            if block.first().is_none_or(|entry| entry.uid > last) {
+                break;
+            }
+            block.retain(|entry| {
+                let stays = entry.uid < first || entry.uid > last;
+                if !stays {
+                    count += 1;
+                    octets += u64::from(entry.octets);
+                    removed(entry);
+                }
+                stays
+            });
+        }
+        if count > 0 {
+            self.count -= count;
+            self.octets -= octets;
+            self.merge();
+        }
+    }
+
+    fn counted(&mut self, entry: &Entry) {
+        self.count += 1;
+        self.octets += u64::from(entry.octets);
+    }
+
+    /// The block that `uid` is in, or would be put into.
+    fn block_of(&self, uid: u32) -> usize {
+        self.blocks
+            .partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid))
+            .saturating_sub(1)
+    }
+
+    /// Joins neighbours that fit into one block.
+    fn merge(&mut self) {
+        let mut merged: Vec<Vec<Entry>> = Vec::with_capacity(self.blocks.len());
+        for mut block in self.blocks.drain(..) {
+            match merged.last_mut() {
+                Some(before) if before.len() + block.len() <= BLOCK_ENTRIES => before.append(&mut block),
+                _ if block.is_empty() => {}
+                _ => merged.push(block),
+            }
+        }
+        for block in &mut merged {
+            block.shrink_to(block.len() * 2);
+        }
+        self.blocks = merged;
+    }
+}

@@ -1,0 +1,498 @@
+//! Opening a disk: superblocks, journals, a last flush. Formatting a blank one. Sections 3, 4 and 9 of `docs/format.md`.
+//!
+//! Invariants:
+//! - Nothing is written to a disk that is not blank and whose superblock is not of this format.
+//! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
+//! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
+
+use crate::backing::{Backing, Purpose};
+use crate::index::{AccountId, Index};
+use crate::layout::{
+    CRASH_PAGE, PAGE_BYTES, PAGE_SECTORS, PIECE_PAGES, Page, ShardId, pages_of, slots, superblock_pieces,
+};
+use crate::rebuild::Rebuild;
+use crate::record;
+use crate::replay::Replay;
+use crate::segments::Segments;
+use crate::store::Store;
+use crate::superblock::{Slot, Superblock};
+use crate::types::{Reason, State, Uid, WhyReadOnly};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use machine::Sector;
+
+const LANES: usize = 8;
+/// The most findings that are kept; damage beyond that is mended or served around all the same.
+const FINDINGS_MAX: usize = 1000;
+
+/// Something wrong on the disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Where.
+    pub sector: Sector,
+    /// What, and what it means.
+    pub damage: Damage,
+}
+
+/// What is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// A slot of the superblock is not what was written.
+    Superblock,
+    /// One of the two copies of a journal block is not what was written.
+    JournalCopy,
+    /// Both copies of a journal block are lost.
+    JournalBlock,
+    /// The beginning of a journal is lost.
+    JournalStart,
+    /// A message that nobody was told of is there in part.
+    Torn(AccountId, Uid),
+    /// The index names a place for a message that cannot be one.
+    Misplaced(AccountId, Uid),
+    /// No record of an account is left.
+    Nameless(AccountId),
+    /// A shard was put together from the bodies found; so many messages came back.
+    Rebuilt(u32),
+    /// A part of a message is not what was written, or cannot be read.
+    Body(AccountId, Uid),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "sector {}: ", self.sector.0)?;
+        match &self.damage {
+            Damage::Superblock => write!(out, "a copy of the superblock is damaged; the others are used, nothing is lost"),
+            Damage::JournalCopy => write!(out, "one of two copies of a journal block is damaged; nothing is lost"),
+            Damage::JournalBlock => write!(out, "a journal block is lost; its shard is rebuilt from the messages found"),
+            Damage::JournalStart => write!(out, "a journal is lost; its shard is rebuilt from the messages found"),
+            Damage::Torn(account, Uid(uid)) => {
+                write!(out, "the delivery of message {uid} of account {:016x} was cut off before it was acknowledged", account.0)
+            }
+            Damage::Misplaced(account, Uid(uid)) => {
+                write!(out, "message {uid} of account {:016x} lies where no message can; it is lost", account.0)
+            }
+            Damage::Nameless(account) => {
+                write!(out, "account {:016x} has mail but no record; make it again under its address", account.0)
+            }
+            Damage::Rebuilt(messages) => {
+                write!(out, "a shard was rebuilt; {messages} messages came back, deleted ones may be among them")
+            }
+            Damage::Body(account, Uid(uid)) => {
+                write!(out, "message {uid} of account {:016x} is damaged; all others are served", account.0)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Superblocks,
+    FormatFirst,
+    FormatRest,
+    Replaying,
+    Rebuilding,
+    LastFlush,
+}
+
+/// A piece of the disk in memory.
+pub(crate) struct Piece {
+    pub(crate) page: Page,
+    pub(crate) bytes: Box<[u8]>,
+    unreadable: u8,
+    left: u8,
+}
+
+impl Piece {
+    /// The page's bytes; an error when it was unreadable, `None` when it lies outside of the piece.
+    pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
+        let number = page.0.checked_sub(self.page.0)?;
+        let start = number as usize * PAGE_BYTES;
+        let bytes = self.bytes.get(start..start + PAGE_BYTES)?;
+        Some(if self.unreadable >> number & 1 == 1 { Err(()) } else { Ok(bytes) })
+    }
+
+    pub(crate) fn is(&self, page: Page, pages: u32) -> bool {
+        self.page == page && self.bytes.len() == pages as usize * PAGE_BYTES
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        self.unreadable == 0
+    }
+}
+
+#[derive(Default)]
+struct Lane {
+    piece: Option<Piece>,
+    replay: Option<Box<Replay>>,
+}
+
+/// What is known while a disk is opened.
+pub(crate) struct Opening {
+    phase: Phase,
+    pub(crate) inspect: bool,
+    disk_pages: u32,
+    lanes: Vec<Lane>,
+    next_shard: usize,
+    /// Requests of the phase that have not completed.
+    left: u32,
+    /// Shards to rebuild, a bit each.
+    pub(crate) damaged: u64,
+    dropped: Vec<(AccountId, u32, u32)>,
+    pub(crate) rebuild: Option<Rebuild>,
+}
+
+impl Store {
+    pub(crate) fn begin_opening(&mut self, sectors: u64, inspect: bool) {
+        let disk_pages = pages_of(sectors);
+        let lanes = (0..LANES).map(|_| Lane::default()).collect();
+        let pieces = superblock_pieces(disk_pages);
+        self.opening = Some(Box::new(Opening {
+            phase: Phase::Superblocks,
+            inspect,
+            disk_pages,
+            lanes,
+            next_shard: 0,
+            left: pieces.len() as u32,
+            damaged: 0,
+            dropped: Vec::new(),
+            rebuild: None,
+        }));
+        for (page, lane) in pieces.into_iter().zip(0..) {
+            self.read_piece(lane, page, PIECE_PAGES);
+        }
+    }
+
+    /// Reads pages for a lane, which goes on when they are there.
+    pub(crate) fn read_piece(&mut self, lane: u8, page: Page, pages: u32) {
+        let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
+        if let Some(known) = self.opening.as_mut().and_then(|opening| opening.lanes.get_mut(usize::from(lane))) {
+            known.piece = Some(Piece { page, bytes: Box::default(), unreadable: 0, left: 0 });
+            self.backing.read(page, bytes, Purpose::Piece { lane, page: None });
+        }
+    }
+
+    pub(crate) fn piece_read(&mut self, lane: u8, page: Option<u8>, ok: bool, buffer: Box<[u8]>) {
+        let Some(opening) = &mut self.opening else { return };
+        let Some(piece) = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.as_mut()) else { return };
+        match page {
+            None if ok => piece.bytes = buffer,
+            None => {
+                // One bad sector fails the whole piece: find out which.
+                piece.bytes = alloc::vec![0; buffer.len()].into_boxed_slice();
+                piece.left = (buffer.len() / PAGE_BYTES) as u8;
+                for number in 0..piece.left {
+                    let single = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
+                    let purpose = Purpose::Piece { lane, page: Some(number) };
+                    self.backing.read(piece.page.plus(u32::from(number)), single, purpose);
+                }
+                return;
+            }
+            Some(number) => {
+                let start = usize::from(number) * PAGE_BYTES;
+                match piece.bytes.get_mut(start..start + PAGE_BYTES) {
+                    Some(place) if ok && buffer.len() == PAGE_BYTES => place.copy_from_slice(&buffer),
+                    _ => piece.unreadable |= 1 << number,
+                }
+                piece.left -= 1;
+                if piece.left > 0 {
+                    return;
+                }
+            }
+        }
+        self.piece_arrived(lane);
+    }
+
+    fn piece_arrived(&mut self, lane: u8) {
+        let Some(opening) = &mut self.opening else { return };
+        match opening.phase {
+            Phase::Superblocks => {
+                opening.left -= 1;
+                if opening.left == 0 {
+                    self.superblocks_read();
+                }
+            }
+            Phase::Replaying => self.replay(lane),
+            Phase::Rebuilding => {
+                let piece = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.take());
+                if let Some(piece) = piece {
+                    self.rebuild_piece(&piece);
+                }
+            }
+            Phase::FormatFirst | Phase::FormatRest | Phase::LastFlush => {}
+        }
+    }
+
+    fn superblocks_read(&mut self) {
+        let Some(opening) = &mut self.opening else { return };
+        let pages = opening.disk_pages;
+        let found: Vec<(Page, Slot)> = slots(pages).into_iter().map(|page| (page, opening.slot(page))).collect();
+        let blank = opening.is_blank();
+        let inspect = opening.inspect;
+        let mut newest: Option<&Superblock> = None;
+        let mut other = None;
+        for (_, slot) in &found {
+            match slot {
+                Slot::Valid(one) if newest.is_none_or(|newest| newest.sequence < one.sequence) => newest = Some(one),
+                Slot::OtherFormat(version) => other = Some(*version),
+                _ => {}
+            }
+        }
+        let Some(superblock) = newest.cloned() else {
+            return match other {
+                Some(version) => self.refuse(Reason::OtherFormat(version)),
+                None if !blank => self.refuse(Reason::NotOurs),
+                None if inspect => self.refuse(Reason::Blank),
+                None => self.format_first(),
+            };
+        };
+        let needs = superblock.geometry.pages;
+        if needs > pages {
+            let sectors = |pages: u32| u64::from(pages) * PAGE_SECTORS;
+            return self.refuse(Reason::Shrunk { needs: sectors(needs), has: sectors(pages) });
+        }
+        for (page, slot) in &found {
+            if !matches!(slot, Slot::Valid(_)) && (needs == pages || page.0 < PIECE_PAGES * 3) {
+                self.note(page.sector(), Damage::Superblock);
+                self.superblock_due = true;
+            }
+        }
+        self.superblock = superblock;
+        self.segments = Segments::new(self.superblock.geometry);
+        self.begin_replay();
+    }
+
+    fn refuse(&mut self, reason: Reason) {
+        self.state = State::Refused(reason);
+        self.opening = None;
+    }
+
+    pub(crate) fn note(&mut self, sector: Sector, damage: Damage) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { sector, damage });
+        }
+    }
+
+    fn format_first(&mut self) {
+        self.superblock.sequence = 1;
+        let [.., last] = self.superblock.geometry.slots();
+        self.format_slots(Phase::FormatFirst, &[last]);
+    }
+
+    fn format_slots(&mut self, phase: Phase, slots: &[Page]) {
+        let Some(opening) = &mut self.opening else { return };
+        opening.phase = phase;
+        opening.left = slots.len() as u32;
+        for page in slots {
+            self.backing.write(*page, self.superblock.emit(*page), Purpose::Format);
+        }
+    }
+
+    pub(crate) fn format_written(&mut self, ok: bool) {
+        let Some(opening) = &mut self.opening else { return };
+        if !ok {
+            return self.refuse(Reason::FormatFailed);
+        }
+        opening.left -= 1;
+        if opening.left == 0 {
+            self.backing.flush();
+        }
+    }
+
+    pub(crate) fn opening_flushed(&mut self, ok: bool) {
+        let Some(opening) = &self.opening else { return };
+        match opening.phase {
+            Phase::LastFlush => {
+                self.opening = None;
+                self.state = if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::FlushFailed) };
+            }
+            _ if !ok => self.refuse(Reason::FormatFailed),
+            Phase::FormatFirst => {
+                let [first, second, third, _] = self.superblock.geometry.slots();
+                self.format_slots(Phase::FormatRest, &[first, second, third]);
+            }
+            _ => {
+                self.segments = Segments::new(self.superblock.geometry);
+                self.begin_replay();
+            }
+        }
+    }
+
+    fn begin_replay(&mut self) {
+        for number in ShardId::all() {
+            let index = Index::of_shard(number);
+            if let Some(shard) = self.shard_mut(number) {
+                shard.index = index;
+            }
+        }
+        if let Some(opening) = &mut self.opening {
+            opening.phase = Phase::Replaying;
+            opening.left = LANES as u32;
+        }
+        for lane in 0..LANES as u8 {
+            self.replay(lane);
+        }
+    }
+
+    /// Goes on with a lane: its shard's journal, or the next shard.
+    fn replay(&mut self, number: u8) {
+        loop {
+            let Some(opening) = &mut self.opening else { return };
+            let Some(lane) = opening.lanes.get_mut(usize::from(number)) else { return };
+            let Some(mut replay) = lane.replay.take() else {
+                let Some((shard, root)) = opening.next_root(&self.superblock) else {
+                    opening.left -= 1;
+                    if opening.left == 0 {
+                        self.replayed();
+                    }
+                    return;
+                };
+                let index = self.shards.get_mut(shard.index()).map(|shard| core::mem::take(&mut shard.index));
+                let replay = Replay::new(shard, root, index.unwrap_or_default());
+                if let Some(lane) = opening.lanes.get_mut(usize::from(number)) {
+                    lane.piece = None;
+                    lane.replay = Some(Box::new(replay));
+                }
+                continue;
+            };
+            match replay.step(lane.piece.as_ref(), &self.superblock.key, self.superblock.geometry) {
+                Some((page, pages)) => {
+                    lane.replay = Some(replay);
+                    return self.read_piece(number, page, pages);
+                }
+                None => self.shard_replayed(*replay),
+            }
+        }
+    }
+
+    fn shard_replayed(&mut self, replay: Replay) {
+        let number = replay.shard;
+        let bit = 1 << number.0;
+        let (heal, damaged) = (replay.heal, replay.damaged);
+        for finding in replay.findings {
+            self.note(finding.sector, finding.damage);
+        }
+        if let Some(opening) = &mut self.opening {
+            opening.damaged |= if damaged { bit } else { 0 };
+            opening.dropped.extend(replay.dropped);
+        }
+        self.heal |= if heal || damaged { bit } else { 0 };
+        if let Some(shard) = self.shards.get_mut(number.index()) {
+            shard.index = replay.index;
+            shard.journal = Some(replay.journal);
+        }
+    }
+
+    /// All journals are read: whose is which segment?
+    fn replayed(&mut self) {
+        for (shard, number) in self.shards.iter().zip(0..) {
+            for segment in shard.journal.iter().flat_map(|journal| &journal.chain) {
+                self.segments.claim_journal(*segment, ShardId(number));
+            }
+        }
+        for number in ShardId::all() {
+            self.claim_bodies(number);
+        }
+        let Some(opening) = &mut self.opening else { return };
+        if opening.damaged != 0 {
+            opening.phase = Phase::Rebuilding;
+            opening.rebuild = Some(Rebuild::default());
+            return self.rebuild_next();
+        }
+        self.index_complete();
+    }
+
+    fn claim_bodies(&mut self, number: ShardId) {
+        let Some(shard) = self.shards.get(number.index()) else { return };
+        let mut misplaced = Vec::new();
+        for account in shard.index.accounts.values() {
+            for entry in account.mailboxes.values().flat_map(|mailbox| mailbox.messages.iter()) {
+                for (page, pages) in shard.index.chunks(entry) {
+                    if !self.segments.claim_body(page, pages, number) {
+                        misplaced.push((page, account.id, entry.uid));
+                    }
+                }
+            }
+        }
+        for (page, account, uid) in misplaced {
+            self.note(page.sector(), Damage::Misplaced(account, Uid(uid)));
+        }
+    }
+
+    /// The index is whole: makes it ready to be served.
+    pub(crate) fn index_complete(&mut self) {
+        let Some(opening) = &mut self.opening else { return };
+        opening.phase = Phase::LastFlush;
+        let inspect = opening.inspect;
+        let dropped = core::mem::take(&mut opening.dropped);
+        self.drop_torn(&dropped);
+        let mut nameless = Vec::new();
+        for shard in &mut self.shards {
+            shard.index.guid_next += 1 + (self.random.number() & 0xFFFF);
+            self.resident_bytes += shard.index.resident_bytes();
+            for account in shard.index.accounts.values() {
+                if !account.is_named() {
+                    nameless.push(account.id);
+                }
+                let names = core::iter::once(&account.address).chain(&account.aliases);
+                self.directory.extend(names.filter(|name| !name.is_empty()).map(|name| (name.clone(), account.id)));
+            }
+        }
+        for id in nameless {
+            self.note(Sector(0), Damage::Nameless(id));
+        }
+        self.segments.opened();
+        self.refresh_reserve();
+        if inspect {
+            self.opening = None;
+            self.state = State::Serving;
+        } else {
+            self.backing.flush();
+        }
+    }
+
+    /// Journals that torn messages are gone, before later groups make them look acknowledged.
+    fn drop_torn(&mut self, dropped: &[(AccountId, u32, u32)]) {
+        for (account, mailbox, uid) in dropped {
+            let number = account.shard();
+            let Some(shard) = self.shards.get_mut(number.index()) else { continue };
+            let Some(known) = shard.index.mailbox_mut(*account, *mailbox) else { continue };
+            let modseq = known.next_modseq();
+            record::put_removed(&mut shard.gathered, *account, *mailbox, modseq, &[(*uid, *uid)]);
+            self.dirty |= 1 << number.0;
+        }
+    }
+}
+
+impl Opening {
+    fn slot(&self, page: Page) -> Slot {
+        match self.page(page) {
+            Some(Ok(bytes)) => Superblock::parse(bytes, page),
+            _ => Slot::Unknown,
+        }
+    }
+
+    fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
+        self.lanes.iter().filter_map(|lane| lane.piece.as_ref()).find_map(|piece| piece.page(page))
+    }
+
+    /// Whether everything around the segments is zero, but for the slot that formatting writes first.
+    fn is_blank(&self) -> bool {
+        let [.., first_written] = slots(self.disk_pages);
+        let zero = |page: Page| self.page(page).is_some_and(|bytes| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)));
+        let around = superblock_pieces(self.disk_pages).into_iter().flat_map(|piece| (0..PIECE_PAGES).map(move |number| piece.plus(number)));
+        around.filter(|page| page.0 != CRASH_PAGE && *page != first_written).all(zero)
+    }
+
+    fn next_root(&mut self, superblock: &Superblock) -> Option<(ShardId, crate::superblock::Root)> {
+        loop {
+            let number = self.next_shard;
+            let root = superblock.roots.get(number)?;
+            self.next_shard += 1;
+            if let Some(root) = root {
+                return Some((ShardId(number as u8), *root));
+            }
+        }
+    }
+}
+

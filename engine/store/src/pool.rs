@@ -1,0 +1,99 @@
+//! The buffers: single pages, and runs of two to eight pages within one budget of bytes.
+//!
+//! Invariants:
+//! - Never more bytes exist, idle or lent, than the limits given at construction.
+//! - Every delivery finds a page for its first octets; what copies are made of can never be held by stagings alone, so
+//!   whoever waits for a buffer waits for the disk, never for another delivery.
+
+use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Bytes of runs that only copies on their way to the disk may take.
+const SPARE_BYTES: usize = 4 * PIECE_BYTES;
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pages: Vec<Box<[u8]>>,
+    /// Idle buffers of 2 to 8 pages, by their number of pages.
+    runs: [Vec<Box<[u8]>>; PIECE_PAGES as usize + 1],
+    /// Bytes that may still be allocated for runs.
+    unused_bytes: usize,
+    idle_bytes: usize,
+    /// Buffers of two pages for the journal: as many as the largest group ever took.
+    pairs: Vec<Box<[u8]>>,
+}
+
+fn buffer(bytes: usize) -> Box<[u8]> {
+    alloc::vec![0; bytes].into_boxed_slice()
+}
+
+impl Pool {
+    /// `pages` single pages, and runs of `run_bytes` in all, of which eight pieces at least.
+    pub(crate) fn new(pages: usize, run_bytes: usize) -> Pool {
+        Pool {
+            pages: (0..pages).map(|_| buffer(PAGE_BYTES)).collect(),
+            runs: Default::default(),
+            unused_bytes: run_bytes.max(8 * PIECE_BYTES),
+            idle_bytes: 0,
+            pairs: Vec::new(),
+        }
+    }
+
+    /// A buffer of `pages` pages, 1 to 8.
+    pub(crate) fn take(&mut self, pages: u32) -> Option<Box<[u8]>> {
+        if pages == 1 {
+            return self.pages.pop();
+        }
+        let bytes = pages as usize * PAGE_BYTES;
+        if let Some(buffer) = self.runs.get_mut(pages as usize)?.pop() {
+            self.idle_bytes -= bytes;
+            return Some(buffer);
+        }
+        self.make_room(bytes)?;
+        self.unused_bytes -= bytes;
+        Some(buffer(bytes))
+    }
+
+    /// The same for who may hold it long: leaves the spare runs to copies on their way to the disk.
+    pub(crate) fn take_sparing(&mut self, pages: u32) -> Option<Box<[u8]>> {
+        if self.has_sparing(pages) { self.take(pages) } else { None }
+    }
+
+    /// Whether [`Pool::take_sparing`] would find one.
+    pub(crate) fn has_sparing(&self, pages: u32) -> bool {
+        match pages {
+            1 => !self.pages.is_empty(),
+            _ => self.unused_bytes + self.idle_bytes >= pages as usize * PAGE_BYTES + SPARE_BYTES,
+        }
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
+        if buffer.len() == PAGE_BYTES {
+            self.pages.push(buffer);
+        } else if let Some(run) = self.runs.get_mut(buffer.len() / PAGE_BYTES) {
+            self.idle_bytes += buffer.len();
+            run.push(buffer);
+        }
+    }
+
+    /// A buffer for both copies of a journal's block.
+    pub(crate) fn take_pair(&mut self) -> Box<[u8]> {
+        self.pairs.pop().unwrap_or_else(|| buffer(2 * PAGE_BYTES))
+    }
+
+    pub(crate) fn give_pair(&mut self, pair: Box<[u8]>) {
+        self.pairs.push(pair);
+    }
+
+    /// Lets go of idle buffers of other sizes until `bytes` may be allocated.
+    fn make_room(&mut self, bytes: usize) -> Option<()> {
+        while self.unused_bytes < bytes {
+            let idle = self.runs.iter_mut().rev().find_map(Vec::pop)?;
+            self.idle_bytes -= idle.len();
+            self.unused_bytes += idle.len();
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Rebuilding shards whose journal is damaged from the chunks of bodies themselves. Section 9 of `docs/format.md`.
+//!
+//! Invariants:
+//! - Only messages of which every chunk is sound come back, under the UID that their last chunk names, if it is free.
+//! - UIDs that a lost record may have given are not given again.
+
+use crate::chunk::{self, Header, chunks_of};
+use crate::cleaning::pages_to_next;
+use crate::index::{AccountId, Entry, Mailbox};
+use crate::layout::{PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::opening::{Damage, Piece};
+use crate::segments::Owner;
+use crate::store::Store;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// UIDs that are left out in a mailbox of a damaged shard.
+const UIDS_SKIPPED: u32 = 1024;
+
+/// The chunks found of one message.
+#[derive(Debug, Default)]
+struct Found {
+    last: Option<Header>,
+    chunks: BTreeMap<u32, Page>,
+}
+
+/// The scan of all segments that are no journal's.
+#[derive(Debug, Default)]
+pub(crate) struct Rebuild {
+    segment: u32,
+    at: u32,
+    found: BTreeMap<(AccountId, u64), Found>,
+}
+
+impl Store {
+    /// Reads on, or ends the scan.
+    pub(crate) fn rebuild_next(&mut self) {
+        let geometry = self.segments.geometry;
+        let Some(rebuild) = self.opening.as_mut().and_then(|opening| opening.rebuild.as_mut()) else { return };
+        while rebuild.segment < geometry.segments() {
+            let segment = SegmentIndex(rebuild.segment);
+            if rebuild.at < geometry.segment_pages && !matches!(self.segments.owner(segment), Owner::Journal(_)) {
+                let page = geometry.first_page(segment).plus(rebuild.at);
+                let pages = PIECE_PAGES.min(geometry.segment_pages - rebuild.at);
+                return self.read_piece(0, page, pages);
+            }
+            rebuild.segment += 1;
+            rebuild.at = 0;
+        }
+        self.rebuild_index();
+        self.index_complete();
+    }
+
+    /// A piece has been read.
+    pub(crate) fn rebuild_piece(&mut self, piece: &Piece) {
+        let Some(opening) = &mut self.opening else { return };
+        let damaged = opening.damaged;
+        let Some(rebuild) = opening.rebuild.as_mut() else { return };
+        match chunk::parse(&piece.bytes, &self.superblock.key, piece.page) {
+            Some(chunk) => {
+                rebuild.at += chunk.pages;
+                let header = chunk.header;
+                if damaged >> header.account.shard().0 & 1 == 1 {
+                    let found = rebuild.found.entry((header.account, header.guid)).or_default();
+                    found.chunks.insert(header.index, piece.page);
+                    found.last = header.last.map(|_| header).or(found.last);
+                }
+            }
+            None => rebuild.at += pages_to_next(&piece.bytes, piece.page),
+        }
+        self.rebuild_next();
+    }
+
+    fn rebuild_index(&mut self) {
+        let Some(opening) = &mut self.opening else { return };
+        let damaged = opening.damaged;
+        let found = opening.rebuild.take().map(|rebuild| rebuild.found).unwrap_or_default();
+        let mut back = [0; crate::layout::SHARDS];
+        for ((account, guid), found) in found {
+            if self.bring_back(account, guid, &found).is_some()
+                && let Some(count) = back.get_mut(account.shard().index())
+            {
+                *count += 1;
+            }
+        }
+        for (number, back) in ShardId::all().zip(back).filter(|(number, _)| damaged >> number.0 & 1 == 1) {
+            let root = self.superblock.roots.get(number.index()).copied().flatten();
+            let page = root.map_or(Page(0), |root| self.segments.geometry.first_page(root.segment));
+            self.note(page.sector(), Damage::Rebuilt(back));
+            let Some(shard) = self.shards.get_mut(number.index()) else { continue };
+            let mailboxes = shard.index.accounts.values_mut().flat_map(|account| account.mailboxes.values_mut());
+            for mailbox in mailboxes {
+                mailbox.saw(mailbox.uid_next.saturating_add(UIDS_SKIPPED), mailbox.highest_modseq);
+            }
+        }
+    }
+
+    /// Puts a message back that the index lacks, if all of it is there.
+    fn bring_back(&mut self, account: AccountId, guid: u64, found: &Found) -> Option<()> {
+        let header = found.last?;
+        let last = header.last?;
+        let chunks = chunks_of(last.octets);
+        let pages: Vec<u32> = (0..chunks).map_while(|index| found.chunks.get(&index)).map(|page| page.0).collect();
+        if pages.len() != chunks as usize || header.index + 1 != chunks {
+            return None;
+        }
+        let number = account.shard();
+        let shard = self.shards.get_mut(number.index())?;
+        let known = shard.index.mailbox(account, header.mailbox);
+        let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
+        if taken.is_some_and(|entry| entry.guid() == guid) || shard.index.large.contains_key(&guid) {
+            return None;
+        }
+        let uid = match (taken, known) {
+            (Some(_), Some(mailbox)) => mailbox.uid_next,
+            _ => last.uid,
+        };
+        let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
+        if chunks > 1 {
+            shard.index.announce(guid, 0, pages.iter().copied());
+        }
+        if !shard.index.insert(account, header.mailbox, header.uid_validity, entry) {
+            return None;
+        }
+        for (page, pages) in shard.index.chunks(&entry) {
+            self.segments.claim_body(page, pages, number);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,342 @@
+//! The journal's records. Section 4 of `docs/format.md`.
+//!
+//! Invariants:
+//! - A record never exceeds a block ([`crate::block::RECORDS_MAX`]).
+//! - What does not parse is skipped by its length, or ends the block when even that does not fit.
+
+use crate::bytes::{Reader, put_text};
+use crate::index::{Account, AccountId, ENTRY_BYTES, Entry};
+use crate::layout::Page;
+use alloc::vec::Vec;
+
+const ACCOUNT: u8 = 1;
+const MAILBOX: u8 = 2;
+const DELIVERED: u8 = 3;
+const CHUNKS: u8 = 4;
+const RANGE: u8 = 5;
+const REMOVED: u8 = 6;
+const FLAGS: u8 = 7;
+const MOVED: u8 = 8;
+const SHARD: u8 = 9;
+
+/// The most pages named in one record `chunks`.
+pub(crate) const CHUNKS_IN_RECORD: usize = 900;
+/// The most messages in one record `range`.
+pub(crate) const RANGE_ENTRIES: usize = 100;
+/// The most ranges of UIDs in one record `removed`.
+pub(crate) const REMOVED_RANGES: usize = 400;
+
+/// One record, as it lies in the journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record<'a> {
+    Account { id: AccountId, address: &'a str, aliases: Texts<'a>, password_hash: &'a str, verifier: &'a str, settings: &'a str },
+    Mailbox { account: AccountId, mailbox: u32, uid_validity: u32, uid_next: u32, highest_modseq: u64, name: &'a str },
+    Delivered { account: AccountId, mailbox: u32, uid_validity: u32, entry: Entry, check: u64 },
+    Chunks { guid: u64, first: u32, pages: Words<'a> },
+    Range { account: AccountId, mailbox: u32, first: u32, last: u32, entries: Entries<'a> },
+    Removed { account: AccountId, mailbox: u32, modseq: u64, ranges: Words<'a> },
+    Flags { account: AccountId, mailbox: u32, uid: u32, modseq: u64, flags: u8, keywords: u16 },
+    Moved { account: AccountId, mailbox: u32, uid: u32, guid: u64, index: u32, from: Page, to: Page },
+    Shard { guid_next: u64 },
+}
+
+/// Numbers of four bytes in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = u32> + 'a {
+        self.0.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// The numbers as pairs of first and last.
+    pub(crate) fn pairs(self) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.0.as_chunks::<8>().0.iter().map(|bytes| {
+            let [a, b, c, d, e, f, g, h] = *bytes;
+            (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
+        })
+    }
+}
+
+/// Messages in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entries<'a>(&'a [u8]);
+
+impl<'a> Entries<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Entry> + 'a {
+        self.0.as_chunks::<ENTRY_BYTES>().0.iter().map(Entry::from_bytes)
+    }
+}
+
+/// Texts in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Texts<'a> {
+    count: u8,
+    bytes: &'a [u8],
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a str> {
+        let mut reader = Reader::new(self.bytes);
+        (0..self.count).map_while(move |_| reader.text())
+    }
+}
+
+/// The records in `bytes`, oldest first.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
+    frames(bytes).filter_map(|(kind, body, _)| parse(kind, Reader::new(body)))
+}
+
+/// How many of the bytes, cut between two records, fit into `limit`.
+pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
+    frames(bytes).map(|(_, _, end)| end).take_while(|end| *end <= limit).last().unwrap_or(0)
+}
+
+/// Kind, fields and end of each record.
+fn frames(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8], usize)> {
+    let mut reader = Reader::new(bytes);
+    core::iter::from_fn(move || {
+        let kind = reader.u8()?;
+        let length = reader.u16()?;
+        let body = reader.take(usize::from(length))?;
+        Some((kind, body, bytes.len() - reader.rest().len()))
+    })
+}
+
+fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
+    Some(match kind {
+        ACCOUNT => return parse_account(reader),
+        MAILBOX => Record::Mailbox {
+            account: AccountId(reader.u64()?),
+            mailbox: reader.u32()?,
+            uid_validity: reader.u32()?,
+            uid_next: reader.u32()?,
+            highest_modseq: reader.u64()?,
+            name: reader.text()?,
+        },
+        DELIVERED => Record::Delivered {
+            account: AccountId(reader.u64()?),
+            mailbox: reader.u32()?,
+            uid_validity: reader.u32()?,
+            entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
+            check: reader.u64()?,
+        },
+        CHUNKS => Record::Chunks {
+            guid: reader.u64()?,
+            first: reader.u32()?,
+            pages: Words(reader.rest()),
+        },
+        RANGE => Record::Range {
+            account: AccountId(reader.u64()?),
+            mailbox: reader.u32()?,
+            first: reader.u32()?,
+            last: reader.u32()?,
+            entries: Entries(reader.rest()),
+        },
+        REMOVED => Record::Removed {
+            account: AccountId(reader.u64()?),
+            mailbox: reader.u32()?,
+            modseq: reader.u64()?,
+            ranges: Words(reader.rest()),
+        },
+        _ => return parse_small(kind, reader),
+    })
+}
+
+fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
+    Some(match kind {
+        FLAGS => Record::Flags {
+            account: AccountId(reader.u64()?),
+            mailbox: reader.u32()?,
+            uid: reader.u32()?,
+            modseq: reader.u64()?,
+            flags: reader.u8()?,
+            keywords: reader.u16()?,
+        },
+        MOVED => Record::Moved {
+            account: AccountId(reader.u64()?),
+            mailbox: reader.u32()?,
+            uid: reader.u32()?,
+            guid: reader.u64()?,
+            index: reader.u32()?,
+            from: Page(reader.u32()?),
+            to: Page(reader.u32()?),
+        },
+        SHARD => Record::Shard { guid_next: reader.u64()? },
+        _ => return None,
+    })
+}
+
+fn parse_account(mut reader: Reader<'_>) -> Option<Record<'_>> {
+    let id = AccountId(reader.u64()?);
+    let address = reader.text()?;
+    let count = reader.u8()?;
+    let bytes = reader.rest();
+    for _ in 0..count {
+        reader.text()?;
+    }
+    let aliases = Texts { count, bytes };
+    Some(Record::Account {
+        id,
+        address,
+        aliases,
+        password_hash: reader.text()?,
+        verifier: reader.text()?,
+        settings: reader.text()?,
+    })
+}
+
+/// Appends one record: its kind, its length, and what `fields` appends.
+fn put(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(&[kind, 0, 0]);
+    let start = out.len();
+    fields(out);
+    let length = out.len() - start;
+    assert!(length + 3 <= crate::block::RECORDS_MAX, "a record larger than a block");
+    if let Some(place) = out.get_mut(start - 2..start) {
+        place.copy_from_slice(&(length as u16).to_le_bytes());
+    }
+}
+
+fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_account(out: &mut Vec<u8>, account: &Account) {
+    put(out, ACCOUNT, |out| {
+        put_u64(out, account.id.0);
+        put_text(out, &account.address);
+        out.push(account.aliases.len() as u8);
+        for alias in &account.aliases {
+            put_text(out, alias);
+        }
+        put_text(out, &account.password_hash);
+        put_text(out, &account.verifier);
+        put_text(out, &account.settings);
+    });
+}
+
+pub(crate) fn put_mailbox(
+    out: &mut Vec<u8>,
+    account: AccountId,
+    mailbox: u32,
+    uid_validity: u32,
+    (uid_next, highest_modseq): (u32, u64),
+    name: &str,
+) {
+    put(out, MAILBOX, |out| {
+        put_u64(out, account.0);
+        put_u32(out, mailbox);
+        put_u32(out, uid_validity);
+        put_u32(out, uid_next);
+        put_u64(out, highest_modseq);
+        put_text(out, name);
+    });
+}
+
+pub(crate) fn put_delivered(
+    out: &mut Vec<u8>,
+    account: AccountId,
+    mailbox: u32,
+    uid_validity: u32,
+    entry: &Entry,
+    check: u64,
+) {
+    put(out, DELIVERED, |out| {
+        put_u64(out, account.0);
+        put_u32(out, mailbox);
+        put_u32(out, uid_validity);
+        out.extend_from_slice(&entry.to_bytes());
+        put_u64(out, check);
+    });
+}
+
+/// As many records `chunks` as the pages need.
+pub(crate) fn put_chunks(out: &mut Vec<u8>, guid: u64, pages: &[u32]) {
+    for (part, number) in pages.chunks(CHUNKS_IN_RECORD).zip(0u32..) {
+        put(out, CHUNKS, |out| {
+            put_u64(out, guid);
+            put_u32(out, number * CHUNKS_IN_RECORD as u32);
+            part.iter().for_each(|page| put_u32(out, *page));
+        });
+    }
+}
+
+pub(crate) fn put_range(
+    out: &mut Vec<u8>,
+    account: AccountId,
+    mailbox: u32,
+    (first, last): (u32, u32),
+    entries: &[Entry],
+) {
+    put(out, RANGE, |out| {
+        put_u64(out, account.0);
+        put_u32(out, mailbox);
+        put_u32(out, first);
+        put_u32(out, last);
+        entries.iter().for_each(|entry| out.extend_from_slice(&entry.to_bytes()));
+    });
+}
+
+pub(crate) fn put_removed(out: &mut Vec<u8>, account: AccountId, mailbox: u32, modseq: u64, ranges: &[(u32, u32)]) {
+    put(out, REMOVED, |out| {
+        put_u64(out, account.0);
+        put_u32(out, mailbox);
+        put_u64(out, modseq);
+        for (first, last) in ranges {
+            put_u32(out, *first);
+            put_u32(out, *last);
+        }
+    });
+}
+
+pub(crate) fn put_flags(
+    out: &mut Vec<u8>,
+    account: AccountId,
+    mailbox: u32,
+    (uid, modseq): (u32, u64),
+    flags: u8,
+    keywords: u16,
+) {
+    put(out, FLAGS, |out| {
+        put_u64(out, account.0);
+        put_u32(out, mailbox);
+        put_u32(out, uid);
+        put_u64(out, modseq);
+        out.push(flags);
+        out.extend_from_slice(&keywords.to_le_bytes());
+    });
+}
+
+/// A chunk of a message in its new place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Move {
+    pub(crate) account: AccountId,
+    pub(crate) mailbox: u32,
+    pub(crate) uid: u32,
+    pub(crate) guid: u64,
+    pub(crate) index: u32,
+    pub(crate) from: Page,
+    pub(crate) to: Page,
+    pub(crate) pages: u32,
+}
+
+pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
+    put(out, MOVED, |out| {
+        put_u64(out, moved.account.0);
+        put_u32(out, moved.mailbox);
+        put_u32(out, moved.uid);
+        put_u64(out, moved.guid);
+        put_u32(out, moved.index);
+        put_u32(out, moved.from.0);
+        put_u32(out, moved.to.0);
+    });
+}
+
+pub(crate) fn put_shard(out: &mut Vec<u8>, guid_next: u64) {
+    put(out, SHARD, |out| put_u64(out, guid_next));
+}

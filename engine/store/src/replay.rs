@@ -1,0 +1,321 @@
+//! Replaying one shard's journal, from its root to its end. Section 4 of `docs/format.md`.
+//!
+//! Invariants:
+//! - A group is applied wholly, in order, or not at all.
+//! - The end is never taken for damage, nor damage for the end: a later group proves that a missing block was durable.
+//! - The walk asks for pieces and is called again with them; it holds no more than one group.
+
+use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
+use crate::chunk;
+use crate::hash::Key;
+use crate::index::{AccountId, Index};
+use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::opening::{Damage, Finding, Piece};
+use crate::record::{self, Record};
+use crate::store::Journal;
+use crate::superblock::Root;
+use crate::types::Uid;
+use alloc::vec::Vec;
+
+/// A piece to be read.
+type Wanted = (Page, u32);
+
+/// What the walk looks for next.
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    /// The next block.
+    Following,
+    /// The link that leads to it.
+    Link,
+    /// A later group, to tell damage from the end.
+    Ahead { place: u32, left: u32, next: Option<SegmentIndex>, jumped: bool },
+    /// The last chunks of the last group's messages.
+    Verifying { number: usize },
+}
+
+/// A message of the last group, whose last chunk may be torn.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    account: AccountId,
+    mailbox: u32,
+    uid: u32,
+    guid: u64,
+    check: u64,
+}
+
+/// A group of which some blocks are read.
+struct Partial {
+    first: u64,
+    blocks: u32,
+    records: Vec<u8>,
+    /// Where the journal goes on if the rest never comes.
+    before: Journal,
+}
+
+pub(crate) struct Replay {
+    pub(crate) shard: ShardId,
+    pub(crate) index: Index,
+    pub(crate) journal: Journal,
+    pub(crate) heal: bool,
+    pub(crate) damaged: bool,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) dropped: Vec<(AccountId, u32, u32)>,
+    root: Root,
+    mode: Mode,
+    partial: Option<Partial>,
+    recent: Vec<Recent>,
+}
+
+/// What stands in one place of a segment.
+struct Look<'a> {
+    block: Option<Block<'a>>,
+    /// One copy is sound, the other is not.
+    lame: bool,
+    unreadable: bool,
+}
+
+impl Replay {
+    pub(crate) fn new(shard: ShardId, root: Root, index: Index) -> Replay {
+        Replay {
+            shard,
+            index,
+            journal: Journal::at(root),
+            heal: false,
+            damaged: false,
+            findings: Vec::new(),
+            dropped: Vec::new(),
+            root,
+            mode: Mode::Following,
+            partial: None,
+            recent: Vec::new(),
+        }
+    }
+
+    /// Goes on with `piece`, the one that was last asked for. Returns the next one to read, `None` at the end.
+    pub(crate) fn step(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Option<Wanted> {
+        loop {
+            let done = match self.mode {
+                Mode::Following => self.follow(piece, key, geometry),
+                Mode::Link => self.link(piece, key, geometry),
+                Mode::Ahead { place, left, next, jumped } => {
+                    self.look_ahead(piece, key, geometry, (place, left, next, jumped))
+                }
+                Mode::Verifying { number } => match self.recent.get(number).copied() {
+                    Some(recent) => self.verify(piece, key, geometry, recent, number),
+                    None => return None,
+                },
+            };
+            if let Err(wanted) = done {
+                return Some(wanted);
+            }
+        }
+    }
+
+    fn follow(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
+        if self.journal.place == geometry.link_place() {
+            self.mode = Mode::Link;
+            return Ok(());
+        }
+        let (segment, place) = (self.segment(), self.journal.place);
+        let look = self.look(piece, key, geometry, segment, place)?;
+        let accepted = match look.block {
+            Some(Block::Records { header, hash, records }) if self.continues(&header) => {
+                self.accept(&header, hash, records);
+                true
+            }
+            _ => false,
+        };
+        if accepted {
+            self.note_lame(look.lame, geometry.place_page(segment, place));
+        } else {
+            self.mode = Mode::Link;
+            self.journal.fresh_segment = look.unreadable;
+        }
+        Ok(())
+    }
+
+    /// Whether a block is the next one.
+    fn continues(&self, header: &Header) -> bool {
+        let group_fits = match &self.partial {
+            Some(partial) => header.group_first == partial.first && header.group_blocks == partial.blocks,
+            None => header.group_first == header.sequence && (1..=GROUP_BLOCKS_MAX).contains(&header.group_blocks),
+        };
+        group_fits && header.sequence == self.journal.sequence && header.previous == self.journal.previous
+    }
+
+    fn accept(&mut self, header: &Header, hash: u64, records: &[u8]) {
+        let partial = self.partial.get_or_insert_with(|| Partial {
+            first: header.group_first,
+            blocks: header.group_blocks,
+            records: Vec::new(),
+            before: self.journal.clone(),
+        });
+        partial.records.extend_from_slice(records);
+        let complete = header.sequence + 1 - partial.first == u64::from(partial.blocks);
+        self.journal.place += 1;
+        self.journal.sequence += 1;
+        self.journal.previous = hash;
+        self.journal.blocks += 1;
+        if complete && let Some(partial) = self.partial.take() {
+            self.apply(&partial.records);
+        }
+    }
+
+    fn apply(&mut self, records: &[u8]) {
+        self.recent.clear();
+        for record in record::records(records) {
+            self.index.apply(&record, &mut |_| {});
+            if let Record::Delivered { account, mailbox, entry, check, .. } = record {
+                self.recent.push(Recent { account, mailbox, uid: entry.uid, guid: entry.guid(), check });
+            }
+        }
+    }
+
+    /// Looks for the link that leads on, at the end of the segment.
+    fn link(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
+        let segment = self.segment();
+        let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
+        let mut next = None;
+        if let Some(Block::Link { header, next: to }) = look.block
+            && to.0 < geometry.segments()
+            && !self.journal.chain.contains(&to)
+        {
+            if header.sequence == self.journal.sequence && header.previous == self.journal.previous {
+                self.journal.chain.push(to);
+                self.journal.place = 0;
+                self.journal.fresh_segment = false;
+                self.mode = Mode::Following;
+                self.note_lame(look.lame, geometry.place_page(segment, geometry.link_place()));
+                return Ok(());
+            }
+            next = (header.sequence > self.journal.sequence).then_some(to);
+        }
+        let place = self.journal.place + 1;
+        self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
+        Ok(())
+    }
+
+    /// Looks for a group that begins behind the missing block: it proves that the block was durable.
+    fn look_ahead(
+        &mut self,
+        piece: Option<&Piece>,
+        key: &Key,
+        geometry: Geometry,
+        (place, left, next, jumped): (u32, u32, Option<SegmentIndex>, bool),
+    ) -> Result<(), Wanted> {
+        if left == 0 || place >= geometry.link_place() {
+            self.mode = match next {
+                Some(next) => {
+                    self.journal.chain.push(next);
+                    Mode::Ahead { place: 0, left: GROUP_BLOCKS_MAX + 1, next: None, jumped: true }
+                }
+                None => {
+                    if jumped {
+                        self.journal.chain.pop();
+                    }
+                    self.end();
+                    Mode::Verifying { number: 0 }
+                }
+            };
+            return Ok(());
+        }
+        let look = self.look(piece, key, geometry, self.segment(), place)?;
+        match look.block {
+            Some(Block::Records { header, .. })
+                if header.sequence == header.group_first && header.group_first > self.journal.sequence =>
+            {
+                let missing = geometry.place_page(self.segment(), self.journal.place.min(geometry.link_place()));
+                self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });
+                self.damaged = true;
+                self.partial = None;
+                self.journal.place = place;
+                self.journal.sequence = header.sequence;
+                self.journal.previous = header.previous;
+                self.journal.fresh_segment = false;
+                self.mode = Mode::Following;
+            }
+            _ => self.mode = Mode::Ahead { place: place + 1, left: left - 1, next, jumped },
+        }
+        Ok(())
+    }
+
+    /// There is no later block: an incomplete group counts for nothing.
+    fn end(&mut self) {
+        let unreadable = self.journal.fresh_segment;
+        if let Some(partial) = self.partial.take() {
+            self.journal = partial.before;
+        }
+        self.journal.fresh_segment = unreadable || self.damaged;
+        if self.root.started && self.journal.sequence == self.root.sequence {
+            self.damaged = true;
+            self.journal.fresh_segment = true;
+            let sector = Page(0).sector();
+            self.findings.push(Finding { sector, damage: Damage::JournalStart });
+        }
+    }
+
+    /// Reads the last chunk of a message of the last group; drops the message if it is torn.
+    fn verify(
+        &mut self,
+        piece: Option<&Piece>,
+        key: &Key,
+        geometry: Geometry,
+        recent: Recent,
+        number: usize,
+    ) -> Result<(), Wanted> {
+        self.mode = Mode::Verifying { number: number + 1 };
+        let entry = self.index.mailbox(recent.account, recent.mailbox).and_then(|one| one.messages.find(recent.uid));
+        let Some(entry) = entry.filter(|entry| entry.guid() == recent.guid) else { return Ok(()) };
+        let last = chunk::chunks_of(entry.octets) - 1;
+        let place = self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));
+        let Some((page, pages)) = place else { return Ok(()) };
+        let Some(piece) = piece.filter(|piece| piece.is(page, pages)) else {
+            self.mode = Mode::Verifying { number };
+            return Err((page, pages));
+        };
+        let sound = chunk::parse(&piece.bytes, key, page)
+            .is_some_and(|chunk| piece.is_readable() && chunk.hash == recent.check && chunk.header.guid == recent.guid);
+        if !sound {
+            self.index.remove(recent.account, recent.mailbox, &[(recent.uid, recent.uid)], &mut |_| {});
+            self.dropped.push((recent.account, recent.mailbox, recent.uid));
+            let damage = Damage::Torn(recent.account, Uid(recent.uid));
+            self.findings.push(Finding { sector: page.sector(), damage });
+        }
+        Ok(())
+    }
+
+    /// What stands in a place of a segment; an error when its piece is to be read first.
+    fn look<'a>(
+        &self,
+        piece: Option<&'a Piece>,
+        key: &Key,
+        geometry: Geometry,
+        segment: SegmentIndex,
+        place: u32,
+    ) -> Result<Look<'a>, Wanted> {
+        let page = geometry.place_page(segment, place);
+        let aligned = geometry.first_page(segment).plus(place * 2 / PIECE_PAGES * PIECE_PAGES);
+        let wanted = (aligned, PIECE_PAGES);
+        let piece = piece.filter(|piece| piece.is(aligned, PIECE_PAGES)).ok_or(wanted)?;
+        let first = piece.page(page).ok_or(wanted)?;
+        let second = piece.page(page.plus(1)).ok_or(wanted)?;
+        let parse = |bytes: Result<&'a [u8], ()>| bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard));
+        let (one, other) = (parse(first), parse(second));
+        Ok(Look {
+            lame: one.is_some() != other.is_some(),
+            unreadable: first.is_err() && second.is_err(),
+            block: one.or(other),
+        })
+    }
+
+    fn note_lame(&mut self, lame: bool, page: Page) {
+        if lame {
+            self.heal = true;
+            self.findings.push(Finding { sector: page.sector(), damage: Damage::JournalCopy });
+        }
+    }
+
+    fn segment(&self) -> SegmentIndex {
+        self.journal.chain.last().copied().unwrap_or(self.root.segment)
+    }
+}

@@ -1,0 +1,217 @@
+//! Which segment belongs to whom, and how much of it lives. Kept in memory only: section 2 of `docs/format.md`.
+//!
+//! Invariants:
+//! - A body segment becomes free exactly when nothing in it lives, nothing in it is being written or read, and it is
+//!   not open. A free segment may be overwritten at once.
+//! - A page that is pinned is not counted as living, and the other way round.
+
+use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
+use alloc::vec::Vec;
+
+/// To whom a segment belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    Free,
+    Journal(ShardId),
+    Body(ShardId),
+}
+
+/// What a new segment is wanted for: the rarer the reason, the deeper it may reach into the reserve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    Delivery,
+    Upkeep,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    owner: Owner,
+    /// Pages that hold something living.
+    live: u32,
+    /// Pages whose fate is open: written, but not yet made visible or given up.
+    pinned: u32,
+    /// Reads in flight.
+    reading: u32,
+    /// The shard's bodies go here.
+    open: bool,
+    /// Something in it cannot be read and will not be moved.
+    damaged: bool,
+}
+
+const FREE: Segment =
+    Segment { owner: Owner::Free, live: 0, pinned: 0, reading: 0, open: false, damaged: false };
+
+/// All segments of the store.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    pub(crate) geometry: Geometry,
+    table: Vec<Segment>,
+    free: Vec<SegmentIndex>,
+    /// Whether pages have died since [`Segments::emptiest`] last looked.
+    pub(crate) changed: bool,
+    /// Free segments that deliveries may not touch.
+    pub(crate) reserve: u32,
+}
+
+impl Segments {
+    /// All segments, none of them known to be free yet.
+    pub(crate) fn new(geometry: Geometry) -> Segments {
+        let table = alloc::vec![FREE; geometry.segments() as usize];
+        Segments { geometry, table, free: Vec::new(), changed: true, reserve: 0 }
+    }
+
+    /// Ends the opening: what nobody has claimed is free. The lowest are taken first.
+    pub(crate) fn opened(&mut self) {
+        self.free = (0..self.geometry.segments())
+            .rev()
+            .map(SegmentIndex)
+            .filter(|index| self.owner(*index) == Owner::Free)
+            .collect();
+    }
+
+    pub(crate) fn owner(&self, index: SegmentIndex) -> Owner {
+        self.table.get(index.0 as usize).map_or(Owner::Free, |segment| segment.owner)
+    }
+
+    pub(crate) fn free(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    pub(crate) fn count(&self, wanted: impl Fn(Owner) -> bool) -> u32 {
+        self.table.iter().filter(|segment| wanted(segment.owner)).count() as u32
+    }
+
+    pub(crate) fn live_pages(&self) -> u64 {
+        self.table.iter().map(|segment| u64::from(segment.live)).sum()
+    }
+
+    /// Whether a segment can be had.
+    pub(crate) fn may_take(&self, reason: Reason) -> bool {
+        match reason {
+            Reason::Delivery => self.free() > self.reserve,
+            Reason::Upkeep => self.free() > 0,
+        }
+    }
+
+    pub(crate) fn take(&mut self, owner: Owner, reason: Reason) -> Option<SegmentIndex> {
+        if !self.may_take(reason) {
+            return None;
+        }
+        let index = self.free.pop()?;
+        if let Some(segment) = self.get(index) {
+            assert!(segment.owner == Owner::Free && segment.live == 0, "a segment that is free and taken");
+            *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
+        }
+        Some(index)
+    }
+
+    /// While opening: the segment belongs to a shard's journal. False when it belongs to another.
+    pub(crate) fn claim_journal(&mut self, index: SegmentIndex, shard: ShardId) -> bool {
+        match self.get(index) {
+            Some(segment) if segment.owner == Owner::Free => {
+                segment.owner = Owner::Journal(shard);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives back a journal's segment.
+    pub(crate) fn release_journal(&mut self, index: SegmentIndex) {
+        if let Some(segment) = self.get(index)
+            && matches!(segment.owner, Owner::Journal(_))
+        {
+            *segment = FREE;
+            self.free.push(index);
+        }
+    }
+
+    /// Bodies go elsewhere from now on.
+    pub(crate) fn close(&mut self, index: SegmentIndex) {
+        self.change(index, |segment| segment.open = false);
+    }
+
+    pub(crate) fn lives(&mut self, page: Page, pages: u32) {
+        self.at(page, |segment| segment.live += pages);
+    }
+
+    /// While opening: the same, and the segment belongs to the bodies of `shard`. False when it cannot.
+    pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
+        let holds = self.geometry.holds(page, pages);
+        let Some(segment) = self.geometry.segment_of(page).and_then(|index| self.get(index)) else { return false };
+        if !holds || !matches!(segment.owner, Owner::Free | Owner::Body(_)) {
+            return false;
+        }
+        segment.owner = Owner::Body(shard);
+        segment.live += pages;
+        true
+    }
+
+    pub(crate) fn died(&mut self, page: Page, pages: u32) {
+        self.changed = true;
+        self.at(page, |segment| segment.live = segment.live.saturating_sub(pages));
+    }
+
+    pub(crate) fn pin(&mut self, page: Page, pages: u32) {
+        self.at(page, |segment| segment.pinned += pages);
+    }
+
+    pub(crate) fn unpin(&mut self, page: Page, pages: u32) {
+        self.changed = true;
+        self.at(page, |segment| {
+            assert!(segment.pinned >= pages, "more pages unpinned than pinned");
+            segment.pinned -= pages;
+        });
+    }
+
+    pub(crate) fn read_began(&mut self, page: Page) {
+        self.at(page, |segment| segment.reading += 1);
+    }
+
+    pub(crate) fn read_ended(&mut self, page: Page) {
+        self.at(page, |segment| segment.reading = segment.reading.saturating_sub(1));
+    }
+
+    pub(crate) fn damaged(&mut self, index: SegmentIndex) {
+        self.change(index, |segment| segment.damaged = true);
+    }
+
+    pub(crate) fn live_in(&self, index: SegmentIndex) -> u32 {
+        self.table.get(index.0 as usize).map_or(0, |segment| segment.live)
+    }
+
+    /// The closed body segment with the fewest living pages, at most `live_max`.
+    pub(crate) fn emptiest(&mut self, live_max: u32) -> Option<(SegmentIndex, ShardId)> {
+        self.changed = false;
+        let candidates = self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
+            Owner::Body(shard)
+                if !segment.open && !segment.damaged && segment.pinned == 0 && segment.live <= live_max =>
+            {
+                Some((segment.live, SegmentIndex(index), shard))
+            }
+            _ => None,
+        });
+        candidates.min_by_key(|(live, ..)| *live).map(|(_, index, shard)| (index, shard))
+    }
+
+    fn get(&mut self, index: SegmentIndex) -> Option<&mut Segment> {
+        self.table.get_mut(index.0 as usize)
+    }
+
+    fn at(&mut self, page: Page, change: impl FnOnce(&mut Segment)) {
+        if let Some(index) = self.geometry.segment_of(page) {
+            self.change(index, change);
+        }
+    }
+
+    /// Changes a segment, and frees it when that left nothing in it.
+    fn change(&mut self, index: SegmentIndex, change: impl FnOnce(&mut Segment)) {
+        let Some(segment) = self.get(index) else { return };
+        change(segment);
+        let empty = segment.live == 0 && segment.pinned == 0 && segment.reading == 0 && !segment.open;
+        if empty && matches!(segment.owner, Owner::Body(_)) {
+            *segment = FREE;
+            self.free.push(index);
+        }
+    }
+}

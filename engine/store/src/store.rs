@@ -1,0 +1,352 @@
+//! The store: its parts, and what passes between it and the disk.
+//!
+//! Invariants:
+//! - A change is gathered only while the state is [`State::Serving`].
+//! - Every buffer that comes back goes to the pool it came from, and who waits for one is told.
+
+use crate::backing::{DiskQueue, Parity, Purpose};
+use crate::cleaning::Cleaner;
+use crate::checkpoint::Checkpoint;
+use crate::delivery::{Delivery, WantsRoom};
+use crate::group::{Awaiting, Group, Pending};
+use crate::hash::{Key, Random};
+use crate::index::{AccountId, Index};
+use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, Page, SHARDS, SegmentIndex, ShardId};
+use crate::opening::{Finding, Opening};
+use crate::pool::Pool;
+use crate::reading::Read;
+use crate::segments::{Owner, Reason as Want, Segments};
+use crate::superblock::Superblock;
+use crate::types::{Limits, Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use machine::{Disk, DiskCompletion, DiskRequest};
+use tasks::{Continuation, FrameId, FrameTable};
+
+/// What is remembered of a shard's journal to write on in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Journal {
+    /// Its segments since the root, oldest first.
+    pub(crate) chain: Vec<SegmentIndex>,
+    /// The place of the next block in the last of them.
+    pub(crate) place: u32,
+    pub(crate) sequence: u64,
+    pub(crate) previous: u64,
+    /// Blocks since the root.
+    pub(crate) blocks: u32,
+    /// The next block goes into a new segment whatever room there is.
+    pub(crate) fresh_segment: bool,
+}
+
+/// The segment that a shard's bodies go to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    segment: SegmentIndex,
+    used: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Shard {
+    pub(crate) index: Index,
+    pub(crate) journal: Option<Journal>,
+    pub(crate) head: Option<Head>,
+    /// Records for the next group, and who waits for them.
+    pub(crate) gathered: Vec<u8>,
+    pub(crate) pending: Vec<Pending>,
+}
+
+/// The disk's space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes of the whole store.
+    pub bytes: u64,
+    /// Bytes of segments that nothing lives in.
+    pub free_bytes: u64,
+    /// Bytes of pages that hold bodies of messages.
+    pub body_bytes: u64,
+    /// Bytes of segments that hold journals.
+    pub journal_bytes: u64,
+    /// Free bytes that are kept for deletions, checkpoints and compaction.
+    pub reserve_bytes: u64,
+}
+
+/// The store. See the crate's documentation.
+pub struct Store {
+    pub(crate) state: State,
+    pub(crate) limits: Limits,
+    pub(crate) random: Random,
+    pub(crate) backing: DiskQueue,
+    pub(crate) pool: Pool,
+    pub(crate) superblock: Superblock,
+    pub(crate) superblock_due: bool,
+    pub(crate) segments: Segments,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) directory: BTreeMap<Box<str>, AccountId>,
+    pub(crate) deliveries: FrameTable<Delivery>,
+    pub(crate) idle_deliveries: Vec<Delivery>,
+    /// Deliveries whose last chunks and records are to be gathered.
+    pub(crate) ready: VecDeque<FrameId>,
+    /// Deliveries that wait for a buffer.
+    pub(crate) wants_room: WantsRoom,
+    pub(crate) reads: FrameTable<Read>,
+    pub(crate) waiting_reads: VecDeque<FrameId>,
+    /// Bodies that were handed out and not given back.
+    pub(crate) bodies_lent: usize,
+    pub(crate) gathering: Parity,
+    /// Writes in flight that the even and the odd group's flush must cover.
+    pub(crate) writes: [u32; 2],
+    pub(crate) group: Group,
+    /// The shards that have something gathered, a bit each.
+    pub(crate) dirty: u64,
+    /// The shards in whose journal a damaged copy was met, a bit each: a checkpoint leaves it behind.
+    pub(crate) heal: u64,
+    pub(crate) resident_bytes: u64,
+    /// What the next group's flush is waited for by.
+    pub(crate) awaiting: Vec<Awaiting>,
+    /// Segments to be free once the next superblock is durable.
+    pub(crate) released_by_superblock: Vec<SegmentIndex>,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) cleaner: Cleaner,
+    pub(crate) wakes: VecDeque<Wake>,
+    pub(crate) opening: Option<Box<Opening>>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Store {
+    /// A store on `disk`, which starts to open it: see [`Store::state`]. `seed`: 32 bytes from a cryptographic generator,
+    /// never the same twice.
+    pub fn new(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
+        let mut store = Store::unopened(limits, disk, seed);
+        match (disk.durable, store.segments.geometry.checked()) {
+            (false, _) => store.state = State::Refused(Reason::NotDurable),
+            (_, None) => store.state = State::Refused(Reason::TooSmall),
+            _ => store.begin_opening(disk.sectors, false),
+        }
+        store
+    }
+
+    /// The same for a disk that is only looked at.
+    pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
+        let mut store = Store::unopened(limits, Disk { sectors, durable: true }, [0; 32]);
+        match store.segments.geometry.checked() {
+            None => store.state = State::Refused(Reason::TooSmall),
+            _ => store.begin_opening(sectors, true),
+        }
+        store
+    }
+
+    fn unopened(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
+        let mut random = Random::new(seed);
+        let geometry =
+            Geometry::for_disk(disk.sectors).unwrap_or(Geometry { pages: PAGES_MIN - 1, segment_pages: 16 });
+        let pages = limits.deliveries + limits.reads + 16;
+        let pool = Pool::new(pages, limits.buffer_bytes);
+        let runs = limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
+        let requests = pages + runs + SHARDS * (crate::block::GROUP_BLOCKS_MAX as usize + 2) + 128;
+        Store {
+            state: State::Opening,
+            limits,
+            superblock: Superblock {
+                sequence: 0,
+                id: random.bytes(),
+                key: Key::new(random.bytes()),
+                geometry,
+                roots: [None; SHARDS],
+            },
+            random,
+            backing: DiskQueue::new(requests),
+            pool,
+            superblock_due: false,
+            segments: Segments::new(geometry),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            directory: BTreeMap::new(),
+            deliveries: FrameTable::with_capacity(limits.deliveries),
+            idle_deliveries: Vec::with_capacity(limits.deliveries),
+            ready: VecDeque::with_capacity(limits.deliveries),
+            wants_room: WantsRoom::with_capacity(limits.deliveries),
+            reads: FrameTable::with_capacity(limits.reads),
+            waiting_reads: VecDeque::with_capacity(limits.reads),
+            bodies_lent: 0,
+            gathering: Parity::Even,
+            writes: [0; 2],
+            group: Group::default(),
+            dirty: 0,
+            heal: 0,
+            resident_bytes: 0,
+            awaiting: Vec::new(),
+            released_by_superblock: Vec::new(),
+            checkpoint: None,
+            cleaner: Cleaner::new(),
+            wakes: VecDeque::new(),
+            opening: None,
+            findings: Vec::new(),
+        }
+    }
+
+    /// What the store is doing.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// What opening found damaged.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The disk's space, counted over all segments.
+    pub fn space(&self) -> Space {
+        let segment_bytes = u64::from(self.segments.geometry.segment_pages) * PAGE_BYTES as u64;
+        let count = |wanted: fn(Owner) -> bool| u64::from(self.segments.count(wanted));
+        Space {
+            bytes: u64::from(self.segments.geometry.pages) * PAGE_BYTES as u64,
+            free_bytes: count(|owner| owner == Owner::Free) * segment_bytes,
+            body_bytes: self.segments.live_pages() * PAGE_BYTES as u64,
+            journal_bytes: count(|owner| matches!(owner, Owner::Journal(_))) * segment_bytes,
+            reserve_bytes: u64::from(self.segments.reserve) * segment_bytes,
+        }
+    }
+
+    /// Whether a body of `octets` is likely to find space now: for a polite refusal before it is sent.
+    pub fn has_room_for(&self, octets: u64) -> bool {
+        let geometry = self.segments.geometry;
+        let pages = octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64) + 1;
+        let needed = pages.div_ceil(u64::from(geometry.segment_pages - PIECE_PAGES));
+        u64::from(self.segments.free()) >= needed + u64::from(self.segments.reserve) && !self.index_is_full()
+    }
+
+    /// The end of a turn: what was gathered becomes a group, if none is in flight.
+    pub fn turn_ended(&mut self) {
+        if self.state != State::Serving {
+            return;
+        }
+        self.gather_ready();
+        self.clean();
+        self.seal();
+    }
+
+    /// Whether everything asked for has ended, and is on the disk or refused.
+    pub fn is_at_rest(&self) -> bool {
+        self.dirty == 0 && self.deliveries.is_empty() && self.reads.is_empty() && self.backing.is_idle()
+    }
+
+    /// The next request for the machine's disk.
+    pub fn next_request(&mut self) -> Option<DiskRequest> {
+        self.backing.next()
+    }
+
+    /// Takes back a request that the machine had no room for; it comes again first.
+    pub fn request_refused(&mut self, request: DiskRequest) {
+        self.backing.refused(request);
+    }
+
+    /// The next end of something that was asked for.
+    pub fn next_wake(&mut self) -> Option<Wake> {
+        self.wakes.pop_front()
+    }
+
+    /// A request has completed.
+    pub fn disk_completed(&mut self, completion: DiskCompletion) {
+        let Some(purpose) = self.backing.completed(completion.token) else { return };
+        let (ok, buffer) = (completion.result.is_ok(), completion.buffer);
+        match purpose {
+            Purpose::Chunk { delivery, group } => {
+                self.give(buffer);
+                self.chunk_written(delivery, ok);
+                self.written(group);
+            }
+            Purpose::Block { number } => self.block_written(number, ok, buffer),
+            Purpose::Fixed { group } => {
+                if !ok {
+                    self.fail(WhyReadOnly::WriteFailed);
+                }
+                self.written(group);
+            }
+            Purpose::Flush if self.opening.is_some() => self.opening_flushed(ok),
+            Purpose::Flush => self.flushed(ok),
+            Purpose::Body(read) => self.body_read(read, ok, buffer),
+            Purpose::Victim => self.victim_read(ok, buffer),
+            Purpose::Moved { number } => {
+                self.give(buffer);
+                self.move_written(number, ok);
+            }
+            Purpose::Piece { lane, page } => self.piece_read(lane, page, ok, buffer),
+            Purpose::Format => self.format_written(ok),
+        }
+    }
+
+    pub(crate) fn wake(&mut self, continuation: Continuation, outcome: Outcome) {
+        self.wakes.push_back(Wake { continuation, outcome });
+    }
+
+    /// Gives a buffer back to the pool, and lets go on who waits for one.
+    pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
+        self.pool.give(buffer);
+        while let Some(read) = self.waiting_reads.front().copied() {
+            if !self.start_read(read) {
+                break;
+            }
+            self.waiting_reads.pop_front();
+        }
+        self.offer_room();
+    }
+
+    pub(crate) fn shard(&self, shard: ShardId) -> Option<&Shard> {
+        self.shards.get(shard.index())
+    }
+
+    pub(crate) fn shard_mut(&mut self, shard: ShardId) -> Option<&mut Shard> {
+        self.shards.get_mut(shard.index())
+    }
+
+    pub(crate) fn check_serving(&self) -> Result<(), Refusal> {
+        match self.state {
+            State::Serving => Ok(()),
+            State::ReadOnly(_) => Err(Refusal::ReadOnly),
+            State::Opening | State::Refused(_) => Err(Refusal::NotServing),
+        }
+    }
+
+    pub(crate) fn index_is_full(&self) -> bool {
+        self.resident_bytes >= self.limits.resident_bytes
+    }
+
+    /// Pages for a chunk at the shard's head, pinned until [`Segments::unpin`].
+    pub(crate) fn allocate(&mut self, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
+        let segments = &mut self.segments;
+        let geometry = segments.geometry;
+        let known = self.shards.get_mut(shard.index())?;
+        if known.head.is_none_or(|head| head.used + pages > geometry.segment_pages) {
+            let segment = segments.take(Owner::Body(shard), want)?;
+            if let Some(full) = known.head.replace(Head { segment, used: 0 }) {
+                segments.close(full.segment);
+            }
+        }
+        let head = known.head.as_mut()?;
+        let page = geometry.first_page(head.segment).plus(head.used);
+        head.used += pages;
+        segments.pin(page, pages);
+        Some(page)
+    }
+
+    /// Counts anew how many free segments deliveries must leave alone: section 8 of `docs/format.md`.
+    pub(crate) fn refresh_reserve(&mut self) {
+        let places = self.segments.geometry.places();
+        let journals = self.shards.iter().filter(|shard| shard.journal.is_some()).count() as u32;
+        let largest = self.shards.iter().map(|shard| shard.index.checkpoint_blocks()).max().unwrap_or(0);
+        self.segments.reserve = journals + largest.div_ceil(places) + 3;
+    }
+}
+
+impl Index {
+    /// What the messages take in memory at most.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.messages * crate::RESIDENT_BYTES_PER_MESSAGE as u64 + self.large_chunks * 4
+    }
+
+    /// About how many blocks a checkpoint of this shard takes.
+    pub(crate) fn checkpoint_blocks(&self) -> u32 {
+        let bytes = self.messages * 36 + self.large_chunks * 5 + self.accounts.len() as u64 * 600;
+        (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
+    }
+}

@@ -1,0 +1,146 @@
+//! The superblock: what the disk is, and where each shard's journal begins. Section 3 of `docs/format.md`.
+//!
+//! Invariants:
+//! - Version n goes to slots 0 and 2 or 1 and 3, never over version n - 1.
+//! - Magic and format version are read before anything else is believed, and stand where they stand in every format.
+
+use crate::bytes::{Fields, Reader};
+use crate::hash::{Hash, Key};
+use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex};
+use alloc::boxed::Box;
+
+const MAGIC: &[u8; 8] = b"BAREPOST";
+/// The format that this code reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+const HEAD_BYTES: usize = 96;
+const ROOT_BYTES: usize = 32;
+const END: usize = HEAD_BYTES + SHARDS * ROOT_BYTES;
+const NO_SEGMENT: u32 = u32::MAX;
+
+/// Where a shard's journal begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Root {
+    pub(crate) segment: SegmentIndex,
+    /// Whether its first block is known to be durable.
+    pub(crate) started: bool,
+    /// The sequence of its first block.
+    pub(crate) sequence: u64,
+    /// What that block says of the block before it.
+    pub(crate) previous: u64,
+}
+
+/// The superblock.
+#[derive(Clone)]
+pub(crate) struct Superblock {
+    pub(crate) sequence: u64,
+    pub(crate) id: [u8; 16],
+    pub(crate) key: Key,
+    pub(crate) geometry: Geometry,
+    pub(crate) roots: [Option<Root>; SHARDS],
+}
+
+/// What one slot holds.
+pub(crate) enum Slot {
+    Zero,
+    Valid(Box<Superblock>),
+    OtherFormat(u32),
+    Unknown,
+}
+
+impl Superblock {
+    /// Which of the four slots this version is written to.
+    pub(crate) fn slot_numbers(&self) -> [usize; 2] {
+        if self.sequence.is_multiple_of(2) { [0, 2] } else { [1, 3] }
+    }
+
+    /// The page as it is to be written at `page`.
+    pub(crate) fn emit(&self, page: Page) -> Box<[u8]> {
+        let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
+        let first = Fields::<16>::new().put(MAGIC).u32(FORMAT_VERSION).u32(page.0).bytes();
+        let head = Fields::<64>::new()
+            .u64(self.sequence)
+            .put(&self.id)
+            .put(&self.key.bytes())
+            .u64(u64::from(self.geometry.pages))
+            .u32(self.geometry.segment_pages)
+            .u32(SHARDS as u32)
+            .bytes();
+        write(&mut bytes, 0, &first);
+        write(&mut bytes, 32, &head);
+        for (root, number) in self.roots.iter().zip(0..) {
+            let fields = match root {
+                Some(root) => Fields::<ROOT_BYTES>::new()
+                    .u32(root.segment.0)
+                    .u32(u32::from(root.started))
+                    .u64(root.sequence)
+                    .u64(root.previous),
+                None => Fields::new().u32(NO_SEGMENT),
+            };
+            write(&mut bytes, HEAD_BYTES + number * ROOT_BYTES, &fields.bytes());
+        }
+        let hash = page_hash(&self.key, &bytes).unwrap_or(Hash([0; 16]));
+        write(&mut bytes, 16, &hash.0);
+        bytes
+    }
+
+    /// What the slot at `page` holds.
+    pub(crate) fn parse(bytes: &[u8], page: Page) -> Slot {
+        let mut reader = Reader::new(bytes);
+        if reader.take(8) != Some(MAGIC) {
+            return if bytes.iter().all(|byte| *byte == 0) { Slot::Zero } else { Slot::Unknown };
+        }
+        match reader.u32() {
+            Some(FORMAT_VERSION) => match parse_first(bytes, page) {
+                Some(superblock) => Slot::Valid(Box::new(superblock)),
+                None => Slot::Unknown,
+            },
+            Some(version) => Slot::OtherFormat(version),
+            None => Slot::Unknown,
+        }
+    }
+}
+
+fn parse_first(bytes: &[u8], page: Page) -> Option<Superblock> {
+    let mut reader = Reader::new(bytes);
+    reader.take(12)?;
+    let own_page = reader.u32()?;
+    let stored = reader.take(16)?;
+    let sequence = reader.u64()?;
+    let id = reader.key()?;
+    let key = Key::new(reader.key()?);
+    let pages = u32::try_from(reader.u64()?).ok()?;
+    let geometry = Geometry { pages, segment_pages: reader.u32()? }.checked()?;
+    let shards = reader.u32()?;
+    reader.take(8)?;
+    if own_page != page.0 || page_hash(&key, bytes)?.0 != *stored || shards != SHARDS as u32 {
+        return None;
+    }
+    let mut roots = [None; SHARDS];
+    for root in &mut roots {
+        *root = parse_root(Reader::new(reader.take(ROOT_BYTES)?), geometry)?;
+    }
+    Some(Superblock { sequence, id, key, geometry, roots })
+}
+
+fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>> {
+    let segment = reader.u32()?;
+    let started = reader.u32()? == 1;
+    let root = Root { segment: SegmentIndex(segment), started, sequence: reader.u64()?, previous: reader.u64()? };
+    match segment {
+        NO_SEGMENT => Some(None),
+        _ if segment < geometry.segments() => Some(Some(root)),
+        _ => None,
+    }
+}
+
+fn page_hash(key: &Key, bytes: &[u8]) -> Option<Hash> {
+    Some(key.hash_two(bytes.get(32..END)?, bytes.get(..16)?))
+}
+
+fn write(bytes: &mut [u8], at: usize, field: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + field.len()) {
+        place.copy_from_slice(field);
+    }
+}
+
+const _: () = assert!(END <= PAGE_BYTES);

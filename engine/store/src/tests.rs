@@ -1,0 +1,10 @@
+//! Tests of the store, each named for the promise it keeps: on a disk in memory that loses, tears and garbles what was
+//! not flushed.
+
+mod basics;
+mod cuts;
+mod damage;
+mod disk;
+mod model;
+mod rig;
+mod space;

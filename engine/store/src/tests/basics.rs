@@ -1,0 +1,337 @@
+//! What the store does while nothing goes wrong.
+
+use super::disk::{Cut, TestDisk};
+use super::rig::{MIB, NOW, Rig, body, limits};
+use crate::chunk::CHUNK_OCTETS;
+use crate::types::{Flags, INBOX, Limits, Outcome, Refusal, Uid};
+use crate::{NewAccount, Store};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+#[test]
+fn a_blank_disk_is_formatted_and_serves() {
+    let rig = Rig::new(16 * MIB);
+    assert!(rig.serving());
+    let report = rig.fsck();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn a_message_comes_back_as_it_was_delivered() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 1000)).unwrap();
+    let list = rig.list(ada);
+    assert_eq!(list.len(), 1);
+    assert_eq!(list[0].uid, Uid(1));
+    assert_eq!(list[0].octets, 1000);
+    assert_eq!(list[0].internal_date, NOW);
+    assert_eq!(rig.read(ada, &list[0]), Ok(body(1, 1000)));
+}
+
+#[test]
+fn bodies_of_every_edge_come_back_exact_also_after_a_restart() {
+    let mut rig = Rig::new(64 * MIB);
+    let ada = rig.create("ada@example.org");
+    let chunk = CHUNK_OCTETS;
+    let mut sizes: Vec<usize> = alloc::vec![0, 1, 2, 4000, 4001, 65_535, 65_536, 65_537];
+    for edge in [4096 - 96, 8192 - 96, chunk, 2 * chunk, 3 * chunk, 40 * chunk] {
+        sizes.extend([edge - 1, edge, edge + 1]);
+    }
+    for (size, number) in sizes.iter().zip(1..) {
+        rig.deliver(&[ada], &body(number, *size)).unwrap();
+    }
+    for pass in 0..2 {
+        let list = rig.list(ada);
+        assert_eq!(list.len(), sizes.len());
+        for ((size, number), message) in sizes.iter().zip(1..).zip(&list) {
+            assert_eq!(message.octets as usize, *size);
+            assert!(rig.read(ada, message) == Ok(body(number, *size)), "size {size}, pass {pass}");
+        }
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    let report = rig.fsck();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn a_body_is_read_from_any_offset() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let octets = body(1, 100_000);
+    rig.deliver(&[ada], &octets).unwrap();
+    for offset in [0, 1, 32_671, 32_672, 32_673, 65_344, 99_999] {
+        let (number, continuation) = rig.continuation();
+        rig.store.read(ada, INBOX, Uid(1), offset, continuation).unwrap();
+        rig.settle();
+        let Some(Outcome::Body(part)) = rig.outcomes.remove(&number) else { panic!("no body") };
+        assert_eq!(part.bytes(), &octets[offset as usize..][..part.bytes().len()]);
+        assert!(!part.bytes().is_empty());
+        rig.store.give_back(part);
+    }
+    let (_, continuation) = rig.continuation();
+    assert_eq!(rig.store.read(ada, INBOX, Uid(1), 100_000, continuation), Err(Refusal::PastEnd));
+}
+
+#[test]
+fn a_small_message_costs_one_body_write_one_journal_write_and_one_flush() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 1000)).unwrap();
+    let before = (rig.disk.writes, rig.disk.flushes);
+    rig.deliver(&[ada], &body(2, 1000)).unwrap();
+    assert_eq!((rig.disk.writes - before.0, rig.disk.flushes - before.1), (2, 1));
+}
+
+#[test]
+fn a_turn_of_many_deliveries_costs_one_flush() {
+    let mut rig = Rig::new(16 * MIB);
+    let accounts: Vec<_> = (0..10).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    rig.settle();
+    let before = rig.disk.flushes;
+    let mut waiting = Vec::new();
+    for (account, number) in accounts.iter().zip(1..) {
+        let delivery = rig.store.begin(&[*account]).unwrap();
+        rig.append(delivery, &body(number, 1000)).unwrap();
+        let (number, continuation) = rig.continuation();
+        rig.store.commit(delivery, NOW, continuation).unwrap();
+        waiting.push(number);
+    }
+    rig.settle();
+    assert!(waiting.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered))));
+    assert_eq!(rig.disk.flushes - before, 1);
+}
+
+#[test]
+fn nobody_is_told_and_nothing_is_seen_before_the_flush() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let delivery = rig.store.begin(&[ada]).unwrap();
+    rig.append(delivery, &body(1, 1000)).unwrap();
+    let (number, continuation) = rig.continuation();
+    rig.store.commit(delivery, NOW, continuation).unwrap();
+    let flushes = rig.disk.flushes;
+    while rig.disk.flushes == flushes {
+        assert!(rig.list(ada).is_empty() && !rig.outcomes.contains_key(&number));
+        rig.turn(1);
+    }
+    assert_eq!(rig.list(ada).len(), 1);
+    assert!(rig.outcomes.contains_key(&number));
+}
+
+#[test]
+fn each_recipient_gets_a_body_of_its_own() {
+    let mut rig = Rig::new(16 * MIB);
+    let accounts: Vec<_> = (0..8).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    for (size, number) in [(500, 1), (40_000, 2), (200_000, 3)] {
+        rig.deliver(&accounts, &body(number, size)).unwrap();
+    }
+    let first = rig.list(accounts[0]);
+    let uids: Vec<u32> = first.iter().map(|message| message.uid.0).collect();
+    rig.remove(accounts[0], &uids).unwrap();
+    assert!(rig.list(accounts[0]).is_empty());
+    for account in &accounts[1..] {
+        let list = rig.list(*account);
+        assert_eq!(list.len(), 3);
+        for (message, (size, number)) in list.iter().zip([(500, 1), (40_000, 2), (200_000, 3)]) {
+            assert!(rig.read(*account, message) == Ok(body(number, size)));
+        }
+    }
+}
+
+#[test]
+fn many_streams_share_a_small_pool_without_deadlock() {
+    let mut rig = Rig::new(64 * MIB);
+    let accounts: Vec<_> = (0..8).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let bodies: Vec<Vec<u8>> = (1..=24).map(|number| body(number, 30_000 + number as usize * 9_000)).collect();
+    let mut streams: Vec<_> = (0..24)
+        .map(|number| {
+            let to: Vec<_> = accounts.iter().copied().skip(number % 5).collect();
+            (rig.store.begin(&to).unwrap(), 0, None::<u32>, to.len())
+        })
+        .collect();
+    let mut committed = Vec::new();
+    for round in 0..100_000 {
+        for (stream, octets) in streams.iter_mut().zip(&bodies) {
+            if stream.1 > octets.len() || stream.2.is_some_and(|number| !rig.outcomes.contains_key(&number)) {
+                continue;
+            }
+            let (number, continuation) = rig.continuation();
+            if stream.1 == octets.len() {
+                rig.store.commit(stream.0, NOW, continuation).unwrap();
+                committed.push(number);
+                stream.1 += 1;
+                continue;
+            }
+            let end = octets.len().min(stream.1 + 1460);
+            let taken = rig.store.append(stream.0, &octets[stream.1..end], continuation).unwrap();
+            stream.1 += taken;
+            stream.2 = (stream.1 < end).then_some(number);
+        }
+        rig.turn(2);
+        if committed.len() == 24 && committed.iter().all(|number| rig.outcomes.contains_key(number)) {
+            break;
+        }
+        assert!(round < 99_999, "the streams stand still");
+    }
+    assert!(committed.iter().all(|number| matches!(rig.outcomes.get(number), Some(Outcome::Delivered))));
+    let expected: usize = streams.iter().map(|stream| stream.3).sum();
+    let got: usize = accounts.iter().map(|account| rig.list(*account).len()).sum();
+    assert_eq!(got, expected);
+    assert!(rig.fsck().is_clean());
+}
+
+#[test]
+fn an_aborted_delivery_leaves_nothing_and_its_space_is_free_again() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let before = rig.store.space();
+    for number in 0..100 {
+        let delivery = rig.store.begin(&[ada]).unwrap();
+        rig.append(delivery, &body(number, 200_000)).unwrap();
+        rig.store.abort(delivery);
+        rig.settle();
+    }
+    assert!(rig.list(ada).is_empty());
+    let after = rig.store.space();
+    assert!(before.free_bytes - after.free_bytes <= 65_536, "{before:?} {after:?}");
+    assert_eq!(after.body_bytes, 0);
+}
+
+#[test]
+fn accounts_are_found_by_address_and_alias_for_ever() {
+    let mut rig = Rig::new(16 * MIB);
+    let (_, continuation) = rig.continuation();
+    let new = NewAccount { address: "ada@example.org", aliases: &["postmaster@example.org"], password_hash: "one" };
+    let ada = rig.store.create_account(&new, NOW, continuation).unwrap();
+    assert_eq!(rig.store.find("ada@example.org"), None);
+    let again = rig.store.create_account(&new, NOW, continuation);
+    assert_eq!(again, Err(Refusal::AddressTaken));
+    rig.settle();
+    rig.store.set_password_hash(ada, "two", continuation).unwrap();
+    rig.settle();
+    for _ in 0..2 {
+        assert_eq!(rig.store.find("ada@example.org"), Some(ada));
+        assert_eq!(rig.store.find("postmaster@example.org"), Some(ada));
+        assert_eq!(rig.store.find("eve@example.org"), None);
+        let info = rig.store.account(ada).unwrap();
+        assert_eq!((info.address(), info.password_hash()), ("ada@example.org", "two"));
+        assert_eq!(info.aliases().collect::<Vec<_>>(), ["postmaster@example.org"]);
+        assert_eq!(info.mailboxes().collect::<Vec<_>>(), [(INBOX, "INBOX")]);
+        assert_eq!(rig.store.accounts().count(), 1);
+        let other = NewAccount { address: "eve@example.org", aliases: &["ada@example.org"], password_hash: "" };
+        assert_eq!(rig.store.create_account(&other, NOW, continuation), Err(Refusal::AddressTaken));
+        rig = rig.cut(Cut::Prefix(0));
+    }
+}
+
+#[test]
+fn the_largest_account_fits() {
+    let mut rig = Rig::new(16 * MIB);
+    let long = |number: u8| String::from_utf8(alloc::vec![b'a' + number; 254]).unwrap();
+    let names: Vec<String> = (0..9).map(long).collect();
+    let aliases: Vec<&str> = names[1..].iter().map(|name| &**name).collect();
+    let hash = String::from_utf8(alloc::vec![b'h'; 256]).unwrap();
+    let (_, continuation) = rig.continuation();
+    let new = NewAccount { address: &names[0], aliases: &aliases, password_hash: &hash };
+    rig.store.create_account(&new, NOW, continuation).unwrap();
+    rig.settle();
+    let rig = rig.cut(Cut::Prefix(0));
+    assert!(names.iter().all(|name| rig.store.find(name).is_some()));
+}
+
+#[test]
+fn flags_modseq_and_uids_only_grow() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 1..=3 {
+        rig.deliver(&[ada], &body(number, 100)).unwrap();
+    }
+    let before = rig.store.mailbox(ada, INBOX).unwrap();
+    let (_, continuation) = rig.continuation();
+    rig.store.set_flags(ada, INBOX, Uid(2), (Flags::SEEN.with(Flags::FLAGGED), 5), continuation).unwrap();
+    rig.settle();
+    rig.remove(ada, &[3]).unwrap();
+    rig.remove(ada, &[1]).unwrap();
+    for _ in 0..2 {
+        let list = rig.list(ada);
+        assert_eq!(list.len(), 1);
+        assert_eq!((list[0].uid, list[0].keywords), (Uid(2), 5));
+        assert!(list[0].flags.contains(Flags::SEEN) && !list[0].flags.contains(Flags::DELETED));
+        assert_eq!(list[0].modseq.0, before.highest_modseq.0 + 1);
+        let info = rig.store.mailbox(ada, INBOX).unwrap();
+        assert_eq!((info.uid_next, info.uid_validity), (Uid(4), before.uid_validity));
+        assert_eq!(info.highest_modseq.0, before.highest_modseq.0 + 3);
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    rig.deliver(&[ada], &body(4, 100)).unwrap();
+    assert_eq!(rig.list(ada).last().unwrap().uid, Uid(4));
+}
+
+#[test]
+fn guids_never_repeat() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let bob = rig.create("bob@example.org");
+    let mut seen = alloc::collections::BTreeSet::new();
+    for number in 0..40 {
+        rig.deliver(&[ada, bob], &body(number, 100)).unwrap();
+        for account in [ada, bob] {
+            let last = *rig.list(account).last().unwrap();
+            assert!(seen.insert(last.guid.0));
+            rig.remove(account, &[last.uid.0]).unwrap();
+        }
+        if number % 7 == 0 {
+            rig = rig.cut(Cut::Prefix(0));
+        }
+    }
+}
+
+#[test]
+fn a_mailbox_is_listed_by_index_and_uid() {
+    let mut rig = Rig::new(64 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 1..=300 {
+        rig.deliver(&[ada], &body(number, 10)).unwrap();
+    }
+    let odd: Vec<u32> = (1..=300).filter(|uid| uid % 2 == 1).collect();
+    rig.remove(ada, &odd).unwrap();
+    let list = rig.list(ada);
+    assert_eq!(list.len(), 150);
+    for (index, message) in list.iter().enumerate() {
+        assert_eq!(message.uid.0 as usize, 2 * (index + 1));
+        assert_eq!(rig.store.message_at(ada, INBOX, index), Some(*message));
+        assert_eq!(rig.store.message(ada, INBOX, message.uid), Some(*message));
+    }
+    assert_eq!(rig.store.message_at(ada, INBOX, 150), None);
+    assert_eq!(rig.store.message(ada, INBOX, Uid(3)), None);
+    assert_eq!(rig.store.mailbox(ada, INBOX).unwrap().octets, 1500);
+}
+
+#[test]
+fn a_limit_on_memory_refuses_deliveries_and_nothing_else() {
+    let mut rig = Rig::with_limits(16 * MIB, Limits { resident_bytes: 640, ..limits() });
+    let ada = rig.create("ada@example.org");
+    let taken = (0..20).take_while(|number| rig.deliver(&[ada], &body(*number, 10)).is_ok()).count();
+    assert_eq!(taken, 10);
+    assert_eq!(rig.deliver(&[ada], &body(99, 10)), Err(Refusal::IndexFull));
+    rig.remove(ada, &[1, 2]).unwrap();
+    rig.deliver(&[ada], &body(100, 10)).unwrap();
+}
+
+#[test]
+fn a_device_that_cannot_flush_is_refused() {
+    let disk = TestDisk::new(16 * MIB, 1);
+    let mut store = Store::new(limits(), machine::Disk { durable: false, ..disk.disk() }, [0; 32]);
+    assert_eq!(store.state(), crate::State::Refused(crate::Reason::NotDurable));
+    assert!(store.next_request().is_none());
+}
+
+#[test]
+fn requests_that_the_machine_has_no_room_for_come_again() {
+    let mut rig = Rig::opening(TestDisk::new(16 * MIB, 1));
+    let first = rig.store.next_request().unwrap();
+    let token = first.token;
+    rig.store.request_refused(first);
+    assert_eq!(rig.store.next_request().map(|request| request.token), Some(token));
+}

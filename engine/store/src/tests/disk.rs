@@ -1,0 +1,320 @@
+//! A disk in memory with a volatile cache, as hostile as section 1 of `docs/format.md` says.
+//!
+//! Invariant: a write is durable only when a flush that was queued after the write completed has completed.
+
+use crate::fsck::{ReadSectors, Unreadable};
+use crate::layout::{PAGE_BYTES, PAGE_SECTORS};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector};
+
+/// Random numbers from a seed (splitmix64).
+#[derive(Clone)]
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub(crate) fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
+type SectorBytes = [u8; SECTOR_BYTES];
+
+/// A write that is not durable: its sectors, and when it completed.
+#[derive(Clone)]
+struct Volatile {
+    sector: u64,
+    bytes: Box<[u8]>,
+    completed: Option<u64>,
+}
+
+/// What a power cut does to what was not flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    /// Every sector by dice: old, any version written, or garbage; sometimes its page's neighbours too.
+    Dice,
+    /// The first so many writes arrived, the rest did not.
+    Prefix(usize),
+    /// The same, and the sector of that number in the next write is garbage, those before it new.
+    TornAt(usize, usize),
+}
+
+#[derive(Clone)]
+pub(crate) struct TestDisk {
+    durable: BTreeMap<u64, SectorBytes>,
+    sectors: u64,
+    volatile: Vec<Volatile>,
+    queue: Vec<(DiskRequestCopy, u64)>,
+    clock: u64,
+    pub(crate) dice: Dice,
+    pub(crate) unreadable: BTreeSet<u64>,
+    pub(crate) fail_writes: bool,
+    pub(crate) fail_flushes: bool,
+    pub(crate) writes: u64,
+    pub(crate) reads: u64,
+    pub(crate) flushes: u64,
+    pub(crate) requests_most: usize,
+}
+
+#[derive(Clone)]
+struct DiskRequestCopy {
+    token: machine::DiskToken,
+    operation: DiskOperation,
+    sector: Sector,
+    buffer: Box<[u8]>,
+}
+
+impl TestDisk {
+    pub(crate) fn new(bytes: u64, seed: u64) -> TestDisk {
+        TestDisk {
+            durable: BTreeMap::new(),
+            sectors: bytes / SECTOR_BYTES as u64,
+            volatile: Vec::new(),
+            queue: Vec::new(),
+            clock: 0,
+            dice: Dice(seed),
+            unreadable: BTreeSet::new(),
+            fail_writes: false,
+            fail_flushes: false,
+            writes: 0,
+            reads: 0,
+            flushes: 0,
+            requests_most: 0,
+        }
+    }
+
+    pub(crate) fn disk(&self) -> Disk {
+        Disk { sectors: self.sectors, durable: true }
+    }
+
+    pub(crate) fn request(&mut self, request: DiskRequest) {
+        let DiskRequest { token, operation, sector, buffer } = request;
+        if operation == DiskOperation::Write {
+            self.volatile.push(Volatile { sector: sector.0, bytes: buffer.clone(), completed: None });
+        }
+        self.queue.push((DiskRequestCopy { token, operation, sector, buffer }, self.clock));
+        self.requests_most = self.requests_most.max(self.queue.len());
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Completes one request, any of those queued.
+    pub(crate) fn complete(&mut self) -> Option<DiskCompletion> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let chosen = self.dice.below(self.queue.len() as u64) as usize;
+        let (request, queued) = self.queue.swap_remove(chosen);
+        let DiskRequestCopy { token, operation, sector, mut buffer } = request;
+        self.clock += 1;
+        let result = match operation {
+            DiskOperation::Read => self.read_now(sector.0, &mut buffer),
+            DiskOperation::Write => self.write_now(sector.0, &buffer),
+            DiskOperation::Flush => self.flush_now(queued),
+        };
+        Some(DiskCompletion { token, operation, result, buffer })
+    }
+
+    fn read_now(&mut self, sector: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        self.reads += 1;
+        for (bytes, number) in buffer.chunks_mut(SECTOR_BYTES).zip(sector..) {
+            if self.unreadable.contains(&number) {
+                return Err(DiskError::Failed);
+            }
+            if number >= self.sectors {
+                return Err(DiskError::OutOfRange);
+            }
+            bytes.copy_from_slice(&self.sector_seen(number));
+        }
+        Ok(())
+    }
+
+    fn write_now(&mut self, sector: u64, buffer: &[u8]) -> Result<(), DiskError> {
+        self.writes += 1;
+        assert!(sector + (buffer.len() / SECTOR_BYTES) as u64 <= self.sectors, "a write past the end");
+        assert!(sector.is_multiple_of(PAGE_SECTORS) && buffer.len().is_multiple_of(PAGE_BYTES), "not whole pages");
+        let write = self
+            .volatile
+            .iter_mut()
+            .find(|write| write.completed.is_none() && write.sector == sector && *write.bytes == *buffer)
+            .unwrap();
+        if self.fail_writes {
+            return Err(DiskError::Failed);
+        }
+        write.completed = Some(self.clock);
+        for number in sector..sector + (buffer.len() / SECTOR_BYTES) as u64 {
+            self.unreadable.remove(&number);
+        }
+        Ok(())
+    }
+
+    fn flush_now(&mut self, queued: u64) -> Result<(), DiskError> {
+        self.flushes += 1;
+        if self.fail_flushes {
+            return Err(DiskError::Failed);
+        }
+        let (mut done, left): (Vec<_>, Vec<_>) =
+            self.volatile.drain(..).partition(|write| write.completed.is_some_and(|completed| completed <= queued));
+        self.volatile = left;
+        done.sort_by_key(|write| write.completed);
+        for write in done {
+            for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
+                self.durable.insert(number, bytes.try_into().unwrap());
+            }
+        }
+        Ok(())
+    }
+
+    /// What the device answers now: the newest completed write.
+    fn sector_seen(&self, number: u64) -> SectorBytes {
+        let newest = self
+            .volatile
+            .iter()
+            .filter(|write| write.completed.is_some() && write.covers(number))
+            .max_by_key(|write| write.completed);
+        match newest {
+            Some(write) => write.at(number),
+            None => self.durable.get(&number).copied().unwrap_or([0; SECTOR_BYTES]),
+        }
+    }
+
+    /// How many writes a cut now can take back.
+    pub(crate) fn volatile_writes(&self) -> usize {
+        self.volatile.len()
+    }
+
+    /// The power fails. All requests are gone, and what was not durable is as `cut` has it.
+    pub(crate) fn cut(&mut self, cut: Cut) {
+        self.queue.clear();
+        let volatile = core::mem::take(&mut self.volatile);
+        match cut {
+            Cut::Dice => self.cut_by_dice(&volatile),
+            Cut::Prefix(count) => volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX)),
+            Cut::TornAt(count, sector) => {
+                volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX));
+                if let Some(torn) = volatile.get(count) {
+                    self.arrive(torn, sector);
+                    let garbage = self.garbage();
+                    let sectors = torn.bytes.len() / SECTOR_BYTES;
+                    self.durable.insert(torn.sector + (sector % sectors) as u64, garbage);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, write: &Volatile, sectors: usize) {
+        for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..).take(sectors) {
+            self.durable.insert(number, bytes.try_into().unwrap());
+        }
+    }
+
+    fn cut_by_dice(&mut self, volatile: &[Volatile]) {
+        let mut versions: BTreeMap<u64, Vec<SectorBytes>> = BTreeMap::new();
+        for write in volatile {
+            for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
+                versions.entry(number).or_default().push(bytes.try_into().unwrap());
+            }
+        }
+        // Some cuts lose almost nothing, some almost everything, some tear.
+        let mood = self.dice.below(4);
+        for (number, versions) in versions {
+            let version = versions[self.dice.below(versions.len() as u64) as usize];
+            let last = *versions.last().unwrap();
+            match (mood, self.dice.below(8)) {
+                (0, 0..=6) | (2, 0..=3) => {}
+                (1, 0..=6) => drop(self.durable.insert(number, last)),
+                (2 | 3, 4..=5) => drop(self.durable.insert(number, version)),
+                (3, 0..=3) => drop(self.durable.insert(number, last)),
+                (3, 6) => {
+                    let page = number / PAGE_SECTORS * PAGE_SECTORS;
+                    for neighbour in page..page + PAGE_SECTORS {
+                        let garbage = self.garbage();
+                        self.durable.insert(neighbour, garbage);
+                    }
+                }
+                _ => {
+                    let garbage = self.garbage();
+                    self.durable.insert(number, garbage);
+                }
+            }
+        }
+    }
+
+    fn garbage(&mut self) -> SectorBytes {
+        let mut bytes = [0; SECTOR_BYTES];
+        for word in bytes.chunks_mut(8) {
+            word.copy_from_slice(&self.dice.next().to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The sectors that were ever written and are durable.
+    pub(crate) fn used_sectors(&self) -> Vec<u64> {
+        self.durable.keys().copied().collect()
+    }
+
+    pub(crate) fn peek(&self, sector: u64) -> SectorBytes {
+        self.durable.get(&sector).copied().unwrap_or([0; SECTOR_BYTES])
+    }
+
+    pub(crate) fn poke(&mut self, sector: u64, bytes: SectorBytes) {
+        self.durable.insert(sector, bytes);
+    }
+
+    /// One bit of a durable sector turns over.
+    pub(crate) fn rot(&mut self, sector: u64) {
+        let at = self.dice.below(SECTOR_BYTES as u64) as usize;
+        self.rot_at(sector, at);
+    }
+
+    pub(crate) fn rot_at(&mut self, sector: u64, at: usize) {
+        let mut bytes = self.peek(sector);
+        bytes[at] ^= 1 << self.dice.below(8);
+        self.poke(sector, bytes);
+    }
+
+    pub(crate) fn same_as(&self, other: &TestDisk) -> bool {
+        let sectors: BTreeSet<u64> = self.durable.keys().chain(other.durable.keys()).copied().collect();
+        self.volatile.is_empty() && sectors.into_iter().all(|sector| self.peek(sector) == other.peek(sector))
+    }
+
+    pub(crate) fn resize(&mut self, bytes: u64) {
+        self.sectors = bytes / SECTOR_BYTES as u64;
+    }
+}
+
+impl Volatile {
+    fn covers(&self, number: u64) -> bool {
+        (self.sector..self.sector + (self.bytes.len() / SECTOR_BYTES) as u64).contains(&number)
+    }
+
+    fn at(&self, number: u64) -> SectorBytes {
+        let start = (number - self.sector) as usize * SECTOR_BYTES;
+        self.bytes[start..start + SECTOR_BYTES].try_into().unwrap()
+    }
+}
+
+impl ReadSectors for TestDisk {
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable> {
+        self.read_now(sector.0, bytes).map_err(|_| Unreadable)
+    }
+}

@@ -1,0 +1,215 @@
+//! A store on a test disk, driven turn by turn.
+
+use super::disk::{Cut, TestDisk};
+use crate::layout::PAGE_BYTES;
+use crate::types::{INBOX, Limits, MessageInfo, Outcome, Refusal, State, Uid, UidRange};
+use crate::{AccountId, DeliveryId, NewAccount, Report, Store, fsck};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use machine::UnixTime;
+use tasks::{Continuation, Entry, FrameId};
+
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+pub(crate) fn limits() -> Limits {
+    Limits { deliveries: 24, recipients: 8, reads: 8, buffer_bytes: 20 * 8 * PAGE_BYTES, resident_bytes: 1 << 24 }
+}
+
+pub(crate) struct Rig {
+    pub(crate) store: Store,
+    pub(crate) disk: TestDisk,
+    pub(crate) outcomes: BTreeMap<u32, Outcome>,
+    next: u32,
+    openings: u8,
+}
+
+/// Octets of a message that no other message has.
+pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
+    let mut dice = super::disk::Dice(number);
+    let mut octets = Vec::with_capacity(length + 8);
+    octets.extend_from_slice(&number.to_le_bytes());
+    while octets.len() < length {
+        octets.extend_from_slice(&dice.next().to_le_bytes());
+    }
+    octets.truncate(length);
+    octets
+}
+
+impl Rig {
+    pub(crate) fn new(bytes: u64) -> Rig {
+        Rig::on(TestDisk::new(bytes, bytes))
+    }
+
+    pub(crate) fn with_limits(bytes: u64, limits: Limits) -> Rig {
+        let disk = TestDisk::new(bytes, bytes);
+        let mut rig = Rig {
+            store: Store::new(limits, disk.disk(), [1; 32]),
+            disk,
+            outcomes: BTreeMap::new(),
+            next: 0,
+            openings: 1,
+        };
+        rig.settle();
+        rig
+    }
+
+    /// A store opened on `disk`.
+    pub(crate) fn on(disk: TestDisk) -> Rig {
+        let mut rig = Rig::opening(disk);
+        rig.settle();
+        rig
+    }
+
+    /// A store that has not begun to read.
+    pub(crate) fn opening(disk: TestDisk) -> Rig {
+        let store = Store::new(limits(), disk.disk(), [disk.dice.0 as u8; 32]);
+        Rig { store, disk, outcomes: BTreeMap::new(), next: 0, openings: 0 }
+    }
+
+    /// The power fails, and comes back.
+    pub(crate) fn cut(self, cut: Cut) -> Rig {
+        let mut rig = self.cut_while_opening(cut);
+        rig.settle();
+        rig
+    }
+
+    pub(crate) fn cut_while_opening(mut self, cut: Cut) -> Rig {
+        self.disk.cut(cut);
+        let mut seed = [self.openings.wrapping_add(1); 32];
+        seed[..8].copy_from_slice(&self.disk.dice.next().to_le_bytes());
+        let store = Store::new(limits(), self.disk.disk(), seed);
+        Rig { store, disk: self.disk, outcomes: BTreeMap::new(), next: self.next, openings: self.openings.wrapping_add(1) }
+    }
+
+    pub(crate) fn continuation(&mut self) -> (u32, Continuation) {
+        self.next += 1;
+        (self.next, Continuation { frame: FrameId::new(self.next, 0), entry: Entry(0) })
+    }
+
+    /// Hands requests to the disk and wakes to the outcomes.
+    pub(crate) fn exchange(&mut self) {
+        while let Some(request) = self.store.next_request() {
+            self.disk.request(request);
+        }
+        while let Some(wake) = self.store.next_wake() {
+            self.outcomes.insert(wake.continuation.frame.index() as u32, wake.outcome);
+        }
+    }
+
+    /// One turn in which at most `completions` requests complete.
+    pub(crate) fn turn(&mut self, completions: usize) {
+        for _ in 0..completions {
+            let Some(completion) = self.disk.complete() else { break };
+            self.store.disk_completed(completion);
+            self.exchange();
+        }
+        self.store.turn_ended();
+        self.exchange();
+    }
+
+    /// Turns until nothing is under way.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000_000 {
+            self.turn(4);
+            if self.disk.is_idle() {
+                return;
+            }
+        }
+        panic!("the store never comes to rest");
+    }
+
+    pub(crate) fn serving(&self) -> bool {
+        self.store.state() == State::Serving
+    }
+
+    pub(crate) fn create(&mut self, address: &str) -> AccountId {
+        let (number, continuation) = self.continuation();
+        let new = NewAccount { address, aliases: &[], password_hash: "secret" };
+        let id = self.store.create_account(&new, NOW, continuation).unwrap();
+        self.settle();
+        assert!(matches!(self.outcomes.remove(&number), Some(Outcome::AccountCreated(created)) if created == id));
+        id
+    }
+
+    /// Appends as far as it goes, turn by turn.
+    pub(crate) fn append(&mut self, delivery: DeliveryId, octets: &[u8]) -> Result<(), Refusal> {
+        let mut taken = 0;
+        while taken < octets.len() {
+            let (number, continuation) = self.continuation();
+            let end = octets.len().min(taken + 10_000);
+            let count = self.store.append(delivery, &octets[taken..end], continuation)?;
+            taken += count;
+            self.exchange();
+            if taken < end {
+                for _ in 0..1000 {
+                    if self.outcomes.remove(&number).is_some() {
+                        break;
+                    }
+                    self.turn(1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn deliver(&mut self, to: &[AccountId], octets: &[u8]) -> Result<(), Refusal> {
+        let delivery = self.store.begin(to)?;
+        if let Err(refusal) = self.append(delivery, octets) {
+            self.store.abort(delivery);
+            return Err(refusal);
+        }
+        let (number, continuation) = self.continuation();
+        self.store.commit(delivery, NOW, continuation)?;
+        self.settle();
+        match self.outcomes.remove(&number) {
+            Some(Outcome::Delivered) => Ok(()),
+            Some(Outcome::Refused(refusal)) => Err(refusal),
+            other => panic!("a delivery ended with {other:?}"),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, account: AccountId, uids: &[u32]) -> Result<(), Refusal> {
+        let (number, continuation) = self.continuation();
+        let ranges: Vec<UidRange> = uids.iter().map(|uid| UidRange::one(Uid(*uid))).collect();
+        self.store.remove(account, INBOX, &ranges, continuation)?;
+        self.settle();
+        match self.outcomes.remove(&number) {
+            Some(Outcome::Changed) => Ok(()),
+            other => panic!("a removal ended with {other:?}"),
+        }
+    }
+
+    pub(crate) fn list(&self, account: AccountId) -> Vec<MessageInfo> {
+        self.store.messages(account, INBOX).collect()
+    }
+
+    /// A whole body, chunk by chunk.
+    pub(crate) fn read(&mut self, account: AccountId, message: &MessageInfo) -> Result<Vec<u8>, Refusal> {
+        let mut octets = Vec::new();
+        loop {
+            let (number, continuation) = self.continuation();
+            self.store.read(account, INBOX, message.uid, octets.len() as u32, continuation)?;
+            self.exchange();
+            while !self.outcomes.contains_key(&number) {
+                assert!(!self.disk.is_idle(), "a read that never ends");
+                self.turn(1);
+            }
+            match self.outcomes.remove(&number) {
+                Some(Outcome::Body(body)) => {
+                    octets.extend_from_slice(body.bytes());
+                    self.store.give_back(body);
+                }
+                Some(Outcome::Refused(refusal)) => return Err(refusal),
+                other => panic!("a read ended with {other:?}"),
+            }
+            if octets.len() >= message.octets as usize {
+                return Ok(octets);
+            }
+        }
+    }
+
+    pub(crate) fn fsck(&self) -> Report {
+        fsck(&mut self.disk.clone())
+    }
+}

@@ -1,0 +1,276 @@
+//! The words in which the store is spoken to.
+
+use crate::index::{AccountId, Entry, Mailbox};
+use crate::reading::Body;
+use core::fmt;
+use machine::UnixTime;
+use tasks::Continuation;
+
+/// The sizes of a store in memory, given once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Deliveries under way at a time.
+    pub deliveries: usize,
+    /// Recipients of one delivery.
+    pub recipients: usize,
+    /// Reads of bodies under way at a time, those included whose [`Body`] was not given back yet.
+    pub reads: usize,
+    /// Bytes of buffers for bodies of more than a page; at least 256 KiB are taken.
+    pub buffer_bytes: usize,
+    /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each, 4 more for each 32 KiB of a
+    /// large one). Above it deliveries are refused.
+    pub resident_bytes: u64,
+}
+
+/// A message's number in its mailbox (RFC 9051 §2.3.1.1): never 0, never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Uid(pub u32);
+
+/// UIDs from `first` to `last`, both included.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct UidRange {
+    /// The lowest.
+    pub first: Uid,
+    /// The highest.
+    pub last: Uid,
+}
+
+impl UidRange {
+    /// Just this one.
+    pub const fn one(uid: Uid) -> UidRange {
+        UidRange { first: uid, last: uid }
+    }
+}
+
+/// A mailbox within its account.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MailboxId(pub u32);
+
+/// The mailbox that every account has, and that deliveries go to.
+pub const INBOX: MailboxId = MailboxId(1);
+
+/// A modification sequence (RFC 7162).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Modseq(pub u64);
+
+/// Names a message for ever and everywhere: the store's half, then the message's own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Guid(pub u128);
+
+/// The flags of a message that all clients know (RFC 9051 §2.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// `\Seen`.
+    pub const SEEN: Flags = Flags(1);
+    /// `\Answered`.
+    pub const ANSWERED: Flags = Flags(2);
+    /// `\Flagged`.
+    pub const FLAGGED: Flags = Flags(4);
+    /// `\Deleted`.
+    pub const DELETED: Flags = Flags(8);
+    /// `\Draft`.
+    pub const DRAFT: Flags = Flags(16);
+
+    /// Whether all of `flags` are set.
+    pub const fn contains(self, flags: Flags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// These and those.
+    pub const fn with(self, flags: Flags) -> Flags {
+        Flags(self.0 | flags.0)
+    }
+}
+
+/// What is known of a mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MailboxInfo {
+    /// RFC 9051 §2.3.1.1.
+    pub uid_validity: u32,
+    /// The UID that the next message gets at least.
+    pub uid_next: Uid,
+    /// RFC 7162 §3.1.2.1.
+    pub highest_modseq: Modseq,
+    /// How many messages.
+    pub messages: u32,
+    /// Octets of all of them.
+    pub octets: u64,
+}
+
+impl MailboxInfo {
+    pub(crate) fn of(mailbox: &Mailbox) -> MailboxInfo {
+        MailboxInfo {
+            uid_validity: mailbox.uid_validity,
+            uid_next: Uid(mailbox.uid_next),
+            highest_modseq: Modseq(mailbox.highest_modseq),
+            messages: mailbox.messages.len(),
+            octets: mailbox.messages.octets(),
+        }
+    }
+}
+
+/// What is known of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageInfo {
+    /// Its number in the mailbox.
+    pub uid: Uid,
+    /// Its size as it was delivered.
+    pub octets: u32,
+    /// When it was delivered, in whole seconds.
+    pub internal_date: UnixTime,
+    /// When it last changed.
+    pub modseq: Modseq,
+    /// Its flags.
+    pub flags: Flags,
+    /// Its keywords, a bit each; what they are called is the mailbox's affair.
+    pub keywords: u16,
+    /// Its name for ever.
+    pub guid: Guid,
+}
+
+impl MessageInfo {
+    pub(crate) fn of(entry: &Entry, store: u64) -> MessageInfo {
+        MessageInfo {
+            uid: Uid(entry.uid),
+            octets: entry.octets,
+            internal_date: UnixTime::from_seconds(u64::from(entry.date)),
+            modseq: Modseq(entry.modseq()),
+            flags: Flags(entry.flags()),
+            keywords: entry.keywords(),
+            guid: Guid(u128::from(store) << 64 | u128::from(entry.guid())),
+        }
+    }
+}
+
+/// The end of something that was asked for.
+#[derive(Debug)]
+pub struct Wake {
+    /// Who asked.
+    pub continuation: Continuation,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// More octets of the delivery can be taken: append again.
+    Room,
+    /// The message is durable for every recipient.
+    Delivered,
+    /// A verified part of a body. Give it back when done with it.
+    Body(Body),
+    /// The change is durable: a removal, flags, a password.
+    Changed,
+    /// The account exists, durably.
+    AccountCreated(AccountId),
+    /// It was not done. After [`Refusal::ReadOnly`] nobody can say whether the disk has it.
+    Refused(Refusal),
+}
+
+/// Why the store does not do what it was asked to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is still opening, or was refused.
+    NotServing,
+    /// The disk has failed a write or a flush.
+    ReadOnly,
+    /// No space on the disk. Deletions still work.
+    DiskFull,
+    /// The index has reached its limit. Deletions still work.
+    IndexFull,
+    /// Too much is under way: try again later.
+    Busy,
+    /// Larger than [`crate::BODY_OCTETS_MAX`], or an account whose texts are too long.
+    TooLarge,
+    /// No such account.
+    NoSuchAccount,
+    /// No such mailbox.
+    NoSuchMailbox,
+    /// No such message, or it was removed meanwhile.
+    NoSuchMessage,
+    /// No such delivery, or it is committed already.
+    NoSuchDelivery,
+    /// The body ends before the offset.
+    PastEnd,
+    /// The address belongs to an account already.
+    AddressTaken,
+    /// This part of the body cannot be read, or is not what was written.
+    Damaged,
+    /// The disk failed to write a part of the message.
+    WriteFailed,
+}
+
+/// What the store is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Reading the disk, or formatting a blank one.
+    Opening,
+    /// Everything works.
+    Serving,
+    /// Mail is read; nothing is changed any more until the machine restarts.
+    ReadOnly(WhyReadOnly),
+    /// The disk is not touched.
+    Refused(Reason),
+}
+
+/// What made the store read-only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WhyReadOnly {
+    /// A write that others depend on failed.
+    WriteFailed,
+    /// A flush failed.
+    FlushFailed,
+}
+
+/// Why a disk is not opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The device cannot make anything durable.
+    NotDurable,
+    /// Under 1 MiB.
+    TooSmall,
+    /// The store on it is larger than the disk.
+    Shrunk {
+        /// Sectors that the store needs.
+        needs: u64,
+        /// Sectors that there are.
+        has: u64,
+    },
+    /// A Barepost disk of a format that this version does not know.
+    OtherFormat(u32),
+    /// Not blank, and not a Barepost disk; or one whose superblocks are all lost.
+    NotOurs,
+    /// Blank, and not to be formatted (a check only reads).
+    Blank,
+    /// The device failed a write or a flush while a blank disk was formatted.
+    FormatFailed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NotDurable => write!(out, "the disk offers neither flush nor write-through: mail on it could be lost"),
+            Reason::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
+            Reason::Shrunk { needs, has } => write!(out, "the disk has {has} sectors, the store on it needs {needs}"),
+            Reason::OtherFormat(version) => {
+                write!(out, "the disk has format {version}, this version knows only format {}", crate::FORMAT_VERSION)
+            }
+            Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
+            Reason::Blank => write!(out, "the disk is blank"),
+            Reason::FormatFailed => write!(out, "the disk failed while it was formatted"),
+        }
+    }
+}
+
+impl fmt::Display for WhyReadOnly {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            WhyReadOnly::WriteFailed => "write",
+            WhyReadOnly::FlushFailed => "flush",
+        };
+        write!(out, "the disk failed a {what}; no mail is accepted until restart")
+    }
+}
