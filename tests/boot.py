@@ -21,6 +21,9 @@ import tomllib
 import barepost
 from barepost import CONFIGURATION, DOMAIN, Letters, alive, cpu_seconds, free_ports, until
 
+# Where the text of a panic is kept on the disk, in bytes (docs/format.md, section 2).
+CRASH_AREA = 4 * 4096
+
 ADA = f"ada@{DOMAIN}"
 
 
@@ -146,6 +149,21 @@ class Refusing(barepost.Test):
         guest.kill()
         self.assertEqual(digest(other / "disk.img"), before)
 
+    def test_a_disk_of_a_newer_format_is_refused_and_not_written(self):
+        data = self.data()
+        self.learn(data)
+        with open(data / "disk.img", "r+b") as disk:
+            superblock = disk.read(4096)
+            self.assertEqual(superblock[:8], b"BAREPOST")
+            pages = int.from_bytes(superblock[72:80], "little")
+            # The version's place in the four slots (docs/format.md, section 3).
+            for page in (0, 8, pages - 8, pages - 4):
+                disk.seek(page * 4096 + 8)
+                disk.write((7).to_bytes(4, "little"))
+        before = digest(data / "disk.img")
+        self.refused("disk.img", "7", data=data)
+        self.assertEqual(digest(data / "disk.img"), before)
+
     def disk_of(self, data, first):
         """A disk that starts with these bytes and is otherwise empty."""
         with open(data / "disk.img", "wb") as disk:
@@ -185,14 +203,14 @@ class Ending(barepost.Test):
         data = self.data()
         machine = self.boot(data)
         qemu = machine.qemu()
-        idle = machine.smtp()
+        idle = self.enterContext(machine.smtp())
         idle.ehlo()
-        amid = machine.smtp()
+        amid = self.enterContext(machine.smtp())
         amid.ehlo()
         self.assertIsNone(amid.envelope("sender@client.test", ADA))
         self.assertEqual(amid.command("DATA").code, 354)
         amid.send(b"Subject: never whole\r\n\r\nthe first of two lines\r\n")
-        reader = machine.pop3("grace")
+        reader = self.enterContext(machine.pop3("grace"))
         message = Letters(1).make(1, 3000)
         self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
 
@@ -213,7 +231,7 @@ class Ending(barepost.Test):
         data = self.data()
         for number in range(1, 6):
             machine = self.boot(data)
-            session = machine.smtp()
+            session = self.enterContext(machine.smtp())
             session.ehlo()
             session.envelope("sender@client.test", ADA)
             self.assertEqual(session.command("DATA").code, 354)
@@ -274,21 +292,23 @@ class Living(barepost.Test):
 
     def test_after_a_panic_the_machine_reboots_and_serves_again(self):
         """A panic is provoked from outside, by an interrupt that only broken hardware sends (NMI)."""
-        monitor = self.folder / "monitor"
+        monitor, data = self.folder / "monitor", self.data()
         guest = self.watch(barepost.Guest(
-            self.learn(self.data()), self.folder / "console", more=("-qmp", f"unix:{monitor},server=on,wait=off"),
+            self.learn(data), self.folder / "console", more=("-qmp", f"unix:{monitor},server=on,wait=off"),
         )).answers()
         letters = Letters(1)
         for number in (1, 2):
             self.assertEqual(guest.deliver("sender@client.test", ADA, letters.make(number, 3000)).code, 250)
-            session = guest.smtp()
+            self.enterContext(guest.smtp())
             seen = len(guest.process.lines())
             command_monitor(monitor, "inject-nmi")
             guest.process.wait_for_line(r"(?i)panic", 10, seen)
             guest.answers(10)
-            session.close()
             self.assertEqual([letters.recognize(found.content) for found in guest.mailbox("ada")],
                              list(range(1, number + 1)))
+            with open(data / "disk.img", "rb") as disk:
+                disk.seek(CRASH_AREA)
+                self.assertTrue(disk.read(512).startswith(b"barepost crash 1\n"))
         self.assertTrue(guest.stop(), guest.process.tail())
 
 

@@ -92,8 +92,7 @@ class Shared(barepost.SharedMachineTest):
         return found[0]
 
     def session(self):
-        session = self.machine.smtp()
-        self.addCleanup(session.close)
+        session = self.enterContext(self.machine.smtp())
         session.ehlo()
         return session
 
@@ -643,9 +642,7 @@ class Pop3(Shared):
         return [self.letters.recognize(found.content) for found in self.machine.mailbox(user)]
 
     def reader(self, user="ada"):
-        reader = self.machine.pop3(user)
-        self.addCleanup(reader.close)
-        return reader
+        return self.enterContext(self.machine.pop3(user))
 
     def test_a_user_has_a_name_and_a_password(self):
         for user, password in (("ada", "wrong"), ("nobody", PASSWORD), (ADA, ""), (ADA, PASSWORD + " ")):
