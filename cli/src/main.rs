@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod disk;
 mod failure;
 mod guest;
 mod hold;
@@ -44,6 +45,8 @@ enum Command {
     Test(test::Options),
     /// Measure the machine
     Bench(bench::Options),
+    /// Tell what a disk holds and what is wrong with it, without writing to it
+    Fsck(disk::Options),
 }
 
 fn main() {
@@ -64,5 +67,6 @@ fn obey(command: Command) -> Result<(), Failure> {
         Command::Run(options) => run::run(&house, &options, &stop),
         Command::Test(options) => test::run(&house, &options, &stop),
         Command::Bench(options) => bench::run(&house, &options, &stop),
+        Command::Fsck(options) => disk::fsck(&options),
     }
 }

@@ -118,8 +118,12 @@ mod tests {
 
     #[test]
     fn what_the_guest_says_about_itself_is_understood() {
-        let lines =
-            ["[    0.001000] memory: 255 MiB, 4096 KiB taken".to_string(), "[    0.012345] serving a as b".into()];
+        let lines = [
+            "[    0.001000] memory: 260232 KiB free, image 748 KiB at 0x100000, page tables 640 KiB",
+            "[    0.002000] memory: 259592 KiB for the engine, 3220 KiB of them taken",
+            "[    0.012345] serving a as b",
+        ]
+        .map(str::to_string);
         assert_eq!(milliseconds_to_serving(&lines), Some(12.345));
         assert_eq!(memory_mib(&lines), Some(4.5));
         assert_eq!(memory_mib(&[]), None);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use server::configuration::Configuration;
 
+use crate::disk;
 use crate::failure::Failure;
 
 /// What is written on the first run.
@@ -51,12 +52,13 @@ impl DataFolder {
             .map_err(|error| Failure::refused(format_args!("{}:{error}", configuration_path.display())))?;
 
         let disk_path = folder.join("disk.img");
-        let disk = private(OpenOptions::new().read(true).write(true).create(true))
+        let file = private(OpenOptions::new().read(true).write(true).create(true))
             .open(&disk_path)
             .map_err(refused("opening", &disk_path))?;
-        lock(&disk, &folder)?;
-        size(&disk).map_err(refused("making the disk", &disk_path))?;
-        Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, disk })
+        lock(&file, &folder)?;
+        size(&file).map_err(refused("making the disk", &disk_path))?;
+        disk::check_format(&file, &disk_path)?;
+        Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, disk: file })
     }
 
     /// Lets programs that are started from now on hold the lock as well.
@@ -127,10 +129,10 @@ mod tests {
         assert!(disk.blocks() * 512 < 1 << 20, "the disk is sparse");
         drop(data);
         std::fs::write(folder.join("barepost.toml"), "hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
-        std::fs::write(folder.join("disk.img"), [7; 4096]).unwrap();
+        std::fs::write(folder.join("disk.img"), vec![0; 2 << 20]).unwrap();
         let data = DataFolder::open(&folder).unwrap();
         assert!(!data.is_demo);
-        assert_eq!(std::fs::read(&data.disk_path).unwrap(), [7; 4096]);
+        assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left there");
     }
 

@@ -29,6 +29,8 @@ use crate::terminal::{remark, say};
 const STOP_BUDGET: Duration = Duration::from_secs(10);
 /// How long the guest may take until it serves.
 const READY_BUDGET: Duration = Duration::from_secs(120);
+/// How often the guest may panic before it serves for the first time; after that it may as often as it comes back.
+const PANICS_MAX: u32 = 3;
 /// How soon a signal is noticed.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -89,11 +91,15 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 /// Shows what the guest says until it ends; asks it to end when somebody asks us.
 fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(), Failure> {
     let mut is_ready = false;
+    let mut panics = 0;
     let mut asked: Option<Instant> = None;
     let mut asked_again = Instant::now();
     loop {
         match guest.next_event(PATIENCE) {
-            Some(Event::Line(line)) => say(&line),
+            Some(Event::Line(line)) => {
+                panics += u32::from(line.contains("] PANIC "));
+                say(&line);
+            }
             Some(Event::Complaint(line)) => remark(format_args!("qemu: {line}")),
             Some(Event::Ended) => break,
             None => {}
@@ -101,6 +107,9 @@ fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(),
         if let (false, Ok(moment)) = (is_ready, ready.try_recv()) {
             is_ready = true;
             say(format_args!("barepost: ready in {} ms", moment.duration_since(guest.started()).as_millis()));
+        }
+        if !is_ready && panics >= PANICS_MAX {
+            return Err(Failure::broke("the machine panics before it serves; its console says why"));
         }
         if !is_ready && asked.is_none() && guest.started().elapsed() > READY_BUDGET {
             return Err(Failure::broke(format_args!("not ready after {} s", READY_BUDGET.as_secs())));

@@ -1,0 +1,137 @@
+//! The disk's image file, read by the store's own code: `barepost fsck`, and the look at it before every boot.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use machine::{Disk, DiskCompletion, DiskError, DiskOperation, SECTOR_BYTES, Sector};
+use store::{Limits, ReadSectors, State, Store, Unreadable};
+
+use crate::failure::Failure;
+use crate::terminal::say;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The disk's image, such as data/disk.img, or a block device
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Tells what a disk holds and what is wrong with it. Never writes to it.
+///
+/// Errors: refused when the file cannot be read or is no disk of ours; told when something is wrong with it.
+pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
+    let path = options.file.display();
+    let file = File::open(&options.file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
+    let mut image = Image::of(&file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
+    let report = store::fsck(&mut image);
+    if let Some(reason) = report.refused {
+        return Err(Failure::refused(format_args!("{path}: {reason}")));
+    }
+    say(report.to_string().trim_end());
+    if report.is_clean() { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// Whether the machine will open this disk: asks the store to, answers its first requests, which are for the superblocks,
+/// and looks what it made of them. Nothing is written.
+///
+/// Errors: refused with the store's reason.
+pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
+    let refused = |what: &dyn std::fmt::Display| Failure::refused(format_args!("{}: {what}", path.display()));
+    let mut image = Image::of(file).map_err(|error| refused(&error))?;
+    let limits = Limits { deliveries: 0, recipients: 0, reads: 1, buffer_bytes: 0, resident_bytes: u64::MAX };
+    let mut store = Store::new(limits, image.disk(), [0; 32]);
+    let mut requests = Vec::new();
+    while let Some(request) = store.next_request() {
+        requests.push(request);
+    }
+    for mut request in requests {
+        let result = match request.operation {
+            DiskOperation::Read => image.read(request.sector, &mut request.buffer).map_err(|_| DiskError::Failed),
+            DiskOperation::Write | DiskOperation::Flush => Err(DiskError::Failed),
+        };
+        let (token, operation, buffer) = (request.token, request.operation, request.buffer);
+        store.disk_completed(DiskCompletion { token, operation, result, buffer });
+    }
+    match store.state() {
+        State::Refused(reason) => Err(refused(&reason)),
+        _ => Ok(()),
+    }
+}
+
+/// A file as a disk that is only read.
+struct Image<'a> {
+    file: &'a File,
+    sectors: u64,
+}
+
+impl Image<'_> {
+    fn of(file: &File) -> std::io::Result<Image<'_>> {
+        // Not the metadata's length, which is 0 for a block device.
+        let bytes = std::io::Seek::seek(&mut &*file, std::io::SeekFrom::End(0))?;
+        Ok(Image { file, sectors: bytes / SECTOR_BYTES as u64 })
+    }
+
+    fn disk(&self) -> Disk {
+        Disk { sectors: self.sectors, durable: true }
+    }
+}
+
+impl ReadSectors for Image<'_> {
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable> {
+        let start = sector.0.checked_mul(SECTOR_BYTES as u64).ok_or(Unreadable)?;
+        self.file.read_exact_at(bytes, start).map_err(|_| Unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK_BYTES: u64 = 4 << 20;
+
+    /// What is said of a disk that starts with `start` and is otherwise empty.
+    fn said_of(start: &[u8], bytes: u64) -> Result<(), Failure> {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("disk.img");
+        std::fs::write(&path, start).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        file.set_len(bytes).unwrap();
+        let said = check_format(&file, &path);
+        let mut after = std::fs::read(&path).unwrap();
+        assert_eq!(after.len() as u64, bytes);
+        assert!(after.split_off(start.len()).iter().all(|byte| *byte == 0) && after == start, "it was written to");
+        said
+    }
+
+    #[test]
+    fn a_blank_disk_is_taken_and_not_written_yet() {
+        said_of(b"", DISK_BYTES).unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_is_not_ours_is_refused_unwritten() {
+        let failure = said_of(&b"some other file system ".repeat(200), DISK_BYTES).unwrap_err();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("disk.img: "), "{failure}");
+    }
+
+    #[test]
+    fn a_disk_of_a_newer_format_is_refused_unwritten() {
+        let mut superblock = b"BAREPOST".to_vec();
+        superblock.extend_from_slice(&(store::FORMAT_VERSION + 1).to_le_bytes());
+        let failure = said_of(&superblock, DISK_BYTES).unwrap_err();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains(&format!("format {}", store::FORMAT_VERSION + 1)), "{failure}");
+    }
+
+    #[test]
+    fn a_disk_that_is_too_small_is_refused() {
+        assert_eq!(said_of(b"", 4096).unwrap_err().status(), 2);
+    }
+}
