@@ -44,7 +44,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     rows.extend(at_rest(&mut serving)?);
     serving.stop()?;
     Ok(Report {
-        machine: "QEMU 7.2 TCG, one core, 256 MiB, QEMU's user network".into(),
+        machine: format!("{} TCG, one core, 256 MiB, QEMU's user network", workplace.emulator()?),
         rows,
         note: "Ready: every service has greeted a client. The peer's figures are recorded ones (to its first SYN-ACK; \
                memory in use as its kernel tells it).",

@@ -74,7 +74,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     refuse_if_stopped(stop)?;
     measuring.serving.stop()?;
     Ok(Report {
-        machine: "QEMU 7.2 TCG, q35, one core, 256 MiB, QEMU's user network; disk in the host's page cache".into(),
+        machine: format!("{} TCG, q35, one core, 256 MiB, QEMU's user network", workplace.emulator()?),
         rows,
         note: "Counted with bench/plugin/instructions.c, idle rate subtracted, median of 5 repetitions. The peer's \
                figures are recorded ones, counted the same way on a tap network. Where ours went: target/bench/*.profile.",

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
@@ -43,6 +44,15 @@ impl Workplace {
         let folder = house.target(format!("bench/data-{}", std::process::id()));
         let data = DataFolder::open(&folder)?;
         Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
+    }
+
+    /// The emulator, for a report: `QEMU 7.2.22`.
+    pub(super) fn emulator(&self) -> Result<String, Failure> {
+        let output =
+            Command::new(&self.qemu).arg("--version").output().map_err(Failure::io("asking QEMU its version"))?;
+        let line = String::from_utf8_lossy(&output.stdout);
+        let (_, version) = line.split_once(" version ").unwrap_or_default();
+        Ok(format!("QEMU {}", version.split_whitespace().next().unwrap_or("of unknown version")))
     }
 
     /// Boots a guest on this data; it runs on TCG, where instructions can be counted.
