@@ -1,11 +1,11 @@
-//! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, made fast by adding 32 bits at a time.
+//! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, made fast by adding 64 bits at a time.
 //!
 //! Sums are kept in the machine's own byte order, as words lie in memory, and unfolded: RFC 1071 §2 shows that
 //! neither matters until the end. [`Sum::field`] and [`Sum::is_valid`] are the two ends.
 
 use core::net::Ipv4Addr;
 
-/// A sum under way.
+/// A sum under way: 64 bits with the carry brought around, which is the same sum modulo 0xffff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Sum(u64);
 
@@ -19,52 +19,61 @@ impl Sum {
     /// Adds `bytes`, which start at an even offset of what is summed.
     #[inline]
     pub(crate) fn and(self, bytes: &[u8]) -> Sum {
-        // 2^32 additions of 32 bits cannot overflow 64, and no frame is that long.
-        let mut sum = self.0;
-        let (blocks, rest) = bytes.as_chunks::<32>();
-        let mut lanes = [0u64; 8];
+        let mut sum = self;
+        let (blocks, rest) = bytes.as_chunks::<64>();
         for block in blocks {
-            let (words, _) = block.as_chunks::<4>();
-            for (lane, word) in lanes.iter_mut().zip(words) {
-                *lane += u64::from(u32::from_ne_bytes(*word));
-            }
+            sum = sum.and_block(block);
         }
-        sum += lanes.iter().sum::<u64>();
-        let (words, rest) = rest.as_chunks::<4>();
+        let (words, rest) = rest.as_chunks::<8>();
         for word in words {
-            sum += u64::from(u32::from_ne_bytes(*word));
+            sum = sum.plus(u64::from_ne_bytes(*word));
         }
-        sum += match *rest {
-            [a] => u64::from(u16::from_ne_bytes([a, 0])),
-            [a, b] => u64::from(u16::from_ne_bytes([a, b])),
-            [a, b, c] => u64::from(u16::from_ne_bytes([a, b])) + u64::from(u16::from_ne_bytes([c, 0])),
-            _ => 0,
-        };
-        Sum(sum)
+        let mut last = [0; 8];
+        for (to, from) in last.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        sum.plus(u64::from_ne_bytes(last))
+    }
+
+    /// Adds a block in one chain of additions, each with the carry of the one before.
+    #[inline]
+    fn and_block(self, block: &[u8; 64]) -> Sum {
+        let (words, _) = block.as_chunks::<8>();
+        let (sum, carry) =
+            words.iter().fold((self.0, false), |(sum, carry), word| sum.carrying_add(u64::from_ne_bytes(*word), carry));
+        Sum(sum).plus(u64::from(carry))
+    }
+
+    /// Adds 64 bits and brings the carry around.
+    #[inline]
+    fn plus(self, bits: u64) -> Sum {
+        let (sum, carry) = self.0.overflowing_add(bits);
+        // There was a carry, so the sum is smaller than what was added, and one more does not overflow.
+        Sum(sum + u64::from(carry))
     }
 
     /// Adds one 16-bit number.
     #[inline]
     pub(crate) fn and_word(self, word: u16) -> Sum {
-        Sum(self.0 + u64::from(word.to_be()))
+        self.plus(u64::from(word.to_be()))
     }
 
     /// Adds one 32-bit number.
     #[inline]
     pub(crate) fn and_long(self, long: u32) -> Sum {
-        Sum(self.0 + u64::from(long.to_be()))
+        self.plus(u64::from(long.to_be()))
     }
 
     /// Adds what another sum has come to, over bytes that start at an even offset.
     #[inline]
     pub(crate) fn and_sum(self, other: Sum) -> Sum {
-        Sum(self.0 + u64::from(other.fold()))
+        self.plus(other.0)
     }
 
     /// Adds what another sum has come to, over bytes that start at an odd offset.
     #[inline]
     pub(crate) fn and_sum_at_odd(self, other: Sum) -> Sum {
-        Sum(self.0 + u64::from(other.fold().swap_bytes()))
+        self.plus(u64::from(other.fold().swap_bytes()))
     }
 
     /// The pseudo header of TCP and UDP over IPv4 (RFC 9293 §3.1), of a transport packet of `length` bytes.

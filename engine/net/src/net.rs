@@ -187,6 +187,11 @@ impl Net {
         self.connections.get(connection.0).map_or(&[], |found| found.tcb.waiting())
     }
 
+    /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
+    pub fn copy_waiting(&self, connection: ConnectionId, into: &mut [u8]) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.copy_waiting(into))
+    }
+
     /// Drops the first `count` of the waiting bytes: they have been taken.
     pub fn consumed(&mut self, connection: ConnectionId, count: usize) {
         if let Some(found) = self.connections.get_mut(connection.0) {

@@ -116,6 +116,9 @@ impl Reassembly {
     /// Gives up what is too old. Returns how many datagrams were lost since the last call, those displaced included;
     /// one that an overlap ended has been reported already.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
+        if self.is_idle() {
+            return 0;
+        }
         let mut lost = core::mem::take(&mut self.displaced);
         for slot in &mut self.datagrams {
             if let Some(datagram) = slot.take_if(|datagram| datagram.expires_at <= now) {
@@ -127,7 +130,15 @@ impl Reassembly {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        if self.is_idle() {
+            return None;
+        }
         self.datagrams.iter().flatten().map(|datagram| datagram.expires_at).min()
+    }
+
+    /// Whether every buffer is at home, which is nearly always so.
+    fn is_idle(&self) -> bool {
+        self.spare.len() == DATAGRAMS_MAX && self.displaced == 0
     }
 
     fn find_or_start(&mut self, now: Instant, key: Key) -> Option<usize> {

@@ -7,9 +7,9 @@ use machine::{Ethernet, Instant};
 use crate::checksum::Sum;
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Entry, Flow};
-use crate::icmp::{Received, Report};
+use crate::icmp::{Received, Report, Trouble};
 use crate::interface::Meant;
-use crate::ipv4::PROTOCOL_TCP;
+use crate::ipv4::{IPV4_BYTES, PROTOCOL_TCP};
 use crate::net::{Connection, Net};
 use crate::tcp::{
     Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, SegmentRepr, SegmentToSend,
@@ -248,12 +248,19 @@ impl Net {
     }
 
     /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
-    /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4).
-    pub(crate) fn trouble_reported(&mut self, _now: Instant, report: &Report) {
+    /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). Only a path
+    /// that carries less than we send changes anything, and only for a segment that is on its way.
+    pub(crate) fn trouble_reported(&mut self, now: Instant, report: &Report) {
         let flow = Flow { peer: report.peer, peer_port: report.peer_port, local_port: report.local_port };
-        if self.flows.find(&flow).is_some() {
-            self.link.counters.icmp_errors_in += 1;
-        }
+        let Some(entry) = self.flows.find(&flow) else { return };
+        self.link.counters.icmp_errors_in += 1;
+        let (Entry::Connection(index), Trouble::TooBig { mtu }) = (entry, report.trouble) else { return };
+        let Some(id) = self.connections.id_at(index as usize) else { return };
+        let Some(found) = self.connections.get_mut(id) else { return };
+        // A router older than RFC 1191 does not say what would have fitted: then the least that everybody takes.
+        let mss = mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
+        found.tcb.path_narrowed(SequenceNumber(report.sequence), mss);
+        self.settle(now, ConnectionId(id));
     }
 }
 

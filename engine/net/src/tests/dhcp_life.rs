@@ -254,8 +254,7 @@ fn a_server_that_rebinds_may_be_another_one() {
             break next;
         }
     };
-    let acknowledgment =
-        DhcpRepr { server_identifier: Some(OTHER_SERVER), ..answer(DhcpMessageType::Ack, &rebinding) };
+    let acknowledgment = DhcpRepr { server_identifier: Some(OTHER_SERVER), ..answer(DhcpMessageType::Ack, &rebinding) };
     world.hears(&frame(&acknowledgment));
     let renewal = asks(&mut world);
     assert_eq!((renewal.kind, renewal.to), (DhcpMessageType::Request, OTHER_SERVER));

@@ -407,6 +407,31 @@ fn icmp_errors_end_no_connection() {
 }
 
 #[test]
+fn a_router_that_carries_less_is_believed_about_a_segment_on_its_way() {
+    let mut world = World::new();
+    let connection = Peer::at_port(4000).connects(&mut world);
+    world.net.send(world.now, connection, &[b'm'; 2_920]);
+    let sent = world.says();
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1514, 1514]);
+    let mut error =
+        [&[3, 4, 0, 0, 0, 0, 1_000u16.to_be_bytes()[0], 1_000u16.to_be_bytes()[1]], &sent[0][14..42]].concat();
+    let sum = crate::checksum::Sum::of(&error).field();
+    error[2..4].copy_from_slice(&sum);
+    // About a segment that was never sent: a lie, or too late.
+    let mut lie = error.clone();
+    lie[8 + 24] ^= 0x40;
+    lie[2..4].fill(0);
+    let sum = crate::checksum::Sum::of(&lie).field();
+    lie[2..4].copy_from_slice(&sum);
+    world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &lie));
+    world.says_nothing();
+    world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &error));
+    let again = world.says();
+    let lengths: Vec<_> = again.iter().filter(|frame| frame[12..14] == [8, 0]).map(Vec::len).collect();
+    assert_eq!(lengths, [1_014, 1_014, 1_014, 14 + 40 + 40]);
+}
+
+#[test]
 fn ports_are_listened_on_once_and_can_be_given_up() {
     let mut world = World::new();
     assert!(!world.net.listen(25, Service(9)));

@@ -244,7 +244,8 @@ impl Talk {
                 Event::Data { connection, bytes } => {
                     // Sometimes the session takes all, sometimes a part, sometimes nothing.
                     let data = &frame.bytes()[bytes];
-                    let taken = if self.we_got % 3 == 0 { data.len() } else { self.we_got * 7 % (data.len() + 1) };
+                    let taken =
+                        if self.we_got.is_multiple_of(3) { data.len() } else { self.we_got * 7 % (data.len() + 1) };
                     self.takes(&data[..taken]);
                     self.world.net.keep(connection, &data[taken..]);
                 }
