@@ -1,1 +1,370 @@
-//! model
+//! The store against a plain model of it, under random work and random power cuts: on small disks, so that checkpoints,
+//! compaction and full disks happen all the time.
+//!
+//! What is checked after each cut: acknowledged mail is present, intact, once, under the UID it was seen with; mail
+//! that was not acknowledged is wholly present or wholly absent, and stays so; removed mail stays removed; UIDs only grow.
+
+use super::disk::{Cut, Dice, TestDisk};
+use super::rig::{NOW, Rig, body};
+use crate::types::{Flags, INBOX, Outcome, Refusal, Uid, UidRange};
+use crate::{AccountId, DeliveryId};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// Committed, nobody was told yet.
+    Asked,
+    /// Acknowledged, or seen after a restart.
+    There,
+    /// Its removal was asked for, nobody was told yet.
+    Leaving,
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    length: usize,
+    fate: Fate,
+    uid: Option<Uid>,
+    /// What its flags may be: the first is what they were last known to be.
+    flags: Vec<u8>,
+}
+
+struct Account {
+    id: AccountId,
+    address: String,
+    passwords: Vec<String>,
+    messages: BTreeMap<u64, Message>,
+    highest_uid: u32,
+}
+
+enum Waiting {
+    Delivery(u64, Vec<usize>),
+    Removal(usize, Vec<u64>),
+    Flags(usize, u64, u8),
+    Password(usize, String),
+}
+
+struct Stream {
+    id: DeliveryId,
+    token: u64,
+    to: Vec<usize>,
+    octets: Vec<u8>,
+    appended: usize,
+    waits_for: Option<u32>,
+}
+
+struct World {
+    rig: Rig,
+    dice: Dice,
+    accounts: Vec<Account>,
+    waiting: BTreeMap<u32, Waiting>,
+    streams: Vec<Stream>,
+    next_token: u64,
+    cuts: u32,
+    full: u32,
+}
+
+impl World {
+    fn new(seed: u64, bytes: u64, accounts: usize) -> World {
+        let mut rig = Rig::on(TestDisk::new(bytes, seed));
+        let accounts = (0..accounts)
+            .map(|number| {
+                let address = format!("user{number}@example.org");
+                let id = rig.create(&address);
+                let passwords = alloc::vec![String::from("secret")];
+                Account { id, address, passwords, messages: BTreeMap::new(), highest_uid: 0 }
+            })
+            .collect();
+        let dice = Dice(seed ^ 0xABCD);
+        World {
+            rig,
+            dice,
+            accounts,
+            waiting: BTreeMap::new(),
+            streams: Vec::new(),
+            next_token: 1,
+            cuts: 0,
+            full: 0,
+        }
+    }
+
+    fn act(&mut self) {
+        match self.dice.below(16) {
+            0..=5 => self.begin(),
+            6..=9 => self.stream(),
+            10..=11 => self.remove(),
+            12 => self.set_flags(),
+            13 => self.set_password(),
+            _ => {}
+        }
+        let completions = self.dice.below(6) as usize;
+        self.rig.turn(completions);
+        self.take_outcomes();
+    }
+
+    fn begin(&mut self) {
+        let first = self.dice.below(self.accounts.len() as u64) as usize;
+        let count = if self.dice.chance(4) { 2.min(self.accounts.len()) } else { 1 };
+        let to: Vec<usize> = (0..count).map(|number| (first + number) % self.accounts.len()).collect();
+        let ids: Vec<AccountId> = to.iter().map(|number| self.accounts[*number].id).collect();
+        let length = match self.dice.below(12) {
+            0..=8 => 8 + self.dice.below(3000),
+            9..=10 => 4000 + self.dice.below(20_000),
+            _ => 30_000 + self.dice.below(70_000),
+        };
+        let Ok(id) = self.rig.store.begin(&ids) else { return };
+        let token = self.next_token;
+        self.next_token += 1;
+        let octets = body(token, length as usize);
+        self.streams.push(Stream { id, token, to, octets, appended: 0, waits_for: None });
+        self.stream();
+    }
+
+    /// Goes on with one stream: appends, commits or gives it up.
+    fn stream(&mut self) {
+        if self.streams.is_empty() {
+            return;
+        }
+        let chosen = self.dice.below(self.streams.len() as u64) as usize;
+        let (number, continuation) = self.rig.continuation();
+        let stream = &mut self.streams[chosen];
+        if stream.waits_for.is_some_and(|number| !self.rig.outcomes.contains_key(&number)) {
+            return;
+        }
+        let rest = &stream.octets[stream.appended..];
+        if self.dice.chance(40) {
+            self.rig.store.abort(stream.id);
+            self.streams.swap_remove(chosen);
+            return;
+        }
+        match self.rig.store.append(stream.id, rest, continuation) {
+            Ok(taken) => {
+                stream.appended += taken;
+                stream.waits_for = (taken < rest.len()).then_some(number);
+            }
+            Err(refusal) => {
+                assert_eq!(refusal, Refusal::DiskFull);
+                self.full += 1;
+                self.rig.store.abort(stream.id);
+                self.streams.swap_remove(chosen);
+                return;
+            }
+        }
+        if stream.appended == stream.octets.len() {
+            let stream = self.streams.swap_remove(chosen);
+            if self.rig.store.commit(stream.id, NOW, continuation).is_ok() {
+                for account in &stream.to {
+                    let message =
+                        Message { length: stream.octets.len(), fate: Fate::Asked, uid: None, flags: alloc::vec![0] };
+                    self.accounts[*account].messages.insert(stream.token, message);
+                }
+                self.waiting.insert(number, Waiting::Delivery(stream.token, stream.to));
+            }
+        }
+    }
+
+    /// Some messages that are seen now.
+    fn some_seen(&mut self) -> Option<(usize, Vec<u64>)> {
+        let account = self.dice.below(self.accounts.len() as u64) as usize;
+        let seen: Vec<u64> = self.accounts[account]
+            .messages
+            .iter()
+            .filter(|(_, message)| message.fate == Fate::There && message.uid.is_some())
+            .map(|(token, _)| *token)
+            .collect();
+        if seen.is_empty() {
+            return None;
+        }
+        let from = self.dice.below(seen.len() as u64) as usize;
+        let count = 1 + self.dice.below(8) as usize;
+        Some((account, seen.into_iter().skip(from).take(count).collect()))
+    }
+
+    fn remove(&mut self) {
+        self.learn_uids();
+        let Some((account, tokens)) = self.some_seen() else { return };
+        let (number, continuation) = self.rig.continuation();
+        let known = &mut self.accounts[account];
+        let uids: Vec<UidRange> = tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
+        match self.rig.store.remove(known.id, INBOX, &uids, continuation) {
+            Ok(()) => {
+                for token in &tokens {
+                    known.messages.get_mut(token).unwrap().fate = Fate::Leaving;
+                }
+                self.waiting.insert(number, Waiting::Removal(account, tokens));
+            }
+            Err(refusal) => assert_eq!(refusal, Refusal::Busy, "a full disk refuses a deletion"),
+        }
+    }
+
+    fn set_flags(&mut self) {
+        self.learn_uids();
+        let Some((account, tokens)) = self.some_seen() else { return };
+        let (number, continuation) = self.rig.continuation();
+        let flags = self.dice.below(32) as u8;
+        let id = self.accounts[account].id;
+        let message = self.accounts[account].messages.get_mut(&tokens[0]).unwrap();
+        if self.rig.store.set_flags(id, INBOX, message.uid.unwrap(), (Flags(flags), 0), continuation).is_ok() {
+            message.flags.push(flags);
+            self.waiting.insert(number, Waiting::Flags(account, tokens[0], flags));
+        }
+    }
+
+    fn set_password(&mut self) {
+        let account = self.dice.below(self.accounts.len() as u64) as usize;
+        let (number, continuation) = self.rig.continuation();
+        let password = format!("password {}", self.dice.next());
+        if self.rig.store.set_password_hash(self.accounts[account].id, &password, continuation).is_ok() {
+            self.accounts[account].passwords.push(password.clone());
+            self.waiting.insert(number, Waiting::Password(account, password));
+        }
+    }
+
+    fn take_outcomes(&mut self) {
+        let done: Vec<u32> =
+            self.waiting.keys().copied().filter(|number| self.rig.outcomes.contains_key(number)).collect();
+        for number in done {
+            let outcome = self.rig.outcomes.remove(&number).unwrap();
+            match (self.waiting.remove(&number).unwrap(), outcome) {
+                (Waiting::Delivery(token, to), Outcome::Delivered) => {
+                    to.iter().for_each(|account| self.set_fate(*account, token, Fate::There));
+                }
+                (Waiting::Delivery(token, to), Outcome::Refused(Refusal::DiskFull)) => {
+                    self.full += 1;
+                    to.iter().for_each(|account| self.set_fate(*account, token, Fate::Gone));
+                }
+                (Waiting::Removal(account, tokens), Outcome::Changed) => {
+                    tokens.iter().for_each(|token| self.set_fate(account, *token, Fate::Gone));
+                }
+                (Waiting::Flags(account, token, flags), Outcome::Changed) => {
+                    let known = &mut self.accounts[account].messages.get_mut(&token).unwrap().flags;
+                    let at = known.iter().position(|known| *known == flags).unwrap_or(0);
+                    known.drain(..at);
+                }
+                (Waiting::Password(account, password), Outcome::Changed) => {
+                    let known = &mut self.accounts[account].passwords;
+                    let at = known.iter().position(|known| *known == password).unwrap();
+                    known.drain(..at);
+                }
+                (_, outcome) => panic!("ended with {outcome:?}"),
+            }
+        }
+    }
+
+    fn set_fate(&mut self, account: usize, token: u64, fate: Fate) {
+        self.accounts[account].messages.get_mut(&token).unwrap().fate = fate;
+    }
+
+    /// Finds the UIDs of messages that became visible, without reading: by their order among equals in length.
+    fn learn_uids(&mut self) {
+        for number in 0..self.accounts.len() {
+            let known: BTreeSet<Uid> = self.accounts[number].messages.values().filter_map(|one| one.uid).collect();
+            for message in self.rig.list(self.accounts[number].id) {
+                if known.contains(&message.uid) {
+                    continue;
+                }
+                let octets = self.rig.read(self.accounts[number].id, &message).unwrap();
+                self.saw(number, message.uid, &octets);
+            }
+        }
+    }
+
+    fn saw(&mut self, account: usize, uid: Uid, octets: &[u8]) -> u64 {
+        let token = u64::from_le_bytes(octets[..8].try_into().unwrap());
+        let account = &mut self.accounts[account];
+        let message = account.messages.get_mut(&token).expect("a message that nobody committed");
+        assert_eq!(octets, body(token, message.length), "a message in part");
+        match message.uid {
+            Some(known) => assert_eq!(known, uid, "a message changed its UID"),
+            None => {
+                assert!(uid.0 > account.highest_uid, "UID {uid:?} after {}", account.highest_uid);
+                account.highest_uid = uid.0;
+                message.uid = Some(uid);
+            }
+        }
+        token
+    }
+
+    fn cut(mut self) -> World {
+        self.cuts += 1;
+        let mut rig = self.rig;
+        while self.dice.chance(3) {
+            rig = rig.cut_while_opening(Cut::Dice);
+            for _ in 0..self.dice.below(30) {
+                rig.turn(1);
+            }
+        }
+        self.rig = rig.cut(Cut::Dice);
+        self.waiting.clear();
+        self.streams.clear();
+        self.rig.outcomes.clear();
+        self.check();
+        self
+    }
+
+    /// Everything, after a restart: what was in the air is settled now.
+    fn check(&mut self) {
+        assert!(self.rig.serving(), "{:?}", self.rig.store.state());
+        for number in 0..self.accounts.len() {
+            let id = self.accounts[number].id;
+            assert_eq!(self.rig.store.find(&self.accounts[number].address), Some(id));
+            let password = String::from(self.rig.store.account(id).unwrap().password_hash());
+            assert!(self.accounts[number].passwords.contains(&password));
+            self.accounts[number].passwords = alloc::vec![password];
+            let mut seen = BTreeSet::new();
+            for message in self.rig.list(id) {
+                let octets = self.rig.read(id, &message).unwrap();
+                let token = self.saw(number, message.uid, &octets);
+                assert!(seen.insert(token), "a message twice");
+                let known = self.accounts[number].messages.get_mut(&token).unwrap();
+                assert!(known.fate != Fate::Gone, "a message came back from the dead");
+                assert!(known.flags.contains(&message.flags.0), "{:?} has {:?}", known.flags, message.flags);
+                known.flags = alloc::vec![message.flags.0];
+                known.fate = Fate::There;
+            }
+            let uid_next = self.rig.store.mailbox(id, INBOX).unwrap().uid_next;
+            assert!(uid_next.0 > self.accounts[number].highest_uid, "UIDNEXT fell");
+            for (token, message) in &mut self.accounts[number].messages {
+                if !seen.contains(token) {
+                    assert!(message.fate != Fate::There, "message {token} of {} octets is lost", message.length);
+                    message.fate = Fate::Gone;
+                }
+            }
+        }
+    }
+}
+
+fn live(seed: u64, bytes: u64, accounts: usize, cuts: u32) -> World {
+    let mut world = World::new(seed, bytes, accounts);
+    while world.cuts < cuts {
+        for _ in 0..world.dice.below(60) {
+            world.act();
+        }
+        world = world.cut();
+    }
+    let report = world.rig.fsck();
+    assert!(report.refused.is_none() && report.accounts.len() == accounts, "{report}");
+    world
+}
+
+#[test]
+fn every_promise_holds_after_any_power_cut() {
+    let mut cuts = 0;
+    for seed in 0..40 {
+        cuts += live(seed, 4 << 20, 1 + seed as usize % 4, 40).cuts;
+    }
+    assert_eq!(cuts, 1600);
+}
+
+#[test]
+fn every_promise_holds_after_any_power_cut_on_a_disk_that_is_nearly_full() {
+    let mut full = 0;
+    for seed in 100..140 {
+        full += live(seed, 3 << 19, 1 + seed as usize % 3, 40).full;
+    }
+    assert!(full > 100, "the disk was full only {full} times");
+}
