@@ -1,6 +1,6 @@
 //! Passwords that were right a little while ago, so that a client that logs in every minute costs one hash an hour.
 //!
-//! What is kept is a keyed 128-bit hash of account, password hash and password, under a key of this machine's life: it
+//! What is kept is a keyed 128-bit hash of password hash and password, under a key of this machine's life: it
 //! tells nothing to who reads the memory of another life, and it dies with a password change.
 
 use alloc::vec;
@@ -31,24 +31,23 @@ impl VerifiedLogins {
         VerifiedLogins { places: vec![None; PLACES], key }
     }
 
-    /// Whether `password` was verified against `hash`, the PHC string of `account`, within the last hour.
-    pub fn contains(&self, account: u64, hash: &str, password: &[u8], now: Instant) -> bool {
-        let tag = self.tag(account, hash, password);
+    /// Whether `password` was verified against `hash`, a PHC string, within the last hour. Its salt makes it the hash of one account.
+    pub fn contains(&self, hash: &str, password: &[u8], now: Instant) -> bool {
+        let tag = self.tag(hash, password);
         let place = self.places.get(tag as usize % PLACES).copied().flatten();
         place.is_some_and(|verified| verified.tag == tag && now < verified.until)
     }
 
     /// `password` was verified against `hash` just now.
-    pub fn insert(&mut self, account: u64, hash: &str, password: &[u8], now: Instant) {
-        let tag = self.tag(account, hash, password);
+    pub fn insert(&mut self, hash: &str, password: &[u8], now: Instant) {
+        let tag = self.tag(hash, password);
         if let Some(place) = self.places.get_mut(tag as usize % PLACES) {
             *place = Some(Verified { tag, until: now + LIFETIME });
         }
     }
 
-    fn tag(&self, account: u64, hash: &str, password: &[u8]) -> u128 {
+    fn tag(&self, hash: &str, password: &[u8]) -> u128 {
         let mut hasher = SipHasher24::new_with_key(&self.key);
-        hasher.write_u64(account);
         hasher.write_usize(hash.len());
         hasher.write(hash.as_bytes());
         hasher.write(password);

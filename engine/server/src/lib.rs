@@ -1,7 +1,37 @@
-//! stub
+//! The engine of one core: [`Engine::turn`] wires connections to sessions and sessions to the store.
+//!
+//! Everything that is on the machine meets here and nowhere else: `net` knows no protocol, the protocols know no store,
+//! the store knows no mail. This crate holds what joins them, and the configuration that says how.
+//!
+//! | file | story |
+//! |---|---|
+//! | `engine` | one turn, its five phases and their budgets |
+//! | `session` | what happens to a connection, told to its session |
+//! | `smtp_service`, `pop3_service` | the hands of the two protocols |
+//! | `logins` | a password, a gate, an answer in time |
+//! | `directory` | from a path to an account |
+//! | `life`, `start` | opening, making accounts, serving, stopping; sizes given once |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod common;
 pub mod configuration;
+mod directory;
+mod engine;
+mod identifier;
+mod life;
+mod logins;
+mod maildrop;
+mod pop3_service;
+mod services;
+mod session;
+mod sizes;
+mod smtp_service;
+mod start;
+
+pub use engine::{Engine, Next};
+pub use life::Ending;
+pub use services::{Protocol, SERVICES, ServiceEntry};
+pub use sizes::{MEMORY_BYTES_MIN, Sizes};

@@ -55,6 +55,11 @@ impl MemoryDisk {
         MemoryDisk { durable: self.durable, sectors: self.sectors, ..MemoryDisk::default() }
     }
 
+    /// Whether the machine has a completion to fetch.
+    pub fn has_completions(&self) -> bool {
+        !self.completed.is_empty()
+    }
+
     pub(crate) fn describe(&self) -> Disk {
         Disk { sectors: self.sectors, durable: true }
     }

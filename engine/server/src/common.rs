@@ -1,0 +1,135 @@
+//! What all sessions of a core share: the network, the store, the clocks of this turn, and who is who.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use machine::{Instant, Micros, UnixTime};
+use net::{ConnectionId, Net};
+use pop3::LoginRefusal;
+use smtp::{ForwardPath, RecipientRefusal};
+use store::{AccountId, INBOX, Outcome, Store};
+use tasks::{DelayQueue, Entry, ResumeQueue};
+
+use crate::configuration::Access;
+use crate::directory::Directory;
+use crate::identifier::Identifiers;
+use crate::logins::Logins;
+use crate::maildrop::{Maildrop, OPEN_MESSAGES_MAX};
+use crate::smtp_service::Transaction;
+
+/// The points at which a frame may wait for the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Point {
+    /// An SMTP session: the store has room for more of its message.
+    MessageRoom,
+    /// An SMTP session: its message is on the disk.
+    MessageStored,
+    /// A POP3 session: bytes of a message have been read.
+    MessageRead,
+    /// A POP3 session: its deletions are on the disk.
+    Deleted,
+    /// The engine itself: an account has been made.
+    AccountMade,
+}
+
+impl Point {
+    const ALL: [Point; 5] =
+        [Point::MessageRoom, Point::MessageStored, Point::MessageRead, Point::Deleted, Point::AccountMade];
+
+    pub(crate) fn entry(self) -> Entry {
+        Entry(self as u32)
+    }
+
+    pub(crate) fn of(entry: Entry) -> Option<Point> {
+        Point::ALL.get(entry.0 as usize).copied()
+    }
+}
+
+/// What all sessions share.
+pub(crate) struct Common {
+    /// The time of this turn.
+    pub(crate) now: Instant,
+    /// The time of day of this turn.
+    pub(crate) wall: UnixTime,
+    pub(crate) net: Net,
+    pub(crate) store: Store,
+    /// Deadlines of sessions, one each.
+    pub(crate) deadlines: DelayQueue,
+    /// Sessions that go on in the resume phase.
+    pub(crate) ready: ResumeQueue,
+    pub(crate) hostname: String,
+    pub(crate) directory: Directory,
+    pub(crate) access: Access,
+    pub(crate) identifiers: Identifiers,
+    pub(crate) smtp_settings: smtp::Settings,
+    /// Records for SMTP transactions that nobody uses.
+    #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
+    pub(crate) transactions: Vec<Box<Transaction>>,
+    pub(crate) logins: Logins,
+    /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
+    pub(crate) maildrops: BTreeSet<AccountId>,
+    /// Messages in all of them.
+    pub(crate) open_messages: usize,
+}
+
+impl Common {
+    /// Queues bytes of a reply. The session has asked for the room first, so they fit.
+    pub(crate) fn say(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        let sent = self.net.send(self.now, connection, bytes);
+        if sent < bytes.len() {
+            // Half a reply would be taken for a whole one of another meaning.
+            self.net.abort(connection);
+        }
+    }
+
+    pub(crate) fn say_hostname(&mut self, connection: ConnectionId) {
+        let sent = self.net.send(self.now, connection, self.hostname.as_bytes());
+        if sent < self.hostname.len() {
+            self.net.abort(connection);
+        }
+    }
+
+    pub(crate) fn set_deadline(&mut self, connection: ConnectionId, after: Option<Micros>) {
+        match after {
+            Some(after) => self.deadlines.set(connection.0, self.now + after),
+            None => self.deadlines.cancel(connection.0),
+        }
+    }
+
+    pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
+        let own = self.net.address().map(|own| IpAddr::V4(own.address));
+        self.directory.recipient(&self.store, own, path)
+    }
+
+    /// Opens and locks the inbox of `account` for a POP3 session.
+    ///
+    /// Errors: another session has it, or too much is open already.
+    pub(crate) fn open_maildrop(&mut self, account: AccountId) -> Result<Box<Maildrop>, LoginRefusal> {
+        let inbox = self.store.mailbox(account, INBOX).ok_or(LoginRefusal::TryLater)?;
+        let opened = self.open_messages + inbox.messages as usize;
+        if opened > OPEN_MESSAGES_MAX {
+            return Err(LoginRefusal::TryLater);
+        }
+        if !self.maildrops.insert(account) {
+            return Err(LoginRefusal::InUse);
+        }
+        self.open_messages = opened;
+        Ok(Box::new(Maildrop::new(account, &inbox, self.store.messages(account, INBOX))))
+    }
+
+    /// Unlocks a maildrop.
+    pub(crate) fn close_maildrop(&mut self, maildrop: &Maildrop) {
+        self.open_messages -= maildrop.len();
+        self.maildrops.remove(&maildrop.account);
+    }
+
+    /// Gives back what came for somebody who is gone.
+    pub(crate) fn forget(&mut self, outcome: Outcome) {
+        if let Outcome::Body(body) = outcome {
+            self.store.give_back(body);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Who a recipient is: from a path to an account.
+//!
+//! An address is found by its canonical form, `local-part@domain` in lower case with any quoting undone. The domain must
+//! be one of ours; `<postmaster>` without a domain is always somebody (RFC 5321 section 4.5.1).
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+
+use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
+use store::{AccountId, Store};
+
+use crate::configuration::Configuration;
+
+/// Bytes of the longest canonical address: local part, `@`, domain.
+const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
+
+/// The domains that we take mail for, and who reads the postmaster's.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    domains: Vec<String>,
+    postmaster: Option<String>,
+}
+
+impl Directory {
+    pub(crate) fn new(configuration: &Configuration) -> Directory {
+        Directory {
+            domains: configuration.domains.iter().map(|domain| domain.as_str().to_string()).collect(),
+            postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
+        }
+    }
+
+    /// The account that mail for `path` is delivered to.
+    ///
+    /// Errors: why there is none; `own` is the machine's address, whose literal is as good as a domain of ours.
+    pub(crate) fn recipient(
+        &self,
+        store: &Store,
+        own: Option<IpAddr>,
+        path: &ForwardPath<'_>,
+    ) -> Result<AccountId, RecipientRefusal> {
+        let ForwardPath::Mailbox(mailbox) = path else { return self.postmaster(store) };
+        let domain = match mailbox.domain {
+            Domain::Name(name) => self.domains.iter().find(|domain| domain.eq_ignore_ascii_case(name)),
+            Domain::Literal(address) => self.domains.first().filter(|_| own.is_some_and(|own| address == own)),
+        };
+        let domain = domain.ok_or(RecipientRefusal::NotLocal)?;
+        let mut plain = [0; LOCAL_PART_BYTES_MAX];
+        let local_part = mailbox.plain_local_part(&mut plain);
+        let mut buffer = [0; ADDRESS_BYTES_MAX];
+        let address = canonical(local_part, domain, &mut buffer).ok_or(RecipientRefusal::UnknownUser)?;
+        match store.find(address) {
+            Some(account) => Ok(account),
+            None if local_part.eq_ignore_ascii_case("postmaster") => self.postmaster(store),
+            None => Err(RecipientRefusal::UnknownUser),
+        }
+    }
+
+    /// The account that `name` logs in to: an address of it, or a local part in the first domain.
+    pub(crate) fn login(&self, store: &Store, name: &str) -> Option<AccountId> {
+        let (local_part, domain) = match name.rsplit_once('@') {
+            Some(parts) => parts,
+            None => (name, self.domains.first()?.as_str()),
+        };
+        let mut buffer = [0; ADDRESS_BYTES_MAX];
+        store.find(canonical(local_part, domain, &mut buffer)?)
+    }
+
+    fn postmaster(&self, store: &Store) -> Result<AccountId, RecipientRefusal> {
+        let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
+        store.find(address).ok_or(RecipientRefusal::Unavailable)
+    }
+}
+
+/// The domains, for people.
+impl fmt::Display for Directory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, domain) in self.domains.iter().enumerate() {
+            let separator = if index > 0 { ", " } else { "" };
+            write!(out, "{separator}{domain}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `local_part@domain` in lower case, in `buffer`; `None` when it does not fit. Accounts are made with the same form.
+fn canonical<'a>(local_part: &str, domain: &str, buffer: &'a mut [u8; ADDRESS_BYTES_MAX]) -> Option<&'a str> {
+    let mut at = 0;
+    if local_part.is_ascii() {
+        at = local_part.len();
+        buffer.get_mut(..at)?.copy_from_slice(local_part.as_bytes());
+    } else {
+        for letter in local_part.chars().flat_map(char::to_lowercase) {
+            let encoded = at..at + letter.len_utf8();
+            letter.encode_utf8(buffer.get_mut(encoded.clone())?);
+            at = encoded.end;
+        }
+    }
+    let end = at + 1 + domain.len();
+    *buffer.get_mut(at)? = b'@';
+    buffer.get_mut(at + 1..end)?.copy_from_slice(domain.as_bytes());
+    let address = buffer.get_mut(..end)?;
+    address.make_ascii_lowercase();
+    core::str::from_utf8(address).ok()
+}

@@ -1,0 +1,194 @@
+//! The engine: everything one core does, one turn at a time.
+//!
+//! A turn has five phases: frames, completions, deadlines, resume, out. Each has a budget, so that no load on one of
+//! them starves the others and overload is shed at the door. Nothing waits: a handler runs to its end and what must come
+//! next is named by a continuation.
+//!
+//! Invariants:
+//! - A session stands in the slot of its connection, from the connection's first event to its last.
+//! - A reply that promises something is queued by the completion of the flush that keeps it, and by nothing else.
+//! - The session of a connection is asked again for bytes that it left whenever anything happened to it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use machine::{Instant, Machine, Sector};
+use net::{Event, Events, Output};
+use store::{CRASH_SECTOR, State, Wake};
+use tasks::{Budget, FrameId};
+
+use crate::common::{Common, Point};
+use crate::configuration::User;
+use crate::life::{Ending, Life};
+use crate::session::Session;
+
+/// Frames taken from the card in one turn.
+const FRAMES_PER_TURN: u32 = 64;
+/// Connections whose timers may expire in one turn.
+const TIMERS_PER_TURN: u32 = 64;
+/// Sessions whose deadlines may expire in one turn.
+const DEADLINES_PER_TURN: u32 = 64;
+/// Connections that may speak in one turn.
+const SPEAKERS_PER_TURN: u32 = 256;
+/// Bytes that are read in one piece from what waits in a connection. More than the longest line of any protocol.
+pub(crate) const SCRATCH_BYTES: usize = 8192;
+
+/// When the engine wants its next turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// At once: there is more to do.
+    Now,
+    /// When something arrives, at this time at the latest.
+    At(Instant),
+    /// Never.
+    Stopped(Ending),
+}
+
+/// One core's engine.
+pub struct Engine {
+    pub(crate) common: Common,
+    /// The session of each connection, in the connection's slot.
+    pub(crate) sessions: Vec<Option<Session>>,
+    pub(crate) life: Life,
+    /// The accounts that the configuration asks for, until they are made.
+    pub(crate) users: Vec<User>,
+    pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
+    events: Events,
+    /// A phase of this turn left something undone.
+    unfinished: bool,
+}
+
+impl Engine {
+    pub(crate) fn with(common: Common, sessions: usize, users: Vec<User>) -> Engine {
+        Engine {
+            common,
+            sessions: (0..sessions).map(|_| None).collect(),
+            life: Life::Opening,
+            users,
+            scratch: Box::new([0; SCRATCH_BYTES]),
+            events: Events::new(),
+            unfinished: false,
+        }
+    }
+
+    /// Where the text of a panic may be written; `None` until the disk is known to be ours.
+    pub fn crash_sector(&self) -> Option<Sector> {
+        matches!(self.common.store.state(), State::Serving | State::ReadOnly(_)).then_some(CRASH_SECTOR)
+    }
+
+    /// Does what there is to do now, and says when to come again.
+    pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
+        self.common.now = machine.now();
+        self.common.wall = machine.wall_clock();
+        self.unfinished = false;
+        self.frames(machine);
+        self.completions(machine);
+        self.deadlines(machine);
+        self.resume();
+        self.live(machine);
+        self.out(machine);
+        self.next()
+    }
+
+    /// Phase 1: each frame goes up to its session at once.
+    fn frames(&mut self, machine: &mut impl Machine) {
+        let mut budget = Budget::new(FRAMES_PER_TURN);
+        while budget.take() {
+            let Some(mut frame) = machine.receive() else { return };
+            self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
+            self.handle_events(frame.bytes(), machine);
+            machine.give_back(frame);
+        }
+        self.unfinished = true;
+    }
+
+    /// Phase 2: what the disk has done wakes who waits for it.
+    fn completions(&mut self, machine: &mut impl Machine) {
+        while let Some(completion) = machine.completed() {
+            self.common.store.disk_completed(completion);
+        }
+        while let Some(Wake { continuation, outcome }) = self.common.store.next_wake() {
+            match Point::of(continuation.entry) {
+                Some(Point::AccountMade) => self.account_made(outcome, machine),
+                Some(point) => self.session_woken(continuation.frame, point, outcome),
+                None => {}
+            }
+        }
+    }
+
+    /// Phase 3: what is due.
+    fn deadlines(&mut self, machine: &mut impl Machine) {
+        let mut budget = Budget::new(TIMERS_PER_TURN);
+        self.common.net.deadlines_expired(self.common.now, &mut self.events, &mut budget);
+        self.handle_events(&[], machine);
+        let mut budget_of_sessions = Budget::new(DEADLINES_PER_TURN);
+        while budget_of_sessions.take() {
+            let Some(frame) = self.common.deadlines.next_due(self.common.now) else {
+                self.unfinished |= budget.is_spent();
+                return;
+            };
+            self.session_deadline_expired(frame);
+        }
+        self.unfinished = true;
+    }
+
+    /// Phase 4: sessions that were made ready before this turn.
+    fn resume(&mut self) {
+        self.common.ready.begin_turn();
+        while let Some(frame) = self.common.ready.next_ready() {
+            self.session_resumed(frame);
+        }
+    }
+
+    /// Phase 5: the turn's writes go out as one group, the turn's replies as segments, and each doorbell is rung once.
+    fn out(&mut self, machine: &mut impl Machine) {
+        self.common.store.turn_ended();
+        while let Some(request) = self.common.store.next_request() {
+            if let Err(request) = machine.request(request) {
+                self.common.store.request_refused(request);
+                break;
+            }
+        }
+        let mut budget = Budget::new(SPEAKERS_PER_TURN);
+        let output = self.common.net.output(self.common.now, machine, &mut budget);
+        self.unfinished |= output != Output::All;
+        machine.ring_doorbells();
+    }
+
+    fn next(&self) -> Next {
+        if let Life::Stopped(ending) = self.life {
+            return Next::Stopped(ending);
+        }
+        if self.unfinished || !self.common.ready.is_empty() || self.is_hurried() {
+            return Next::Now;
+        }
+        let deadlines =
+            [self.common.net.next_deadline(), self.common.deadlines.next_deadline(), self.life.next_deadline()];
+        Next::At(deadlines.into_iter().flatten().min().unwrap_or(Instant(u64::MAX)))
+    }
+
+    /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
+    fn handle_events(&mut self, frame: &[u8], machine: &mut impl Machine) {
+        let mut handled = 0;
+        while let Some(event) = self.events.get(handled).cloned() {
+            handled += 1;
+            match event {
+                Event::Accepted { connection, service, peer } => self.session_begins(connection, service, peer.ip()),
+                Event::Data { connection, bytes } => {
+                    self.session_bytes_arrived(connection, frame.get(bytes).unwrap_or_default());
+                }
+                Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),
+                Event::PeerClosed { connection } => self.session_peer_closed(connection.0),
+                Event::Closed { connection, .. } => self.session_ends(connection.0),
+                Event::AddressChanged { address } => self.announce_address(address, machine),
+                Event::Datagram { .. } => {}
+            }
+        }
+        self.events.clear();
+    }
+
+    pub(crate) fn session_of(&mut self, frame: FrameId) -> Option<(&mut Session, &mut Common)> {
+        let session = self.sessions.get_mut(frame.index())?.as_mut()?;
+        (session.connection.0 == frame).then_some((session, &mut self.common))
+    }
+}

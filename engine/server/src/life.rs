@@ -1,0 +1,158 @@
+//! The engine's life: opening the store, making the accounts that the configuration asks for, serving, stopping.
+
+use alloc::vec::Vec;
+
+use machine::{Instant, Machine, Micros};
+use net::{Address, Service};
+use store::{NewAccount, Outcome, State};
+use tasks::{Continuation, FrameId};
+
+use crate::common::Point;
+use crate::configuration::Password;
+use crate::engine::Engine;
+use crate::services::SERVICES;
+
+/// How long open sessions get to end when the machine is asked to stop.
+const FAREWELL: Micros = Micros::from_secs(5);
+
+/// The frame of the engine itself: no connection has it.
+const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
+
+/// Where in its life the engine is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    /// The store is being opened, and recovered.
+    Opening,
+    /// The accounts of the configuration are looked up and made, one a turn.
+    MakingAccounts,
+    /// The store makes an account.
+    AccountMade,
+    /// Mail is taken and given.
+    Serving,
+    /// Sessions end, until this time at the latest.
+    Stopping { until: Instant },
+    /// It is over.
+    Stopped(Ending),
+}
+
+/// Why an engine stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Somebody asked it to, and everything acknowledged is on the disk.
+    Asked,
+    /// The disk can't be served from; the console says why.
+    Refused,
+}
+
+impl Life {
+    pub(crate) fn next_deadline(self) -> Option<Instant> {
+        match self {
+            Life::Stopping { until } => Some(until),
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Goes on from one part of life to the next when its time has come.
+    pub(crate) fn live(&mut self, machine: &mut impl Machine) {
+        match self.life {
+            Life::Opening => self.look_at_store(machine),
+            Life::MakingAccounts => self.make_next_account(machine),
+            Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
+            Life::Stopping { until } => self.finish(until, machine),
+        }
+        let asked = matches!(self.life, Life::Opening | Life::MakingAccounts | Life::AccountMade | Life::Serving);
+        if asked && machine.stop_requested() {
+            self.begin_stopping(machine);
+        }
+    }
+
+    /// Whether the next turn has something to do that no event announces.
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.life == Life::MakingAccounts
+    }
+
+    pub(crate) fn announce_address(&mut self, address: Option<Address>, machine: &mut impl Machine) {
+        match address {
+            Some(own) => machine.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
+            None => machine.print(format_args!("net: no address")),
+        }
+    }
+
+    fn look_at_store(&mut self, machine: &mut impl Machine) {
+        match self.common.store.state() {
+            State::Opening => {}
+            State::Refused(reason) => {
+                machine.print(format_args!("store: {reason}"));
+                self.life = Life::Stopped(Ending::Refused);
+            }
+            State::Serving | State::ReadOnly(_) => {
+                self.life = Life::MakingAccounts;
+                self.make_next_account(machine);
+            }
+        }
+    }
+
+    fn make_next_account(&mut self, machine: &mut impl Machine) {
+        while let Some(user) = self.users.last() {
+            if self.common.store.find(user.address.as_str()).is_none() {
+                return self.make_account(machine);
+            }
+            self.users.pop();
+        }
+        self.serve(machine);
+    }
+
+    fn make_account(&mut self, machine: &mut impl Machine) {
+        let Some(user) = self.users.pop() else { return };
+        let mut salt = [0; mail::SALT_BYTES];
+        machine.random(&mut salt);
+        let hash = match &user.password {
+            Password::Plain(password) => self.common.logins.hash(password, salt).unwrap_or_default(),
+            Password::Argon2id(hash) => hash.clone(),
+        };
+        let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
+        let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash: &hash };
+        let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
+        match self.common.store.create_account(&account, self.common.wall, continuation) {
+            Ok(_) => self.life = Life::AccountMade,
+            Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
+        }
+    }
+
+    pub(crate) fn account_made(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+        if let Outcome::Refused(refusal) = outcome {
+            machine.print(format_args!("store: an account is not made: {refusal:?}"));
+        }
+        if self.life == Life::AccountMade {
+            self.life = Life::MakingAccounts;
+        }
+    }
+
+    fn serve(&mut self, machine: &mut impl Machine) {
+        for (index, service) in SERVICES.iter().enumerate() {
+            let listening = self.common.net.listen(service.port, Service(index as u8));
+            assert!(listening, "there are fewer services than listeners");
+        }
+        machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
+        self.life = Life::Serving;
+    }
+
+    fn begin_stopping(&mut self, machine: &mut impl Machine) {
+        machine.print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
+        SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
+        for index in 0..self.sessions.len() {
+            self.session_stopping(index);
+        }
+        self.life = Life::Stopping { until: self.common.now + FAREWELL };
+    }
+
+    fn finish(&mut self, until: Instant, machine: &mut impl Machine) {
+        let told = self.common.net.connection_count() == 0 || self.common.now >= until;
+        if told && self.common.store.is_at_rest() {
+            machine.print(format_args!("stopped"));
+            self.life = Life::Stopped(Ending::Asked);
+        }
+    }
+}

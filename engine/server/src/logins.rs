@@ -1,0 +1,150 @@
+//! Logins: a name and a password arrive, and an answer follows in a later turn.
+//!
+//! A password hash costs some 20 ms and can't be cut, so whoever needs one passes a gate, first come first served, and one
+//! hash is computed a turn. A password that was right within the last hour needs none. The answer to a failed login waits as
+//! long as the throttle says; the answer to a right one waits for nothing.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use machine::{Instant, Micros};
+use mail::{Hasher, Throttle, VerifiedLogins};
+use store::AccountId;
+use tasks::{FrameId, GateId, Gates, Passage};
+
+const HASHER: GateId = GateId(0);
+
+/// A login that waits for its turn, or for its answer.
+pub(crate) struct Attempt {
+    name: String,
+    password: Vec<u8>,
+    peer: IpAddr,
+    throttled: Throttled,
+    pub(crate) state: AttemptState,
+}
+
+/// Whether failures of this client count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Throttled {
+    Yes,
+    /// The configuration exempts the client's address.
+    No,
+}
+
+/// How far an attempt has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AttemptState {
+    /// It waits for the hasher, or owns it.
+    Hashing,
+    /// Its password is known to be right.
+    Verified(AccountId),
+    /// Its address has too many under way.
+    TooMany,
+    /// It failed, and the answer is delayed.
+    Refused,
+}
+
+/// What comes of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Let in, at once.
+    Granted(AccountId),
+    /// Not let in, to be told after so long.
+    Refused(Micros),
+}
+
+/// The hasher behind its gate, and what is remembered of logins.
+pub(crate) struct Logins {
+    gate: Gates,
+    hasher: Hasher,
+    throttle: Throttle,
+    verified: VerifiedLogins,
+}
+
+impl Attempt {
+    pub(crate) fn new(name: &str, password: &[u8], peer: IpAddr, throttled: Throttled) -> Attempt {
+        let state = AttemptState::Hashing;
+        Attempt { name: name.into(), password: password.into(), peer, throttled, state }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Logins {
+    /// `sessions` is the number of sessions that there can be.
+    pub(crate) fn new(sessions: usize, hasher: Hasher, keys: [[u8; 16]; 2]) -> Logins {
+        let [throttle, verified] = keys;
+        Logins {
+            gate: Gates::new(1, sessions),
+            hasher,
+            throttle: Throttle::new(throttle),
+            verified: VerifiedLogins::new(verified),
+        }
+    }
+
+    /// Counts an attempt as under way. False: its address has too many, and it is refused unlooked at.
+    pub(crate) fn begin(&mut self, attempt: &Attempt, now: Instant) -> bool {
+        attempt.throttled == Throttled::No || self.throttle.login_begins(attempt.peer, now)
+    }
+
+    /// Whether the password is known to be right without a hash.
+    pub(crate) fn is_verified(&self, attempt: &Attempt, hash: &str, now: Instant) -> bool {
+        self.verified.contains(hash, &attempt.password, now)
+    }
+
+    /// `frame` asks for the hasher: true when it has it now, false when [`Logins::leave`] will name it.
+    pub(crate) fn enter(&mut self, frame: FrameId) -> bool {
+        self.gate.enter(HASHER, frame) == Passage::Entered
+    }
+
+    /// Computes the one hash that decides `attempt`. `known` is the account of that name and its password hash.
+    pub(crate) fn decide(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Verdict {
+        let granted = match known {
+            Some((account, hash)) => {
+                let right = self.hasher.verify(&attempt.password, hash) == Ok(true);
+                if right {
+                    self.verified.insert(hash, &attempt.password, now);
+                }
+                Some(account).filter(|_| right)
+            }
+            None => {
+                self.hasher.spend(&attempt.password);
+                None
+            }
+        };
+        match granted {
+            Some(account) => Verdict::Granted(account),
+            None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
+            None => Verdict::Refused(self.throttle.login_failed(attempt.peer, attempt.name.as_bytes(), now)),
+        }
+    }
+
+    /// `frame` has had its hash: the frame returned has the hasher now, and is to be resumed.
+    pub(crate) fn leave(&mut self, frame: FrameId) -> Option<FrameId> {
+        self.gate.leave(HASHER, frame)
+    }
+
+    /// `frame` is gone. The frame returned has the hasher now, and is to be resumed.
+    pub(crate) fn abandon(&mut self, frame: FrameId) -> Option<FrameId> {
+        if self.gate.owner(HASHER) == Some(frame) {
+            return self.leave(frame);
+        }
+        self.gate.abandon(frame);
+        None
+    }
+
+    /// The attempt has been answered, or its connection is gone.
+    pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
+        if attempt.throttled == Throttled::Yes && attempt.state != AttemptState::TooMany {
+            self.throttle.login_ended(attempt.peer, now);
+        }
+    }
+
+    /// The password hash of a new account.
+    pub(crate) fn hash(&mut self, password: &str, salt: [u8; mail::SALT_BYTES]) -> Option<String> {
+        self.hasher.hash(password.as_bytes(), salt).ok()
+    }
+}

@@ -1,0 +1,27 @@
+//! The services: what is spoken on which port.
+
+/// A protocol that a connection speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// RFC 5321.
+    Smtp,
+    /// RFC 1939.
+    Pop3,
+}
+
+/// One service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServiceEntry {
+    /// The TCP port.
+    pub port: u16,
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// The service's name, for people.
+    pub name: &'static str,
+}
+
+/// All services, in the order in which they are announced.
+pub const SERVICES: &[ServiceEntry] = &[
+    ServiceEntry { port: 25, protocol: Protocol::Smtp, name: "SMTP" },
+    ServiceEntry { port: 110, protocol: Protocol::Pop3, name: "POP3" },
+];

@@ -1,0 +1,263 @@
+//! SMTP served: what a session wants done, done to the connection, the directory and the store.
+//!
+//! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
+//! goes from the received frame into the store's buffers, behind the two trace fields that are ours.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use core::net::IpAddr;
+
+use machine::Micros;
+use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
+use net::ConnectionId;
+use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
+use store::{AccountId, DeliveryId, Outcome, Refusal};
+use tasks::Continuation;
+
+use crate::common::{Common, Point};
+use crate::identifier::Identifier;
+
+/// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
+const HOPS_MAX: u16 = 100;
+
+/// One SMTP connection.
+pub(crate) struct Conversation {
+    pub(crate) session: smtp::Session,
+    pub(crate) transaction: Option<Box<Transaction>>,
+}
+
+/// What the server knows of an open transaction.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    reverse_path: String,
+    /// The first recipient as the client wrote it.
+    first_recipient: String,
+    accounts: Vec<AccountId>,
+    message: Option<Incoming>,
+}
+
+/// A message on its way into the store.
+struct Incoming {
+    delivery: DeliveryId,
+    identifier: Identifier,
+    hops: ReceivedCount,
+}
+
+impl Transaction {
+    /// A record that has room for the usual transaction, so that none of those allocates.
+    pub(crate) fn with_room() -> Transaction {
+        Transaction {
+            reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
+            first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
+            accounts: Vec::with_capacity(8),
+            message: None,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.reverse_path.clear();
+        self.first_recipient.clear();
+        self.accounts.clear();
+        self.message = None;
+    }
+}
+
+impl Conversation {
+    /// A client has connected: greets it.
+    pub(crate) fn begin(connection: ConnectionId, peer: IpAddr, common: &mut Common) -> Conversation {
+        let mut transaction = None;
+        let session = smtp::Session::connected(&mut Hands { common, connection, peer, transaction: &mut transaction });
+        Conversation { session, transaction }
+    }
+
+    /// Lets the session act.
+    pub(crate) fn with<R>(
+        &mut self,
+        connection: ConnectionId,
+        peer: IpAddr,
+        common: &mut Common,
+        act: impl FnOnce(&mut smtp::Session, &mut Hands<'_>) -> R,
+    ) -> R {
+        act(&mut self.session, &mut Hands { common, connection, peer, transaction: &mut self.transaction })
+    }
+
+    /// The store has done what the session waited for.
+    pub(crate) fn woken(
+        &mut self,
+        connection: ConnectionId,
+        peer: IpAddr,
+        point: Point,
+        outcome: Outcome,
+        common: &mut Common,
+    ) {
+        self.with(connection, peer, common, |session, hands| match (point, outcome) {
+            (Point::MessageRoom, _) => session.message_room(hands),
+            (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), hands),
+            _ => {
+                let identifier = hands.identifier();
+                session.message_stored(Ok(identifier.as_str()), hands);
+            }
+        });
+    }
+}
+
+/// A session's hands.
+pub(crate) struct Hands<'a> {
+    pub(crate) common: &'a mut Common,
+    pub(crate) connection: ConnectionId,
+    pub(crate) peer: IpAddr,
+    pub(crate) transaction: &'a mut Option<Box<Transaction>>,
+}
+
+impl Hands<'_> {
+    /// The name of the message that is on its way into the store.
+    pub(crate) fn identifier(&self) -> Identifier {
+        let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
+        message.map(|message| message.identifier).unwrap_or_default()
+    }
+
+    fn message(&mut self) -> Result<(&mut Common, &mut Incoming), MessageRefusal> {
+        let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+        Ok((self.common, transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?))
+    }
+
+    fn message_dropped(&mut self) {
+        if let Some(transaction) = self.transaction.as_mut() {
+            transaction.message = None;
+        }
+    }
+
+    fn continuation(&self, point: Point) -> Continuation {
+        Continuation { frame: self.connection.0, entry: point.entry() }
+    }
+
+    /// Puts our two trace fields in front of the message.
+    fn trace(
+        &mut self,
+        envelope: &Envelope<'_>,
+        delivery: DeliveryId,
+        identifier: Identifier,
+    ) -> Result<(), MessageRefusal> {
+        let Some(transaction) = self.transaction.as_ref() else { return Err(MessageRefusal::TryLater) };
+        let mut trace = [0; RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX];
+        let received = Received {
+            greeting_name: envelope.greeting_name,
+            peer: self.peer,
+            hostname: &self.common.hostname,
+            protocol: match envelope.protocol {
+                smtp::Protocol::Smtp => message::Protocol::Smtp,
+                smtp::Protocol::Esmtp => message::Protocol::Esmtp,
+                smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
+            },
+            identifier: identifier.as_str(),
+            recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
+            at: self.common.wall,
+        };
+        let length = return_path(&transaction.reverse_path, &mut trace)
+            .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
+            .ok_or(MessageRefusal::TryLater)?;
+        let trace = trace.get(..length).unwrap_or_default();
+        let continuation = self.continuation(Point::MessageRoom);
+        let taken = self.common.store.append(delivery, trace, continuation).map_err(message_refusal)?;
+        if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
+    }
+}
+
+impl smtp::Actions for Hands<'_> {
+    fn settings(&self) -> Settings {
+        self.common.smtp_settings
+    }
+
+    fn send_room(&self) -> usize {
+        self.common.net.send_room(self.connection)
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        self.common.say(self.connection, bytes);
+    }
+
+    fn reply_hostname(&mut self) {
+        self.common.say_hostname(self.connection);
+    }
+
+    fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        if !self.common.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
+            return Err(SenderRefusal::StorageFull);
+        }
+        let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
+        transaction.reverse_path.push_str(mail.reverse_path.text());
+        *self.transaction = Some(transaction);
+        Ok(())
+    }
+
+    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+        let account = self.common.recipient(path)?;
+        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+        if transaction.first_recipient.is_empty() {
+            transaction.first_recipient.push_str(path.text());
+        }
+        // Two addresses of one account get one copy.
+        if !transaction.accounts.contains(&account) {
+            transaction.accounts.push(account);
+        }
+        Ok(())
+    }
+
+    fn transaction_end(&mut self) {
+        if let Some(mut transaction) = self.transaction.take() {
+            transaction.clear();
+            self.common.transactions.push(transaction);
+        }
+    }
+
+    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+        let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+        let delivery = self.common.store.begin(&transaction.accounts).map_err(message_refusal)?;
+        let identifier = self.common.identifiers.next();
+        transaction.message = Some(Incoming { delivery, identifier, hops: ReceivedCount::default() });
+        self.trace(envelope, delivery, identifier).inspect_err(|_| self.message_abort())
+    }
+
+    fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
+        let continuation = self.continuation(Point::MessageRoom);
+        let (common, incoming) = self.message()?;
+        let appended = common.store.append(incoming.delivery, bytes, continuation).map_err(message_refusal);
+        let appended = appended.and_then(|taken| {
+            incoming.hops.bytes_arrived(bytes.get(..taken).unwrap_or_default());
+            if incoming.hops.count() >= HOPS_MAX { Err(MessageRefusal::Loop) } else { Ok(taken) }
+        });
+        appended.inspect_err(|_| self.message_abort())
+    }
+
+    fn message_end(&mut self) -> Result<(), MessageRefusal> {
+        let continuation = self.continuation(Point::MessageStored);
+        let (common, incoming) = self.message()?;
+        let committed = common.store.commit(incoming.delivery, common.wall, continuation);
+        committed.map_err(message_refusal).inspect_err(|_| self.message_dropped())
+    }
+
+    fn message_abort(&mut self) {
+        if let Ok((common, incoming)) = self.message() {
+            common.store.abort(incoming.delivery);
+        }
+        self.message_dropped();
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        self.common.set_deadline(self.connection, after);
+    }
+
+    fn close(&mut self) {
+        self.common.net.close(self.common.now, self.connection);
+    }
+}
+
+fn message_refusal(refusal: Refusal) -> MessageRefusal {
+    match refusal {
+        Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,
+        Refusal::TooLarge => MessageRefusal::TooBig,
+        _ => MessageRefusal::TryLater,
+    }
+}

@@ -1,0 +1,78 @@
+//! How an engine is made: every table, pool and queue gets its size here, once.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::ToString;
+
+use machine::Machine;
+use mail::Hasher;
+use net::{Address, Addressing, Config, Limits, Net};
+use store::Store;
+use tasks::{DelayQueue, ResumeQueue};
+
+use crate::common::Common;
+use crate::configuration::{Configuration, Network, Password};
+use crate::directory::Directory;
+use crate::engine::Engine;
+use crate::identifier::Identifiers;
+use crate::logins::Logins;
+use crate::sizes::Sizes;
+use crate::smtp_service::Transaction;
+
+impl Engine {
+    /// An engine that serves what `configuration` says, in as much memory as `sizes` says. Its first turns open the disk.
+    pub fn new(configuration: Configuration, sizes: Sizes, machine: &mut impl Machine) -> Engine {
+        let now = machine.now();
+        let card = machine.card();
+        machine.print(format_args!("net: card {}, MTU {}", card.address, card.mtu));
+        let common = Common {
+            now,
+            wall: machine.wall_clock(),
+            net: Net::new(&network(&configuration, &sizes), &card, &random(machine), now),
+            store: Store::new(sizes.store_limits(), machine.disk(), random(machine)),
+            deadlines: DelayQueue::with_capacity(sizes.connections, now),
+            ready: ResumeQueue::with_capacity(sizes.connections),
+            hostname: configuration.hostname.as_str().to_string(),
+            directory: Directory::new(&configuration),
+            identifiers: Identifiers::new(u64::from_le_bytes(random(machine))),
+            smtp_settings: smtp::Settings::default(),
+            transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
+            logins: Logins::new(sizes.connections, hasher(&configuration), [random(machine), random(machine)]),
+            maildrops: BTreeSet::new(),
+            open_messages: 0,
+            access: configuration.access,
+        };
+        let mut users = configuration.users;
+        users.reverse();
+        Engine::with(common, sizes.connections, users)
+    }
+}
+
+fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
+    let addressing = match &configuration.network {
+        None => Addressing::Dhcp,
+        Some(Network { address, prefix_length, gateway, .. }) => {
+            Addressing::Static(Address { address: *address, prefix_bits: *prefix_length, gateway: *gateway })
+        }
+    };
+    let limits = Limits {
+        connections: sizes.connections,
+        half_open: sizes.connections / 4,
+        time_wait: sizes.connections,
+        pools: sizes.pools(),
+    };
+    Config { addressing, limits }
+}
+
+fn hasher(configuration: &Configuration) -> Hasher {
+    Hasher::for_hashes(configuration.users.iter().filter_map(|user| match &user.password {
+        Password::Argon2id(hash) => Some(hash.as_str()),
+        Password::Plain(_) => None,
+    }))
+}
+
+fn random<const BYTES: usize>(machine: &mut impl Machine) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    machine.random(&mut bytes);
+    bytes
+}

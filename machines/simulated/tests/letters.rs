@@ -1,0 +1,152 @@
+//! Letters through the whole engine: over a wire to a TCP that is not ours, onto a disk that forgets, and back.
+
+mod room;
+
+use machine::Micros;
+use room::Room;
+use server::Ending;
+
+const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada,\r\n.\r\n..dots\r\n\r\nyours\r\n";
+
+#[test]
+fn a_letter_arrives_and_is_given_back_as_it_was() {
+    let mut room = Room::new(1);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250 2."));
+    let mut talk = room.log_in("ada@barepost.test");
+    assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "));
+    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+}
+
+#[test]
+fn a_letter_outlives_a_power_cut_under_the_same_name() {
+    let mut room = Room::new(2);
+    let mut names = Vec::new();
+    for life in 0..6_u64 {
+        let body = format!("Subject: {life}\r\n\r\n{}\r\n", "x".repeat(life as usize * 700));
+        assert!(room.deliver("countess@barepost.test", body.as_bytes()).starts_with("250 2."));
+        room = room.power_cut(life);
+        let mut talk = room.log_in("ada");
+        assert!(room.pop3(&mut talk, "UIDL").starts_with("+OK"));
+        let list = String::from_utf8(room.pop3_lines(&mut talk)).expect("unique-ids are text");
+        let now: Vec<String> =
+            list.lines().map(|line| line.split(' ').nth(1).unwrap_or_default().to_string()).collect();
+        assert_eq!(now.len(), life as usize + 1);
+        assert_eq!(now[..names.len()], names[..]);
+        names = now;
+        assert_eq!(room.retrieve(&mut talk, life as usize + 1), body.as_bytes());
+    }
+}
+
+#[test]
+fn large_and_awkward_sizes_come_back_exact() {
+    let mut room = Room::new(3);
+    let sizes = [0, 1, 2, 1459, 1460, 1461, 4095, 4096, 32_672, 32_673, 65_536, 300_000];
+    let body = |size: usize| {
+        let mut body: Vec<u8> =
+            (0..size).map(|index| b"abcdefghijklmnopqrstuvwxyz0123456789"[index * 7 % 36]).collect();
+        for line_end in (70..size).step_by(72) {
+            body[line_end - 1] = b'\r';
+            body[line_end] = b'\n';
+        }
+        body.extend_from_slice(b"\r\n");
+        body
+    };
+    for size in sizes {
+        assert!(room.deliver("grace@barepost.test", &body(size)).starts_with("250 2."), "{size}");
+    }
+    let mut talk = room.log_in("grace@barepost.test");
+    for (index, size) in sizes.into_iter().enumerate() {
+        assert!(room.retrieve(&mut talk, index + 1) == body(size), "{size}");
+    }
+}
+
+#[test]
+fn deletions_are_durable_at_quit_and_void_without_it() {
+    let mut room = Room::new(4);
+    for subject in ["one", "two", "three"] {
+        assert!(
+            room.deliver("ada@barepost.test", format!("Subject: {subject}\r\n\r\n\r\n").as_bytes()).starts_with("250")
+        );
+    }
+    let mut talk = room.log_in("ada@barepost.test");
+    assert!(room.pop3(&mut talk, "DELE 1").starts_with("+OK"));
+    room.client.abort(talk.connection);
+    room.until("the maildrop is unlocked", |room| {
+        room.machine.wait(Micros::from_millis(1));
+        room.machine.now.0 % 100_000 < 1_000
+    });
+
+    let mut talk = room.log_in("ada@barepost.test");
+    assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 3 "));
+    assert!(room.pop3(&mut talk, "DELE 2").starts_with("+OK"));
+    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
+
+    let mut room = room.power_cut(4);
+    let mut talk = room.log_in("ada@barepost.test");
+    assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 2 "));
+    assert_eq!(room.retrieve(&mut talk, 1), b"Subject: one\r\n\r\n\r\n");
+    assert_eq!(room.retrieve(&mut talk, 2), b"Subject: three\r\n\r\n\r\n");
+}
+
+#[test]
+fn a_maildrop_is_open_to_one_session_at_a_time() {
+    let mut room = Room::new(5);
+    let mut first = room.log_in("ada@barepost.test");
+    let mut second = room.connect(110);
+    room.line(&mut second);
+    room.pop3(&mut second, "USER ada@barepost.test");
+    assert!(room.pop3(&mut second, "PASS lovelace").starts_with("-ERR [IN-USE]"));
+    assert!(room.pop3(&mut first, "QUIT").starts_with("+OK"));
+    room.log_in("ada@barepost.test");
+}
+
+#[test]
+fn a_wrong_password_costs_time_and_the_right_one_none() {
+    let mut room = Room::new(6);
+    let mut delays = Vec::new();
+    for _ in 0..3 {
+        let mut talk = room.connect(110);
+        room.line(&mut talk);
+        room.pop3(&mut talk, "USER ada@barepost.test");
+        let before = room.machine.now;
+        assert!(room.pop3(&mut talk, "PASS wrong").starts_with("-ERR [AUTH]"));
+        delays.push(room.machine.now.since(before).as_secs());
+    }
+    assert_eq!(delays, [2, 4, 8]);
+    let before = room.machine.now;
+    room.log_in("ada@barepost.test");
+    assert!(room.machine.now.since(before).as_millis() < 1_000);
+}
+
+#[test]
+fn nobody_is_relayed_for_and_the_postmaster_is_somebody() {
+    let mut room = Room::new(7);
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.smtp(&mut talk, "HELO client.test");
+    room.smtp(&mut talk, "MAIL FROM:<>");
+    assert!(room.smtp(&mut talk, "RCPT TO:<someone@elsewhere.test>").starts_with("550 5.7.1"));
+    assert!(room.smtp(&mut talk, "RCPT TO:<nobody@barepost.test>").starts_with("550 5.1.1"));
+    assert!(room.smtp(&mut talk, "RCPT TO:<Postmaster>").starts_with("250 2.1.5"));
+    assert!(room.smtp(&mut talk, "RCPT TO:<ADA@Barepost.Test>").starts_with("250 2.1.5"));
+    assert!(room.smtp(&mut talk, "RCPT TO:<\"ada\"@barepost.test>").starts_with("250 2.1.5"));
+    assert!(room.smtp(&mut talk, "RCPT TO:<ada@[10.0.0.2]>").starts_with("250 2.1.5"));
+    assert!(room.smtp(&mut talk, "RCPT TO:<ada@[10.0.0.3]>").starts_with("550 5.7.1"));
+}
+
+#[test]
+fn sessions_are_told_when_the_machine_stops_and_what_was_acknowledged_is_there_afterwards() {
+    let mut room = Room::new(8);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    let mut idle = room.connect(25);
+    room.smtp_reply(&mut idle);
+    room.machine.stop = true;
+    assert!(room.smtp_reply(&mut idle).starts_with("421 "));
+    room.client.close(idle.connection);
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    assert_eq!(room.ended, Some(Ending::Asked));
+
+    let mut room = room.power_cut(8);
+    let mut talk = room.log_in("ada@barepost.test");
+    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+}
