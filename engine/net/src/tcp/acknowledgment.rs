@@ -39,7 +39,7 @@ impl Tcb {
             self.duplicate(outstanding);
         }
         if self.state != State::Closed {
-            self.update_window(now, segment);
+            self.update_window(segment);
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Tcb {
     }
 
     /// Takes the window of a segment that is not older than the one it was last taken from.
-    fn update_window(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
+    fn update_window(&mut self, segment: &SegmentRepr<'_>) {
         let is_newer = self.snd_wl1.is_before(segment.sequence)
             || (self.snd_wl1 == segment.sequence && !segment.acknowledgment.is_before(self.snd_wl2));
         if !is_newer {
@@ -151,9 +151,8 @@ impl Tcb {
         self.snd_wl1 = segment.sequence;
         self.snd_wl2 = segment.acknowledgment;
         if self.snd_wnd > before && self.owes(Owed::PERSIST) {
+            // What was not answered were probes: it says nothing about the path.
             self.backoff = 0;
-            self.timers.retransmit = Alarm::NONE;
-            self.settle_retransmit_alarm(now);
         }
     }
 }

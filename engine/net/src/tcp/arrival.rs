@@ -147,7 +147,7 @@ impl Tcb {
             return true;
         }
         let behind = self.receive.nxt.since(segment.sequence);
-        (1 << 31) > behind && behind < len
+        behind < len
     }
 
     /// A reset counts only at exactly the number that we expect; elsewhere in the window the peer is asked whether it
@@ -196,18 +196,18 @@ impl Tcb {
         if fresh.len() + behind < len {
             self.owe(Owed::ACK);
         }
-        let taken = self.in_order_arrived(now, behind, fresh, pools, actions);
+        self.in_order_arrived(now, behind, fresh, pools, actions);
         let fin_is_next = match self.receive_queue.as_mut() {
             Some(queue) => queue.take_fin(),
             None => false,
         };
-        if fin_is_next || (fin && taken == fresh.len() && self.receive.nxt == segment.sequence + len as u32) {
+        if fin_is_next || (fin && self.receive.nxt == segment.sequence + len as u32) {
             self.fin_arrived(now, actions);
         }
         self.settle_receive_queue(pools);
     }
 
-    /// Takes bytes that begin at RCV.NXT, and returns how many. With nothing kept they go straight to the session.
+    /// Takes bytes that begin at RCV.NXT. With nothing kept they go straight to the session.
     fn in_order_arrived(
         &mut self,
         now: Instant,
@@ -215,8 +215,8 @@ impl Tcb {
         fresh: &[u8],
         pools: &mut Pools,
         actions: &mut Actions,
-    ) -> usize {
-        let taken = match self.receive_queue.as_mut() {
+    ) {
+        match self.receive_queue.as_mut() {
             Some(queue) => {
                 let had_gaps = queue.has_gaps();
                 let taken = queue.append(fresh, &mut pools.blocks);
@@ -225,17 +225,15 @@ impl Tcb {
                 if had_gaps || taken < fresh.len() {
                     self.owe(Owed::ACK);
                 }
-                taken
             }
             None if can_be_kept(fresh.len(), pools) => {
                 actions.data = behind..behind + fresh.len();
                 self.receive.nxt = self.receive.nxt + fresh.len() as u32;
-                fresh.len()
             }
-            None => 0,
-        };
+            // It will be sent again; perhaps there is room then.
+            None => {}
+        }
         self.schedule_acknowledgment(now);
-        taken
     }
 
     /// Every second full segment is acknowledged at once, what is less after a while (RFC 9293 §3.8.6.3).

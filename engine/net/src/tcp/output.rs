@@ -108,8 +108,7 @@ impl Tcb {
         if room >= mss {
             return room - room % mss;
         }
-        let worth_it = self.snd_wnd <= congestion && room >= self.snd_wnd_max.div_ceil(2) && room > 0;
-        if worth_it { room } else { 0 }
+        if room > 0 && room >= self.snd_wnd_max.div_ceil(2) { room } else { 0 }
     }
 
     /// Whether our FIN, or our SYN, is the next to be sent, and the window has room for it.
@@ -205,8 +204,6 @@ impl Tcb {
                 // What was asked in vain before, by keepalive, does not count against what is asked now.
                 self.attempts = 0;
             }
-        } else {
-            self.round_trip.retransmitted();
         }
         self.snd_max = self.snd_max.later(end);
         // A probe beyond the window is not on the way: it is to be sent again when the window opens.

@@ -106,7 +106,8 @@ fn a_window_update_or_a_segment_with_text_is_no_duplicate() {
     let mut talk = Conversation::established();
     talk.write(10_000).we_whatever();
     talk.peer(". 1:1 ack 1 win 64001").peer(". 1:1 ack 1 win 64002").peer(". 1:1 ack 1 win 64003").silence();
-    talk.peer_quietly("P. 1:2 ack 1").peer_quietly("P. 2:3 ack 1").peer_quietly("P. 3:4 ack 1").turn().silence();
+    talk.peer_quietly("P. 1:2 ack 1").peer_quietly("P. 2:3 ack 1").peer_quietly("P. 3:4 ack 1");
+    talk.peer_quietly("P. 4:5 ack 1").turn().silence();
 }
 
 #[test]
@@ -174,4 +175,15 @@ fn a_narrower_path_is_believed_only_of_what_is_on_the_way() {
         talk.peer(". 1:1 ack 1001");
         talk.lent_nothing();
     });
+}
+
+#[test]
+fn small_segments_that_were_lost_come_again_as_one_and_without_a_fin() {
+    let mut talk = Conversation::established();
+    for at in [1, 11, 21, 31] {
+        talk.write(10).we(&format!("P. {at}:{} ack 1", at + 10));
+    }
+    talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").we("P. 1:41 ack 1").silence();
+    talk.peer(". 1:1 ack 41");
+    talk.lent_nothing();
 }

@@ -166,3 +166,40 @@ fn a_line_that_crosses_blocks_can_be_copied_whole() {
     talk.take(usize::MAX);
     assert_eq!(talk.tcb.copy_waiting(&mut line), 0);
 }
+
+#[test]
+fn filling_a_gap_is_acknowledged_at_once_however_small() {
+    let mut talk = Conversation::established();
+    talk.peer("P. 11:21 ack 1").we(". 1:1 ack 1").peer("P. 1:11 ack 1").we(". 1:1 ack 21").silence();
+}
+
+#[test]
+fn an_acknowledgment_from_a_peer_that_has_filled_our_window_counts() {
+    let mut talk = Conversation::established();
+    talk.write(10).we("P. 1:11 ack 1");
+    talk.peer(". 65536:65536 ack 11").silence();
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_fin_that_was_cut_off_with_the_text_before_it_does_not_end_the_stream() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer("F. 60001:70001 ack 1").we(". 1:1 ack 1");
+    talk.peer(". 1:60001 ack 1").we(". 1:1 ack 65536").silence();
+    assert!(!talk.actions.peer_closed);
+    talk.peer("F. 65536:70001 ack 1").we(". 1:1 ack 70002").silence();
+    assert!(talk.actions.peer_closed);
+}
+
+#[test]
+fn a_fin_needs_no_room() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer(". 1:65536 ack 1").peer(". 65536:131071 ack 1").peer(". 131071:196606 ack 1");
+    talk.peer(". 196606:262145 ack 1").we_whatever();
+    talk.peer("F. 262145:262145 ack 1").we(". 1:1 ack 262146 win 0").silence();
+    assert!(talk.actions.peer_closed);
+    talk.take(usize::MAX).turn().silence();
+    assert_eq!(talk.given, RECEIVE_WINDOW);
+}

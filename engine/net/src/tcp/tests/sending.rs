@@ -224,3 +224,41 @@ fn a_pause_shrinks_the_congestion_window_to_the_initial_one() {
     assert!(talk.tcb.congestion.window() > 30_000);
     talk.wait(1000).write(40_000).we(&format!(". {at}:{} ack 1", at + 10_000)).silence();
 }
+
+#[test]
+fn a_request_after_a_pause_does_not_hide_the_pause() {
+    let mut talk = Conversation::established();
+    talk.limits.segmentation_bytes = Some(65_000);
+    let mut at = 1;
+    for _ in 0..10 {
+        let count = talk.tcb.congestion.window().min(40_000);
+        talk.write(count as usize).we_whatever();
+        at += count;
+        talk.peer(&format!(". 1:1 ack {at}"));
+    }
+    assert!(talk.tcb.congestion.window() > 20_000);
+    talk.wait(1000).peer_quietly(&format!("P. 1:11 ack {at}"));
+    talk.write(40_000).we(&format!(". {at}:{} ack 11", at + 10_000)).silence();
+}
+
+#[test]
+fn an_older_acknowledgment_does_not_change_the_window() {
+    let mut talk = Conversation::established();
+    talk.write(10).we("P. 1:11 ack 1").peer(". 1:1 ack 11 win 2000").peer(". 1:1 ack 1 win 1");
+    talk.write(1500).we(". 11:1011 ack 1").we("P. 1011:1511 ack 1").silence();
+}
+
+#[test]
+fn unanswered_probes_do_not_lengthen_the_timeout_of_what_follows() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 0").write(10).wait(6000);
+    assert!(talk.we_whatever() >= 4);
+    talk.peer(". 1:1 ack 1 win 64000").we("P. 1:11 ack 1").wait(199).silence().wait(1).we("P. 1:11 ack 1").silence();
+}
+
+#[test]
+fn the_card_is_not_given_a_small_segment_that_a_window_cut_off() {
+    let mut talk = Conversation::established();
+    talk.limits.segmentation_bytes = Some(65_000);
+    talk.peer(". 1:1 ack 1 win 2400").write(5000).we(". 1:2001 ack 1").silence();
+}
