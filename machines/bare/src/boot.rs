@@ -24,9 +24,9 @@ use crate::end;
 use crate::entropy::Entropy;
 use crate::memory::allocator::Allocator;
 use crate::memory::map::Ranges;
-use crate::memory::paging::{self, Paging, Rights};
+use crate::memory::paging::{self, Paging};
 use crate::world::BareMachine;
-use start_info::Handover;
+use start_info::{Handover, MapEntry};
 
 #[cfg(not(test))]
 core::arch::global_asm!(include_str!("boot/entry.s"));
@@ -51,14 +51,16 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     }
     print!("barepost {}: {}", env!("CARGO_PKG_VERSION"), Summary(&processor));
     interrupts::install(processor.x2apic);
-    // SAFETY: 1. by the caller; 2. the memory is taken out of the map below before anything is allocated.
+    // SAFETY: 1. by the caller; 2. memory is taken into use only in `set_up_memory`, which is given the map and ends the boot loader's
+    // part.
     let handover = match unsafe { Handover::read(start_info) } {
         Ok(handover) => handover,
         Err(reason) => end::refuse(format_args!("{reason}")),
     };
-    let mut paging = set_up_memory(&handover, start_info, &processor, allocator);
+    let named = command_line::devices(handover.command_line);
+    let mut paging = set_up_memory(handover.map, &processor, allocator);
     let mut apic = LocalApic::start(&processor, &mut paging);
-    let devices = devices::find(&mut paging, &processor, handover.command_line);
+    let devices = devices::find(&mut paging, &processor, &named);
     if ioapic::route(&mut paging, console::INTERRUPT_LINE, VECTOR_CONSOLE, processor.apic_id).is_some() {
         console::enable_interrupt();
     }
@@ -81,18 +83,13 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
 }
 
 /// Takes the memory into use. Addresses in it are the same before and after.
-fn set_up_memory(handover: &Handover, start_info: u64, processor: &Processor, allocator: &'static Allocator) -> Paging {
+fn set_up_memory(map: &[MapEntry], processor: &Processor, allocator: &'static Allocator) -> Paging {
     let mut free = Ranges::new();
-    for range in handover.map.iter().filter_map(|entry| entry.free()) {
+    for range in map.iter().filter_map(MapEntry::free) {
         free.add(range.start.max(LOW_MEMORY)..range.end);
     }
     let image = paging::image();
-    let command_line = handover.command_line.as_ptr_range();
-    let map = handover.map.as_ptr_range();
-    let kept = [command_line.start as u64..command_line.end as u64, map.start as u64..map.end as u64];
     free.remove(image.clone());
-    free.remove(start_info..start_info + 64);
-    kept.iter().for_each(|range| free.remove(range.clone()));
 
     let total = free.bytes();
     let Some(tables) = free.take(paging::table_bytes(total, processor.gigabyte_pages), BOOT_MAPPED) else {
@@ -103,8 +100,7 @@ fn set_up_memory(handover: &Handover, start_info: u64, processor: &Processor, al
     paging.map_image();
     paging.map_memory(&free);
     paging.check_image();
-    kept.into_iter().for_each(|range| paging.map(range, Rights::Read));
-    // SAFETY: image, stacks, tables, free memory and what the boot loader handed over are mapped: there is nothing else in use.
+    // SAFETY: image, stacks, tables and free memory are mapped: there is nothing else in use.
     unsafe { paging.activate() };
     for range in free.iter() {
         // SAFETY: the range is mapped writable just above, and free: neither image, nor tables, nor the boot loader's.

@@ -2,6 +2,9 @@
 #![cfg_attr(panic = "abort", no_std, no_main)]
 
 #[cfg(panic = "abort")]
+extern crate alloc;
+
+#[cfg(panic = "abort")]
 mod image;
 
 #[cfg(not(panic = "abort"))]

@@ -10,10 +10,15 @@ pub(super) struct MemoryDevice {
     pub(super) line: u32,
 }
 
-/// The devices that the command line names, in its order.
-pub(super) fn devices(command_line: &[u8]) -> impl Iterator<Item = MemoryDevice> + '_ {
+/// The most devices that are looked at.
+pub(super) const DEVICES_MAX: usize = 32;
+
+/// The devices that the command line names, in its order. They are copied out of it, since its memory does not stay.
+pub(super) fn devices(command_line: &[u8]) -> [Option<MemoryDevice>; DEVICES_MAX] {
     const NAME: &[u8] = b"virtio_mmio.device=";
-    command_line.split(|byte| byte.is_ascii_whitespace()).filter_map(|word| parse(word.strip_prefix(NAME)?))
+    let mut words = command_line.split(|byte| byte.is_ascii_whitespace());
+    let mut found = core::iter::from_fn(|| words.find_map(|word| parse(word.strip_prefix(NAME)?)));
+    core::array::from_fn(|_| found.next())
 }
 
 fn parse(text: &[u8]) -> Option<MemoryDevice> {

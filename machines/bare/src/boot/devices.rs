@@ -1,6 +1,6 @@
 //! The devices: found on PCI and on the command line, then started.
 
-use super::command_line;
+use super::command_line::MemoryDevice;
 use crate::console::print;
 use crate::cpu::interrupts::{VECTOR_CARD, VECTOR_DISK};
 use crate::cpu::{Processor, ioapic};
@@ -23,8 +23,8 @@ pub(super) struct Devices {
     random: Option<Transport>,
 }
 
-/// Looks for devices everywhere.
-pub(super) fn find(paging: &mut Paging, processor: &Processor, command_line: &[u8]) -> Devices {
+/// Looks for devices on PCI, and where the command line has `named` some.
+pub(super) fn find(paging: &mut Paging, processor: &Processor, named: &[Option<MemoryDevice>]) -> Devices {
     let mut devices = Devices::default();
     pci::scan(|function| {
         let Some(device) = virtio_device(&function) else { return };
@@ -32,7 +32,7 @@ pub(super) fn find(paging: &mut Paging, processor: &Processor, command_line: &[u
         let message = Message { apic_id: processor.apic_id, vector: vector(device) };
         *place = PciRegisters::find(&function, paging, message).map(Transport::Pci);
     });
-    for device in command_line::devices(command_line) {
+    for device in named.iter().flatten() {
         // SAFETY: the boot loader says that a device decodes these addresses.
         let registers = unsafe { paging.map_device(device.base, device.bytes) };
         let Some((registers, kind)) = MemoryRegisters::find(registers) else { continue };

@@ -19,8 +19,8 @@ const TICKS_COMPARED: u32 = 8;
 const GAP_MAX: u64 = 20_000_000;
 const ATTEMPTS: u32 = 50;
 
-/// More readings than a window can have; a timer that does not move by then is not there.
-const READINGS_MAX: u32 = 20_000;
+/// Readings without a change after which there is no timer.
+const IDLE_READINGS_MAX: u32 = 20_000;
 
 /// The counter's rate in hertz; `None` when nothing tells.
 pub(crate) fn hertz(processor: &Processor) -> Option<u64> {
@@ -87,18 +87,19 @@ impl IntervalTimer {
 
     /// The first tick that lies at least `ticks` after `since`.
     fn next_tick(&self, since: u16, ticks: u16) -> Option<Tick> {
-        let mut before = cpu::time_stamp();
-        for _ in 0..READINGS_MAX {
+        let (mut before, mut count_before) = (cpu::time_stamp(), self.count());
+        let mut idle_readings = 0;
+        while idle_readings < IDLE_READINGS_MAX {
             let count = self.count();
             let after = cpu::time_stamp();
-            let is_late = after - before > GAP_MAX;
-            if !is_late && (ticks..0x8000).contains(&since.wrapping_sub(count)) {
-                return Some(Tick { count, stamp: before.midpoint(after), doubt: after - before });
-            }
-            if is_late {
+            if after - before > GAP_MAX {
                 return None;
             }
-            before = after;
+            if (ticks..0x8000).contains(&since.wrapping_sub(count)) {
+                return Some(Tick { count, stamp: before.midpoint(after), doubt: after - before });
+            }
+            idle_readings = if count == count_before { idle_readings + 1 } else { 0 };
+            (before, count_before) = (after, count);
         }
         None
     }

@@ -164,6 +164,9 @@ impl Paging {
 
     /// Maps every page that `range` touches to itself. What is mapped already keeps its rights.
     pub(crate) fn map(&mut self, range: Range<u64>, rights: Rights) {
+        if range.is_empty() {
+            return;
+        }
         let end = range.end.next_multiple_of(PAGE_BYTES);
         let mut address = range.start / PAGE_BYTES * PAGE_BYTES;
         while address < end {

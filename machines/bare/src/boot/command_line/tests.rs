@@ -3,7 +3,7 @@
 use super::*;
 
 fn listed(text: &str) -> Vec<MemoryDevice> {
-    devices(text.as_bytes()).collect()
+    devices(text.as_bytes()).into_iter().flatten().collect()
 }
 
 #[test]

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Boots the image's self tests in QEMU, on both machine types, and judges what they print and how they end.
+
+    machines/bare/selftest.py             build the self-test image, and run everything
+    machines/bare/selftest.py NAME...     only these runs
+
+Each run is one QEMU with a fresh disk. It fails when a line says FAILED, when the expected line is missing, when the
+exit status is another one, or when it takes longer than a minute.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TARGET = os.path.join(ROOT, "target", "selftest")
+IMAGE = os.path.join(TARGET, "x86_64-unknown-linux-gnu", "image", "barepost-image")
+SECONDS_MAX = 60
+# Exit statuses of QEMU: twice what the image tells isa-debug-exit, and one.
+STOPPED, REFUSED = 33, 37
+# Of one host core, for an idle guest.
+IDLE_SHARE_MAX = 0.02
+DISK_BYTES = 64 << 20
+
+MACHINES = {
+    "q35": ["-machine", "q35"],
+    "microvm": ["-machine", "microvm,acpi=off,rtc=on", "-global", "virtio-mmio.force-legacy=false"],
+}
+NO_PROCESSOR_ENTROPY = "max,-rdrand,-rdseed"
+
+
+def device(machine, kind, backend):
+    bus = "pci" if machine == "q35" else "device"
+    modern = ",disable-legacy=on" if machine == "q35" else ""
+    return ["-device", f"{kind}-{bus}{backend}{modern}"]
+
+
+def command(machine, disk, mode, cpu="max", entropy_device=True, extra=()):
+    line = ["qemu-system-x86_64", "-nodefaults", *MACHINES[machine], "-accel", "tcg", "-cpu", cpu, "-m", "256"]
+    line += ["-display", "none", "-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel", IMAGE]
+    line += ["-netdev", "user,id=n0", "-drive", f"if=none,id=d0,file={disk},format=raw"]
+    line += device(machine, "virtio-net", ",netdev=n0") + device(machine, "virtio-blk", ",drive=d0")
+    if entropy_device:
+        line += device(machine, "virtio-rng", "")
+    return line + ["-fw_cfg", f"name=opt/barepost/selftest,string={mode}", *extra]
+
+
+def run(machine, mode, status=STOPPED, expected="", **options):
+    """Runs QEMU once. Returns the processor seconds that it took."""
+    with tempfile.NamedTemporaryFile() as disk:
+        disk.truncate(DISK_BYTES)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ended = subprocess.run(command(machine, disk.name, mode, **options), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS_MAX)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    text = ended.stdout.decode(errors="replace")
+    if ended.returncode != status or expected not in text or "FAILED" in text:
+        raise AssertionError(f"exit status {ended.returncode}, expected {status} and {expected!r}:\n{text}")
+    print("\n".join(f"    {line.strip()}" for line in text.splitlines() if "] ok " in line or "ticks for" in line))
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def machine(kind):
+    run(kind, "machine", expected=" 0 failed")
+
+
+def costs():
+    # A tick is an instruction here, so that the promised figures are judged.
+    run("q35", "machine", expected=" 0 failed", extra=["-icount", "shift=0"])
+
+
+def endings(kind):
+    run(kind, "endings", expected=" 0 failed")
+
+
+def idle(kind):
+    # Starting QEMU and booting is counted, too: what is left of the ten seconds is generous enough for that.
+    seconds = run(kind, "idle", expected="slept") - run(kind, "nothing", expected="slept 0 times")
+    share = seconds / 10
+    print(f"    an idle guest takes {share:.2%} of a host core")
+    assert share < IDLE_SHARE_MAX, f"more than {IDLE_SHARE_MAX:.0%}"
+
+
+def entropy():
+    run("q35", "machine", status=REFUSED, expected="no source of randomness", cpu=NO_PROCESSOR_ENTROPY,
+        entropy_device=False)
+    run("q35", "machine", expected=" 0 failed", cpu=NO_PROCESSOR_ENTROPY)
+    run("microvm", "machine", expected=" 0 failed", entropy_device=False)
+
+
+RUNS = {
+    "machine-q35": lambda: machine("q35"),
+    "machine-microvm": lambda: machine("microvm"),
+    "costs": costs,
+    "endings-q35": lambda: endings("q35"),
+    "endings-microvm": lambda: endings("microvm"),
+    "idle-q35": lambda: idle("q35"),
+    "idle-microvm": lambda: idle("microvm"),
+    "entropy": entropy,
+}
+
+
+def build():
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("RUSTFLAGS")}
+    subprocess.run(
+        ["cargo", "--config", "machines/bare/image.toml", "build", "--quiet", "-p", "bare", "--bin", "barepost-image",
+         "--features", "selftest", "--profile", "image", "--target", "x86_64-unknown-linux-gnu", "--target-dir", TARGET],
+        cwd=ROOT, env=environment, check=True)
+
+
+def main(names):
+    unknown = [name for name in names if name not in RUNS]
+    if unknown:
+        sys.exit(f"no run is called {unknown[0]}; there are: {', '.join(RUNS)}")
+    build()
+    failed = 0
+    for name in names or RUNS:
+        try:
+            print(name)
+            RUNS[name]()
+            print(f"ok {name}")
+        except (AssertionError, subprocess.TimeoutExpired) as reason:
+            failed += 1
+            print(f"FAILED {name}: {reason}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,94 @@
+//! The image tests the machine below it: what a host test cannot see, because it takes a real boot, real devices or a real end.
+//!
+//! The file `opt/barepost/selftest`, handed over by QEMU, names what to do:
+//! - `machine`, or no file: all tests of a machine that lives, one line each;
+//! - `endings`: breaks one invariant after the other, and after each reset looks whether the crash sector tells of it;
+//! - `idle`: does nothing for ten seconds, so that the host can see what that costs; `nothing`: the same without the ten seconds.
+//!
+//! QEMU's network must be the user-mode one, with its router at 10.0.2.2. What lies on the disk is overwritten.
+
+mod costs;
+mod disk;
+mod endings;
+mod memory;
+mod network;
+mod time;
+
+use alloc::vec::Vec;
+use bare::{BareMachine, end, fw_cfg};
+use machine::{Instant, Machine, Micros};
+
+/// What a test says: nothing, or what does not hold.
+type Outcome = Result<(), &'static str>;
+
+/// A test, and the promise that it is named for.
+type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
+
+/// How long a test waits for a device before it gives up: the host may be busy.
+const PATIENCE: Micros = Micros::from_secs(10);
+
+/// Runs what was asked for, and ends the machine's life.
+pub(super) fn run(mut machine: BareMachine) -> ! {
+    let mode = fw_cfg::file("opt/barepost/selftest").unwrap_or_else(|| Vec::from(b"machine"));
+    match mode.as_slice() {
+        b"endings" => endings::run(&mut machine),
+        b"idle" => idle(&mut machine, Micros::from_secs(10)),
+        b"nothing" => idle(&mut machine, Micros(0)),
+        _ => run_all(&mut machine),
+    }
+}
+
+fn run_all(machine: &mut BareMachine) -> ! {
+    let (mut passed, mut failed) = (0, 0);
+    let tests = [&memory::TESTS[..], &time::TESTS, &disk::TESTS, &network::TESTS, &costs::TESTS];
+    for (name, test) in tests.into_iter().flatten() {
+        machine.now();
+        match test(machine) {
+            Ok(()) => {
+                passed += 1;
+                machine.print(format_args!("ok {name}"));
+            }
+            Err(reason) => {
+                failed += 1;
+                machine.print(format_args!("FAILED {name}: {reason}"));
+            }
+        }
+    }
+    finish(machine, passed, failed)
+}
+
+fn finish(machine: &mut BareMachine, passed: u32, failed: u32) -> ! {
+    machine.print(format_args!("{passed} passed, {failed} failed"));
+    end::stop(if failed == 0 { end::Status::Stopped } else { end::Status::TestFailed })
+}
+
+fn idle(machine: &mut BareMachine, span: Micros) -> ! {
+    let end = machine.now() + span;
+    let mut sleeps = 0;
+    while machine.now() < end {
+        let until = machine.now() + Micros::from_millis(250);
+        machine.idle(until.min(end));
+        sleeps += 1;
+    }
+    machine.print(format_args!("slept {sleeps} times"));
+    end::stop(end::Status::Stopped)
+}
+
+fn ensure(holds: bool, otherwise: &'static str) -> Outcome {
+    if holds { Ok(()) } else { Err(otherwise) }
+}
+
+/// Sleeps and looks, until `look` finds something or patience ends.
+fn wait_for<T>(machine: &mut BareMachine, mut look: impl FnMut(&mut BareMachine) -> Option<T>) -> Option<T> {
+    let end: Instant = machine.now() + PATIENCE;
+    loop {
+        machine.ring_doorbells();
+        if let Some(found) = look(machine) {
+            return Some(found);
+        }
+        if machine.now() >= end {
+            return None;
+        }
+        machine.idle(end);
+    }
+}

@@ -1,0 +1,52 @@
+//! Clocks and sleep.
+
+use super::{Outcome, Test, ensure};
+use bare::BareMachine;
+use machine::{Machine, Micros, UnixTime};
+
+pub(super) const TESTS: [Test; 3] = [
+    ("time never goes back", time_goes_on),
+    ("the time of day is of this century and keeps pace", time_of_day_keeps_pace),
+    ("a sleep ends by the timer, not before and not much after", timer_wakes),
+];
+
+/// 2024-01-01 and 2100-01-01.
+const THIS_CENTURY: core::ops::Range<u64> = 1_704_067_200..4_102_444_800;
+
+fn time_goes_on(machine: &mut BareMachine) -> Outcome {
+    let mut before = machine.now();
+    for _ in 0..10_000 {
+        let now = machine.now();
+        ensure(now >= before, "it went back")?;
+        before = now;
+    }
+    Ok(())
+}
+
+fn time_of_day_keeps_pace(machine: &mut BareMachine) -> Outcome {
+    let (start, day_start) = (machine.now(), machine.wall_clock());
+    ensure(THIS_CENTURY.contains(&day_start.seconds()), "it is of another century")?;
+    while machine.now().since(start) < Micros::from_millis(50) {}
+    let UnixTime(passed) = UnixTime(machine.wall_clock().0 - day_start.0);
+    ensure((49_000..5_000_000).contains(&passed), "it does not keep pace")
+}
+
+fn timer_wakes(machine: &mut BareMachine) -> Outcome {
+    let mut best_lateness = Micros(u64::MAX);
+    for _ in 0..20 {
+        let until = machine.now() + Micros::from_millis(5);
+        let mut sleeps = 0;
+        while machine.now() < until {
+            machine.idle(until);
+            while let Some(frame) = machine.receive() {
+                machine.give_back(frame);
+            }
+            machine.ring_doorbells();
+            sleeps += 1;
+            ensure(sleeps < 100, "it hardly slept")?;
+        }
+        best_lateness = best_lateness.min(machine.now().since(until));
+    }
+    machine.print(format_args!("at best {} us late", best_lateness.0));
+    ensure(best_lateness < Micros::from_millis(5), "it overslept each time")
+}
