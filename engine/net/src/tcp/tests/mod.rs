@@ -1,6 +1,7 @@
 //! The promises of TCP, told as conversations between a peer and us. See `conversation` for the language.
 
 mod closing;
+mod congestion;
 mod conversation;
 mod forged;
 mod handshakes;
