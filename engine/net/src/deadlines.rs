@@ -7,15 +7,21 @@ use crate::event::{ConnectionId, EVENTS_AT_ONCE, EVENTS_MAX, Event, Events};
 use crate::net::Net;
 use crate::tcp::CloseReason;
 
+/// Handshakes given up, and connections forgotten, in one turn. Each costs no more than a frame that arrives, and a
+/// turn that brings more new ones than this takes its time anyway.
+const FORGOTTEN_AT_ONCE: usize = 64;
+
 impl Net {
     /// Does what is due, as far as `budget` (connections) and the room in `events` allow. What is left is still due:
     /// [`Net::next_deadline`] says so.
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
         self.link.counters.reassembly_failed += self.reassembly.expire(now);
-        while let Some(caller) = self.half_open.give_up(now) {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some(caller) = self.half_open.give_up(now) else { break };
             self.flows.remove(&caller.flow);
         }
-        while let Some(flow) = self.time_wait.expired(now) {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some(flow) = self.time_wait.expired(now) else { break };
             self.flows.remove(&flow);
         }
         self.tell_address(events);

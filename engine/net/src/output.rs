@@ -28,25 +28,44 @@ pub enum Output {
 }
 
 impl Net {
-    /// Hands the card all that is to be sent, as far as `budget` (connections) and the card's ring allow.
+    /// Hands the card all that is to be sent, as far as `budget` (connections and handshakes) and the card's
+    /// ring allow.
     pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
         self.dhcp_output(now);
         self.link.ask_neighbours(now);
-        if !self.link.output(machine) || self.handshakes_output(now, machine).is_err() {
-            self.link.counters.card_full += 1;
-            return Output::CardFull;
+        let result = if self.link.output(machine) {
+            self.handshakes_output(now, machine, budget).and_then(|()| self.connections_output(now, machine, budget))
+        } else {
+            Err(Full)
+        };
+        match result {
+            Ok(()) if self.eager.is_empty() => Output::All,
+            Ok(()) => Output::More,
+            // Handshakes that find the budget spent say that the card is full.
+            Err(Full) if budget.is_spent() => Output::More,
+            Err(Full) => {
+                self.link.counters.card_full += 1;
+                Output::CardFull
+            }
         }
+    }
+
+    fn connections_output(
+        &mut self,
+        now: Instant,
+        machine: &mut impl Machine,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
         self.eager.begin_turn();
         while !budget.is_spent() {
             let Some(id) = self.eager.next_ready() else { break };
             budget.take();
-            if self.connection_output(now, ConnectionId(id), machine).is_err() {
+            if let Err(full) = self.connection_output(now, ConnectionId(id), machine) {
                 self.eager.resume(id);
-                self.link.counters.card_full += 1;
-                return Output::CardFull;
+                return Err(full);
             }
         }
-        if self.eager.is_empty() { Output::All } else { Output::More }
+        Ok(())
     }
 
     fn connection_output(
@@ -94,9 +113,12 @@ impl Net {
         self.link.neighbours.doubt(now, next_hop);
     }
 
-    fn handshakes_output(&mut self, now: Instant, machine: &mut impl Machine) -> Result<(), Full> {
+    fn handshakes_output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Result<(), Full> {
         let (link, offloads) = (&mut self.link, self.offloads);
         self.half_open.output(now, |caller, segment| {
+            if !budget.take() {
+                return Err(Full);
+            }
             let Some(hardware) = link.hardware_to_answer(now, caller.flow.peer, caller.came_from) else {
                 link.counters.dropped_no_route += 1;
                 return Ok(());

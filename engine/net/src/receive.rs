@@ -71,7 +71,7 @@ impl Net {
                 return;
             }
         };
-        if !ipv4::is_possible_source(ip.source) || ip.source == self.link.interface.own() {
+        if !ipv4::is_possible_source(ip.source) || self.link.interface.meant(ip.source) != Meant::Others {
             self.link.counters.dropped_bad_source += 1;
             return;
         }

@@ -353,6 +353,17 @@ fn a_spent_budget_is_said_and_the_rest_follows() {
 }
 
 #[test]
+fn handshakes_cost_budget_too() {
+    let mut world = World::new();
+    for port in 4000..4008 {
+        world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));
+    }
+    assert_eq!(world.net.output(world.now, &mut world.machine, &mut Budget::new(5)), Output::More);
+    assert_eq!(world.machine.sent.drain(..).count(), 5);
+    assert_eq!(world.says().len(), 3);
+}
+
+#[test]
 fn an_aborted_connection_resets_its_peer_and_is_gone() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);

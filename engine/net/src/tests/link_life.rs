@@ -107,11 +107,11 @@ fn broadcast_pings_and_impossible_sources_are_not_answered() {
         world.hears(&ethernet(PEER_CARD, EVERYBODY, EthernetProtocol::Ipv4, &packet));
     }
     world.hears(&ethernet(PEER_CARD, EVERYBODY, EthernetProtocol::Ipv4, &ipv4(PEER, US, IpProtocol::Icmp, &ping)));
-    for from in [[127, 0, 0, 1], [0, 0, 0, 0], [224, 0, 0, 1], [255, 255, 255, 255], US.octets()] {
+    for from in [[127, 0, 0, 1], [0, 0, 0, 0], [224, 0, 0, 1], [255, 255, 255, 255], [10, 0, 0, 255], US.octets()] {
         world.hears(&to_us(from.into(), IpProtocol::Icmp, &ping));
     }
     world.says_nothing();
-    assert_eq!(world.net.counters().dropped_bad_source, 5);
+    assert_eq!(world.net.counters().dropped_bad_source, 6);
 }
 
 #[test]
