@@ -1,41 +1,79 @@
 //! Where instructions went: counts by address, told by function.
+//!
+//! Twice: by function as compiled, which says what a call costs with all that was inlined into it, and by function as
+//! written, which says whose lines they are. Blocks of code are counted whole, so a block that begins in one function's
+//! lines and goes on in another's counts for the first.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::counters::Sample;
 use crate::failure::Failure;
 
-/// The functions of an image, by the address at which each starts.
-pub(super) struct Functions(BTreeMap<u64, String>);
+/// The functions of an image.
+pub(super) struct Functions {
+    image: PathBuf,
+    /// By the address at which each starts.
+    compiled: BTreeMap<u64, String>,
+}
 
 impl Functions {
     /// Reads the names in `image`, which must not be stripped.
     pub(super) fn read(image: &Path) -> Result<Functions, Failure> {
         let output = Command::new("nm").args(["-C", "--defined-only"]).arg(image).output();
         let output = output.map_err(Failure::io("reading the names in the image"))?;
-        Ok(Functions(parse(&String::from_utf8_lossy(&output.stdout))))
+        Ok(Functions { image: image.into(), compiled: parse(&String::from_utf8_lossy(&output.stdout)) })
     }
 
-    /// The functions that executed most, as lines of `per transaction · share · name`.
-    pub(super) fn profile(&self, sample: &Sample, transactions: u32) -> String {
-        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-        for (address, count) in sample.by_address() {
-            let name = self.0.range(..=address).next_back().map_or("outside of the image", |(_, name)| name);
-            let sum = by_name.entry(name).or_default();
-            *sum = sum.saturating_add(count);
-        }
-        let mut functions: Vec<_> = by_name.into_iter().collect();
-        functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let total = sample.total().max(1) as f64;
-        let each = f64::from(transactions.max(1));
-        let lines = functions.iter().map(|(name, count)| {
-            let count = *count as f64;
-            format!("{:>12.1} {:>6.2} %  {name}\n", count / each, 100.0 * count / total)
-        });
-        lines.collect()
+    /// The functions that executed most, as lines of instructions for each transaction, share and name.
+    pub(super) fn profile(&self, sample: &Sample, transactions: u32) -> Result<String, Failure> {
+        let compiled = sample.by_address().map(|(address, count)| (self.compiled_name(address), count));
+        let compiled = ranking(compiled, transactions);
+        let written = self.written_names(sample)?;
+        let written = written.iter().map(String::as_str).zip(sample.by_address().map(|(_, count)| count));
+        Ok(format!("As compiled:\n{compiled}\nAs written:\n{}", ranking(written, transactions)))
     }
+
+    fn compiled_name(&self, address: u64) -> &str {
+        self.compiled.range(..=address).next_back().map_or("outside of the image", |(_, name)| name)
+    }
+
+    /// For each address of the sample the function whose line it is, however deep it was inlined.
+    fn written_names(&self, sample: &Sample) -> Result<Vec<String>, Failure> {
+        let doing = "looking for the lines of the image";
+        let mut finder = Command::new("addr2line");
+        finder.args(["-C", "-f", "-s", "-e"]).arg(&self.image).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut finder = finder.spawn().map_err(Failure::io(doing))?;
+        let addresses: String = sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
+        let input = finder.stdin.take();
+        // Beside the reading, so that neither pipe can fill up and stop both.
+        let writing = std::thread::spawn(move || input.map(|mut input| input.write_all(addresses.as_bytes())));
+        let output = finder.wait_with_output().map_err(Failure::io(doing))?;
+        // What could not be written has no name in the output.
+        let _ = writing.join();
+        // A line with the function, a line with its file and line, for each address.
+        Ok(String::from_utf8_lossy(&output.stdout).lines().step_by(2).map(str::to_string).collect())
+    }
+}
+
+/// Sums counts by name; most first.
+fn ranking<'a>(counts: impl Iterator<Item = (&'a str, u64)>, transactions: u32) -> String {
+    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, count) in counts {
+        let sum = by_name.entry(name).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    let total = by_name.values().sum::<u64>().max(1) as f64;
+    let mut functions: Vec<_> = by_name.into_iter().collect();
+    functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let each = f64::from(transactions.max(1));
+    let lines = functions.iter().map(|(name, count)| {
+        let count = *count as f64;
+        format!("{:>12.1} {:>6.2} %  {name}\n", count / each, 100.0 * count / total)
+    });
+    lines.collect()
 }
 
 /// `names`: lines of address, kind and name, as `nm` prints them.
@@ -60,5 +98,11 @@ mod tests {
         );
         assert_eq!(functions.range(..=0x10_000f).next_back().unwrap().1, "net::<impl A for B>::frame");
         assert_eq!(functions.len(), 2);
+    }
+
+    #[test]
+    fn counts_of_one_function_are_added_and_the_most_comes_first() {
+        let counts = [("little", 100), ("much", 500), ("much", 400)];
+        assert_eq!(ranking(counts.into_iter(), 10), "        90.0  90.00 %  much\n        10.0  10.00 %  little\n");
     }
 }

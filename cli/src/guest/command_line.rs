@@ -93,8 +93,9 @@ impl Setup {
     fn machine(&self, line: &mut Line) {
         match self.machine {
             MachineType::Q35 => line.option("-machine", "q35"),
+            // Without ACPI QEMU names the virtio devices on the command line of the image, which looks for them there.
             MachineType::Microvm => {
-                line.option("-machine", "microvm,rtc=on").option("-global", "virtio-mmio.force-legacy=false")
+                line.option("-machine", "microvm,acpi=off,rtc=on").option("-global", "virtio-mmio.force-legacy=false")
             }
         };
         for argument in self.accelerator.arguments() {
