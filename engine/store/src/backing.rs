@@ -25,20 +25,32 @@ pub(crate) trait Backing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// A chunk of a delivery; `group` tells which flush covers it.
-    Chunk { delivery: FrameId, group: Parity },
+    Chunk {
+        delivery: FrameId,
+        group: Parity,
+    },
     /// A block of the group in flight, by its number in the group.
-    Block { number: u32 },
+    Block {
+        number: u32,
+    },
     /// A link, or a slot of the superblock: nothing needs its buffer afterwards.
-    Fixed { group: Parity },
+    Fixed {
+        group: Parity,
+    },
     Flush,
     /// A piece of a body for somebody.
     Body(FrameId),
     /// What compaction reads.
     Victim,
     /// A chunk that compaction wrote again.
-    Moved { number: FrameId },
+    Moved {
+        number: FrameId,
+    },
     /// What opening reads: a piece for one of its lanes, or, after that failed, one page of it.
-    Piece { lane: u8, page: Option<u8> },
+    Piece {
+        lane: u8,
+        page: Option<u8>,
+    },
     /// What formatting writes.
     Format,
 }
@@ -114,4 +126,3 @@ impl Backing for DiskQueue {
         self.push(DiskOperation::Flush, Sector(0), Box::default(), Purpose::Flush);
     }
 }
-

@@ -80,12 +80,8 @@ impl Store {
         } else {
             geometry.segment_pages / 8 * 7
         };
-        self.cleaner.job = self.segments.emptiest(live_max).map(|(victim, shard)| Job {
-            victim,
-            shard,
-            at: 0,
-            reading: false,
-        });
+        self.cleaner.job =
+            self.segments.emptiest(live_max).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false });
     }
 
     /// All that could be moved was. What lives on here cannot be read.
@@ -151,7 +147,7 @@ impl Store {
         let mut copy = buffer;
         if chunk.pages != pages_read {
             let exact = self.pool.take(chunk.pages);
-            let whole = core::mem::replace(&mut copy, Box::default());
+            let whole = core::mem::take(&mut copy);
             if let Some(mut exact) = exact {
                 let length = exact.len();
                 exact.copy_from_slice(whole.get(..length).unwrap_or_default());

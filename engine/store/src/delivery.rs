@@ -75,7 +75,13 @@ impl Delivery {
             core::mem::take(&mut self.pages),
             core::mem::take(&mut self.last_pages),
         );
-        *self = Delivery { recipients: lists.0, guids: lists.1, pages: lists.2, last_pages: lists.3, ..Delivery::default() };
+        *self = Delivery {
+            recipients: lists.0,
+            guids: lists.1,
+            pages: lists.2,
+            last_pages: lists.3,
+            ..Delivery::default()
+        };
         self.recipients.clear();
         self.guids.clear();
         self.pages.clear();

@@ -91,11 +91,7 @@ impl Store {
     fn seal_shard(&mut self, number: ShardId, before: Vec<u8>) {
         let Some(shard) = self.shards.get_mut(number.index()) else { return };
         let gathered = core::mem::take(&mut shard.gathered);
-        let records = if before.is_empty() {
-            gathered
-        } else {
-            [before, gathered].concat()
-        };
+        let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
         let blocks = blocks_of(&records);
         if !self.has_places(number, blocks) {
             if let Some(shard) = self.shards.get_mut(number.index()) {

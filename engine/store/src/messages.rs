@@ -188,9 +188,7 @@ impl Messages {
 
     /// The block that `uid` is in, or would be put into.
     fn block_of(&self, uid: u32) -> usize {
-        self.blocks
-            .partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid))
-            .saturating_sub(1)
+        self.blocks.partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid)).saturating_sub(1)
     }
 
     /// Joins neighbours that fit into one block.

@@ -62,12 +62,20 @@ impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "sector {}: ", self.sector.0)?;
         match &self.damage {
-            Damage::Superblock => write!(out, "a copy of the superblock is damaged; the others are used, nothing is lost"),
+            Damage::Superblock => {
+                write!(out, "a copy of the superblock is damaged; the others are used, nothing is lost")
+            }
             Damage::JournalCopy => write!(out, "one of two copies of a journal block is damaged; nothing is lost"),
-            Damage::JournalBlock => write!(out, "a journal block is lost; its shard is rebuilt from the messages found"),
+            Damage::JournalBlock => {
+                write!(out, "a journal block is lost; its shard is rebuilt from the messages found")
+            }
             Damage::JournalStart => write!(out, "a journal is lost; its shard is rebuilt from the messages found"),
             Damage::Torn(account, Uid(uid)) => {
-                write!(out, "the delivery of message {uid} of account {:016x} was cut off before it was acknowledged", account.0)
+                write!(
+                    out,
+                    "the delivery of message {uid} of account {:016x} was cut off before it was acknowledged",
+                    account.0
+                )
             }
             Damage::Misplaced(account, Uid(uid)) => {
                 write!(out, "message {uid} of account {:016x} lies where no message can; it is lost", account.0)
@@ -479,8 +487,12 @@ impl Opening {
     /// Whether everything around the segments is zero, but for the slot that formatting writes first.
     fn is_blank(&self) -> bool {
         let [.., first_written] = slots(self.disk_pages);
-        let zero = |page: Page| self.page(page).is_some_and(|bytes| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)));
-        let around = superblock_pieces(self.disk_pages).into_iter().flat_map(|piece| (0..PIECE_PAGES).map(move |number| piece.plus(number)));
+        let zero = |page: Page| {
+            self.page(page).is_some_and(|bytes| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)))
+        };
+        let around = superblock_pieces(self.disk_pages)
+            .into_iter()
+            .flat_map(|piece| (0..PIECE_PAGES).map(move |number| piece.plus(number)));
         around.filter(|page| page.0 != CRASH_PAGE && *page != first_written).all(zero)
     }
 
@@ -495,4 +507,3 @@ impl Opening {
         }
     }
 }
-

@@ -9,9 +9,7 @@ use crate::chunk::{self, CHUNK_OCTETS, HEADER_BYTES, pages_of_chunk};
 use crate::index::AccountId;
 use crate::layout::Page;
 use crate::store::Store;
-use crate::types::{
-    MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid,
-};
+use crate::types::{MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid};
 use alloc::boxed::Box;
 use core::fmt;
 use tasks::{Continuation, FrameId};

@@ -29,15 +29,67 @@ pub(crate) const REMOVED_RANGES: usize = 400;
 /// One record, as it lies in the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record<'a> {
-    Account { id: AccountId, address: &'a str, aliases: Texts<'a>, password_hash: &'a str, verifier: &'a str, settings: &'a str },
-    Mailbox { account: AccountId, mailbox: u32, uid_validity: u32, uid_next: u32, highest_modseq: u64, name: &'a str },
-    Delivered { account: AccountId, mailbox: u32, uid_validity: u32, entry: Entry, check: u64 },
-    Chunks { guid: u64, first: u32, pages: Words<'a> },
-    Range { account: AccountId, mailbox: u32, first: u32, last: u32, entries: Entries<'a> },
-    Removed { account: AccountId, mailbox: u32, modseq: u64, ranges: Words<'a> },
-    Flags { account: AccountId, mailbox: u32, uid: u32, modseq: u64, flags: u8, keywords: u16 },
-    Moved { account: AccountId, mailbox: u32, uid: u32, guid: u64, index: u32, from: Page, to: Page },
-    Shard { guid_next: u64 },
+    Account {
+        id: AccountId,
+        address: &'a str,
+        aliases: Texts<'a>,
+        password_hash: &'a str,
+        verifier: &'a str,
+        settings: &'a str,
+    },
+    Mailbox {
+        account: AccountId,
+        mailbox: u32,
+        uid_validity: u32,
+        uid_next: u32,
+        highest_modseq: u64,
+        name: &'a str,
+    },
+    Delivered {
+        account: AccountId,
+        mailbox: u32,
+        uid_validity: u32,
+        entry: Entry,
+        check: u64,
+    },
+    Chunks {
+        guid: u64,
+        first: u32,
+        pages: Words<'a>,
+    },
+    Range {
+        account: AccountId,
+        mailbox: u32,
+        first: u32,
+        last: u32,
+        entries: Entries<'a>,
+    },
+    Removed {
+        account: AccountId,
+        mailbox: u32,
+        modseq: u64,
+        ranges: Words<'a>,
+    },
+    Flags {
+        account: AccountId,
+        mailbox: u32,
+        uid: u32,
+        modseq: u64,
+        flags: u8,
+        keywords: u16,
+    },
+    Moved {
+        account: AccountId,
+        mailbox: u32,
+        uid: u32,
+        guid: u64,
+        index: u32,
+        from: Page,
+        to: Page,
+    },
+    Shard {
+        guid_next: u64,
+    },
 }
 
 /// Numbers of four bytes in a row.
@@ -121,11 +173,7 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
             check: reader.u64()?,
         },
-        CHUNKS => Record::Chunks {
-            guid: reader.u64()?,
-            first: reader.u32()?,
-            pages: Words(reader.rest()),
-        },
+        CHUNKS => Record::Chunks { guid: reader.u64()?, first: reader.u32()?, pages: Words(reader.rest()) },
         RANGE => Record::Range {
             account: AccountId(reader.u64()?),
             mailbox: reader.u32()?,

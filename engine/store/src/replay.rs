@@ -299,7 +299,8 @@ impl Replay {
         let piece = piece.filter(|piece| piece.is(aligned, PIECE_PAGES)).ok_or(wanted)?;
         let first = piece.page(page).ok_or(wanted)?;
         let second = piece.page(page.plus(1)).ok_or(wanted)?;
-        let parse = |bytes: Result<&'a [u8], ()>| bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard));
+        let parse =
+            |bytes: Result<&'a [u8], ()>| bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard));
         let (one, other) = (parse(first), parse(second));
         Ok(Look {
             lame: one.is_some() != other.is_some(),

@@ -38,8 +38,7 @@ struct Segment {
     damaged: bool,
 }
 
-const FREE: Segment =
-    Segment { owner: Owner::Free, live: 0, pinned: 0, reading: 0, open: false, damaged: false };
+const FREE: Segment = Segment { owner: Owner::Free, live: 0, pinned: 0, reading: 0, open: false, damaged: false };
 
 /// All segments of the store.
 #[derive(Debug)]

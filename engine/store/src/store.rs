@@ -5,8 +5,8 @@
 //! - Every buffer that comes back goes to the pool it came from, and who waits for one is told.
 
 use crate::backing::{DiskQueue, Parity, Purpose};
-use crate::cleaning::Cleaner;
 use crate::checkpoint::Checkpoint;
+use crate::cleaning::Cleaner;
 use crate::delivery::{Delivery, WantsRoom};
 use crate::group::{Awaiting, Group, Pending};
 use crate::hash::{Key, Random};
@@ -138,8 +138,7 @@ impl Store {
 
     fn unopened(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
         let mut random = Random::new(seed);
-        let geometry =
-            Geometry::for_disk(disk.sectors).unwrap_or(Geometry { pages: PAGES_MIN - 1, segment_pages: 16 });
+        let geometry = Geometry::for_disk(disk.sectors).unwrap_or(Geometry { pages: PAGES_MIN - 1, segment_pages: 16 });
         let pages = limits.deliveries + limits.reads + 16;
         let pool = Pool::new(pages, limits.buffer_bytes);
         let runs = limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);

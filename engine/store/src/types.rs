@@ -252,7 +252,9 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::NotDurable => write!(out, "the disk offers neither flush nor write-through: mail on it could be lost"),
+            Reason::NotDurable => {
+                write!(out, "the disk offers neither flush nor write-through: mail on it could be lost")
+            }
             Reason::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
             Reason::Shrunk { needs, has } => write!(out, "the disk has {has} sectors, the store on it needs {needs}"),
             Reason::OtherFormat(version) => {

@@ -1,1 +1,417 @@
-//! damage
+//! Rot, misdirection, lost journals, foreign and newer disks, failing devices.
+
+use super::disk::{Cut, Dice, TestDisk};
+use super::rig::{MIB, NOW, Rig, body, limits};
+use crate::layout::{CRASH_SECTOR, CRASH_SECTORS};
+use crate::opening::Damage;
+use crate::types::{INBOX, Outcome, Reason, Refusal, State, WhyReadOnly};
+use crate::{AccountId, NewAccount, Store};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use machine::SECTOR_BYTES;
+
+/// A disk with some mail of all kinds, and what is in it.
+struct Filled {
+    disk: TestDisk,
+    accounts: Vec<(AccountId, &'static str)>,
+    messages: usize,
+}
+
+const ADDRESSES: [&str; 3] = ["ada@example.org", "bob@example.org", "eve@example.org"];
+
+fn filled() -> Filled {
+    let mut rig = Rig::new(2 * MIB);
+    let accounts: Vec<_> = ADDRESSES.into_iter().map(|address| (rig.create(address), address)).collect();
+    let mut number = 0;
+    for (account, _) in &accounts {
+        for size in [0, 10, 1000, 5000, 40_000, 300, 70_000] {
+            number += 1;
+            rig.deliver(&[*account], &body(number, size)).unwrap();
+        }
+        rig.remove(*account, &[2]).unwrap();
+    }
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    Filled { disk: rig.disk, accounts, messages: 6 }
+}
+
+/// How many messages are lost or damaged; all others are compared octet by octet.
+fn lost(rig: &mut Rig, filled: &Filled) -> usize {
+    let mut lost = 0;
+    for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {
+        assert_eq!(rig.store.find(address), Some(*account));
+        assert_eq!(rig.store.account(*account).unwrap().password_hash(), "secret");
+        let list = rig.list(*account);
+        lost += filled.messages - list.len();
+        for message in list {
+            assert_ne!(message.uid.0, 2, "a removed message is back");
+            match rig.read(*account, &message) {
+                Ok(octets) => assert!(octets == body(first + u64::from(message.uid.0), message.octets as usize)),
+                Err(refusal) => {
+                    assert_eq!(refusal, Refusal::Damaged);
+                    lost += 1;
+                }
+            }
+        }
+    }
+    lost
+}
+
+#[test]
+fn a_rotten_sector_costs_at_most_one_message() {
+    let filled = filled();
+    let mut costly = 0;
+    for sector in filled.disk.used_sectors() {
+        let mut disk = filled.disk.clone();
+        disk.rot(sector);
+        let mut rig = Rig::on(disk);
+        assert!(rig.serving(), "sector {sector}: {:?}", rig.store.state());
+        let lost = lost(&mut rig, &filled);
+        assert!(lost <= 1, "sector {sector} costs {lost} messages");
+        costly += lost;
+    }
+    assert!(costly > 100, "only {costly} sectors mattered");
+}
+
+#[test]
+fn an_unreadable_sector_costs_at_most_one_message() {
+    let filled = filled();
+    for sector in filled.disk.used_sectors() {
+        let mut disk = filled.disk.clone();
+        disk.unreadable.insert(sector);
+        let mut rig = Rig::on(disk);
+        assert!(rig.serving(), "sector {sector}: {:?}", rig.store.state());
+        let lost = lost(&mut rig, &filled);
+        assert!(lost <= 1, "sector {sector} costs {lost} messages");
+    }
+}
+
+#[test]
+fn a_misdirected_or_lost_write_costs_at_most_one_message() {
+    let filled = filled();
+    let sectors = filled.disk.used_sectors();
+    let mut dice = Dice(7);
+    for sector in &sectors {
+        let from = sectors[dice.below(sectors.len() as u64) as usize];
+        for bytes in [filled.disk.peek(from), [0; SECTOR_BYTES]] {
+            let mut disk = filled.disk.clone();
+            disk.poke(*sector, bytes);
+            let mut rig = Rig::on(disk);
+            assert!(rig.serving(), "sector {sector}: {:?}", rig.store.state());
+            let lost = lost(&mut rig, &filled);
+            assert!(lost <= 1, "sector {from} on {sector} costs {lost} messages");
+        }
+    }
+}
+
+#[test]
+fn a_chunk_in_the_wrong_place_is_no_chunk() {
+    let filled = filled();
+    let mut rig = Rig::on(filled.disk.clone());
+    let place = |rig: &Rig, account: AccountId, uid: u32| {
+        let index = &rig.store.shard(account.shard()).unwrap().index;
+        let entry = index.mailbox(account, 1).unwrap().messages.find(uid).unwrap();
+        index.chunk(entry, 0).unwrap().0.sector().0
+    };
+    let (ada, bob) = (filled.accounts[0].0, filled.accounts[1].0);
+    let (from, to) = (place(&rig, ada, 3), place(&rig, bob, 3));
+    for number in 0..8 {
+        let bytes = rig.disk.peek(from + number);
+        rig.disk.poke(to + number, bytes);
+    }
+    let message = rig.list(bob)[1];
+    assert_eq!(rig.read(bob, &message), Err(Refusal::Damaged));
+    assert_eq!(lost(&mut rig, &filled), 1);
+}
+
+#[test]
+fn a_damaged_copy_is_left_behind_by_a_checkpoint() {
+    let filled = filled();
+    let rig = Rig::on(filled.disk.clone());
+    let journal = rig.store.shard(filled.accounts[0].0.shard()).unwrap().journal.clone().unwrap();
+    let page = rig.store.segments.geometry.place_page(journal.chain[0], 1);
+    let mut disk = filled.disk.clone();
+    disk.rot_at(page.sector().0, 70);
+    let rig = Rig::on(disk);
+    assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::JournalCopy));
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    assert!(rig.store.findings().is_empty(), "{:?}", rig.store.findings());
+    assert_eq!(lost(&mut rig, &filled), 0);
+}
+
+/// Spoils both copies of the block in this place of an account's journal.
+fn spoil_block(disk: &mut TestDisk, store: &Store, account: AccountId, place: u32) {
+    let journal = store.shard(account.shard()).unwrap().journal.as_ref().unwrap();
+    let page = store.segments.geometry.place_page(journal.chain[0], place);
+    disk.rot_at(page.sector().0, 66);
+    disk.rot_at(page.plus(1).sector().0, 66);
+}
+
+#[test]
+fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
+    let filled = filled();
+    let rig = Rig::on(filled.disk.clone());
+    for place in 1..6 {
+        for (account, _) in &filled.accounts {
+            let mut disk = filled.disk.clone();
+            spoil_block(&mut disk, &rig.store, *account, place);
+            let mut rig = Rig::on(disk);
+            assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::JournalBlock));
+            let highest = rig.store.mailbox(*account, INBOX).unwrap().uid_next.0;
+            assert!(highest > 1024, "UIDs of lost records may be given again");
+            let uids: BTreeSet<u32> = rig.list(*account).iter().map(|message| message.uid.0).collect();
+            assert!([1, 3, 4, 5, 6, 7].iter().all(|uid| uids.contains(uid)), "{uids:?}");
+            for message in rig.list(*account) {
+                assert!(rig.read(*account, &message).is_ok());
+            }
+            let rig = rig.cut(Cut::Prefix(usize::MAX));
+            assert!(rig.store.findings().is_empty());
+            assert!(rig.list(*account).len() >= 6);
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
+    let filled = filled();
+    let rig = Rig::on(filled.disk.clone());
+    let mut disk = filled.disk.clone();
+    let geometry = rig.store.segments.geometry;
+    for shard in &rig.store.shards {
+        for segment in shard.journal.iter().flat_map(|journal| &journal.chain) {
+            let first = geometry.first_page(*segment).sector().0;
+            (first..first + u64::from(geometry.segment_pages) * 8)
+                .for_each(|sector| disk.poke(sector, [0; SECTOR_BYTES]));
+        }
+    }
+    let mut rig = Rig::on(disk);
+    for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {
+        assert_eq!(rig.store.find(address), None);
+        assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account)));
+        // The account is made again, as the configuration does, and finds its mail.
+        let (_, continuation) = rig.continuation();
+        let new = NewAccount { address, aliases: &[], password_hash: "secret" };
+        assert_eq!(rig.store.create_account(&new, NOW, continuation), Ok(*account));
+        rig.settle();
+        let list = rig.list(*account);
+        assert!(list.len() >= 6);
+        for message in list {
+            let octets = rig.read(*account, &message).unwrap();
+            assert!(octets == body(first + u64::from(message.uid.0), message.octets as usize));
+        }
+    }
+    let rig = rig.cut(Cut::Prefix(usize::MAX));
+    assert!(rig.store.findings().is_empty());
+    assert_eq!(rig.store.accounts().count(), 3);
+}
+
+fn refused(disk: &TestDisk) -> Reason {
+    let before = disk.clone();
+    let mut rig = Rig::opening(disk.clone());
+    rig.settle();
+    assert!(rig.disk.same_as(&before) && rig.disk.writes == before.writes, "a refused disk was written to");
+    let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
+    assert_eq!(rig.fsck().refused, Some(reason));
+    let (_, continuation) = rig.continuation();
+    let new = NewAccount { address: "a@b", aliases: &[], password_hash: "" };
+    assert_eq!(rig.store.create_account(&new, NOW, continuation), Err(Refusal::NotServing));
+    reason
+}
+
+#[test]
+fn an_unknown_format_is_refused_without_writing() {
+    let filled = filled();
+    let mut disk = filled.disk.clone();
+    for page in rig_slots(&filled) {
+        let mut bytes = disk.peek(page);
+        bytes[8] = 2;
+        disk.poke(page, bytes);
+    }
+    assert_eq!(refused(&disk), Reason::OtherFormat(2));
+}
+
+fn rig_slots(filled: &Filled) -> Vec<u64> {
+    let rig = Rig::on(filled.disk.clone());
+    rig.store.segments.geometry.slots().iter().map(|page| page.sector().0).collect()
+}
+
+#[test]
+fn one_slot_that_says_another_format_is_only_damage() {
+    let filled = filled();
+    for page in rig_slots(&filled) {
+        let mut disk = filled.disk.clone();
+        let mut bytes = disk.peek(page);
+        bytes[8] = 2;
+        disk.poke(page, bytes);
+        let mut rig = Rig::on(disk);
+        assert_eq!(lost(&mut rig, &filled), 0);
+        assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::Superblock));
+    }
+}
+
+#[test]
+fn a_disk_that_is_not_ours_is_refused_without_writing() {
+    for sector in [0, 1, 8, 100, 128, 4096 - 1, 4096 - 64] {
+        let mut disk = TestDisk::new(2 * MIB, 1);
+        disk.poke(sector, [1; SECTOR_BYTES]);
+        assert_eq!(refused(&disk), Reason::NotOurs, "sector {sector}");
+    }
+}
+
+#[test]
+fn a_shrunk_disk_is_refused_without_writing() {
+    let mut disk = filled().disk;
+    disk.resize(MIB);
+    assert_eq!(refused(&disk), Reason::Shrunk { needs: 4096, has: 2048 });
+}
+
+#[test]
+fn a_grown_disk_is_opened_as_it_was() {
+    let filled = filled();
+    let mut disk = filled.disk.clone();
+    disk.resize(8 * MIB);
+    let mut rig = Rig::on(disk);
+    assert_eq!(lost(&mut rig, &filled), 0);
+    assert!(rig.store.findings().is_empty());
+    assert_eq!(rig.store.space().bytes, 2 * MIB);
+}
+
+#[test]
+fn the_crash_area_is_never_read_nor_written() {
+    let filled = filled();
+    let mut disk = filled.disk.clone();
+    let area = CRASH_SECTOR.0..CRASH_SECTOR.0 + CRASH_SECTORS;
+    area.clone().for_each(|sector| disk.poke(sector, [b'!'; SECTOR_BYTES]));
+    let mut rig = Rig::on(disk);
+    assert!(rig.store.findings().is_empty());
+    rig.deliver(&[filled.accounts[0].0], &body(99, 100)).unwrap();
+    area.for_each(|sector| assert_eq!(rig.disk.peek(sector), [b'!'; SECTOR_BYTES]));
+    let mut blank = TestDisk::new(2 * MIB, 1);
+    blank.poke(CRASH_SECTOR.0, [b'!'; SECTOR_BYTES]);
+    assert!(Rig::on(blank).serving());
+}
+
+#[test]
+fn after_a_failed_flush_nothing_is_acknowledged_and_mail_is_read() {
+    let filled = filled();
+    let mut rig = Rig::on(filled.disk.clone());
+    let ada = filled.accounts[0].0;
+    let before = rig.list(ada);
+    rig.disk.fail_flushes = true;
+    assert_eq!(rig.deliver(&[ada], &body(99, 100)), Err(Refusal::ReadOnly));
+    rig.disk.fail_flushes = false;
+    assert_eq!(rig.store.state(), State::ReadOnly(WhyReadOnly::FlushFailed));
+    assert_eq!(rig.deliver(&[ada], &body(99, 100)), Err(Refusal::ReadOnly));
+    let (_, continuation) = rig.continuation();
+    assert_eq!(rig.store.remove(ada, INBOX, &[], continuation), Err(Refusal::ReadOnly));
+    assert_eq!(rig.list(ada), before);
+    assert_eq!(lost(&mut rig, &filled), 0);
+}
+
+#[test]
+fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
+    let filled = filled();
+    let mut rig = Rig::on(filled.disk.clone());
+    let ada = filled.accounts[0].0;
+    rig.disk.fail_writes = true;
+    let mut waiting = Vec::new();
+    for number in 0..4 {
+        let delivery = rig.store.begin(&[filled.accounts[number % 3].0]).unwrap();
+        rig.append(delivery, &body(99, 100)).unwrap();
+        let (number, continuation) = rig.continuation();
+        rig.store.commit(delivery, NOW, continuation).unwrap();
+        waiting.push(number);
+    }
+    let (number, continuation) = rig.continuation();
+    rig.store.set_password_hash(ada, "other", continuation).unwrap();
+    waiting.push(number);
+    rig.settle();
+    for number in waiting {
+        let outcome = rig.outcomes.remove(&number);
+        assert!(matches!(outcome, Some(Outcome::Refused(Refusal::ReadOnly))), "{outcome:?}");
+    }
+    assert_eq!(rig.store.state(), State::ReadOnly(WhyReadOnly::WriteFailed));
+    assert_eq!(lost(&mut rig, &filled), 0);
+}
+
+#[test]
+fn a_failed_chunk_fails_its_delivery_alone() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let delivery = rig.store.begin(&[ada]).unwrap();
+    rig.disk.fail_writes = true;
+    rig.append(delivery, &body(1, 40_000)).unwrap();
+    rig.settle();
+    rig.disk.fail_writes = false;
+    let (_, continuation) = rig.continuation();
+    assert_eq!(rig.store.append(delivery, &[0], continuation), Err(Refusal::WriteFailed));
+    assert_eq!(rig.store.commit(delivery, NOW, continuation), Err(Refusal::WriteFailed));
+    rig.deliver(&[ada], &body(2, 40_000)).unwrap();
+    assert_eq!(rig.list(ada).len(), 1);
+}
+
+#[test]
+fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
+    let filled = filled();
+    let report = crate::fsck(&mut filled.disk.clone());
+    assert!(report.is_clean(), "{report}");
+    let text = report.to_string();
+    assert!(
+        text.contains("format 1") && text.contains("2048 KiB: 126 segments of") || text.contains("KiB: 30 segments"),
+        "{text}"
+    );
+    assert!(text.contains("nothing is wrong"), "{text}");
+    for address in ADDRESSES {
+        assert!(text.contains(&format!("{address} INBOX: 6 messages, 116300 octets")), "{text}");
+        assert!(text.contains("UIDNEXT 8"), "{text}");
+    }
+    let rig = Rig::on(filled.disk.clone());
+    let ada = filled.accounts[0].0;
+    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let page = index.chunk(index.mailbox(ada, 1).unwrap().messages.find(5).unwrap(), 1).unwrap().0;
+    let mut disk = filled.disk.clone();
+    disk.rot_at(page.sector().0, 40);
+    let before = disk.clone();
+    let report = crate::fsck(&mut disk);
+    assert!(disk.same_as(&before));
+    assert_eq!(report.findings.len(), 1);
+    let text = report.to_string();
+    let expected = format!("sector {}: message 5 of account", page.sector().0);
+    assert!(text.contains(&expected) && text.contains("1 damaged"), "{text}");
+}
+
+#[test]
+fn fsck_of_a_blank_disk_says_so_and_leaves_it_blank() {
+    let mut disk = TestDisk::new(2 * MIB, 1);
+    let report = crate::fsck(&mut disk);
+    assert_eq!(report.refused, Some(Reason::Blank));
+    assert!(disk.used_sectors().is_empty());
+    assert_eq!(limits().reads, 8);
+}
+
+#[test]
+fn nothing_on_a_disk_makes_opening_panic() {
+    let filled = filled();
+    let sectors = filled.disk.used_sectors();
+    let mut dice = Dice(3);
+    for _ in 0..400 {
+        let mut disk = filled.disk.clone();
+        for _ in 0..1 + dice.below(60) {
+            let sector = sectors[dice.below(sectors.len() as u64) as usize];
+            disk.rot(sector);
+            if dice.chance(3) {
+                disk.unreadable.insert(sector + dice.below(9));
+            }
+        }
+        let mut rig = Rig::on(disk);
+        rig.fsck();
+        for (account, _) in &filled.accounts {
+            for message in rig.list(*account) {
+                let _ = rig.read(*account, &message);
+            }
+            let _ = rig.store.begin(&[*account]).map(|delivery| rig.store.abort(delivery));
+        }
+        rig.settle();
+    }
+}

@@ -193,6 +193,12 @@ impl TestDisk {
         }
     }
 
+    /// The machine restarts, but the device keeps its power and its cache.
+    pub(crate) fn forget_requests(&mut self) {
+        self.queue.clear();
+        self.volatile.retain(|write| write.completed.is_some());
+    }
+
     /// How many writes a cut now can take back.
     pub(crate) fn volatile_writes(&self) -> usize {
         self.volatile.len()

@@ -80,16 +80,7 @@ impl World {
             })
             .collect();
         let dice = Dice(seed ^ 0xABCD);
-        World {
-            rig,
-            dice,
-            accounts,
-            waiting: BTreeMap::new(),
-            streams: Vec::new(),
-            next_token: 1,
-            cuts: 0,
-            full: 0,
-        }
+        World { rig, dice, accounts, waiting: BTreeMap::new(), streams: Vec::new(), next_token: 1, cuts: 0, full: 0 }
     }
 
     fn act(&mut self) {
@@ -189,7 +180,8 @@ impl World {
         let Some((account, tokens)) = self.some_seen() else { return };
         let (number, continuation) = self.rig.continuation();
         let known = &mut self.accounts[account];
-        let uids: Vec<UidRange> = tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
+        let uids: Vec<UidRange> =
+            tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
         match self.rig.store.remove(known.id, INBOX, &uids, continuation) {
             Ok(()) => {
                 for token in &tokens {

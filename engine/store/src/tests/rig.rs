@@ -79,7 +79,13 @@ impl Rig {
         let mut seed = [self.openings.wrapping_add(1); 32];
         seed[..8].copy_from_slice(&self.disk.dice.next().to_le_bytes());
         let store = Store::new(limits(), self.disk.disk(), seed);
-        Rig { store, disk: self.disk, outcomes: BTreeMap::new(), next: self.next, openings: self.openings.wrapping_add(1) }
+        Rig {
+            store,
+            disk: self.disk,
+            outcomes: BTreeMap::new(),
+            next: self.next,
+            openings: self.openings.wrapping_add(1),
+        }
     }
 
     pub(crate) fn continuation(&mut self) -> (u32, Continuation) {

@@ -1,1 +1,157 @@
-//! space
+//! Full disks, compaction, checkpoints and recovery that stays bounded.
+
+use super::disk::Cut;
+use super::rig::{MIB, Rig, body};
+use crate::AccountId;
+use crate::types::{Outcome, Refusal};
+use alloc::vec::Vec;
+
+fn fill(rig: &mut Rig, accounts: &[AccountId], size: usize) -> u32 {
+    for number in 0..100_000 {
+        let account = accounts[number as usize % accounts.len()];
+        match rig.deliver(&[account], &body(u64::from(number), size)) {
+            Ok(()) => {}
+            Err(refusal) => {
+                assert_eq!(refusal, Refusal::DiskFull);
+                return number;
+            }
+        }
+    }
+    panic!("the disk is never full");
+}
+
+#[test]
+fn a_full_disk_refuses_and_loses_nothing_and_deletions_bring_the_space_back() {
+    for size in [500, 3000, 9000, 50_000] {
+        let mut rig = Rig::new(2 * MIB);
+        let accounts = [rig.create("ada@example.org"), rig.create("bob@example.org")];
+        let first = fill(&mut rig, &accounts, size);
+        for round in 0..6 {
+            for account in accounts {
+                let list = rig.list(account);
+                for message in &list {
+                    assert_eq!(rig.read(account, message).unwrap().len(), size);
+                }
+                // Every second one goes: no segment becomes free by itself.
+                let uids: Vec<u32> = list.iter().map(|message| message.uid.0).skip(round % 2).step_by(2).collect();
+                for uids in uids.chunks(7) {
+                    rig.remove(account, uids).unwrap();
+                }
+            }
+            rig.settle();
+            let again = fill(&mut rig, &accounts, size);
+            assert!(again >= first / 4, "size {size}, round {round}: {again} of {first} came back");
+        }
+        let rig = rig.cut(Cut::Dice);
+        let report = rig.fsck();
+        assert!(report.is_clean(), "{report}");
+    }
+}
+
+#[test]
+fn deletions_work_on_a_full_disk_for_ever() {
+    let mut rig = Rig::new(2 * MIB);
+    let accounts: Vec<_> = (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    fill(&mut rig, &accounts, 3000);
+    // The same flags over and over: the journals grow, and nothing is ever freed but by checkpoints.
+    for round in 0..400 {
+        let account = accounts[round % accounts.len()];
+        let uid = rig.list(account)[0].uid;
+        let (number, continuation) = rig.continuation();
+        let flags = (crate::Flags(round as u8 & 31), 0);
+        rig.store.set_flags(account, crate::INBOX, uid, flags, continuation).unwrap();
+        rig.settle();
+        assert!(matches!(rig.outcomes.remove(&number), Some(Outcome::Changed)));
+    }
+    for account in accounts {
+        while let Some(message) = rig.list(account).first().copied() {
+            rig.remove(account, &[message.uid.0]).unwrap();
+        }
+    }
+    assert_eq!(rig.store.space().body_bytes, 0);
+}
+
+#[test]
+fn compaction_moves_what_lives_and_serves_meanwhile() {
+    let mut rig = Rig::new(4 * MIB);
+    let ada = rig.create("ada@example.org");
+    let mut kept = Vec::new();
+    for number in 0..4000u64 {
+        let size = 100 + (number as usize * 37) % 6000 + if number % 50 == 0 { 60_000 } else { 0 };
+        rig.deliver(&[ada], &body(number, size)).unwrap_or_else(|refusal| panic!("message {number}: {refusal:?}"));
+        let message = *rig.list(ada).last().unwrap();
+        if number % 40 == 0 && kept.len() < 30 {
+            kept.push((message, number, size));
+        } else {
+            rig.remove(ada, &[message.uid.0]).unwrap();
+        }
+        if number % 500 == 499 {
+            for (message, number, size) in &kept {
+                assert!(rig.read(ada, message) == Ok(body(*number, *size)));
+            }
+            rig = rig.cut(Cut::Dice);
+        }
+    }
+    assert_eq!(rig.list(ada).len(), kept.len());
+    assert!(rig.fsck().is_clean());
+}
+
+#[test]
+fn a_damaged_chunk_is_never_given_a_fresh_hash() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 0..40 {
+        rig.deliver(&[ada], &body(number, 3000)).unwrap();
+    }
+    let victim = rig.list(ada)[20];
+    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let entry = index.mailbox(ada, 1).unwrap().messages.find(victim.uid.0).unwrap();
+    let page = index.chunk(entry, 0).unwrap().0;
+    rig.disk.rot_at(page.sector().0, 300);
+    let others: Vec<u32> = (1..=40).filter(|uid| *uid != victim.uid.0).collect();
+    rig.remove(ada, &others).unwrap();
+    let accounts = [rig.create("bob@example.org")];
+    fill(&mut rig, &accounts, 3000);
+    assert_eq!(rig.read(ada, &victim), Err(Refusal::Damaged));
+    let report = rig.fsck();
+    assert_eq!(report.findings.len(), 1, "{report}");
+}
+
+#[test]
+fn recovery_reads_a_bounded_part_of_the_disk_however_much_was_written() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let mut most = 0;
+    for number in 0..3000 {
+        rig.deliver(&[ada], &body(number, 100)).unwrap();
+        let uid = rig.list(ada)[0].uid.0;
+        rig.remove(ada, &[uid]).unwrap();
+        if number % 250 == 0 {
+            rig = rig.cut(Cut::Prefix(0));
+            let journal = rig.store.shard(ada.shard()).unwrap().journal.clone().unwrap();
+            most = most.max(journal.blocks);
+        }
+    }
+    // Two segments' places of slack, twice a block, and what one group may add.
+    assert!(most > 0 && most <= 16 + 2 * 2 + 8, "{most} blocks");
+    let reads = rig.disk.reads;
+    let rig = rig.cut(Cut::Prefix(0));
+    assert!(rig.disk.reads - reads < 40, "{} reads", rig.disk.reads - reads);
+}
+
+#[test]
+fn a_mailbox_of_many_messages_survives_checkpoints() {
+    let mut rig = Rig::new(64 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 0..3000 {
+        rig.deliver(&[ada], &body(number, 50)).unwrap();
+    }
+    let expected = rig.list(ada);
+    assert_eq!(expected.len(), 3000);
+    rig.store.heal |= 1 << ada.shard().0;
+    rig.settle();
+    let rig = rig.cut(Cut::Dice);
+    assert!(rig.list(ada) == expected);
+    let blocks = rig.store.shard(ada.shard()).unwrap().journal.as_ref().unwrap().blocks;
+    assert!(blocks < 40, "{blocks} blocks for 3000 messages");
+}
