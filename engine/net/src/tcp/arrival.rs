@@ -197,10 +197,7 @@ impl Tcb {
             self.owe(Owed::ACK);
         }
         self.in_order_arrived(now, behind, fresh, pools, actions);
-        let fin_is_next = match self.receive_queue.as_mut() {
-            Some(queue) => queue.take_fin(),
-            None => false,
-        };
+        let fin_is_next = self.receive_queue.as_ref().is_some_and(|queue| queue.fin_is_next());
         if fin_is_next || (fin && self.receive.nxt == segment.sequence + len as u32) {
             self.fin_arrived(now, actions);
         }
@@ -270,6 +267,9 @@ impl Tcb {
     fn fin_arrived(&mut self, now: Instant, actions: &mut Actions) {
         self.receive.nxt = self.receive.nxt + 1;
         self.receive.edge = self.receive.edge.later(self.receive.nxt);
+        if let Some(queue) = self.receive_queue.as_mut() {
+            queue.end();
+        }
         self.owe(Owed::ACK);
         actions.peer_closed = true;
         match self.state {

@@ -146,14 +146,15 @@ impl ReceiveQueue {
         self.fin = Some(at);
     }
 
-    /// Whether the FIN is what comes next. It is said once.
-    pub(super) fn take_fin(&mut self) -> bool {
-        let is_next = self.fin == Some(self.tail);
-        if is_next {
-            self.fin = None;
-            self.ranges.clear();
-        }
-        is_next
+    /// Whether the FIN is what comes next.
+    pub(super) fn fin_is_next(&self) -> bool {
+        self.fin == Some(self.tail)
+    }
+
+    /// The stream has ended: whatever claims to lie beyond is forgotten.
+    pub(super) fn end(&mut self) {
+        self.fin = None;
+        self.ranges.clear();
     }
 
     /// The number after the last readable byte.

@@ -10,6 +10,7 @@ mod options;
 mod pipe;
 mod reassembly;
 mod receiving;
+mod round_trip;
 mod sending;
 mod silence;
 mod states;

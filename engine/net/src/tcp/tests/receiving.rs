@@ -203,3 +203,35 @@ fn a_fin_needs_no_room() {
     talk.take(usize::MAX).turn().silence();
     assert_eq!(talk.given, RECEIVE_WINDOW);
 }
+
+#[test]
+fn what_claims_to_lie_beyond_the_end_of_the_stream_is_forgotten() {
+    let mut talk = Conversation::established();
+    talk.peer(". 2001:3001 ack 1").peer("F. 1:1001 ack 1").we_whatever();
+    assert!(talk.actions.peer_closed);
+    talk.lent_nothing();
+    let mut talk = Conversation::established();
+    talk.peer(". 2001:3001 ack 1").peer("F. 501:1001 ack 1").peer(". 1:501 ack 1").we_whatever();
+    assert!(talk.actions.peer_closed);
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_window_never_opens_by_less_than_a_segment() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer(". 1:65536 ack 1").peer(". 65536:131071 ack 1").peer(". 131071:196606 ack 1");
+    talk.peer(". 196606:262145 ack 1").we_whatever();
+    talk.take(900).write(1).we("P. 1:2 ack 262145 win 0").peer(". 262145:262145 ack 2").silence();
+    talk.take(100).write(1).we("P. 2:3 ack 262145 win 125");
+}
+
+#[test]
+fn a_window_that_is_wide_open_is_not_announced_again_and_again() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer(". 1:60001 ack 1").we(". 1:1 ack 60001");
+    for _ in 0..20 {
+        talk.take(3000).turn().silence();
+    }
+}

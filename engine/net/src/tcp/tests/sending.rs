@@ -39,7 +39,8 @@ fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
     talk.tcb.send(talk.now, b"second", &mut talk.pools);
     talk.peer(". 1:1 ack 6");
     let mut all = alloc::vec::Vec::new();
-    while let Some(block) = talk.pools.lend_block() {
+    while let Some(mut block) = talk.pools.lend_block() {
+        assert!(alloc::sync::Arc::get_mut(&mut block).is_some(), "what is lent belongs to nobody else");
         all.push(block);
     }
     assert_eq!(on_card[0].bytes(), b"first");
