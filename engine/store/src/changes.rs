@@ -198,7 +198,7 @@ impl Store {
     /// The account's shard, if records of `bytes` can gather in it and will find space on the disk.
     fn room_in(&mut self, account: AccountId, bytes: usize) -> Result<&mut Shard, Refusal> {
         let geometry = self.segments.geometry;
-        let has_segment = self.segments.may_take(Want::Upkeep);
+        let has_segment = self.segments.may_take(Want::Journal);
         let shard = self.shards.get_mut(account.shard().index()).ok_or(Refusal::NoSuchAccount)?;
         if !shard.has_room_for(bytes) {
             return Err(Refusal::Busy);

@@ -83,7 +83,7 @@ impl Store {
         let needed = shard.index.checkpoint_blocks();
         let scarce = self.segments.free() <= self.segments.reserve;
         if scarce {
-            journal.chain.len() as u32 > needed.div_ceil(places - 1) + 1
+            journal.chain.len() as u32 > needed.div_ceil(places - 1)
         } else {
             journal.blocks > 2 * needed + slack
         }

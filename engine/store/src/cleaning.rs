@@ -158,7 +158,7 @@ impl Store {
         if copy.is_empty() {
             return;
         }
-        let Some(to) = self.allocate(moved.account.shard(), chunk.pages, Want::Upkeep) else {
+        let Some(to) = self.allocate(moved.account.shard(), chunk.pages, Want::Compaction) else {
             self.cleaner.job = None;
             return self.give(copy);
         };

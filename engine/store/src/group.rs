@@ -156,7 +156,7 @@ impl Store {
         if !full && extend == Extend::WhenFull {
             return true;
         }
-        let Some(segment) = self.segments.take(Owner::Journal(number), Want::Upkeep) else { return false };
+        let Some(segment) = self.segments.take(Owner::Journal(number), Want::Journal) else { return false };
         match &mut shard.journal {
             Some(journal) => {
                 let Some(last) = journal.chain.last() else { return false };

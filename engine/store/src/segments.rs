@@ -20,8 +20,12 @@ pub(crate) enum Owner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     Delivery,
-    Upkeep,
+    Compaction,
+    Journal,
 }
+
+/// Free segments that compaction leaves to the journals.
+const JOURNALS_OWN: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
@@ -88,7 +92,8 @@ impl Segments {
     pub(crate) fn may_take(&self, reason: Reason) -> bool {
         match reason {
             Reason::Delivery => self.free() > self.reserve,
-            Reason::Upkeep => self.free() > 0,
+            Reason::Compaction => self.free() > JOURNALS_OWN,
+            Reason::Journal => self.free() > 0,
         }
     }
 
