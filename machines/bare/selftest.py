@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGET = os.path.join(ROOT, "target", "selftest")
@@ -83,6 +84,19 @@ def idle(kind):
     assert share < IDLE_SHARE_MAX, f"more than {IDLE_SHARE_MAX:.0%}"
 
 
+def key(kind):
+    with tempfile.NamedTemporaryFile() as disk:
+        disk.truncate(DISK_BYTES)
+        with subprocess.Popen(command(kind, disk.name, "key"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as qemu:
+            for line in qemu.stdout:
+                if b"press q" in line:
+                    time.sleep(0.5)
+                    qemu.stdin.write(b"q")
+                    qemu.stdin.flush()
+            status = qemu.wait(SECONDS_MAX)
+    assert status == STOPPED, f"exit status {status}: the key did not end the sleep"
+
+
 def entropy():
     run("q35", "machine", status=REFUSED, expected="no source of randomness", cpu=NO_PROCESSOR_ENTROPY,
         entropy_device=False)
@@ -98,6 +112,8 @@ RUNS = {
     "endings-microvm": lambda: endings("microvm"),
     "idle-q35": lambda: idle("q35"),
     "idle-microvm": lambda: idle("microvm"),
+    "key-q35": lambda: key("q35"),
+    "key-microvm": lambda: key("microvm"),
     "entropy": entropy,
 }
 

@@ -59,7 +59,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     };
     let named = command_line::devices(handover.command_line);
     let mut paging = set_up_memory(handover.map, &processor, allocator);
-    let mut apic = LocalApic::start(&processor, &mut paging);
+    let apic = LocalApic::start(&processor, &mut paging);
     let devices = devices::find(&mut paging, &processor, &named);
     if ioapic::route(&mut paging, console::INTERRUPT_LINE, VECTOR_CONSOLE, processor.apic_id).is_some() {
         console::enable_interrupt();

@@ -20,6 +20,9 @@ static START: AtomicU64 = AtomicU64::new(0);
 static MICROS_PER_TICK: AtomicU64 = AtomicU64::new(0);
 const FRACTION_BITS: u32 = 48;
 
+/// Ticks per microsecond, in units of 2^-32.
+static TICKS_PER_MICRO: AtomicU64 = AtomicU64::new(0);
+
 /// Ticks per second.
 static HERTZ: AtomicU64 = AtomicU64::new(0);
 
@@ -29,6 +32,8 @@ pub(crate) fn start(start: u64, hertz: u64) {
     HERTZ.store(hertz, Relaxed);
     let per_tick = (1_000_000_u128 << FRACTION_BITS).checked_div(u128::from(hertz)).unwrap_or(0);
     MICROS_PER_TICK.store(per_tick as u64, Relaxed);
+    let per_micro = (u128::from(hertz) << 32) / 1_000_000;
+    TICKS_PER_MICRO.store(per_micro as u64, Relaxed);
 }
 
 /// The time since the first instruction.
@@ -41,7 +46,7 @@ pub(crate) fn now() -> Instant {
 
 /// The counter's value at `instant`.
 pub(crate) fn ticks_at(instant: Instant) -> u64 {
-    let ticks = u128::from(instant.0) * u128::from(HERTZ.load(Relaxed)) / 1_000_000;
+    let ticks = (u128::from(instant.0) * u128::from(TICKS_PER_MICRO.load(Relaxed))) >> 32;
     START.load(Relaxed).saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX))
 }
 

@@ -37,8 +37,6 @@ const DIVIDE_BY_16: u32 = 0b0011;
 pub(crate) struct LocalApic {
     registers: Registers,
     timer: Timer,
-    /// What the timer is set to, in time stamps; it may have gone off since.
-    armed: u64,
 }
 
 enum Registers {
@@ -68,7 +66,7 @@ impl LocalApic {
             // SAFETY: the architecture puts the controller there.
             Registers::Memory(unsafe { paging.map_device(BASE_ADDRESS, 4096) })
         };
-        let mut apic = LocalApic { registers, timer: Timer::Deadline, armed: 0 };
+        let mut apic = LocalApic { registers, timer: Timer::Deadline };
         apic.write(TASK_PRIORITY, 0);
         for local in [LOCAL_LINT0, LOCAL_LINT1, LOCAL_ERROR] {
             apic.write(local, MASKED);
@@ -78,24 +76,17 @@ impl LocalApic {
         apic
     }
 
-    /// Makes sure that the core is woken at `instant`, or a little earlier when that is far away.
-    pub(crate) fn wake_at(&mut self, instant: Instant) {
+    /// Makes sure that the core is woken at `instant`, or earlier when that is far away.
+    ///
+    /// The timer is set anew each time, even to the same instant: it may have gone off a little early, and would not again.
+    pub(crate) fn wake_at(&self, instant: Instant) {
         let stamp = clock::ticks_at(instant);
-        let now = time_stamp();
-        if stamp == self.armed && stamp > now {
-            return;
-        }
-        self.armed = stamp;
         match self.timer {
             // SAFETY: 1. CPUID says that the register is there; 2. it does no more than end a sleep.
             Timer::Deadline => unsafe { write_msr(MSR_TSC_DEADLINE, stamp.max(1)) },
             Timer::Countdown { ticks_per_stamp } => {
-                let ticks = (u128::from(stamp.saturating_sub(now)) * u128::from(ticks_per_stamp)) >> 32;
-                let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
-                if ticks == u32::MAX {
-                    self.armed = 0;
-                }
-                self.write(TIMER_COUNT, ticks.max(1));
+                let ticks = (u128::from(stamp.saturating_sub(time_stamp())) * u128::from(ticks_per_stamp)) >> 32;
+                self.write(TIMER_COUNT, u32::try_from(ticks).unwrap_or(u32::MAX).max(1));
             }
         }
     }

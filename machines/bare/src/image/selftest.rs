@@ -3,7 +3,8 @@
 //! The file `opt/barepost/selftest`, handed over by QEMU, names what to do:
 //! - `machine`, or no file: all tests of a machine that lives, one line each;
 //! - `endings`: breaks one invariant after the other, and after each reset looks whether the crash sector tells of it;
-//! - `idle`: does nothing for ten seconds, so that the host can see what that costs; `nothing`: the same without the ten seconds.
+//! - `idle`: does nothing for ten seconds, so that the host can see what that costs; `nothing`: the same without the ten seconds;
+//! - `key`: sleeps until a key is pressed that asks the machine to stop.
 //!
 //! QEMU's network must be the user-mode one, with its router at 10.0.2.2. What lies on the disk is overwritten.
 
@@ -33,6 +34,7 @@ pub(super) fn run(mut machine: BareMachine) -> ! {
     match mode.as_slice() {
         b"endings" => endings::run(&mut machine),
         b"idle" => idle(&mut machine, Micros::from_secs(10)),
+        b"key" => wait_for_key(&mut machine),
         b"nothing" => idle(&mut machine, Micros(0)),
         _ => run_all(&mut machine),
     }
@@ -72,6 +74,16 @@ fn idle(machine: &mut BareMachine, span: Micros) -> ! {
     }
     machine.print(format_args!("slept {sleeps} times"));
     end::stop(end::Status::Stopped)
+}
+
+fn wait_for_key(machine: &mut BareMachine) -> ! {
+    machine.print(format_args!("press q"));
+    let end = machine.now() + PATIENCE;
+    while machine.now() < end && !machine.stop_requested() {
+        machine.idle(end);
+    }
+    let is_asked = machine.now() < end;
+    finish(machine, u32::from(is_asked), u32::from(!is_asked))
 }
 
 fn ensure(holds: bool, otherwise: &'static str) -> Outcome {
