@@ -32,7 +32,8 @@ struct Stretch {
 }
 
 impl Tcb {
-    /// Sends all that may be sent now: data, acknowledgments, FIN, probes, resets.
+    /// Sends all that may be sent now: data, acknowledgments, FIN, probes, resets; and sets the timer for what may not. Look
+    /// at `deadline` and `ended` afterwards.
     ///
     /// Errors: `Full` as `emit` says; what was not sent yet is sent by the next call, nothing is sent twice.
     pub fn output(
@@ -47,7 +48,7 @@ impl Tcb {
             State::SynSent | State::SynReceived => return self.send_syn(now, emit),
             _ => {}
         }
-        if self.may_receive() && self.wants_output() {
+        if self.may_receive() && self.wants_to_speak() {
             // Only when the peer will hear of it: a promise that it does not know of opens nothing.
             let limit = self.window_limit(pools);
             self.receive.offer(self.kept(), limit, u32::from(self.mss));

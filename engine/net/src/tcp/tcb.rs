@@ -183,8 +183,14 @@ impl Tcb {
         actions
     }
 
-    /// Whether `output` has something to send now.
+    /// Whether `output` is to be called: there is something to send now, or something that may not be sent yet and for
+    /// which no timer runs.
     pub fn wants_output(&self) -> bool {
+        self.wants_to_speak() || (self.has_unsent() && !self.timers.retransmit.is_set())
+    }
+
+    /// Whether there is something to send now.
+    pub(super) fn wants_to_speak(&self) -> bool {
         self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control()
     }
 

@@ -107,7 +107,7 @@ impl Tcb {
         }
         if self.timers.retransmit.is_due(now) {
             self.timers.retransmit = Alarm::NONE;
-            self.retransmit_expired(now, pools, actions);
+            self.retransmit_expired(pools, actions);
         }
         if self.state != State::Closed && self.timers.idle.is_due(now) {
             self.timers.idle = Alarm::NONE;
@@ -115,7 +115,8 @@ impl Tcb {
         }
     }
 
-    fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+    /// What is to be done about it is `output`'s business, which sets the timer again.
+    fn retransmit_expired(&mut self, pools: &mut Pools, actions: &mut Actions) {
         let attempts_max =
             if matches!(self.state, State::SynSent | State::SynReceived) { SYN_ATTEMPTS_MAX } else { ATTEMPTS_MAX };
         self.attempts = self.attempts.saturating_add(1);
@@ -126,7 +127,6 @@ impl Tcb {
         self.backoff = self.backoff.saturating_add(1);
         if self.owes(Owed::PERSIST) {
             self.owe(Owed::PROBE);
-            self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
             return;
         }
         let mss = u32::from(self.mss);
@@ -135,7 +135,6 @@ impl Tcb {
         self.round_trip.retransmitted();
         self.forgive(Owed::RETRANSMIT);
         self.snd_nxt = self.snd_una;
-        self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
     }
 
     fn idle_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {

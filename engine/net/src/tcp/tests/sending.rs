@@ -263,3 +263,15 @@ fn the_card_is_not_given_a_small_segment_that_a_window_cut_off() {
     talk.limits.segmentation_bytes = Some(65_000);
     talk.peer(". 1:1 ack 1 win 2400").write(5000).we(". 1:2001 ack 1").silence();
 }
+
+#[test]
+fn what_may_not_be_sent_yet_asks_for_one_output_that_sets_the_timer() {
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1 ack 1 win 0");
+    assert!(!talk.tcb.wants_output());
+    assert_eq!(talk.tcb.send(talk.now, b"x", &mut talk.pools), 1);
+    assert!(talk.tcb.wants_output());
+    talk.turn().silence();
+    assert!(!talk.tcb.wants_output());
+    assert!(talk.tcb.deadline(talk.now).is_some_and(|at| at.since(talk.now) <= crate::tcp::RTO_MIN));
+}
