@@ -24,10 +24,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes `text` with `?` for every byte that `passes` does not let through.
-    pub(crate) fn put_filtered(&mut self, text: &[u8], passes: fn(u8) -> bool) {
-        for &byte in text {
-            self.put(&[if passes(byte) { byte } else { b'?' }]);
-        }
+    pub(crate) fn put_filtered(&mut self, text: &[u8], passes: impl Fn(u8) -> bool) {
+        let start = self.written;
+        self.put(text);
+        let copied = self.bytes.get_mut(start..self.written).unwrap_or_default();
+        copied.iter_mut().filter(|byte| !passes(**byte)).for_each(|byte| *byte = b'?');
     }
 
     pub(crate) fn put_decimal(&mut self, byte: u8) {

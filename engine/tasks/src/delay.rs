@@ -42,6 +42,8 @@ pub struct DelayQueue {
     /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
     occupied: [u64; LEVELS],
     current: u64,
+    /// No deadline is before this tick, so nothing need be looked at before it. `u64::MAX`: there is none.
+    next_look: u64,
 }
 
 impl DelayQueue {
@@ -53,6 +55,7 @@ impl DelayQueue {
             buckets: vec![List::EMPTY; LEVELS * BUCKETS_PER_LEVEL + 1],
             occupied: [0; LEVELS],
             current: now.0 / TICK.0,
+            next_look: u64::MAX,
         }
     }
 
@@ -63,6 +66,7 @@ impl DelayQueue {
         let bucket = self.bucket_of(tick);
         let Some(place) = self.deadlines.get_mut(frame.index()) else { return };
         *place = Some(Deadline { frame, tick, bucket });
+        self.next_look = self.next_look.min(tick);
         self.enter(bucket, frame.index() as u32);
     }
 
@@ -74,19 +78,28 @@ impl DelayQueue {
     }
 
     /// The next frame whose deadline is not after `now`; its deadline is forgotten.
+    #[inline]
     pub fn next_due(&mut self, now: Instant) -> Option<FrameId> {
-        self.advance(now.0 / TICK.0);
-        let index = self.buckets.get(usize::from(DUE))?.first()? as usize;
-        let frame = self.deadlines.get(index).copied().flatten()?.frame;
-        self.disarm(index);
-        Some(frame)
+        let tick = now.0 / TICK.0;
+        if tick < self.next_look { None } else { self.look(tick) }
     }
 
-    /// When to look again: never later than the earliest deadline, sometimes earlier. `None` when there is none.
+    /// When to look again: never later than the earliest deadline; sometimes earlier, and once after the last one was
+    /// cancelled.
+    #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
-        let due = self.buckets.get(usize::from(DUE)).is_some_and(|due| !due.is_empty());
-        let tick = if due { self.current } else { self.earliest_bucket()?.1 };
-        Some(Instant(tick.saturating_mul(TICK.0)))
+        (self.next_look != u64::MAX).then(|| Instant(self.next_look.saturating_mul(TICK.0)))
+    }
+
+    fn look(&mut self, tick: u64) -> Option<FrameId> {
+        self.advance(tick);
+        let Some(index) = self.buckets.get(usize::from(DUE)).and_then(|due| due.first()) else {
+            self.next_look = self.earliest_bucket().map_or(u64::MAX, |(_, start)| start);
+            return None;
+        };
+        let frame = self.deadlines.get(index as usize).copied().flatten()?.frame;
+        self.disarm(index as usize);
+        Some(frame)
     }
 
     /// Moves `current` on to `target`, and what becomes due on the way to the due bucket.

@@ -243,7 +243,9 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
             }
             match (queue.next_deadline(), model.values().min()) {
                 (Some(next), Some(earliest)) => assert!(next.0 <= earliest.0.next_multiple_of(1_000), "seed {seed}"),
-                (next, earliest) => assert_eq!(next.is_none(), earliest.is_none(), "seed {seed}"),
+                (None, Some(earliest)) => panic!("seed {seed}: {earliest} is forgotten"),
+                // Looked for once more, for a deadline that was cancelled.
+                (_, None) => {}
             }
         }
     }
