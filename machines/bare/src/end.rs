@@ -62,7 +62,7 @@ pub fn stop(status: Status) -> ! {
 }
 
 /// Ends the life of a machine that lacks something: a reset would not mend it.
-pub(crate) fn refuse(reason: fmt::Arguments<'_>) -> ! {
+pub fn refuse(reason: fmt::Arguments<'_>) -> ! {
     print!("refusing to start: {reason}");
     stop(Status::Refused)
 }

@@ -1,7 +1,16 @@
-//! The image: the entry that the boot code calls, the allocator, the panic handler, and the loop around the engine.
-use bare::{Allocator, BareMachine, boot, end};
+//! The image: the entry that the boot code calls, the allocator, the panic handler, and what the machine lives for.
+
+#[cfg(feature = "selftest")]
+mod selftest;
+#[cfg(not(feature = "selftest"))]
+mod serving;
+
+use bare::{Allocator, boot, end};
 use core::panic::PanicInfo;
-use machine::{Machine, Micros};
+#[cfg(feature = "selftest")]
+use selftest::run;
+#[cfg(not(feature = "selftest"))]
+use serving::run;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::new();
@@ -12,18 +21,7 @@ extern "C" fn image_main(start_info: u64, entry_stamp: u64) -> ! {
     // SAFETY: 1. the entry code calls this once, on the main stack, with interrupts off; 2. it passes on what the boot loader passed, and
     // has mapped the first GiB.
     let machine = unsafe { boot::start(start_info, entry_stamp, &ALLOCATOR) };
-    live(machine)
-}
-
-fn live(mut machine: BareMachine) -> ! {
-    loop {
-        let now = machine.now();
-        if machine.stop_requested() {
-            machine.print(format_args!("stopped"));
-            end::stop(end::Status::Stopped);
-        }
-        machine.idle(now + Micros::from_secs(1));
-    }
+    run(machine)
 }
 
 #[panic_handler]

@@ -1,0 +1,40 @@
+//! The machine's life when it serves mail: the loop around the engine, and the configuration that it starts with.
+
+use bare::{BareMachine, end, fw_cfg};
+use server::configuration::Configuration;
+use server::{Ending, Engine, Next, Sizes};
+
+/// What the configuration is called where QEMU hands it over.
+const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
+
+/// The whole of the machine's life: one turn after the other, and sleep where there is nothing to do.
+pub(super) fn run(mut machine: BareMachine) -> ! {
+    let sizes = Sizes::for_memory(machine.memory().total as u64);
+    let mut engine = Engine::new(configuration(), sizes, &mut machine);
+    let mut crash_sector = None;
+    loop {
+        match engine.turn(&mut machine) {
+            Next::Now => {}
+            Next::At(at) => machine.idle(at),
+            Next::Stopped(Ending::Asked) => end::stop(end::Status::Stopped),
+            Next::Stopped(Ending::Refused) => end::stop(end::Status::Refused),
+        }
+        // Not before the disk is known to be ours: nothing is written to any other.
+        if crash_sector.is_none() {
+            crash_sector = engine.crash_sector().inspect(|sector| end::set_crash_sector(*sector));
+        }
+    }
+}
+
+fn configuration() -> Configuration {
+    let Some(file) = fw_cfg::file(CONFIGURATION_FILE) else {
+        end::refuse(format_args!("there is no configuration: QEMU gives it as {CONFIGURATION_FILE}"));
+    };
+    let Ok(text) = core::str::from_utf8(&file) else {
+        end::refuse(format_args!("barepost.toml is not UTF-8"));
+    };
+    match Configuration::parse(text) {
+        Ok(configuration) => configuration,
+        Err(error) => end::refuse(format_args!("barepost.toml:{error}")),
+    }
+}
