@@ -5,19 +5,23 @@
 //! - The last chunk and the record of a recipient travel in the same group; all other chunks were flushed before.
 //! - Pages stay pinned until no write to them is in flight and it is decided whether they live.
 
+mod gathering;
+mod room;
+
+pub(crate) use room::WantsRoom;
+
 use crate::backing::{Backing, Parity, Purpose};
-use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, pages_for};
-use crate::group::{Awaiting, Pending};
-use crate::index::{AccountId, Entry};
+use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES};
+use crate::group::Awaiting;
+use crate::index::AccountId;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
-use crate::record;
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{INBOX, Outcome, Refusal, WhyReadOnly};
+use crate::types::{INBOX, Refusal};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use machine::UnixTime;
+use room::Wanted;
 use tasks::{Continuation, FrameId};
 
 /// Names a delivery under way.
@@ -88,41 +92,6 @@ impl Delivery {
         self.last_pages.clear();
     }
 }
-
-/// The kinds of buffers that deliveries wait for. Who waits for one kind holds up nobody who waits for another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
-    /// For the first octets.
-    Page,
-    /// For more octets.
-    Run,
-    /// For a further recipient's chunk.
-    Copy,
-}
-
-/// Deliveries that wait for buffers, first come first served.
-#[derive(Debug, Default)]
-pub(crate) struct WantsRoom {
-    page: VecDeque<FrameId>,
-    run: VecDeque<FrameId>,
-    copy: VecDeque<FrameId>,
-}
-
-impl WantsRoom {
-    pub(crate) fn with_capacity(deliveries: usize) -> WantsRoom {
-        let queue = || VecDeque::with_capacity(deliveries);
-        WantsRoom { page: queue(), run: queue(), copy: queue() }
-    }
-
-    fn of(&mut self, wanted: Wanted) -> &mut VecDeque<FrameId> {
-        match wanted {
-            Wanted::Page => &mut self.page,
-            Wanted::Run => &mut self.run,
-            Wanted::Copy => &mut self.copy,
-        }
-    }
-}
-
 /// Whether something could be done now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
@@ -302,230 +271,6 @@ impl Store {
         }
         self.count_write(group);
         self.backing.write(page, buffer, Purpose::Chunk { delivery: id, group });
-    }
-
-    /// Gathers what is ready, oldest first, as far as it goes.
-    pub(crate) fn gather_ready(&mut self) {
-        while let Some(id) = self.ready.front().copied() {
-            if self.gather_delivery(id) == Progress::Later {
-                return;
-            }
-            self.ready.pop_front();
-        }
-    }
-
-    /// Gives each recipient the last chunk and its record.
-    fn gather_delivery(&mut self, id: FrameId) -> Progress {
-        let Some(delivery) = self.deliveries.get(id).filter(|delivery| delivery.expect == Expect::Gathered) else {
-            return Progress::Done;
-        };
-        if let Some(refusal) = delivery.failed {
-            self.refuse_delivery(id, refusal);
-            return Progress::Done;
-        }
-        if self.fit_staging(id) == Progress::Later {
-            return Progress::Later;
-        }
-        if let Err(refusal) = self.allocate_last(id) {
-            self.refuse_delivery(id, refusal);
-            return Progress::Done;
-        }
-        loop {
-            match self.gather_recipient(id) {
-                Some(Progress::Done) => {}
-                Some(Progress::Later) => return Progress::Later,
-                None => break,
-            }
-        }
-        if let Some(delivery) = self.deliveries.get_mut(id) {
-            delivery.expect = Expect::Flushed;
-        }
-        Progress::Done
-    }
-
-    /// Brings the octets into a buffer of exactly the pages they need.
-    fn fit_staging(&mut self, id: FrameId) -> Progress {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return Progress::Done };
-        let pages = pages_for(delivery.length);
-        if delivery.staging.as_ref().is_some_and(|staging| staging.len() == pages as usize * PAGE_BYTES) {
-            return Progress::Done;
-        }
-        let Some(fitting) = self.pool.take(pages) else { return Progress::Later };
-        if let Some(old) = delivery.restage(fitting) {
-            self.give(old);
-        }
-        Progress::Done
-    }
-
-    /// Finds space for the last chunk of all recipients before any of them gets it.
-    fn allocate_last(&mut self, id: FrameId) -> Result<(), Refusal> {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
-        let pages = pages_for(delivery.length);
-        delivery.last_pages_each = pages;
-        let (from, to) = (delivery.last_pages.len(), delivery.recipients.len());
-        for number in from..to {
-            let account = self.deliveries.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
-            let Some(account) = account else { return Err(Refusal::NoSuchDelivery) };
-            let page = self.allocate(account.shard(), pages, Want::Delivery).ok_or(Refusal::DiskFull)?;
-            if let Some(delivery) = self.deliveries.get_mut(id) {
-                delivery.last_pages.push(page.0);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gathers for the next recipient; `None` when all have it.
-    fn gather_recipient(&mut self, id: FrameId) -> Option<Progress> {
-        let delivery = self.deliveries.get_mut(id)?;
-        let number = delivery.cursor;
-        let account = *delivery.recipients.get(number)?;
-        let page = Page(*delivery.last_pages.get(number)?);
-        let guid = *delivery.guids.get(number)?;
-        let is_last = number + 1 == delivery.recipients.len();
-        let shard = self.shards.get_mut(account.shard().index())?;
-        if !shard.has_room_for(delivery.chunks as usize * 4 + 128) {
-            return Some(Progress::Later);
-        }
-        let copy = if is_last { None } else { self.pool.take(delivery.last_pages_each) };
-        if copy.is_none() && !is_last {
-            return Some(Progress::Later);
-        }
-        let mut buffer = delivery.buffer_for_recipient(copy)?;
-        let mailbox = shard.index.mailbox_mut(account, INBOX.0)?;
-        let (uid, modseq) = (mailbox.next_uid(), mailbox.next_modseq());
-        let uid_validity = mailbox.uid_validity;
-        let last = chunk::Last { uid, octets: delivery.octets, modseq, date: delivery.date };
-        let header = chunk::Header { uid_validity, ..delivery.header(account, Some(last)) };
-        let check = chunk::emit(&mut buffer, &self.superblock.key, page, &header);
-        let mut first_page = page.0;
-        if delivery.chunks > 0 {
-            let recipients = delivery.recipients.len();
-            let all = delivery.pages.iter().skip(number).step_by(recipients).copied().chain([page.0]);
-            let pages: Vec<u32> = all.collect();
-            record::put_chunks(&mut shard.gathered, guid, &pages);
-            first_page = pages.first().copied().unwrap_or(page.0);
-        }
-        let entry = Entry::new(uid, delivery.octets, first_page, delivery.date, modseq, guid);
-        record::put_delivered(&mut shard.gathered, account, INBOX.0, uid_validity, &entry, check);
-        shard.pending.push(Pending::Delivery(id));
-        delivery.cursor += 1;
-        delivery.groups += 1;
-        self.dirty |= 1 << account.shard().0;
-        self.write_for(id, page, buffer);
-        Some(Progress::Done)
-    }
-
-    /// A flush has covered all chunks but the last.
-    pub(crate) fn chunks_flushed(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
-        if delivery.expect == Expect::ChunksFlushed {
-            delivery.expect = Expect::Gathered;
-            self.ready.push_back(id);
-        }
-    }
-
-    /// A group with one of the recipients' records is durable and applied.
-    pub(crate) fn recipient_flushed(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
-        delivery.groups -= 1;
-        if delivery.groups == 0 && delivery.expect == Expect::Flushed {
-            let continuation = delivery.continuation;
-            self.forget(id);
-            if let Some(continuation) = continuation {
-                self.wake(continuation, Outcome::Delivered);
-            }
-        }
-    }
-
-    /// A chunk was written, or failed to be.
-    pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
-        delivery.writes -= 1;
-        if !ok {
-            delivery.failed = Some(Refusal::WriteFailed);
-            if delivery.groups > 0 {
-                return self.fail(WhyReadOnly::WriteFailed);
-            }
-        }
-        self.forget_if_written(id);
-    }
-
-    /// Buffers came back: wakes one delivery for each kind of them that can be had.
-    pub(crate) fn offer_room(&mut self) {
-        for wanted in [Wanted::Page, Wanted::Run, Wanted::Copy] {
-            let can_be_had = match wanted {
-                Wanted::Page => self.pool.has_sparing(1),
-                Wanted::Run => self.pool.has_sparing(PIECE_PAGES),
-                Wanted::Copy => true,
-            };
-            if can_be_had && let Some(delivery) = self.wants_room.of(wanted).pop_front() {
-                self.wake_for_room(delivery);
-            }
-        }
-    }
-
-    /// Wakes a delivery that waited for a buffer.
-    fn wake_for_room(&mut self, id: FrameId) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
-        if core::mem::take(&mut delivery.wants_room)
-            && delivery.expect == Expect::Octets
-            && let Some(continuation) = delivery.continuation.take()
-        {
-            self.wake(continuation, Outcome::Room);
-        }
-    }
-
-    fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
-        delivery.continuation = Some(continuation);
-        if !core::mem::replace(&mut delivery.wants_room, true) {
-            self.wants_room.of(wanted).push_back(id);
-        }
-    }
-
-    /// Ends all deliveries: the store is read-only from now on.
-    pub(crate) fn refuse_deliveries(&mut self) {
-        for slot in 0..self.deliveries.capacity() {
-            let Some(id) = self.deliveries.id_at(slot) else { continue };
-            let Some(delivery) = self.deliveries.get_mut(id) else { continue };
-            delivery.expect = Expect::Abandoned;
-            if let Some(continuation) = delivery.continuation.take() {
-                self.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
-            }
-        }
-    }
-
-    fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal) {
-        let Some(delivery) = self.deliveries.get_mut(id) else { return };
-        let continuation = delivery.continuation.take();
-        delivery.expect = Expect::Abandoned;
-        self.forget_if_written(id);
-        if let Some(continuation) = continuation {
-            self.wake(continuation, Outcome::Refused(refusal));
-        }
-    }
-
-    fn forget_if_written(&mut self, id: FrameId) {
-        if self.deliveries.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0) {
-            self.forget(id);
-        }
-    }
-
-    /// Takes a delivery out; its pages are no longer pinned.
-    fn forget(&mut self, id: FrameId) {
-        let Some(mut delivery) = self.deliveries.remove(id) else { return };
-        for page in &delivery.pages {
-            self.segments.unpin(Page(*page), PIECE_PAGES);
-        }
-        for page in &delivery.last_pages {
-            self.segments.unpin(Page(*page), delivery.last_pages_each);
-        }
-        if let Some(staging) = delivery.staging.take() {
-            self.give(staging);
-        }
-        delivery.reset();
-        self.idle_deliveries.push(delivery);
-        self.offer_room();
     }
 
     pub(crate) fn count_write(&mut self, group: Parity) {

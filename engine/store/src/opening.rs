@@ -5,94 +5,28 @@
 //! - Reads in flight are bounded by the lanes; a piece that cannot be read is read again page by page.
 //! - Opening twice gives the same: what must change is gathered, and written as a group like any other.
 
+mod finding;
+mod superblocks;
+
+pub use finding::{Damage, Finding};
+
 use crate::backing::{Backing, Purpose};
 use crate::index::{AccountId, Index};
-use crate::layout::{
-    CRASH_PAGE, PAGE_BYTES, PAGE_SECTORS, PIECE_PAGES, Page, ShardId, pages_of, slots, superblock_pieces,
-};
+use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, ShardId, pages_of, superblock_pieces};
 use crate::rebuild::Rebuild;
 use crate::record;
 use crate::replay::Replay;
 use crate::segments::Segments;
 use crate::store::Store;
-use crate::superblock::{Slot, Superblock};
+use crate::superblock::Superblock;
 use crate::types::{Reason, State, Uid, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
 use machine::Sector;
 
 const LANES: usize = 8;
 /// The most findings that are kept; damage beyond that is mended or served around all the same.
 const FINDINGS_MAX: usize = 1000;
-
-/// Something wrong on the disk.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
-    /// Where.
-    pub sector: Sector,
-    /// What, and what it means.
-    pub damage: Damage,
-}
-
-/// What is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Damage {
-    /// A slot of the superblock is not what was written.
-    Superblock,
-    /// One of the two copies of a journal block is not what was written.
-    JournalCopy,
-    /// Both copies of a journal block are lost.
-    JournalBlock,
-    /// The beginning of a journal is lost.
-    JournalStart,
-    /// A message that nobody was told of is there in part.
-    Torn(AccountId, Uid),
-    /// The index names a place for a message that cannot be one.
-    Misplaced(AccountId, Uid),
-    /// No record of an account is left.
-    Nameless(AccountId),
-    /// A shard was put together from the bodies found; so many messages came back.
-    Rebuilt(u32),
-    /// A part of a message is not what was written, or cannot be read.
-    Body(AccountId, Uid),
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "sector {}: ", self.sector.0)?;
-        match &self.damage {
-            Damage::Superblock => {
-                write!(out, "a copy of the superblock is damaged; the others are used, nothing is lost")
-            }
-            Damage::JournalCopy => write!(out, "one of two copies of a journal block is damaged; nothing is lost"),
-            Damage::JournalBlock => {
-                write!(out, "a journal block is lost; its shard is rebuilt from the messages found")
-            }
-            Damage::JournalStart => write!(out, "a journal is lost; its shard is rebuilt from the messages found"),
-            Damage::Torn(account, Uid(uid)) => {
-                write!(
-                    out,
-                    "the delivery of message {uid} of account {:016x} was cut off before it was acknowledged",
-                    account.0
-                )
-            }
-            Damage::Misplaced(account, Uid(uid)) => {
-                write!(out, "message {uid} of account {:016x} lies where no message can; it is lost", account.0)
-            }
-            Damage::Nameless(account) => {
-                write!(out, "account {:016x} has mail but no record; make it again under its address", account.0)
-            }
-            Damage::Rebuilt(messages) => {
-                write!(out, "a shard was rebuilt; {messages} messages came back, deleted ones may be among them")
-            }
-            Damage::Body(account, Uid(uid)) => {
-                write!(out, "message {uid} of account {:016x} is damaged; all others are served", account.0)
-            }
-        }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Superblocks,
@@ -231,82 +165,11 @@ impl Store {
         }
     }
 
-    fn superblocks_read(&mut self) {
-        let Some(opening) = &mut self.opening else { return };
-        let pages = opening.disk_pages;
-        let found: Vec<(Page, Slot)> = slots(pages).into_iter().map(|page| (page, opening.slot(page))).collect();
-        let blank = opening.is_blank();
-        let inspect = opening.inspect;
-        let mut newest: Option<&Superblock> = None;
-        let mut other = None;
-        for (_, slot) in &found {
-            match slot {
-                Slot::Valid(one) if newest.is_none_or(|newest| newest.sequence < one.sequence) => newest = Some(one),
-                Slot::OtherFormat(version) => other = Some(*version),
-                _ => {}
-            }
-        }
-        let Some(superblock) = newest.cloned() else {
-            return match other {
-                Some(version) => self.refuse(Reason::OtherFormat(version)),
-                None if !blank => self.refuse(Reason::NotOurs),
-                None if inspect => self.refuse(Reason::Blank),
-                None => self.format_first(),
-            };
-        };
-        let needs = superblock.geometry.pages;
-        if needs > pages {
-            let sectors = |pages: u32| u64::from(pages) * PAGE_SECTORS;
-            return self.refuse(Reason::Shrunk { needs: sectors(needs), has: sectors(pages) });
-        }
-        for (page, slot) in &found {
-            if !matches!(slot, Slot::Valid(_)) && (needs == pages || page.0 < PIECE_PAGES * 3) {
-                self.note(page.sector(), Damage::Superblock);
-                self.superblock_due = true;
-            }
-        }
-        self.superblock = superblock;
-        self.segments = Segments::new(self.superblock.geometry);
-        self.begin_replay();
-    }
-
-    fn refuse(&mut self, reason: Reason) {
-        self.state = State::Refused(reason);
-        self.opening = None;
-    }
-
     pub(crate) fn note(&mut self, sector: Sector, damage: Damage) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { sector, damage });
         }
     }
-
-    fn format_first(&mut self) {
-        self.superblock.sequence = 1;
-        let [.., last] = self.superblock.geometry.slots();
-        self.format_slots(Phase::FormatFirst, &[last]);
-    }
-
-    fn format_slots(&mut self, phase: Phase, slots: &[Page]) {
-        let Some(opening) = &mut self.opening else { return };
-        opening.phase = phase;
-        opening.left = slots.len() as u32;
-        for page in slots {
-            self.backing.write(*page, self.superblock.emit(*page), Purpose::Format);
-        }
-    }
-
-    pub(crate) fn format_written(&mut self, ok: bool) {
-        let Some(opening) = &mut self.opening else { return };
-        if !ok {
-            return self.refuse(Reason::FormatFailed);
-        }
-        opening.left -= 1;
-        if opening.left == 0 {
-            self.backing.flush();
-        }
-    }
-
     pub(crate) fn opening_flushed(&mut self, ok: bool) {
         let Some(opening) = &self.opening else { return };
         match opening.phase {
@@ -473,29 +336,6 @@ impl Store {
 }
 
 impl Opening {
-    fn slot(&self, page: Page) -> Slot {
-        match self.page(page) {
-            Some(Ok(bytes)) => Superblock::parse(bytes, page),
-            _ => Slot::Unknown,
-        }
-    }
-
-    fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
-        self.lanes.iter().filter_map(|lane| lane.piece.as_ref()).find_map(|piece| piece.page(page))
-    }
-
-    /// Whether everything around the segments is zero, but for the slot that formatting writes first.
-    fn is_blank(&self) -> bool {
-        let [.., first_written] = slots(self.disk_pages);
-        let zero = |page: Page| {
-            self.page(page).is_some_and(|bytes| bytes.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)))
-        };
-        let around = superblock_pieces(self.disk_pages)
-            .into_iter()
-            .flat_map(|piece| (0..PIECE_PAGES).map(move |number| piece.plus(number)));
-        around.filter(|page| page.0 != CRASH_PAGE && *page != first_written).all(zero)
-    }
-
     fn next_root(&mut self, superblock: &Superblock) -> Option<(ShardId, crate::superblock::Root)> {
         loop {
             let number = self.next_shard;

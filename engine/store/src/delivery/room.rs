@@ -1,0 +1,80 @@
+//! Deliveries that wait for buffers, and who is woken when some come back.
+//!
+//! Invariant: who waits for one kind of buffer holds up nobody who waits for another, and a buffer that can be had is
+//! offered to somebody who wants it.
+
+use crate::delivery::Expect;
+use crate::layout::PIECE_PAGES;
+use crate::store::Store;
+use crate::types::Outcome;
+use alloc::collections::VecDeque;
+use tasks::{Continuation, FrameId};
+
+/// The kinds of buffers that deliveries wait for. Who waits for one kind holds up nobody who waits for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    /// For the first octets.
+    Page,
+    /// For more octets.
+    Run,
+    /// For a further recipient's chunk.
+    Copy,
+}
+
+/// Deliveries that wait for buffers, first come first served.
+#[derive(Debug, Default)]
+pub(crate) struct WantsRoom {
+    page: VecDeque<FrameId>,
+    run: VecDeque<FrameId>,
+    copy: VecDeque<FrameId>,
+}
+
+impl WantsRoom {
+    pub(crate) fn with_capacity(deliveries: usize) -> WantsRoom {
+        let queue = || VecDeque::with_capacity(deliveries);
+        WantsRoom { page: queue(), run: queue(), copy: queue() }
+    }
+
+    fn of(&mut self, wanted: Wanted) -> &mut VecDeque<FrameId> {
+        match wanted {
+            Wanted::Page => &mut self.page,
+            Wanted::Run => &mut self.run,
+            Wanted::Copy => &mut self.copy,
+        }
+    }
+}
+
+impl Store {
+    /// Buffers came back: wakes one delivery for each kind of them that can be had.
+    pub(crate) fn offer_room(&mut self) {
+        for wanted in [Wanted::Page, Wanted::Run, Wanted::Copy] {
+            let can_be_had = match wanted {
+                Wanted::Page => self.pool.has_sparing(1),
+                Wanted::Run => self.pool.has_sparing(PIECE_PAGES),
+                Wanted::Copy => true,
+            };
+            if can_be_had && let Some(delivery) = self.wants_room.of(wanted).pop_front() {
+                self.wake_for_room(delivery);
+            }
+        }
+    }
+
+    /// Wakes a delivery that waited for a buffer.
+    fn wake_for_room(&mut self, id: FrameId) {
+        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+        if core::mem::take(&mut delivery.wants_room)
+            && delivery.expect == Expect::Octets
+            && let Some(continuation) = delivery.continuation.take()
+        {
+            self.wake(continuation, Outcome::Room);
+        }
+    }
+
+    pub(super) fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {
+        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+        delivery.continuation = Some(continuation);
+        if !core::mem::replace(&mut delivery.wants_room, true) {
+            self.wants_room.of(wanted).push_back(id);
+        }
+    }
+}
