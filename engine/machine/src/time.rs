@@ -45,6 +45,15 @@ impl Instant {
     /// The moment at which the machine started.
     pub const START: Instant = Instant(0);
 
+    /// The earlier one of two deadlines that may not be there.
+    #[inline]
+    pub fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (only, None) | (None, only) => only,
+        }
+    }
+
     /// The span since `earlier`; zero when `earlier` is not earlier.
     pub const fn since(self, earlier: Instant) -> Micros {
         Micros(self.0.saturating_sub(earlier.0))

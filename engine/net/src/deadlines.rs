@@ -40,15 +40,10 @@ impl Net {
             return Some(Instant::START);
         }
         let dhcp = self.dhcp.as_ref().map(|dhcp| dhcp.next_deadline());
-        let waits = [
-            self.timers.next_deadline(),
-            self.half_open.next_deadline(),
-            self.time_wait.next_deadline(),
-            self.link.neighbours.next_deadline(),
-            self.reassembly.next_deadline(),
-            dhcp,
-        ];
-        waits.into_iter().flatten().min()
+        let connections = Instant::earlier(self.timers.next_deadline(), self.half_open.next_deadline());
+        let rest = Instant::earlier(self.time_wait.next_deadline(), self.link.neighbours.next_deadline());
+        let link = Instant::earlier(self.reassembly.next_deadline(), dhcp);
+        Instant::earlier(connections, Instant::earlier(rest, link))
     }
 
     /// Ends the connections of an address that is not ours any more. Their peers cannot be told.

@@ -92,8 +92,16 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         self.slots.get(head as usize).map(|slot| (head, slot.deadline))
     }
 
+    /// Whether nothing is in it, which is what it says most of the time.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
     /// The earliest deadline of all.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
+        if self.is_empty() {
+            return None;
+        }
         (0..QUEUES).filter_map(|queue| self.oldest(queue)).map(|(_, deadline)| deadline).min()
     }
 

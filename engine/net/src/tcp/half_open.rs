@@ -166,6 +166,9 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         now: Instant,
         mut emit: impl FnMut(&K, &SegmentToSend) -> Result<(), Full>,
     ) -> Result<(), Full> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
         for queue in 0..usize::from(SYN_ACKS_MAX) {
             while let Some((index, deadline)) = self.entries.oldest(queue) {
                 if deadline > now {
