@@ -162,9 +162,9 @@ impl Engine {
         if self.unfinished || !self.common.ready.is_empty() || self.is_hurried() {
             return Next::Now;
         }
-        let deadlines =
-            [self.common.net.next_deadline(), self.common.deadlines.next_deadline(), self.life.next_deadline()];
-        Next::At(deadlines.into_iter().flatten().min().unwrap_or(Instant(u64::MAX)))
+        let sessions = Instant::earlier(self.common.deadlines.next_deadline(), self.life.next_deadline());
+        let next = Instant::earlier(self.common.net.next_deadline(), sessions);
+        Next::At(next.unwrap_or(Instant(u64::MAX)))
     }
 
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
