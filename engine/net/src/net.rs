@@ -166,6 +166,15 @@ impl Net {
         self.connections.get(connection.0).map_or(0, |found| found.tcb.send_room(&self.pools))
     }
 
+    /// Tells by [`Event::SendRoom`] when there is room again, for a user who looked at [`Net::send_room`] and found too
+    /// little. A send that was cut short asks by itself.
+    pub fn want_room(&mut self, now: Instant, connection: ConnectionId) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.want_room(now);
+            self.settle(now, connection);
+        }
+    }
+
     /// A block to be filled and handed to [`Net::send_piece`]. `None` when sending must wait.
     pub fn lend_block(&mut self) -> Option<Arc<Block>> {
         self.pools.lend_block()

@@ -88,6 +88,17 @@ impl Session {
         }
     }
 
+    /// A session that found too little room is told when there is more.
+    fn ask_for_room(&self, common: &mut Common) {
+        let waits = match &self.talk {
+            Talk::Smtp(talk) => talk.session.waits_for() == smtp::WaitsFor::SendRoom,
+            Talk::Pop3(talk) => talk.session.waits_for() == pop3::WaitsFor::SendRoom,
+        };
+        if waits {
+            common.net.want_room(common.now, self.connection);
+        }
+    }
+
     /// The peer will send no more, and the session has taken all it sent.
     fn peer_closed(&mut self, common: &mut Common) {
         match &mut self.talk {
@@ -135,6 +146,7 @@ impl Engine {
         let Some((session, common)) = self.session_of(connection.0) else { return };
         let taken = session.bytes_arrived(bytes, common);
         common.net.keep(connection, bytes.get(taken..).unwrap_or_default());
+        session.ask_for_room(common);
     }
 
     /// Offers the session of `frame` what waits for it, as long as it takes something.
@@ -157,6 +169,7 @@ impl Engine {
         if session.peer_half == PeerHalf::Closed && session.waits_for_bytes() {
             session.peer_closed(common);
         }
+        session.ask_for_room(common);
     }
 
     pub(crate) fn session_peer_closed(&mut self, frame: FrameId) {

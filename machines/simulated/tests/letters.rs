@@ -61,6 +61,22 @@ fn large_and_awkward_sizes_come_back_exact() {
 }
 
 #[test]
+fn a_reader_who_pauses_gets_the_rest_of_a_large_letter() {
+    let mut room = Room::new(9);
+    let body = b"0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqr\r\n".repeat(30_000);
+    assert!(room.deliver("ada@barepost.test", &body).starts_with("250 2."));
+    let mut talk = room.log_in("ada@barepost.test");
+    room.send(&talk, b"RETR 1\r\n");
+    // Its receive buffer and all of ours fill up, and nothing moves any more.
+    for _ in 0..1_000 {
+        room.step();
+    }
+    assert!(room.line(&mut talk).starts_with("+OK"));
+    let message = room.pop3_lines(&mut talk);
+    assert!(message.ends_with(&body));
+}
+
+#[test]
 fn deletions_are_durable_at_quit_and_void_without_it() {
     let mut room = Room::new(4);
     for subject in ["one", "two", "three"] {

@@ -67,7 +67,9 @@ impl Tcb {
         matches!(self.state, State::Established | State::CloseWait)
     }
 
-    fn want_room(&mut self, now: Instant) {
+    /// The session waits for room to send: `Actions::send_room` tells when there is some. A send that was cut short has
+    /// said so itself.
+    pub fn want_room(&mut self, now: Instant) {
         self.owe(Owed::ROOM);
         // With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
         if self.send_queue.is_none() {
