@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A block is believed only in its own place, of its own shard, under the keyed hash.
-//! - The two copies are the same bytes, so that one hash serves both.
+//! - The two copies are the same bytes as far as they say anything, so that one hash serves both.
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{HASH_BYTES, Hash, Key};
@@ -65,12 +65,14 @@ fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: 
     let (first, second) = pair.split_at_mut(PAGE_BYTES);
     if let Some((head, body)) = first.split_first_chunk_mut::<HEADER_BYTES>() {
         *head = fields;
-        let (used, rest) = body.split_at_mut(records.len());
-        used.copy_from_slice(records);
-        rest.fill(0);
+        if let Some(used) = body.get_mut(..records.len()) {
+            used.copy_from_slice(records);
+        }
     }
     let hash = key.seal(first, end);
-    second.copy_from_slice(first);
+    if let (Some(copy), Some(original)) = (second.get_mut(..end), first.get(..end)) {
+        copy.copy_from_slice(original);
+    }
     hash
 }
 

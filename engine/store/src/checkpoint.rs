@@ -14,7 +14,7 @@ use crate::superblock::Root;
 use alloc::vec::Vec;
 
 /// Bytes of records after which the walk pauses until the next group.
-const STEP_BYTES: usize = 16 * 1024;
+const STEP_BYTES: usize = 12 * 1024;
 /// Blocks by which a journal may outgrow its index before a checkpoint is due, on a large disk.
 const SLACK_BLOCKS: u32 = 256;
 
@@ -44,8 +44,7 @@ impl Store {
     /// The next records of the checkpoint under way, or of one that is due.
     pub(crate) fn checkpoint_records(&mut self, out: &mut Vec<u8>) -> Option<ShardId> {
         if self.checkpoint.is_none() {
-            let due = ShardId::all().find(|shard| self.is_due(*shard))?;
-            self.begin_checkpoint(due)?;
+            self.begin_checkpoint_if_due()?;
         }
         let checkpoint = self.checkpoint.as_ref()?;
         let number = checkpoint.shard;
@@ -68,11 +67,21 @@ impl Store {
         Some(number)
     }
 
+    /// Looks only at shards that are to be written to anyway, and at those that are to be mended.
+    fn begin_checkpoint_if_due(&mut self) -> Option<()> {
+        let mut candidates = self.dirty | self.heal;
+        while candidates != 0 {
+            let number = ShardId(candidates.trailing_zeros() as u8);
+            candidates &= candidates - 1;
+            if self.is_due(number) {
+                return self.begin_checkpoint(number);
+            }
+        }
+        None
+    }
+
     fn is_due(&self, number: ShardId) -> bool {
         let bit = 1 << number.0;
-        if (self.dirty | self.heal) & bit == 0 {
-            return false;
-        }
         let Some(shard) = self.shard(number) else { return false };
         let Some(journal) = &shard.journal else { return false };
         if self.heal & bit != 0 {

@@ -62,8 +62,7 @@ pub(crate) fn pages_for(length: usize) -> u32 {
     (HEADER_BYTES + length).div_ceil(PAGE_BYTES) as u32
 }
 
-/// Makes `buffer`, which holds the octets behind the room for the header, the chunk for `page`. What is left of it is
-/// cleared. Returns the first eight bytes of the hash.
+/// Makes `buffer`, which holds the octets behind the room for the header, the chunk for `page`. Returns the first eight bytes of the hash.
 pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
     let end = HEADER_BYTES + header.length as usize;
@@ -89,9 +88,6 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) ->
         .bytes();
     if let Some(head) = buffer.first_chunk_mut::<HEADER_BYTES>() {
         *head = fields;
-    }
-    if let Some(rest) = buffer.get_mut(end..) {
-        rest.fill(0);
     }
     key.seal(buffer, end).short()
 }

@@ -10,7 +10,7 @@ use crate::backing::{Backing, Parity, Purpose};
 use crate::block::{self, Header, RECORDS_MAX};
 use crate::index::{AccountId, Space};
 use crate::layout::{SHARDS, SegmentIndex, ShardId};
-use crate::record;
+use crate::record::{self, Record};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
 use crate::superblock::Root;
@@ -270,6 +270,11 @@ impl Store {
             let (Some(pair), Some(shard)) = (place, self.shards.get_mut(number.index())) else { continue };
             let before = shard.index.resident_bytes();
             for record in record::records(block::records_of(&pair)) {
+                if let Record::Range { .. } = record {
+                    // A checkpoint's: it was made from this very index.
+                    shard.index.forget_announced();
+                    continue;
+                }
                 shard.index.apply(&record, &mut |space| match space {
                     Space::Lives(page, pages) => self.segments.lives(page, pages),
                     Space::Died(page, pages) => self.segments.died(page, pages),

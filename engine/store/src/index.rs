@@ -207,7 +207,7 @@ impl Index {
                 entries.iter().for_each(|entry| {
                     self.insert(account, mailbox, 0, entry);
                 });
-                self.announced.clear();
+                self.forget_announced();
             }
             Record::Removed { account, mailbox, modseq, ranges } => {
                 for range in ranges.pairs() {
@@ -271,6 +271,11 @@ impl Index {
         let known = self.announced.entry(guid).or_default();
         known.truncate(first as usize);
         known.extend(pages.take(CHUNKS_MAX as usize - known.len().min(CHUNKS_MAX as usize)));
+    }
+
+    /// What was announced is visible already, or never will be.
+    pub(crate) fn forget_announced(&mut self) {
+        self.announced.clear();
     }
 
     /// Takes out the messages in `ranges` of UIDs.

@@ -4,6 +4,7 @@ use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
 use crate::types::INBOX;
 use crate::{AccountId, NewAccount};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Tells a story turn by turn, one completion a turn, and cuts it at every point in every way.
@@ -233,4 +234,27 @@ fn a_reboot_without_a_power_cut_makes_what_it_shows_durable_first() {
         assert_eq!(after.list(ada), seen, "a message was shown and then lost");
         rig.turn(1);
     }
+}
+
+#[test]
+fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
+    let mut rig = Rig::new(2 * MIB);
+    let name = |letter: char| core::iter::repeat_n(letter, 250).collect::<String>();
+    let aliases: Vec<String> = ('a'..'i').map(name).collect();
+    let aliases: Vec<&str> = aliases.iter().map(|alias| &**alias).collect();
+    let (_, continuation) = rig.continuation();
+    let new = NewAccount { address: "ada@example.org", aliases: &aliases, password_hash: "first" };
+    let ada = rig.store.create_account(&new, NOW, continuation).unwrap();
+    rig.settle();
+    // Each group is of two blocks. Of the first only the second block arrives, of the second only the first one.
+    for (passwords, arrived) in [(["one", "two"], 1), (["three", "four"], 0)] {
+        for password in passwords {
+            rig.store.set_password_hash(ada, password, continuation).unwrap();
+        }
+        rig.store.turn_ended();
+        rig.exchange();
+        assert_eq!(rig.disk.volatile_writes(), 2);
+        rig = rig.cut(Cut::Only(arrived));
+    }
+    assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
 }

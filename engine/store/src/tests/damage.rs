@@ -2,7 +2,8 @@
 
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits};
-use crate::layout::{CRASH_SECTOR, CRASH_SECTORS};
+use crate::chunk;
+use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, Page};
 use crate::opening::Damage;
 use crate::types::{INBOX, Outcome, Reason, Refusal, State, WhyReadOnly};
 use crate::{AccountId, NewAccount, Store};
@@ -123,6 +124,10 @@ fn a_chunk_in_the_wrong_place_is_no_chunk() {
     let message = rig.list(bob)[1];
     assert_eq!(rig.read(bob, &message), Err(Refusal::Damaged));
     assert_eq!(lost(&mut rig, &filled), 1);
+    let chunk: Vec<u8> = (from..from + 8).flat_map(|sector| rig.disk.peek(sector)).collect();
+    let (right, wrong) = (Page((from / 8) as u32), Page((to / 8) as u32));
+    assert!(chunk::parse(&chunk, &rig.store.superblock.key, right).is_some());
+    assert!(chunk::parse(&chunk, &rig.store.superblock.key, wrong).is_none());
 }
 
 #[test]
@@ -333,6 +338,28 @@ fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
     }
     assert_eq!(rig.store.state(), State::ReadOnly(WhyReadOnly::WriteFailed));
     assert_eq!(lost(&mut rig, &filled), 0);
+}
+
+#[test]
+fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
+    let filled = filled();
+    for superblock in [false, true] {
+        let mut rig = Rig::on(filled.disk.clone());
+        let ada = filled.accounts[0].0;
+        let (number, continuation) = rig.continuation();
+        if superblock {
+            // Only the superblock is written.
+            rig.store.superblock_due = true;
+        } else {
+            rig.store.set_password_hash(ada, "other", continuation).unwrap();
+        }
+        rig.disk.fail_writes = true;
+        rig.settle();
+        assert_eq!(rig.store.state(), State::ReadOnly(WhyReadOnly::WriteFailed));
+        assert_eq!(rig.outcomes.contains_key(&number), !superblock);
+        assert_eq!(lost(&mut rig, &filled), 0);
+        assert_eq!(rig.deliver(&[ada], &body(99, 100)), Err(Refusal::ReadOnly));
+    }
 }
 
 #[test]

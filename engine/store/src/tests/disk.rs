@@ -50,6 +50,8 @@ pub(crate) enum Cut {
     Prefix(usize),
     /// The same, and the sector of that number in the next write is garbage, those before it new.
     TornAt(usize, usize),
+    /// Only the write of this number arrived.
+    Only(usize),
 }
 
 #[derive(Clone)]
@@ -61,6 +63,7 @@ pub(crate) struct TestDisk {
     clock: u64,
     pub(crate) dice: Dice,
     pub(crate) unreadable: BTreeSet<u64>,
+    pub(crate) hold_reads: bool,
     pub(crate) fail_writes: bool,
     pub(crate) fail_flushes: bool,
     pub(crate) writes: u64,
@@ -87,6 +90,7 @@ impl TestDisk {
             clock: 0,
             dice: Dice(seed),
             unreadable: BTreeSet::new(),
+            hold_reads: false,
             fail_writes: false,
             fail_flushes: false,
             writes: 0,
@@ -110,15 +114,17 @@ impl TestDisk {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.iter().all(|(request, _)| self.hold_reads && request.operation == DiskOperation::Read)
     }
 
     /// Completes one request, any of those queued.
     pub(crate) fn complete(&mut self) -> Option<DiskCompletion> {
-        if self.queue.is_empty() {
+        let held = |request: &DiskRequestCopy| self.hold_reads && request.operation == DiskOperation::Read;
+        let free: Vec<usize> = (0..self.queue.len()).filter(|number| !held(&self.queue[*number].0)).collect();
+        if free.is_empty() {
             return None;
         }
-        let chosen = self.dice.below(self.queue.len() as u64) as usize;
+        let chosen = free[self.dice.below(free.len() as u64) as usize];
         let (request, queued) = self.queue.swap_remove(chosen);
         let DiskRequestCopy { token, operation, sector, mut buffer } = request;
         self.clock += 1;
@@ -211,6 +217,7 @@ impl TestDisk {
         match cut {
             Cut::Dice => self.cut_by_dice(&volatile),
             Cut::Prefix(count) => volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX)),
+            Cut::Only(number) => volatile.get(number).into_iter().for_each(|write| self.arrive(write, usize::MAX)),
             Cut::TornAt(count, sector) => {
                 volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX));
                 if let Some(torn) = volatile.get(count) {

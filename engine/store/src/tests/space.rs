@@ -155,3 +155,31 @@ fn a_mailbox_of_many_messages_survives_checkpoints() {
     let blocks = rig.store.shard(ada.shard()).unwrap().journal.as_ref().unwrap().blocks;
     assert!(blocks < 40, "{blocks} blocks for 3000 messages");
 }
+
+#[test]
+fn a_segment_that_is_read_from_is_not_written_over() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 0..10 {
+        rig.deliver(&[ada], &body(number, 3000)).unwrap();
+    }
+    rig.disk.hold_reads = true;
+    let mut waiting = Vec::new();
+    for number in 0..8 {
+        let uid = rig.list(ada)[number].uid;
+        let (waits, continuation) = rig.continuation();
+        rig.store.read(ada, crate::INBOX, uid, 0, continuation).unwrap();
+        waiting.push((waits, number as u64));
+    }
+    rig.exchange();
+    rig.remove(ada, &(1..=10).collect::<Vec<u32>>()).unwrap();
+    fill(&mut rig, &[ada], 3000);
+    rig.disk.hold_reads = false;
+    rig.settle();
+    for (waits, number) in waiting {
+        match rig.outcomes.remove(&waits) {
+            Some(Outcome::Body(octets)) => assert!(octets.bytes() == body(number, 3000)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
