@@ -72,7 +72,7 @@ impl Store {
     fn choose_victim(&mut self) {
         let geometry = self.segments.geometry;
         let low = (2 * self.segments.reserve).max(geometry.segments() / 8);
-        if self.segments.free() > low || !self.segments.changed {
+        if self.segments.free() > low || !self.segments.is_worth_a_look() {
             return;
         }
         let live_max = if self.segments.may_take(Want::Delivery) {

@@ -42,6 +42,8 @@ struct Segment {
     damaged: bool,
 }
 
+const _: () = assert!(size_of::<Segment>() <= 24);
+
 const FREE: Segment = Segment { owner: Owner::Free, live: 0, pinned: 0, reading: 0, open: false, damaged: false };
 
 /// All segments of the store.
@@ -50,8 +52,8 @@ pub(crate) struct Segments {
     pub(crate) geometry: Geometry,
     table: Vec<Segment>,
     free: Vec<SegmentIndex>,
-    /// Whether pages have died since [`Segments::emptiest`] last looked.
-    pub(crate) changed: bool,
+    /// Pages that died, or may have, since [`Segments::emptiest`] last looked.
+    died_pages: u32,
     /// Free segments that deliveries may not touch.
     pub(crate) reserve: u32,
 }
@@ -60,7 +62,7 @@ impl Segments {
     /// All segments, none of them known to be free yet.
     pub(crate) fn new(geometry: Geometry) -> Segments {
         let table = alloc::vec![FREE; geometry.segments() as usize];
-        Segments { geometry, table, free: Vec::new(), changed: true, reserve: 0 }
+        Segments { geometry, table, free: Vec::new(), died_pages: u32::MAX, reserve: 0 }
     }
 
     /// Ends the opening: what nobody has claimed is free. The lowest are taken first.
@@ -152,7 +154,7 @@ impl Segments {
     }
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {
-        self.changed = true;
+        self.died_pages = self.died_pages.saturating_add(pages);
         self.at(page, |segment| segment.live = segment.live.saturating_sub(pages));
     }
 
@@ -161,7 +163,7 @@ impl Segments {
     }
 
     pub(crate) fn unpin(&mut self, page: Page, pages: u32) {
-        self.changed = true;
+        self.died_pages = self.died_pages.saturating_add(pages);
         self.at(page, |segment| {
             assert!(segment.pinned >= pages, "more pages unpinned than pinned");
             segment.pinned -= pages;
@@ -184,9 +186,14 @@ impl Segments {
         self.table.get(index.0 as usize).map_or(0, |segment| segment.live)
     }
 
+    /// Whether so much has died since the last look that another one, over all segments, is worth its time.
+    pub(crate) fn is_worth_a_look(&self) -> bool {
+        self.died_pages >= self.geometry.segment_pages / 8
+    }
+
     /// The closed body segment with the fewest living pages, at most `live_max`.
     pub(crate) fn emptiest(&mut self, live_max: u32) -> Option<(SegmentIndex, ShardId)> {
-        self.changed = false;
+        self.died_pages = 0;
         let candidates = self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
             Owner::Body(shard)
                 if !segment.open && !segment.damaged && segment.pinned == 0 && segment.live <= live_max =>

@@ -2,11 +2,10 @@
 
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits};
-use crate::chunk;
-use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, Page};
+use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, Page, ShardId};
 use crate::opening::Damage;
 use crate::types::{INBOX, Outcome, Reason, Refusal, State, WhyReadOnly};
-use crate::{AccountId, NewAccount, Store};
+use crate::{AccountId, NewAccount, Store, block, chunk};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
@@ -128,6 +127,20 @@ fn a_chunk_in_the_wrong_place_is_no_chunk() {
     let (right, wrong) = (Page((from / 8) as u32), Page((to / 8) as u32));
     assert!(chunk::parse(&chunk, &rig.store.superblock.key, right).is_some());
     assert!(chunk::parse(&chunk, &rig.store.superblock.key, wrong).is_none());
+}
+
+#[test]
+fn a_block_in_the_wrong_place_or_of_another_shard_is_no_block() {
+    let filled = filled();
+    let rig = Rig::on(filled.disk.clone());
+    let shard = filled.accounts[0].0.shard();
+    let segment = rig.store.shard(shard).unwrap().journal.as_ref().unwrap().chain[0];
+    let page = rig.store.segments.geometry.place_page(segment, 0);
+    let bytes: Vec<u8> = (0..8).flat_map(|number| rig.disk.peek(page.sector().0 + number)).collect();
+    let key = &rig.store.superblock.key;
+    assert!(block::parse(&bytes, key, page, shard).is_some());
+    assert!(block::parse(&bytes, key, page.plus(2), shard).is_none());
+    assert!(block::parse(&bytes, key, page, ShardId(shard.0 ^ 1)).is_none());
 }
 
 #[test]

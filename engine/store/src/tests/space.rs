@@ -160,7 +160,7 @@ fn a_mailbox_of_many_messages_survives_checkpoints() {
 fn a_segment_that_is_read_from_is_not_written_over() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
-    for number in 0..10 {
+    for number in 0..40 {
         rig.deliver(&[ada], &body(number, 3000)).unwrap();
     }
     rig.disk.hold_reads = true;
@@ -172,7 +172,7 @@ fn a_segment_that_is_read_from_is_not_written_over() {
         waiting.push((waits, number as u64));
     }
     rig.exchange();
-    rig.remove(ada, &(1..=10).collect::<Vec<u32>>()).unwrap();
+    rig.remove(ada, &(1..=40).collect::<Vec<u32>>()).unwrap();
     fill(&mut rig, &[ada], 3000);
     rig.disk.hold_reads = false;
     rig.settle();
