@@ -66,8 +66,8 @@ pub struct Net {
     pub(crate) initial_sequences: InitialSequences,
     pub(crate) pools: Pools,
     pub(crate) timers: DelayQueue,
-    /// Connections with something to send.
-    pub(crate) eager: ResumeQueue,
+    /// Connections to which something has happened since they last spoke.
+    pub(crate) touched: ResumeQueue,
     pub(crate) resets: RateLimit,
     pub(crate) send_limits: SendLimits,
     /// While connections of a lost address are being ended: the next slot to look at.
@@ -99,7 +99,7 @@ impl Net {
             initial_sequences: InitialSequences::new(&keys.key()),
             pools: Pools::new(limits.pools),
             timers: DelayQueue::with_capacity(limits.connections, now),
-            eager: ResumeQueue::with_capacity(limits.connections),
+            touched: ResumeQueue::with_capacity(limits.connections),
             resets: RateLimit::new(RESETS_PER_SECOND, RESETS_AT_ONCE),
             send_limits: SendLimits { segmentation_bytes: segments.then_some(SEGMENTATION_BYTES) },
             ending_from: None,
@@ -143,11 +143,16 @@ impl Net {
         self.connections.len()
     }
 
+    /// What connections are lent, and how much of it is left.
+    pub fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
     /// Queues a copy of `bytes` to be sent, and returns how many fitted. When not all did, [`Event::SendRoom`] follows.
     pub fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
         let Some(found) = self.connections.get_mut(connection.0) else { return 0 };
         let sent = found.tcb.send(now, bytes, &mut self.pools);
-        self.settle(now, connection);
+        self.touch(connection);
         sent
     }
 
@@ -157,7 +162,7 @@ impl Net {
     pub fn send_piece(&mut self, now: Instant, connection: ConnectionId, piece: Piece) -> Result<(), Piece> {
         let Some(found) = self.connections.get_mut(connection.0) else { return Err(piece) };
         let result = found.tcb.send_piece(now, piece, &mut self.pools);
-        self.settle(now, connection);
+        self.touch(connection);
         result
     }
 
@@ -171,7 +176,7 @@ impl Net {
     pub fn want_room(&mut self, now: Instant, connection: ConnectionId) {
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.want_room(now);
-            self.settle(now, connection);
+            self.touch(connection);
         }
     }
 
@@ -188,6 +193,9 @@ impl Net {
     /// Keeps what was not taken of the [`Event::Data`] just delivered: exactly its last bytes. They come back through
     /// [`Net::waiting`]; no event says so.
     pub fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.keep(bytes, &mut self.pools);
         }
@@ -207,15 +215,15 @@ impl Net {
     pub fn consumed(&mut self, connection: ConnectionId, count: usize) {
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.consumed(count, &mut self.pools);
-            self.note_if_eager(connection);
+            self.touch(connection);
         }
     }
 
     /// Ends our direction after all that is queued. Receiving goes on; [`Event::Closed`] follows when both are done.
-    pub fn close(&mut self, now: Instant, connection: ConnectionId) {
+    pub fn close(&mut self, connection: ConnectionId) {
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.close(&mut self.pools);
-            self.settle(now, connection);
+            self.touch(connection);
         }
     }
 
@@ -224,7 +232,7 @@ impl Net {
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.abort(&mut self.pools);
             found.user_is_done = true;
-            self.note_if_eager(connection);
+            self.touch(connection);
         }
     }
 
@@ -264,23 +272,11 @@ impl Net {
         self.dhcp.is_some() && port == crate::dhcp::CLIENT_PORT
     }
 
-    /// After anything that happened to a connection: sets its timer, and notes that it has something to say.
+    /// Something has happened to a connection: the out phase lets it speak and sets its timer, once, whatever else
+    /// happens to it in this turn.
     #[inline]
-    pub(crate) fn settle(&mut self, now: Instant, connection: ConnectionId) {
-        let Some(found) = self.connections.get_mut(connection.0) else { return };
-        if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
-            found.armed_for = deadline;
-            self.timers.set(connection.0, deadline);
-        }
-        self.note_if_eager(connection);
-    }
-
-    /// After what can make a connection speak but changes no deadline.
-    fn note_if_eager(&mut self, connection: ConnectionId) {
-        let Some(found) = self.connections.get(connection.0) else { return };
-        if found.tcb.wants_output() || found.tcb.ended().is_some() {
-            self.eager.resume(connection.0);
-        }
+    pub(crate) fn touch(&mut self, connection: ConnectionId) {
+        self.touched.resume(connection.0);
     }
 
     /// Forgets a connection that is over, except for what TIME-WAIT remembers of it.

@@ -1,6 +1,6 @@
 //! The out phase: whatever the turn has left to be said is built and handed to the card, once, at its end.
 //!
-//! A connection stands among the eager ones at most once, so their queue cannot overflow. What finds the card full
+//! A connection stands among the touched ones at most once, so their queue cannot overflow. What finds the card full
 //! stays where it is and is tried again in the next turn: nothing is lost, and nothing is sent twice.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -39,7 +39,7 @@ impl Net {
             Err(Full)
         };
         match result {
-            Ok(()) if self.eager.is_empty() => Output::All,
+            Ok(()) if self.touched.is_empty() => Output::All,
             Ok(()) => Output::More,
             // Handshakes that find the budget spent say that the card is full.
             Err(Full) if budget.is_spent() => Output::More,
@@ -56,12 +56,12 @@ impl Net {
         machine: &mut impl Machine,
         budget: &mut Budget,
     ) -> Result<(), Full> {
-        self.eager.begin_turn();
+        self.touched.begin_turn();
         while !budget.is_spent() {
-            let Some(id) = self.eager.next_ready() else { break };
+            let Some(id) = self.touched.next_ready() else { break };
             budget.take();
             if let Err(full) = self.connection_output(now, ConnectionId(id), machine) {
-                self.eager.resume(id);
+                self.touched.resume(id);
                 return Err(full);
             }
         }
@@ -93,12 +93,16 @@ impl Net {
         if again {
             self.doubt_way(now, connection);
         }
-        let Some(found) = self.connections.get(connection.0) else { return Ok(()) };
+        let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         match found.tcb.ended() {
             Some(Ended::Gone) => self.bury(now, connection, None),
             Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait)),
-            None if result.is_ok() => self.settle(now, connection),
-            None => {}
+            None => {
+                if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
+                    found.armed_for = deadline;
+                    self.timers.set(connection.0, deadline);
+                }
+            }
         }
         result
     }

@@ -118,7 +118,7 @@ impl Net {
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
             PROTOCOL_ICMP => {
                 if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {
-                    self.trouble_reported(now, &report);
+                    self.trouble_reported(&report);
                 }
             }
             _ => self.icmp.complain(&mut self.link, now, received, Complaint::ProtocolUnreachable),

@@ -75,19 +75,12 @@ impl Net {
         if found.template.peer() != arrival.caller.came_from {
             self.came_another_way(now, connection);
         }
-        self.act(now, connection, &actions, Some(arrival), events);
+        self.act(connection, &actions, Some(arrival), events);
     }
 
     /// Tells the user what an event did to a connection.
     #[inline]
-    fn act(
-        &mut self,
-        now: Instant,
-        connection: ConnectionId,
-        actions: &Actions,
-        arrival: Option<&Arrival<'_>>,
-        events: &mut Events,
-    ) {
+    fn act(&mut self, connection: ConnectionId, actions: &Actions, arrival: Option<&Arrival<'_>>, events: &mut Events) {
         let mut tell = |event| {
             let told = events.push(event);
             assert!(told.is_ok(), "whoever collects events leaves room for those of one connection");
@@ -125,7 +118,7 @@ impl Net {
             }
             tell(Event::Closed { connection, reason });
         }
-        self.settle(now, connection);
+        self.touch(connection);
     }
 
     /// A connection's deadline may have come.
@@ -133,7 +126,7 @@ impl Net {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
         found.armed_for = Instant(u64::MAX);
         let actions = found.tcb.deadline_expired(now, &mut self.pools);
-        self.act(now, connection, &actions, None, events);
+        self.act(connection, &actions, None, events);
     }
 
     fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, events: &mut Events) {
@@ -250,7 +243,7 @@ impl Net {
     /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
     /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). Only a path
     /// that carries less than we send changes anything, and only for a segment that is on its way.
-    pub(crate) fn trouble_reported(&mut self, now: Instant, report: &Report) {
+    pub(crate) fn trouble_reported(&mut self, report: &Report) {
         let flow = Flow { peer: report.peer, peer_port: report.peer_port, local_port: report.local_port };
         let Some(entry) = self.flows.find(&flow) else { return };
         self.link.counters.icmp_errors_in += 1;
@@ -260,7 +253,7 @@ impl Net {
         // A router older than RFC 1191 does not say what would have fitted: then the least that everybody takes.
         let mss = mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
         found.tcb.path_narrowed(SequenceNumber(report.sequence), mss);
-        self.settle(now, ConnectionId(id));
+        self.touch(ConnectionId(id));
     }
 }
 

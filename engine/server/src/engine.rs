@@ -21,6 +21,7 @@ use crate::common::{Common, Point};
 use crate::configuration::User;
 use crate::life::{Ending, Life};
 use crate::session::Session;
+use crate::sizes::Sizes;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;
@@ -50,6 +51,7 @@ pub struct Engine {
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
+    pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
@@ -59,11 +61,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn with(common: Common, sessions: usize, users: Vec<User>) -> Engine {
+    pub(crate) fn with(common: Common, sizes: Sizes, users: Vec<User>) -> Engine {
         Engine {
             common,
-            sessions: (0..sessions).map(|_| None).collect(),
+            sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
+            sizes,
             users,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),

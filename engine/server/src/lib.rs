@@ -10,7 +10,8 @@
 //! | `smtp_service`, `pop3_service` | the hands of the two protocols |
 //! | `logins` | a password, a gate, an answer in time |
 //! | `directory` | from a path to an account |
-//! | `life`, `start` | opening, making accounts, serving, stopping; sizes given once |
+//! | `life`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
+//! | `in_use` | how much of them is in use |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod configuration;
 mod directory;
 mod engine;
 mod identifier;
+mod in_use;
 mod life;
 mod logins;
 mod maildrop;
@@ -32,6 +34,7 @@ mod smtp_service;
 mod start;
 
 pub use engine::{Engine, Next};
+pub use in_use::InUse;
 pub use life::Ending;
 pub use services::{Protocol, SERVICES, ServiceEntry};
 pub use sizes::{MEMORY_BYTES_MIN, Sizes};

@@ -60,6 +60,7 @@ pub(crate) struct Logins {
     hasher: Hasher,
     throttle: Throttle,
     verified: VerifiedLogins,
+    under_way: usize,
 }
 
 impl Attempt {
@@ -82,11 +83,13 @@ impl Logins {
             hasher,
             throttle: Throttle::new(throttle),
             verified: VerifiedLogins::new(verified),
+            under_way: 0,
         }
     }
 
     /// Counts an attempt as under way. False: its address has too many, and it is refused unlooked at.
     pub(crate) fn begin(&mut self, attempt: &Attempt, now: Instant) -> bool {
+        self.under_way += 1;
         attempt.throttled == Throttled::No || self.throttle.login_begins(attempt.peer, now)
     }
 
@@ -138,9 +141,15 @@ impl Logins {
 
     /// The attempt has been answered, or its connection is gone.
     pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
+        self.under_way -= 1;
         if attempt.throttled == Throttled::Yes && attempt.state != AttemptState::TooMany {
             self.throttle.login_ended(attempt.peer, now);
         }
+    }
+
+    /// Attempts that have begun and not ended.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way
     }
 
     /// The password hash of a new account.

@@ -420,6 +420,6 @@ impl pop3::Actions for Hands<'_> {
     }
 
     fn close(&mut self) {
-        self.common.net.close(self.common.now, self.connection);
+        self.common.net.close(self.connection);
     }
 }

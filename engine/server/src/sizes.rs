@@ -1,5 +1,7 @@
 //! How much of everything, from how much memory the machine has. Decided once, printed, and never exceeded.
 
+use core::fmt;
+
 use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 
@@ -49,5 +51,18 @@ impl Sizes {
             buffer_bytes: self.index_bytes / 4,
             resident_bytes: self.index_bytes as u64,
         }
+    }
+}
+
+/// For people.
+impl fmt::Display for Sizes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sizes { connections, transactions, blocks, index_bytes } = self;
+        let index_mib = index_bytes >> 20;
+        write!(
+            out,
+            "{connections} connections, {transactions} SMTP transactions, {blocks} blocks of {BLOCK_BYTES} bytes, \
+             {index_mib} MiB of index"
+        )
     }
 }

@@ -250,7 +250,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn close(&mut self) {
-        self.common.net.close(self.common.now, self.connection);
+        self.common.net.close(self.connection);
     }
 }
 

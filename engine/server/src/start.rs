@@ -24,6 +24,7 @@ impl Engine {
     pub fn new(configuration: Configuration, sizes: Sizes, machine: &mut impl Machine) -> Engine {
         let now = machine.now();
         let card = machine.card();
+        machine.print(format_args!("sizes: {sizes}"));
         machine.print(format_args!("net: card {}, MTU {}", card.address, card.mtu));
         let common = Common {
             now,
@@ -44,7 +45,7 @@ impl Engine {
         };
         let mut users = configuration.users;
         users.reverse();
-        Engine::with(common, sizes.connections, users)
+        Engine::with(common, sizes, users)
     }
 }
 

@@ -87,7 +87,7 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 
     assert_eq!(peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"), [Told::Data(connection, b"QUIT\r\n".to_vec())]);
     world.net.send(world.now, connection, b"221 bye\r\n");
-    world.net.close(world.now, connection);
+    world.net.close(connection);
     let farewell = world.says_tcp();
     assert_eq!((farewell.control, farewell.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
     peer.hears(&farewell);

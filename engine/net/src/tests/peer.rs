@@ -279,7 +279,7 @@ impl Talk {
                 return;
             }
         }
-        self.world.net.close(self.world.now, connection);
+        self.world.net.close(connection);
     }
 }
 
