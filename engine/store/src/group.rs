@@ -290,6 +290,9 @@ impl Store {
             self.segments.release_journal(segment);
         }
         let started = core::mem::take(&mut self.group.started);
+        if started == 0 {
+            return;
+        }
         for (root, number) in self.superblock.roots.iter_mut().zip(0..SHARDS) {
             if let Some(root) = root
                 && started >> number & 1 == 1

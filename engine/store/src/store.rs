@@ -229,6 +229,16 @@ impl Store {
         self.dirty == 0 && self.deliveries.is_empty() && self.reads.is_empty() && self.backing.is_idle()
     }
 
+    /// Messages on their way to the disk, those included that were given up while a part of them is being written.
+    pub fn deliveries_under_way(&self) -> usize {
+        self.deliveries.len()
+    }
+
+    /// Reads of bodies that were asked for and have not ended, and bodies that were not given back.
+    pub fn reads_under_way(&self) -> usize {
+        self.reads.len() + self.bodies_lent
+    }
+
     /// The next request for the machine's disk.
     pub fn next_request(&mut self) -> Option<DiskRequest> {
         self.backing.next()
