@@ -1,4 +1,4 @@
-//! A client host on the other end of the wire, with a TCP that is not ours: smoltcp's.
+//! A client host on the wire, with a TCP that is not ours: smoltcp's.
 //!
 //! It is a peer to talk to, not a judge: what it accepts, a second implementation of the RFCs accepts.
 
@@ -11,44 +11,72 @@ use smoltcp::socket::tcp;
 use smoltcp::time;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Address};
 
-/// The client's hardware address.
-pub const CLIENT_ADDRESS: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 2]);
-
+/// Bytes that a connection's host buffers in each direction, unless it is told otherwise.
 const BUFFER_BYTES: usize = 65_535;
+/// The first port that a host connects from (RFC 6335 section 6).
+const FIRST_PORT: u16 = 49_152;
 
 /// One connection of the client's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connection(SocketHandle);
 
+/// Whether a host's cable is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cable {
+    /// Frames pass.
+    In,
+    /// Nothing passes, in either direction, and nobody is told.
+    Out,
+}
+
 /// The host: an interface and its connections.
 pub struct Client {
+    /// Bytes that new connections buffer in each direction.
+    pub buffer_bytes: usize,
+    /// Its cable.
+    pub cable: Cable,
+    hardware: Ethernet,
     interface: Interface,
     sockets: SocketSet<'static>,
     device: WireEnd,
     next_port: u16,
+    /// When the sockets want to be looked at, as far as nobody has touched them since.
+    next_look: Option<Instant>,
 }
 
 impl Client {
     /// A host with `address`, in a /24.
     pub fn new(address: Ipv4Address, seed: u64) -> Client {
         let mut device = WireEnd::default();
-        let mut config = Config::new(HardwareAddress::Ethernet(EthernetAddress(CLIENT_ADDRESS.0)));
+        let [.., last] = address.octets();
+        let hardware = Ethernet([0x02, 0, 0, 0, 1, last]);
+        let mut config = Config::new(HardwareAddress::Ethernet(EthernetAddress(hardware.0)));
         config.random_seed = seed;
         let mut interface = Interface::new(config, &mut device, time::Instant::ZERO);
         interface.update_ip_addrs(|addresses| {
             let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), 24));
         });
-        Client { interface, sockets: SocketSet::new(Vec::new()), device, next_port: 49_152 }
+        Client {
+            buffer_bytes: BUFFER_BYTES,
+            cable: Cable::In,
+            hardware,
+            interface,
+            sockets: SocketSet::new(Vec::new()),
+            device,
+            next_port: FIRST_PORT,
+            next_look: None,
+        }
     }
 
     /// Opens a connection to `port` at `server`.
     pub fn connect(&mut self, server: Ipv4Address, port: u16) -> Connection {
-        let buffer = || tcp::SocketBuffer::new(vec![0; BUFFER_BYTES]);
+        let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
-        self.next_port = self.next_port.checked_add(1).unwrap_or(49_152);
+        self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
         let opened = socket.connect(self.interface.context(), (IpAddress::Ipv4(server), port), self.next_port);
         assert!(opened.is_ok(), "the client's own arguments are valid");
+        self.next_look = Some(Instant::START);
         Connection(self.sockets.add(socket))
     }
 
@@ -74,8 +102,8 @@ impl Client {
     }
 
     /// Whether the server may still send.
-    pub fn is_open(&mut self, connection: Connection) -> bool {
-        self.socket(connection).may_recv()
+    pub fn is_open(&self, connection: Connection) -> bool {
+        self.sockets.get::<tcp::Socket<'_>>(connection.0).may_recv()
     }
 
     /// Ends our half of the connection.
@@ -88,22 +116,47 @@ impl Client {
         self.socket(connection).abort();
     }
 
-    /// Takes what the server sent, lets the sockets work, and hands over what they send.
-    pub fn exchange(&mut self, now: Instant, from_server: &mut VecDeque<Vec<u8>>, to_server: &mut VecDeque<Vec<u8>>) {
-        self.device.arrived.append(from_server);
-        let now = time::Instant::from_micros(i64::try_from(now.0).unwrap_or(i64::MAX));
-        let _ = self.interface.poll(now, &mut self.device, &mut self.sockets);
-        to_server.append(&mut self.device.sent);
+    /// Forgets a connection. If the server does not, it is told by a reset when it speaks again.
+    pub fn forget(&mut self, connection: Connection) {
+        drop(self.sockets.remove(connection.0));
+    }
+
+    /// Whether nothing more will come of the connection, in either direction.
+    pub fn is_over(&self, connection: Connection) -> bool {
+        let socket: &tcp::Socket<'_> = self.sockets.get(connection.0);
+        matches!(socket.state(), tcp::State::Closed | tcp::State::TimeWait)
+    }
+
+    /// A frame is on the wire: takes it if it is for this host.
+    pub fn hear(&mut self, frame: &[u8]) {
+        let is_for_us = frame.get(..6).is_some_and(|to| to == self.hardware.0 || to == [0xff; 6]);
+        if is_for_us && self.cable == Cable::In {
+            self.device.arrived.push_back(frame.to_vec());
+        }
+    }
+
+    /// Lets the sockets work if there is anything to do, and hands over what they send.
+    pub fn work(&mut self, now: Instant, to_server: &mut VecDeque<Vec<u8>>) {
+        if self.device.arrived.is_empty() && self.next_look.is_none_or(|at| at > now) {
+            return;
+        }
+        let at = time::Instant::from_micros(i64::try_from(now.0).unwrap_or(i64::MAX));
+        let _ = self.interface.poll(at, &mut self.device, &mut self.sockets);
+        let next = self.interface.poll_at(at, &self.sockets);
+        self.next_look = next.map(|next| Instant(u64::try_from(next.total_micros()).unwrap_or(0)));
+        match self.cable {
+            Cable::In => to_server.append(&mut self.device.sent),
+            Cable::Out => self.device.sent.clear(),
+        }
     }
 
     /// When the sockets want to be looked at again.
-    pub fn next_deadline(&mut self, now: Instant) -> Option<Instant> {
-        let now = time::Instant::from_micros(i64::try_from(now.0).unwrap_or(i64::MAX));
-        let at = self.interface.poll_at(now, &self.sockets)?;
-        Some(Instant(u64::try_from(at.total_micros()).unwrap_or(0)))
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.next_look
     }
 
     fn socket(&mut self, connection: Connection) -> &mut tcp::Socket<'static> {
+        self.next_look = Some(Instant::START);
         self.sockets.get_mut(connection.0)
     }
 }

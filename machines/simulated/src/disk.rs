@@ -16,9 +16,27 @@ type SectorBytes = [u8; SECTOR_BYTES];
 /// Requests that the disk takes before it says no.
 const QUEUE: usize = 128;
 
+/// What the disk does with requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mood {
+    /// It carries them out at once.
+    #[default]
+    Works,
+    /// It carries them out when the test says so: [`MemoryDisk::carry_out_next`].
+    Waits,
+    /// It reports an error for each write, and writes nothing.
+    FailsWrites,
+    /// It reports an error for each flush, and makes nothing durable.
+    FailsFlushes,
+    /// It reports an error for everything.
+    FailsAll,
+}
+
 /// The disk: durable sectors, written ones that are not durable yet, and requests under way.
 #[derive(Default)]
 pub struct MemoryDisk {
+    /// What it does with requests from now on.
+    pub mood: Mood,
     durable: BTreeMap<u64, SectorBytes>,
     unflushed: BTreeMap<u64, Vec<SectorBytes>>,
     sectors: u64,
@@ -55,6 +73,11 @@ impl MemoryDisk {
         MemoryDisk { durable: self.durable, sectors: self.sectors, ..MemoryDisk::default() }
     }
 
+    /// Requests that were not carried out yet.
+    pub fn waiting(&self) -> usize {
+        self.requested.len()
+    }
+
     /// Whether the machine has a completion to fetch.
     pub fn has_completions(&self) -> bool {
         !self.completed.is_empty()
@@ -76,16 +99,18 @@ impl MemoryDisk {
         self.completed.pop_front()
     }
 
-    /// Carries out everything requested.
+    /// Carries out everything requested, unless it waits.
     pub(crate) fn work(&mut self) {
-        while !self.requested.is_empty() {
+        while self.mood != Mood::Waits && !self.requested.is_empty() {
             self.carry_out_next();
         }
     }
 
-    fn carry_out_next(&mut self) {
+    /// Carries out the oldest request, if there is one.
+    pub fn carry_out_next(&mut self) {
         let Some(DiskRequest { token, operation, sector, mut buffer }) = self.requested.pop_front() else { return };
         let result = match operation {
+            _ if self.mood.fails(operation) => Err(DiskError::Failed),
             DiskOperation::Flush => {
                 self.flush();
                 Ok(())
@@ -127,6 +152,17 @@ impl MemoryDisk {
         let (sectors, _) = buffer.as_chunks::<SECTOR_BYTES>();
         for (bytes, sector) in sectors.iter().zip(first.0..) {
             self.unflushed.entry(sector).or_default().push(*bytes);
+        }
+    }
+}
+
+impl Mood {
+    fn fails(self, operation: DiskOperation) -> bool {
+        match self {
+            Mood::Works | Mood::Waits => false,
+            Mood::FailsWrites => operation == DiskOperation::Write,
+            Mood::FailsFlushes => operation == DiskOperation::Flush,
+            Mood::FailsAll => true,
         }
     }
 }

@@ -13,9 +13,9 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 
-pub use client::{CLIENT_ADDRESS, Client, Connection};
+pub use client::{Cable, Client, Connection};
 pub use dice::Dice;
-pub use disk::MemoryDisk;
+pub use disk::{MemoryDisk, Mood};
 use machine::{
     Card, Checksum, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine, Micros,
     Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,

@@ -2,7 +2,6 @@
 
 mod room;
 
-use machine::Micros;
 use room::Room;
 use server::Ending;
 
@@ -86,11 +85,8 @@ fn deletions_are_durable_at_quit_and_void_without_it() {
     }
     let mut talk = room.log_in("ada@barepost.test");
     assert!(room.pop3(&mut talk, "DELE 1").starts_with("+OK"));
-    room.client.abort(talk.connection);
-    room.until("the maildrop is unlocked", |room| {
-        room.machine.wait(Micros::from_millis(1));
-        room.machine.now.0 % 100_000 < 1_000
-    });
+    room.abort(&talk);
+    room.until_nothing_is_in_use();
 
     let mut talk = room.log_in("ada@barepost.test");
     assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 3 "));
@@ -158,7 +154,7 @@ fn sessions_are_told_when_the_machine_stops_and_what_was_acknowledged_is_there_a
     room.smtp_reply(&mut idle);
     room.machine.stop = true;
     assert!(room.smtp_reply(&mut idle).starts_with("421 "));
-    room.client.close(idle.connection);
+    room.close(&idle);
     room.until("the engine has stopped", |room| room.ended.is_some());
     assert_eq!(room.ended, Some(Ending::Asked));
 
