@@ -176,6 +176,8 @@ struct Requests {
     memory: &'static [SlotMemory],
     pending: Box<[Option<Pending>]>,
     free: Vec<u8>,
+    /// Reads and flushes among the pending: somebody goes on with each of them.
+    urgent: usize,
     /// Completions that the device had no part in.
     finished: VecDeque<DiskCompletion>,
     /// Whether the device said what cannot be.
@@ -199,6 +201,7 @@ impl Requests {
             memory,
             pending: (0..SLOTS).map(|_| None).collect(),
             free: (0..SLOTS as u8).rev().collect(),
+            urgent: 0,
             finished: VecDeque::with_capacity(2 * SLOTS),
             is_broken: false,
             is_gone: false,
@@ -240,6 +243,7 @@ impl Requests {
             unsafe { self.queue.describe(head + 1, lent.address(), lent.bytes() as u32, flags) };
         }
         *place = Some(Pending { token: request.token, operation: request.operation, lent });
+        self.urgent += usize::from(kind != KIND_WRITE);
         self.queue.offer(head);
         Ok(())
     }
@@ -257,6 +261,7 @@ impl Requests {
             return None;
         };
         self.free.push(slot as u8);
+        self.urgent -= usize::from(pending.operation != DiskOperation::Write);
         let result = if memory.status.load(Relaxed) == STATUS_OK { Ok(()) } else { Err(DiskError::Failed) };
         // SAFETY: the device has used the chain.
         let buffer = unsafe { pending.lent.take_back() };
@@ -270,8 +275,10 @@ impl Requests {
         }
     }
 
+    /// Writes alone end the sleep together: a flush follows the last of them, and nobody goes on before.
     fn may_sleep(&self) -> bool {
-        self.queue.wake_on_next();
+        let pending = SLOTS - self.free.len();
+        self.queue.wake_after(if self.urgent == 0 { pending.max(1) as u16 } else { 1 });
         !self.queue.has_used() && self.finished.is_empty() && !self.is_broken
     }
 
@@ -303,7 +310,7 @@ impl Requests {
 
     /// Completes whatever the device had. `is_reset`: whether it will never touch a buffer again; when it might, it keeps the buffers.
     fn give_up(&mut self, is_reset: bool) {
-        (self.is_broken, self.is_gone) = (false, true);
+        (self.is_broken, self.is_gone, self.urgent) = (false, true, 0);
         for (slot, place) in self.pending.iter_mut().enumerate() {
             let Some(pending) = place.take() else { continue };
             self.free.push(slot as u8);

@@ -217,8 +217,15 @@ impl<const N: usize> Queue<N> {
     /// Asks for an interrupt at the next entry that the device uses. Afterwards, look once more before sleeping: it may have been
     /// faster.
     pub(crate) fn wake_on_next(&self) {
+        self.wake_after(1);
+    }
+
+    /// The same for the `count`th entry from now on, if the device can count; otherwise for each.
+    pub(crate) fn wake_after(&self, count: u16) {
         match self.events {
-            Events::ByIndex => self.rings.available.used_event.store(self.taken, Relaxed),
+            Events::ByIndex => {
+                self.rings.available.used_event.store(self.taken.wrapping_add(count).wrapping_sub(1), Relaxed);
+            }
             Events::ByFlag => self.rings.available.flags.store(0, Relaxed),
         }
         fence(core::sync::atomic::Ordering::SeqCst);

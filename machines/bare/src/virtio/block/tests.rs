@@ -150,3 +150,28 @@ fn a_device_that_says_what_cannot_be_is_given_up_and_every_request_completes_onc
         assert_eq!(requests.completed().unwrap().result, Err(DiskError::Gone));
     }
 }
+
+/// Requests `operations`, sleeps, and tells after which completion the device ends the sleep.
+fn sleep_ends_after(operations: &[DiskOperation]) -> Vec<bool> {
+    let (mut requests, mut device) = requests(true);
+    for (token, operation) in operations.iter().enumerate() {
+        let bytes = if *operation == DiskOperation::Flush { 0 } else { 512 };
+        requests.request(request(token as u64, *operation, 0, bytes)).unwrap();
+    }
+    requests.ring_doorbell();
+    assert!(requests.may_sleep());
+    let ends = operations.iter().map(|_| {
+        let head = device.next().unwrap().head;
+        device.finish(head, 1)
+    });
+    ends.collect()
+}
+
+#[test]
+fn the_last_of_several_writes_ends_a_sleep_and_a_read_or_flush_among_them_the_first() {
+    use DiskOperation::{Flush, Read, Write};
+    assert_eq!(sleep_ends_after(&[Write]), [true]);
+    assert_eq!(sleep_ends_after(&[Write, Write, Write]), [false, false, true]);
+    assert_eq!(sleep_ends_after(&[Write, Read, Write]), [true, false, false]);
+    assert_eq!(sleep_ends_after(&[Write, Flush]), [true, false]);
+}
