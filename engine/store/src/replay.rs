@@ -66,12 +66,20 @@ pub(crate) struct Replay {
     recent: Vec<Recent>,
 }
 
-/// What stands in one place of a segment.
+/// What stands in one place of a segment: two copies of one block, or what different lives left there.
 struct Look<'a> {
-    block: Option<Block<'a>>,
-    /// One copy is sound, the other is not.
-    lame: bool,
+    copies: [Option<Block<'a>>; 2],
     unreadable: bool,
+}
+
+impl<'a> Look<'a> {
+    /// The copy that is wanted, and whether the other one is not. Each is asked: a sound block from an earlier time in one
+    /// place must not hide the right one in the other, or a later torn write would bring that one back.
+    fn find<T>(&self, wanted: impl Fn(Block<'a>) -> Option<T>) -> Option<(T, bool)> {
+        let [first, second] = self.copies.map(|copy| copy.and_then(&wanted));
+        let lame = first.is_some() != second.is_some();
+        first.or(second).map(|block| (block, lame))
+    }
 }
 
 impl Replay {
@@ -118,15 +126,13 @@ impl Replay {
         }
         let (segment, place) = (self.segment(), self.journal.place);
         let look = self.look(piece, key, geometry, segment, place)?;
-        let accepted = match look.block {
-            Some(Block::Records { header, hash, records }) if self.continues(&header) => {
-                self.accept(&header, hash, records);
-                true
-            }
-            _ => false,
-        };
-        if accepted {
-            self.note_lame(look.lame, geometry.place_page(segment, place));
+        let next = look.find(|block| match block {
+            Block::Records { header, hash, records } if self.continues(&header) => Some((header, hash, records)),
+            _ => None,
+        });
+        if let Some(((header, hash, records), lame)) = next {
+            self.accept(&header, hash, records);
+            self.note_lame(lame, geometry.place_page(segment, place));
         } else {
             self.mode = Mode::Link;
             self.journal.fresh_segment = look.unreadable;
@@ -175,21 +181,24 @@ impl Replay {
     fn link(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
         let segment = self.segment();
         let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
-        let mut next = None;
-        if let Some(Block::Link { header, next: to }) = look.block
-            && to.0 < geometry.segments()
-            && !self.journal.chain.contains(&to)
-        {
-            if header.sequence == self.journal.sequence && header.previous == self.journal.previous {
-                self.journal.chain.push(to);
-                self.journal.place = 0;
-                self.journal.fresh_segment = false;
-                self.mode = Mode::Following;
-                self.note_lame(look.lame, geometry.place_page(segment, geometry.link_place()));
-                return Ok(());
-            }
-            next = (header.sequence > self.journal.sequence).then_some(to);
+        let sequence = self.journal.sequence;
+        let leads_on = |wanted: &dyn Fn(&Header) -> bool| {
+            look.find(|block| match block {
+                Block::Link { header, next } if next.0 < geometry.segments() && wanted(&header) => Some(next),
+                _ => None,
+            })
+            .filter(|(next, _)| !self.journal.chain.contains(next))
+        };
+        let fits = leads_on(&|header| header.sequence == sequence && header.previous == self.journal.previous);
+        if let Some((next, lame)) = fits {
+            self.journal.chain.push(next);
+            self.journal.place = 0;
+            self.journal.fresh_segment = false;
+            self.mode = Mode::Following;
+            self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
+            return Ok(());
         }
+        let next = leads_on(&|header| header.sequence > sequence).map(|(next, _)| next);
         let place = self.journal.place + 1;
         self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
         Ok(())
@@ -220,23 +229,31 @@ impl Replay {
             return Ok(());
         }
         let look = self.look(piece, key, geometry, self.segment(), place)?;
-        match look.block {
-            Some(Block::Records { header, .. })
-                if header.sequence == header.group_first && header.group_first > self.journal.sequence =>
-            {
-                let missing = geometry.place_page(self.segment(), self.journal.place.min(geometry.link_place()));
-                self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });
-                self.damaged = true;
-                self.partial = None;
-                self.journal.place = place;
-                self.journal.sequence = header.sequence;
-                self.journal.previous = header.previous;
-                self.journal.fresh_segment = false;
-                self.mode = Mode::Following;
+        let missing = self.journal.sequence;
+        let later = look.find(|block| match block {
+            Block::Records { header, .. } if header.sequence == header.group_first && header.sequence > missing => {
+                Some(header)
             }
-            _ => self.mode = Mode::Ahead { place: place + 1, left: left - 1, next, jumped },
+            _ => None,
+        });
+        match later {
+            Some((header, _)) => self.skip_hole(&header, place, geometry),
+            None => self.mode = Mode::Ahead { place: place + 1, left: left - 1, next, jumped },
         }
         Ok(())
+    }
+
+    /// Goes on behind a block that was durable and is lost.
+    fn skip_hole(&mut self, header: &Header, place: u32, geometry: Geometry) {
+        let missing = geometry.place_page(self.segment(), self.journal.place.min(geometry.link_place()));
+        self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });
+        self.damaged = true;
+        self.partial = None;
+        self.journal.place = place;
+        self.journal.sequence = header.sequence;
+        self.journal.previous = header.previous;
+        self.journal.fresh_segment = false;
+        self.mode = Mode::Following;
     }
 
     /// There is no later block: an incomplete group counts for nothing.
@@ -301,12 +318,7 @@ impl Replay {
         let second = piece.page(page.plus(1)).ok_or(wanted)?;
         let parse =
             |bytes: Result<&'a [u8], ()>| bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard));
-        let (one, other) = (parse(first), parse(second));
-        Ok(Look {
-            lame: one.is_some() != other.is_some(),
-            unreadable: first.is_err() && second.is_err(),
-            block: one.or(other),
-        })
+        Ok(Look { copies: [parse(first), parse(second)], unreadable: first.is_err() && second.is_err() })
     }
 
     fn note_lame(&mut self, lame: bool, page: Page) {

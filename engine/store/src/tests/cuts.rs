@@ -3,7 +3,7 @@
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
 use crate::types::INBOX;
-use crate::{AccountId, NewAccount};
+use crate::{AccountId, NewAccount, block};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -257,4 +257,33 @@ fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
         rig = rig.cut(Cut::Only(arrived));
     }
     assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
+}
+
+#[test]
+fn a_sound_block_of_an_earlier_time_never_hides_the_other_copy() {
+    let (mut rig, ada) = with_account();
+    let shard = ada.shard();
+    let journal = rig.store.shard(shard).unwrap().journal.clone().unwrap();
+    let page = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place);
+    // What an earlier use of the segment left in the place of the next block.
+    let mut pair = alloc::vec![0; 2 * crate::PAGE_BYTES];
+    let header = block::Header { shard, sequence: 1, group_first: 1, group_blocks: 1, previous: 7 };
+    block::emit_records(&mut pair, &rig.store.superblock.key, page, header, &[]);
+    let poke = |rig: &mut Rig, bytes: &[u8]| {
+        for (sector, number) in bytes[..crate::PAGE_BYTES].chunks(512).zip(page.sector().0..) {
+            rig.disk.poke(number, sector.try_into().unwrap());
+        }
+    };
+    // The first copy of a removal does not arrive, the second does.
+    rig.remove_without_waiting(ada, 1);
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    poke(&mut rig, &pair);
+    let mut rig = rig.cut(Cut::Prefix(0));
+    let seen = rig.list(ada);
+    // What is written next arrives neither here nor there, but spoils the first copy.
+    rig.remove_without_waiting(ada, 99);
+    rig.disk.cut(Cut::Prefix(0));
+    poke(&mut rig, &[0xAA; crate::PAGE_BYTES]);
+    let rig = rig.cut(Cut::Prefix(0));
+    assert_eq!(rig.list(ada), seen, "a removal that was not there came back");
 }

@@ -190,6 +190,13 @@ impl Rig {
         self.store.messages(account, INBOX).collect()
     }
 
+    pub(crate) fn remove_without_waiting(&mut self, account: AccountId, uid: u32) {
+        let (_, continuation) = self.continuation();
+        self.store.remove(account, INBOX, &[UidRange::one(Uid(uid))], continuation).unwrap();
+        self.store.turn_ended();
+        self.exchange();
+    }
+
     /// A whole body, chunk by chunk.
     pub(crate) fn read(&mut self, account: AccountId, message: &MessageInfo) -> Result<Vec<u8>, Refusal> {
         let mut octets = Vec::new();
