@@ -171,6 +171,24 @@ impl Net {
         self.connections.get(connection.0).map_or(0, |found| found.tcb.send_room(&self.pools))
     }
 
+    /// The same, but so that no more than `limit` bytes wait for the peer to take them.
+    pub fn send_room_within(&self, connection: ConnectionId, limit: usize) -> usize {
+        self.connections
+            .get(connection.0)
+            .map_or(0, |found| found.tcb.send_room(&self.pools).min(limit.saturating_sub(found.tcb.unacknowledged())))
+    }
+
+    /// Bytes that the peer has taken from us and the user from the peer, modulo 2^32: where it stays the same, nothing
+    /// moves.
+    pub fn bytes_moved(&self, connection: ConnectionId) -> u32 {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.bytes_moved())
+    }
+
+    /// Whether the connection is lent anything from the pools.
+    pub fn borrows(&self, connection: ConnectionId) -> bool {
+        self.connections.get(connection.0).is_some_and(|found| found.tcb.borrows())
+    }
+
     /// Tells by [`Event::SendRoom`] when there is room again, for a user who looked at [`Net::send_room`] and found too
     /// little. A send that was cut short asks by itself.
     pub fn want_room(&mut self, now: Instant, connection: ConnectionId) {

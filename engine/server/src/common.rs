@@ -20,6 +20,9 @@ use crate::logins::Logins;
 use crate::maildrop::{Maildrop, OPEN_MESSAGES_MAX};
 use crate::smtp_service::Transaction;
 
+/// How long a connection may take to end once its session is over. Whoever reads slowly needs some of it.
+const LINGER: Micros = Micros::from_secs(180);
+
 /// The points at which a frame may wait for the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Point {
@@ -73,22 +76,24 @@ pub(crate) struct Common {
     pub(crate) maildrops: BTreeSet<AccountId>,
     /// Messages in all of them.
     pub(crate) open_messages: usize,
+    /// Connections above which callers are sent away.
+    pub(crate) crowd: usize,
+    /// The connection of the session that acts, once it was reset by us.
+    pub(crate) broken: Option<ConnectionId>,
 }
 
 impl Common {
-    /// Queues bytes of a reply. The session has asked for the room first, so they fit.
+    /// Queues bytes of a reply. Half a reply would be taken for a whole one of another meaning: what does not fit, which
+    /// only happens to replies that nobody could wait for room with, ends the connection.
     pub(crate) fn say(&mut self, connection: ConnectionId, bytes: &[u8]) {
-        let sent = self.net.send(self.now, connection, bytes);
-        if sent < bytes.len() {
-            // Half a reply would be taken for a whole one of another meaning.
-            self.net.abort(connection);
+        if self.net.send(self.now, connection, bytes) < bytes.len() {
+            self.break_off(connection);
         }
     }
 
     pub(crate) fn say_hostname(&mut self, connection: ConnectionId) {
-        let sent = self.net.send(self.now, connection, self.hostname.as_bytes());
-        if sent < self.hostname.len() {
-            self.net.abort(connection);
+        if self.net.send(self.now, connection, self.hostname.as_bytes()) < self.hostname.len() {
+            self.break_off(connection);
         }
     }
 
@@ -97,6 +102,23 @@ impl Common {
             Some(after) => self.deadlines.set(connection.0, self.now + after),
             None => self.deadlines.cancel(connection.0),
         }
+    }
+
+    /// Ends the connection once everything queued is sent, or when that takes too long.
+    pub(crate) fn close(&mut self, connection: ConnectionId) {
+        self.net.close(connection);
+        self.set_deadline(connection, Some(LINGER));
+    }
+
+    /// Resets the connection of the session that acts: it is over, and the session with it.
+    pub(crate) fn break_off(&mut self, connection: ConnectionId) {
+        self.net.abort(connection);
+        self.broken = Some(connection);
+    }
+
+    /// Whether there are so many connections that a new caller is sent away.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.net.connection_count() > self.crowd
     }
 
     pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {

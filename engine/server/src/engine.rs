@@ -56,6 +56,9 @@ pub struct Engine {
     pub(crate) users: Vec<User>,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     events: Events,
+    /// The slot of the session that was looked at last, and when to look on: while anything runs short.
+    pub(crate) hand: usize,
+    pub(crate) next_look: Option<Instant>,
     /// A phase of this turn left something undone.
     unfinished: bool,
 }
@@ -70,6 +73,8 @@ impl Engine {
             users,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
+            hand: 0,
+            next_look: None,
             unfinished: false,
         }
     }
@@ -124,6 +129,7 @@ impl Engine {
         let mut budget = Budget::new(TIMERS_PER_TURN);
         self.common.net.deadlines_expired(self.common.now, &mut self.events, &mut budget);
         self.handle_events(&[], machine);
+        self.relieve();
         let mut budget_of_sessions = Budget::new(DEADLINES_PER_TURN);
         while budget_of_sessions.take() {
             let Some(frame) = self.common.deadlines.next_due(self.common.now) else {
@@ -166,6 +172,7 @@ impl Engine {
             return Next::Now;
         }
         let sessions = Instant::earlier(self.common.deadlines.next_deadline(), self.life.next_deadline());
+        let sessions = Instant::earlier(sessions, self.next_look);
         let next = Instant::earlier(self.common.net.next_deadline(), sessions);
         Next::At(next.unwrap_or(Instant(u64::MAX)))
     }
@@ -192,6 +199,6 @@ impl Engine {
 
     pub(crate) fn session_of(&mut self, frame: FrameId) -> Option<(&mut Session, &mut Common)> {
         let session = self.sessions.get_mut(frame.index())?.as_mut()?;
-        (session.connection.0 == frame).then_some((session, &mut self.common))
+        (session.caller.connection.0 == frame).then_some((session, &mut self.common))
     }
 }

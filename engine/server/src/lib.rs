@@ -27,6 +27,7 @@ mod life;
 mod logins;
 mod maildrop;
 mod pop3_service;
+mod pressure;
 mod services;
 mod session;
 mod sizes;

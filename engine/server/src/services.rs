@@ -9,6 +9,16 @@ pub enum Protocol {
     Pop3,
 }
 
+impl Protocol {
+    /// What a caller is told for whom there is no session.
+    pub(crate) fn busy(self) -> &'static [u8] {
+        match self {
+            Protocol::Smtp => smtp::BUSY,
+            Protocol::Pop3 => pop3::BUSY,
+        }
+    }
+}
+
 /// One service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServiceEntry {

@@ -3,6 +3,9 @@
 //! Bytes go to a session where they lie in the received frame. What it does not take, because it waits for the store
 //! or for the rest of a line, is kept by the connection and offered again whenever anything has happened to the session:
 //! a session needs no buffer, and there is one place where it goes on.
+//!
+//! Invariant: after anything that happened to a session, whatever it waits for now has been asked for. So nobody waits
+//! for what nobody will bring.
 
 use core::net::IpAddr;
 
@@ -12,133 +15,187 @@ use tasks::FrameId;
 
 use crate::common::{Common, Point};
 use crate::engine::Engine;
-use crate::services::{Protocol, SERVICES};
+use crate::pressure::Mark;
+use crate::services::{Protocol, SERVICES, ServiceEntry};
 use crate::{pop3_service, smtp_service};
 
 /// One connection's session.
 pub(crate) struct Session {
+    pub(crate) caller: Caller,
+    talk: Talk,
+    peer_half: PeerHalf,
+    /// How far it had come when somebody last looked whether it stands still.
+    pub(crate) mark: Option<Mark>,
+}
+
+const _: () = assert!(size_of::<Option<Session>>() <= 256, "an idle session costs little");
+
+/// Who is at the other end of a session's connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Caller {
     pub(crate) connection: ConnectionId,
-    pub(crate) peer: IpAddr,
-    pub(crate) talk: Talk,
-    pub(crate) peer_half: PeerHalf,
+    pub(crate) address: IpAddr,
 }
 
 /// What is spoken on it.
-pub(crate) enum Talk {
+enum Talk {
     Smtp(smtp_service::Conversation),
     Pop3(pop3_service::Conversation),
+    /// Nothing: the caller was sent away when he came.
+    Over,
 }
 
 /// Whether the peer may still send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PeerHalf {
+enum PeerHalf {
     Open,
     /// It has sent its last byte, which the session may not have taken yet.
     Closed,
 }
 
+/// What a session waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitsFor {
+    /// The client's next bytes, and nothing else.
+    Bytes,
+    /// That the client takes what it was told.
+    SendRoom,
+    /// Its next turn.
+    Turn,
+    /// The store, or the answer to a login.
+    Us,
+    /// The end of the connection.
+    Nothing,
+}
+
 impl Session {
+    /// A client has connected: greets it, or sends it away.
+    fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
+        let talk = match service.protocol {
+            _ if common.is_crowded() => {
+                common.say(caller.connection, service.protocol.busy());
+                common.close(caller.connection);
+                Talk::Over
+            }
+            Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
+            Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
+        };
+        Session { caller, talk, peer_half: PeerHalf::Open, mark: None }
+    }
+
+    pub(crate) fn waits_for(&self) -> WaitsFor {
+        match &self.talk {
+            Talk::Smtp(talk) => talk.waits_for(),
+            Talk::Pop3(talk) => talk.waits_for(),
+            Talk::Over => WaitsFor::Nothing,
+        }
+    }
+
+    /// Whether it has a record of an SMTP transaction.
+    pub(crate) fn has_transaction(&self) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.transaction.is_some())
+    }
+
+    /// Whether the client has proved who it is.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        matches!(&self.talk, Talk::Pop3(talk) if talk.is_logged_in())
+    }
+
     fn bytes_arrived(&mut self, bytes: &[u8], common: &mut Common) -> usize {
         match &mut self.talk {
-            Talk::Smtp(talk) => {
-                talk.with(self.connection, self.peer, common, |session, hands| session.bytes_arrived(bytes, hands))
-            }
-            Talk::Pop3(talk) => {
-                talk.with(self.connection, self.peer, common, |session, hands| session.bytes_arrived(bytes, hands))
-            }
+            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
+            Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
+            Talk::Over => bytes.len(),
         }
     }
 
     fn woken(&mut self, point: Point, outcome: Outcome, common: &mut Common) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.woken(self.connection, self.peer, point, outcome, common),
-            Talk::Pop3(talk) => talk.woken(self.connection, self.peer, point, outcome, common),
+            Talk::Smtp(talk) => talk.woken(self.caller, point, outcome, common),
+            Talk::Pop3(talk) => talk.woken(self.caller, point, outcome, common),
+            Talk::Over => common.forget(outcome),
         }
     }
 
-    /// Something may have made room: a session that waited for it goes on.
-    fn room(&mut self, common: &mut Common) {
-        match &mut self.talk {
-            Talk::Smtp(_) => {}
-            Talk::Pop3(talk) => talk.room(self.connection, self.peer, common),
+    /// The client has been silent, or deaf, for too long.
+    pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
+        if self.waits_for() == WaitsFor::Nothing {
+            return common.break_off(self.caller.connection);
         }
-    }
-
-    fn deadline_expired(&mut self, common: &mut Common) {
         match &mut self.talk {
-            Talk::Smtp(talk) => {
-                talk.with(self.connection, self.peer, common, |session, hands| session.deadline_expired(hands))
-            }
-            Talk::Pop3(talk) => talk.deadline_expired(self.connection, self.peer, common),
+            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
+            Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
+            Talk::Over => {}
         }
     }
 
     fn stopping(&mut self, common: &mut Common) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.with(self.connection, self.peer, common, |session, hands| session.stopping(hands)),
-            Talk::Pop3(talk) => talk.with(self.connection, self.peer, common, |session, hands| session.stopping(hands)),
-        }
-    }
-
-    /// Whether nothing but bytes can make the session go on.
-    fn waits_for_bytes(&self) -> bool {
-        match &self.talk {
-            Talk::Smtp(talk) => talk.session.waits_for() == smtp::WaitsFor::Bytes,
-            Talk::Pop3(talk) => talk.session.waits_for() == pop3::WaitsFor::Bytes,
-        }
-    }
-
-    /// A session that found too little room is told when there is more.
-    fn ask_for_room(&self, common: &mut Common) {
-        let waits = match &self.talk {
-            Talk::Smtp(talk) => talk.session.waits_for() == smtp::WaitsFor::SendRoom,
-            Talk::Pop3(talk) => talk.session.waits_for() == pop3::WaitsFor::SendRoom,
-        };
-        if waits {
-            common.net.want_room(common.now, self.connection);
+            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
+            Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
+            Talk::Over => {}
         }
     }
 
     /// The peer will send no more, and the session has taken all it sent.
     fn peer_closed(&mut self, common: &mut Common) {
         match &mut self.talk {
-            Talk::Smtp(talk) => {
-                talk.with(self.connection, self.peer, common, |session, hands| session.peer_closed(hands))
-            }
-            Talk::Pop3(talk) => {
-                talk.with(self.connection, self.peer, common, |session, hands| session.peer_closed(hands))
-            }
+            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
+            Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
+            Talk::Over => {}
         }
     }
 
     fn resumed(&mut self, common: &mut Common) {
-        match &mut self.talk {
-            Talk::Smtp(_) => {}
-            Talk::Pop3(talk) => talk.resumed(self.connection, self.peer, common),
+        if let Talk::Pop3(talk) = &mut self.talk {
+            talk.resumed(self.caller, common);
+        }
+    }
+
+    /// Offers what waits for the session, as long as it takes something.
+    fn go_on(&mut self, common: &mut Common, scratch: &mut [u8]) {
+        if let Talk::Pop3(talk) = &mut self.talk {
+            talk.go_on(self.caller, common);
+        }
+        loop {
+            let waiting = common.net.copy_waiting(self.caller.connection, scratch);
+            let taken = self.bytes_arrived(scratch.get(..waiting).unwrap_or_default(), common);
+            if taken == 0 {
+                return;
+            }
+            common.net.consumed(self.caller.connection, taken);
+        }
+    }
+
+    /// Asks for what the session waits for.
+    fn ask(&mut self, common: &mut Common) {
+        match self.waits_for() {
+            WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(common),
+            WaitsFor::SendRoom => common.net.want_room(common.now, self.caller.connection),
+            WaitsFor::Turn => common.ready.resume(self.caller.connection.0),
+            WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}
         }
     }
 
     /// The connection is gone: what the session held is given back.
     fn ended(mut self, common: &mut Common) {
         self.peer_closed(common);
-        common.deadlines.cancel(self.connection.0);
         if let Talk::Pop3(talk) = &mut self.talk {
-            talk.ended(self.connection, self.peer, common);
+            talk.ended(self.caller, common);
         }
+        common.deadlines.cancel(self.caller.connection.0);
     }
 }
 
 impl Engine {
     pub(crate) fn session_begins(&mut self, connection: ConnectionId, service: Service, peer: IpAddr) {
         let Some(service) = SERVICES.get(usize::from(service.0)) else { return };
-        let talk = match service.protocol {
-            Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::begin(connection, peer, &mut self.common)),
-            Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(connection, peer, &mut self.common)),
-        };
+        let session = Session::begin(service, Caller { connection, address: peer }, &mut self.common);
         if let Some(place) = self.sessions.get_mut(connection.index()) {
             assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
-            *place = Some(Session { connection, peer, talk, peer_half: PeerHalf::Open });
+            *place = Some(session);
         }
+        self.end_broken_session();
     }
 
     /// Bytes lie in the frame that has just arrived.
@@ -146,64 +203,39 @@ impl Engine {
         let Some((session, common)) = self.session_of(connection.0) else { return };
         let taken = session.bytes_arrived(bytes, common);
         common.net.keep(connection, bytes.get(taken..).unwrap_or_default());
-        session.ask_for_room(common);
+        session.ask(common);
+        self.end_broken_session();
     }
 
-    /// Offers the session of `frame` what waits for it, as long as it takes something.
+    /// There is more for the session of `frame`, or more room.
     pub(crate) fn session_goes_on(&mut self, frame: FrameId) {
-        let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::as_mut) else { return };
-        if session.connection.0 != frame {
-            return;
-        }
-        let common = &mut self.common;
-        session.room(common);
-        loop {
-            let waiting = common.net.copy_waiting(session.connection, self.scratch.as_mut_slice());
-            let bytes = self.scratch.get(..waiting).unwrap_or_default();
-            let taken = session.bytes_arrived(bytes, common);
-            common.net.consumed(session.connection, taken);
-            if taken == 0 {
-                break;
-            }
-        }
-        if session.peer_half == PeerHalf::Closed && session.waits_for_bytes() {
-            session.peer_closed(common);
-        }
-        session.ask_for_room(common);
+        self.tell(frame, |_, _| {});
     }
 
     pub(crate) fn session_peer_closed(&mut self, frame: FrameId) {
-        if let Some((session, _)) = self.session_of(frame) {
-            session.peer_half = PeerHalf::Closed;
-            self.session_goes_on(frame);
-        }
+        self.tell(frame, |session, _| session.peer_half = PeerHalf::Closed);
     }
 
     pub(crate) fn session_woken(&mut self, frame: FrameId, point: Point, outcome: Outcome) {
         match self.session_of(frame) {
-            Some((session, common)) => session.woken(point, outcome, common),
+            Some(_) => self.tell(frame, |session, common| session.woken(point, outcome, common)),
             None => self.common.forget(outcome),
         }
-        self.session_goes_on(frame);
     }
 
     pub(crate) fn session_deadline_expired(&mut self, frame: FrameId) {
-        if let Some((session, common)) = self.session_of(frame) {
-            session.deadline_expired(common);
-        }
-        self.session_goes_on(frame);
+        self.tell(frame, Session::deadline_expired);
     }
 
     pub(crate) fn session_resumed(&mut self, frame: FrameId) {
-        if let Some((session, common)) = self.session_of(frame) {
-            session.resumed(common);
-        }
-        self.session_goes_on(frame);
+        self.tell(frame, Session::resumed);
     }
 
     pub(crate) fn session_stopping(&mut self, index: usize) {
-        if let Some(session) = self.sessions.get_mut(index).and_then(Option::as_mut) {
-            session.stopping(&mut self.common);
+        if let Some(frame) =
+            self.sessions.get(index).and_then(Option::as_ref).map(|session| session.caller.connection.0)
+        {
+            self.tell(frame, Session::stopping);
         }
     }
 
@@ -213,6 +245,26 @@ impl Engine {
         }
         if let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::take) {
             session.ended(&mut self.common);
+        }
+    }
+
+    /// Tells the session of `frame` something, and lets it go on from there as far as it comes.
+    pub(crate) fn tell(&mut self, frame: FrameId, news: impl FnOnce(&mut Session, &mut Common)) {
+        let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::as_mut) else { return };
+        if session.caller.connection.0 != frame {
+            return;
+        }
+        let common = &mut self.common;
+        news(session, common);
+        session.go_on(common, self.scratch.as_mut_slice());
+        session.ask(common);
+        self.end_broken_session();
+    }
+
+    /// Ends the session whose connection was reset by us: no event will say so.
+    fn end_broken_session(&mut self) {
+        if let Some(connection) = self.common.broken.take() {
+            self.session_ends(connection.0);
         }
     }
 }

@@ -7,24 +7,26 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use core::net::IpAddr;
-
 use machine::Micros;
 use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
-use net::ConnectionId;
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
 use store::{AccountId, DeliveryId, Outcome, Refusal};
 use tasks::Continuation;
 
 use crate::common::{Common, Point};
 use crate::identifier::Identifier;
+use crate::session::{Caller, WaitsFor};
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
+/// Bytes of replies that a client may leave unread before its next command is looked at: so those who never read cannot
+/// have all the memory.
+const UNREAD_BYTES_MAX: usize = 16 * 1024;
+
 /// One SMTP connection.
 pub(crate) struct Conversation {
-    pub(crate) session: smtp::Session,
+    session: smtp::Session,
     pub(crate) transaction: Option<Box<Transaction>>,
 }
 
@@ -66,33 +68,34 @@ impl Transaction {
 
 impl Conversation {
     /// A client has connected: greets it.
-    pub(crate) fn begin(connection: ConnectionId, peer: IpAddr, common: &mut Common) -> Conversation {
+    pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
         let mut transaction = None;
-        let session = smtp::Session::connected(&mut Hands { common, connection, peer, transaction: &mut transaction });
+        let session = smtp::Session::connected(&mut Hands { common, caller, transaction: &mut transaction });
         Conversation { session, transaction }
+    }
+
+    pub(crate) fn waits_for(&self) -> WaitsFor {
+        match self.session.waits_for() {
+            smtp::WaitsFor::Bytes => WaitsFor::Bytes,
+            smtp::WaitsFor::SendRoom => WaitsFor::SendRoom,
+            smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored => WaitsFor::Us,
+            smtp::WaitsFor::Nothing => WaitsFor::Nothing,
+        }
     }
 
     /// Lets the session act.
     pub(crate) fn with<R>(
         &mut self,
-        connection: ConnectionId,
-        peer: IpAddr,
+        caller: Caller,
         common: &mut Common,
         act: impl FnOnce(&mut smtp::Session, &mut Hands<'_>) -> R,
     ) -> R {
-        act(&mut self.session, &mut Hands { common, connection, peer, transaction: &mut self.transaction })
+        act(&mut self.session, &mut Hands { common, caller, transaction: &mut self.transaction })
     }
 
     /// The store has done what the session waited for.
-    pub(crate) fn woken(
-        &mut self,
-        connection: ConnectionId,
-        peer: IpAddr,
-        point: Point,
-        outcome: Outcome,
-        common: &mut Common,
-    ) {
-        self.with(connection, peer, common, |session, hands| match (point, outcome) {
+    pub(crate) fn woken(&mut self, caller: Caller, point: Point, outcome: Outcome, common: &mut Common) {
+        self.with(caller, common, |session, hands| match (point, outcome) {
             (Point::MessageRoom, _) => session.message_room(hands),
             (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), hands),
             _ => {
@@ -105,15 +108,14 @@ impl Conversation {
 
 /// A session's hands.
 pub(crate) struct Hands<'a> {
-    pub(crate) common: &'a mut Common,
-    pub(crate) connection: ConnectionId,
-    pub(crate) peer: IpAddr,
-    pub(crate) transaction: &'a mut Option<Box<Transaction>>,
+    common: &'a mut Common,
+    caller: Caller,
+    transaction: &'a mut Option<Box<Transaction>>,
 }
 
 impl Hands<'_> {
     /// The name of the message that is on its way into the store.
-    pub(crate) fn identifier(&self) -> Identifier {
+    fn identifier(&self) -> Identifier {
         let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
         message.map(|message| message.identifier).unwrap_or_default()
     }
@@ -130,7 +132,7 @@ impl Hands<'_> {
     }
 
     fn continuation(&self, point: Point) -> Continuation {
-        Continuation { frame: self.connection.0, entry: point.entry() }
+        Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
     /// Puts our two trace fields in front of the message.
@@ -144,7 +146,7 @@ impl Hands<'_> {
         let mut trace = [0; RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX];
         let received = Received {
             greeting_name: envelope.greeting_name,
-            peer: self.peer,
+            peer: self.caller.address,
             hostname: &self.common.hostname,
             protocol: match envelope.protocol {
                 smtp::Protocol::Smtp => message::Protocol::Smtp,
@@ -171,15 +173,15 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn send_room(&self) -> usize {
-        self.common.net.send_room(self.connection)
+        self.common.net.send_room_within(self.caller.connection, UNREAD_BYTES_MAX)
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.say(self.connection, bytes);
+        self.common.say(self.caller.connection, bytes);
     }
 
     fn reply_hostname(&mut self) {
-        self.common.say_hostname(self.connection);
+        self.common.say_hostname(self.caller.connection);
     }
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
@@ -246,11 +248,11 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        self.common.set_deadline(self.connection, after);
+        self.common.set_deadline(self.caller.connection, after);
     }
 
     fn close(&mut self) {
-        self.common.net.close(self.connection);
+        self.common.close(self.caller.connection);
     }
 }
 

@@ -41,6 +41,8 @@ impl Engine {
             logins: Logins::new(sizes.connections, hasher(&configuration), [random(machine), random(machine)]),
             maildrops: BTreeSet::new(),
             open_messages: 0,
+            crowd: sizes.connections - sizes.connections / 16,
+            broken: None,
             access: configuration.access,
         };
         let mut users = configuration.users;

@@ -42,6 +42,7 @@ pub struct Pools {
     /// The blocks.
     pub(super) blocks: BlockPool,
     blocks_made: usize,
+    send_queues_made: usize,
     receive_queues_made: usize,
     send_queues: Vec<Box<SendQueue>>,
     receive_queues: Vec<Box<ReceiveQueue>>,
@@ -54,6 +55,7 @@ impl Pools {
         Pools {
             blocks: BlockPool::with_capacity(sizes.blocks),
             blocks_made: sizes.blocks,
+            send_queues_made: sizes.send_queues,
             receive_queues_made: sizes.receive_queues,
             send_queues: (0..sizes.send_queues).map(|_| Box::default()).collect(),
             receive_queues: (0..sizes.receive_queues).map(|_| Box::default()).collect(),
@@ -83,6 +85,13 @@ impl Pools {
     /// Receive queues that nobody holds.
     pub fn free_receive_queues(&self) -> usize {
         self.receive_queues.len()
+    }
+
+    /// Whether of anything less than an eighth is left: time to take back what is lent in vain.
+    pub fn are_short(&self) -> bool {
+        self.free_blocks() < self.blocks_made / 8
+            || self.send_queues.len() < self.send_queues_made / 8
+            || self.receive_queues.len() < self.receive_queues_made / 8
     }
 
     /// A receive queue for bytes beyond a gap. They may never become readable, so they get half of everything at the most:

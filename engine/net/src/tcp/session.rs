@@ -63,6 +63,21 @@ impl Tcb {
         }
     }
 
+    /// Bytes queued that the peer has not acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.queued() as usize
+    }
+
+    /// Bytes that the peer and the session have taken, modulo 2^32: where it stays the same, nothing moves.
+    pub fn bytes_moved(&self) -> u32 {
+        self.snd_una.0.wrapping_add(self.receive.nxt.0).wrapping_sub(self.kept())
+    }
+
+    /// Whether the connection is lent anything.
+    pub fn borrows(&self) -> bool {
+        self.send_queue.is_some() || self.receive_queue.is_some()
+    }
+
     fn may_queue(&self) -> bool {
         matches!(self.state, State::Established | State::CloseWait)
     }
