@@ -37,5 +37,5 @@ mod start;
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
-pub use services::{Protocol, SERVICES, ServiceEntry};
+pub use services::{POP3, Protocol, SERVICES, SMTP, ServiceEntry};
 pub use sizes::{MEMORY_BYTES_MIN, Sizes};

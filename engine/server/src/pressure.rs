@@ -2,7 +2,7 @@
 //!
 //! Each limit of the machine is one that strangers could exhaust, by opening connections and doing nothing with them. As
 //! long as there is enough for everybody, everybody has the time that the RFCs give him. Once there is not, a hand goes
-//! around the sessions, marks how far each has come, and ends those that it finds where they were [`PATIENCE`] ago. It
+//! around the sessions, marks how far each has come, and ends those that it finds where they were a while ago. It
 //! costs nothing before it is needed, and a session that waits for us is never touched.
 
 use machine::{Instant, Micros};
@@ -13,6 +13,8 @@ use crate::session::{Session, WaitsFor};
 
 /// How long a session may stand still while there is not enough for all.
 const PATIENCE: Micros = Micros::from_secs(10);
+/// The same while there is next to nothing left, and those who do go on have to stop.
+const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
 /// Sessions that are looked at in one turn.
 const LOOKS_PER_TURN: usize = 256;
 /// The time between two turns that look, if nothing else brings one.
@@ -30,6 +32,8 @@ pub(crate) struct Mark {
 enum Shortage {
     /// Buffers: held by who does not read, or does not finish what it writes.
     Buffers,
+    /// The same, and there is next to nothing left.
+    AllBuffers,
     /// Records of SMTP transactions.
     Transactions,
     /// Connections.
@@ -45,7 +49,7 @@ impl Engine {
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
             self.hand = (self.hand + 1) % self.sessions.len();
             let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
-            if shortage.is_felt_by(session, &self.common) && session.stands_still(&self.common) {
+            if shortage.is_felt_by(session, &self.common) && session.stands_still(shortage.patience(), &self.common) {
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, common| session.has_to_go(shortage, common));
             }
@@ -55,7 +59,10 @@ impl Engine {
 
 impl Shortage {
     fn of(common: &Common) -> Option<Shortage> {
-        if common.net.pools().are_short() {
+        let pools = common.net.pools();
+        if pools.are_down_to_one_in(64) {
+            Some(Shortage::AllBuffers)
+        } else if pools.are_down_to_one_in(8) {
             Some(Shortage::Buffers)
         } else if common.transactions.is_empty() {
             Some(Shortage::Transactions)
@@ -66,10 +73,17 @@ impl Shortage {
         }
     }
 
+    fn patience(self) -> Micros {
+        match self {
+            Shortage::AllBuffers => PATIENCE_IN_NEED,
+            Shortage::Buffers | Shortage::Transactions | Shortage::Connections => PATIENCE,
+        }
+    }
+
     /// Whether the shortage would be less without the session.
     fn is_felt_by(self, session: &Session, common: &Common) -> bool {
         match self {
-            Shortage::Buffers => common.net.borrows(session.caller.connection),
+            Shortage::Buffers | Shortage::AllBuffers => common.net.borrows(session.caller.connection),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Connections => !session.is_logged_in(),
         }
@@ -77,15 +91,15 @@ impl Shortage {
 }
 
 impl Session {
-    /// Whether nothing has moved since it was marked, and that is long ago. Marks it otherwise.
-    fn stands_still(&mut self, common: &Common) -> bool {
+    /// Whether nothing has moved since it was marked, and that is as long ago as `patience`. Marks it otherwise.
+    fn stands_still(&mut self, patience: Micros, common: &Common) -> bool {
         if matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) {
             self.mark = None;
             return false;
         }
         let bytes_moved = common.net.bytes_moved(self.caller.connection);
         match self.mark {
-            Some(mark) if mark.bytes_moved == bytes_moved => common.now.since(mark.since) >= PATIENCE,
+            Some(mark) if mark.bytes_moved == bytes_moved => common.now.since(mark.since) >= patience,
             _ => {
                 self.mark = Some(Mark { bytes_moved, since: common.now });
                 false
@@ -96,7 +110,7 @@ impl Session {
     fn has_to_go(&mut self, shortage: Shortage, common: &mut Common) {
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
-            Shortage::Buffers => common.break_off(self.caller.connection),
+            Shortage::Buffers | Shortage::AllBuffers => common.break_off(self.caller.connection),
             Shortage::Transactions | Shortage::Connections => self.deadline_expired(common),
         }
         self.mark = None;

@@ -30,8 +30,10 @@ pub struct ServiceEntry {
     pub name: &'static str,
 }
 
+/// Mail from the world.
+pub const SMTP: ServiceEntry = ServiceEntry { port: 25, protocol: Protocol::Smtp, name: "SMTP" };
+/// Mail to its readers.
+pub const POP3: ServiceEntry = ServiceEntry { port: 110, protocol: Protocol::Pop3, name: "POP3" };
+
 /// All services, in the order in which they are announced.
-pub const SERVICES: &[ServiceEntry] = &[
-    ServiceEntry { port: 25, protocol: Protocol::Smtp, name: "SMTP" },
-    ServiceEntry { port: 110, protocol: Protocol::Pop3, name: "POP3" },
-];
+pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3];

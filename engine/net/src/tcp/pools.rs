@@ -87,11 +87,11 @@ impl Pools {
         self.receive_queues.len()
     }
 
-    /// Whether of anything less than an eighth is left: time to take back what is lent in vain.
-    pub fn are_short(&self) -> bool {
-        self.free_blocks() < self.blocks_made / 8
-            || self.send_queues.len() < self.send_queues_made / 8
-            || self.receive_queues.len() < self.receive_queues_made / 8
+    /// Whether of anything no more than one part in `parts` is left: time to take back what is lent in vain.
+    pub fn are_down_to_one_in(&self, parts: usize) -> bool {
+        self.blocks.free_for_sending() * parts <= self.blocks_made
+            || self.send_queues.len() * parts <= self.send_queues_made
+            || self.receive_queues.len() * parts <= self.receive_queues_made
     }
 
     /// A receive queue for bytes beyond a gap. They may never become readable, so they get half of everything at the most:

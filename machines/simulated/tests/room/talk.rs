@@ -27,6 +27,11 @@ impl Room {
         self.hosts[talk.host].send(talk.connection, bytes)
     }
 
+    /// Queues what fits of `bytes`, and forgets the rest.
+    pub(crate) fn try_to_send(&mut self, talk: &Talk, bytes: &[u8]) {
+        self.send_some(talk, bytes);
+    }
+
     /// Sends all of `bytes`, stepping as far as it takes.
     pub(crate) fn send(&mut self, talk: &Talk, bytes: &[u8]) {
         let mut rest = bytes;

@@ -1,0 +1,221 @@
+//! Whoever waits is woken, and whoever makes others wait is sent away when it matters.
+
+mod room;
+
+use machine::Micros;
+use room::{Room, Talk};
+use server::{InUse, Sizes};
+use simulated::{Cable, MemoryDisk};
+
+/// An engine of which everything is soon used up: 8 receive queues, 32 send queues, 46 blocks to send from.
+const SMALL: Sizes = Sizes { connections: 64, transactions: 4, blocks: 64, index_bytes: 4 << 20 };
+
+fn small_room(seed: u64) -> Room {
+    Room::with_sizes(seed, MemoryDisk::blank(16 << 20), SMALL)
+}
+
+/// A host whose connections take this many bytes before somebody reads them.
+fn host_with_buffers(room: &mut Room, bytes: usize) -> usize {
+    let host = room.add_host();
+    room.hosts[host].buffer_bytes = bytes;
+    host
+}
+
+#[test]
+fn lists_of_thousands_of_messages_come_whole() {
+    const MESSAGES: usize = 5_000;
+    let mut room = Room::new(1);
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.smtp(&mut talk, "EHLO client.test");
+    let transaction = b"MAIL FROM:<>\r\nRCPT TO:<ada@barepost.test>\r\nBDAT 6 LAST\r\nHello\n";
+    let transaction = [&transaction[..transaction.len() - 1], b"\r\n"].concat();
+    let transaction = String::from_utf8(transaction).expect("text").replace("BDAT 6", "BDAT 7");
+    room.send(&talk, transaction.repeat(MESSAGES).as_bytes());
+    let mut accepted = 0;
+    while accepted < MESSAGES {
+        accepted += usize::from(room.smtp_reply(&mut talk).starts_with("250 2.0.0"));
+    }
+    let mut talk = room.log_in("ada@barepost.test");
+    for command in ["LIST", "UIDL"] {
+        assert!(room.pop3(&mut talk, command).starts_with("+OK"));
+        let lines = room.pop3_lines(&mut talk);
+        assert_eq!(lines.split(|byte| *byte == b'\n').count(), MESSAGES + 1);
+    }
+}
+
+#[test]
+fn a_client_that_never_reads_holds_little_and_is_sent_away() {
+    let mut room = Room::new(2);
+    let host = host_with_buffers(&mut room, 512);
+    let deaf = room.connect_from(host, 25);
+    let commands = b"EHLO client.test\r\n".repeat(2_000);
+    let mut said = 0;
+    let start = room.machine.now;
+    room.until("a minute has passed", |room| {
+        said += room.send_some(&deaf, &commands[said..]);
+        room.machine.now.since(start) > Micros::from_secs(60)
+    });
+    assert!(room.engine.in_use().blocks < 80, "{:?}", room.engine.in_use());
+    room.pass(Micros::from_secs(500));
+    room.until_nothing_is_in_use();
+    // The slot serves the next one.
+    let mut talk = room.connect(25);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+}
+
+#[test]
+fn connections_reset_for_want_of_buffers_leave_nothing_behind() {
+    let mut room = small_room(3);
+    let host = host_with_buffers(&mut room, 64);
+    let mut deaf: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
+    let mut reset = 0;
+    for _ in 0..20 {
+        deaf.iter().for_each(|talk| room.try_to_send(talk, &b"EHLO client.test\r\n".repeat(3)));
+        room.pass(Micros::from_millis(300));
+        for talk in &mut deaf {
+            if !room.hosts[host].is_open(talk.connection) {
+                reset += 1;
+                *talk = room.connect_from(host, 25);
+            }
+        }
+    }
+    assert!(reset > 0, "the pools were not used up");
+    deaf.iter().for_each(|talk| room.abort(talk));
+    room.pass(Micros::from_secs(1));
+    room.until_nothing_is_in_use();
+    let mut talk = room.connect(25);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+}
+
+/// How long it takes until a client that comes now is greeted and its EHLO is answered.
+fn patience_of_a_newcomer(room: &mut Room) -> u64 {
+    let start = room.machine.now;
+    loop {
+        let mut talk = room.connect(25);
+        let mut answered = None;
+        room.until("the newcomer is answered or sent away", |room| {
+            if let Some(line) = room.line_heard(&mut talk) {
+                match &line[..4] {
+                    "220 " => room.try_to_send(&talk, b"EHLO newcomer.test\r\n"),
+                    "421 " => answered = Some(false),
+                    _ => answered = Some(true),
+                }
+            }
+            if !room.hosts[0].is_open(talk.connection) && room.hosts[0].is_over(talk.connection) {
+                answered = Some(false);
+            }
+            answered.is_some()
+        });
+        if answered == Some(true) {
+            room.abort(&talk);
+            return room.machine.now.since(start).as_secs();
+        }
+        room.abort(&talk);
+        room.pass(Micros::from_secs(1));
+    }
+}
+
+#[test]
+fn lines_without_an_end_do_not_take_all_receive_queues() {
+    let mut room = small_room(4);
+    let host = room.add_host();
+    let talks: Vec<Talk> = (0..20).map(|_| room.connect_from(host, 25)).collect();
+    room.pass(Micros::from_secs(1));
+    talks.iter().for_each(|talk| room.send(talk, b"NO"));
+    room.pass(Micros::from_secs(1));
+    assert_eq!(room.engine.in_use().receive_queues, 8, "all are lent");
+    assert!(patience_of_a_newcomer(&mut room) < 30);
+}
+
+#[test]
+fn replies_that_nobody_reads_do_not_take_all_blocks() {
+    let mut room = small_room(5);
+    let host = host_with_buffers(&mut room, 64);
+    let talks: Vec<Talk> = (0..40).map(|_| room.connect_from(host, 25)).collect();
+    for _ in 0..10 {
+        talks.iter().for_each(|talk| room.try_to_send(talk, &b"EHLO client.test\r\n".repeat(3)));
+        room.pass(Micros::from_millis(100));
+    }
+    assert!(patience_of_a_newcomer(&mut room) < 30);
+}
+
+#[test]
+fn vanished_clients_do_not_take_all_send_queues() {
+    let mut room = small_room(6);
+    let host = room.add_host();
+    let talks: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
+    room.until("they are greeted", |room| room.engine.in_use().sessions == 60);
+    talks.iter().for_each(|talk| room.try_to_send(talk, b"EHLO client.test\r\n"));
+    while room.engine.in_use().send_queues < 30 {
+        room.step();
+        if room.engine.in_use().send_queues > 20 {
+            room.hosts[host].cable = Cable::Out;
+            break;
+        }
+    }
+    assert!(patience_of_a_newcomer(&mut room) < 30);
+}
+
+#[test]
+fn transactions_that_stand_still_do_not_keep_the_others_out() {
+    let mut room = small_room(7);
+    let mut idlers = Vec::new();
+    for _ in 0..SMALL.transactions {
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        room.smtp(&mut talk, "EHLO idler.test");
+        assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("250 "));
+        idlers.push(talk);
+    }
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.smtp(&mut talk, "EHLO client.test");
+    assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("451 4.3.2"));
+    room.pass(Micros::from_secs(15));
+    assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("250 "));
+    let told = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
+    assert!(told.take(1).all(|line| line.starts_with("421 ")));
+}
+
+#[test]
+fn idle_connections_do_not_keep_the_others_out_and_who_comes_meanwhile_is_told() {
+    let mut room = small_room(8);
+    let host = room.add_host();
+    let mut idlers: Vec<Talk> = Vec::new();
+    for _ in 0..SMALL.connections {
+        idlers.push(room.connect_from(host, 25));
+        room.pass(Micros::from_millis(10));
+    }
+    let greetings: Vec<String> = idlers.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
+    assert!(greetings.iter().any(|line| line.starts_with("421 ")), "{greetings:?}");
+    assert!(greetings.iter().filter(|line| line.starts_with("220 ")).count() >= SMALL.connections * 7 / 8);
+    assert!(patience_of_a_newcomer(&mut room) < 30);
+}
+
+#[test]
+fn an_idle_session_has_all_its_time_while_there_is_enough_for_everybody() {
+    let mut room = small_room(9);
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.pass(Micros::from_secs(290));
+    assert!(room.smtp(&mut talk, "NOOP").starts_with("250 "));
+    room.pass(Micros::from_secs(299));
+    assert!(!room.has_hung_up(&mut talk));
+    room.pass(Micros::from_secs(2));
+    assert!(room.smtp_reply(&mut talk).starts_with("421 "));
+    room.close(&talk);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_closed_session_ends_even_if_its_client_does_not() {
+    let mut room = Room::new(10);
+    let host = host_with_buffers(&mut room, 64);
+    let talk = room.connect_from(host, 25);
+    room.send(&talk, b"EHLO client.test\r\nQUIT\r\n");
+    room.pass(Micros::from_secs(100));
+    assert_eq!(room.engine.in_use().sessions, 1, "it may still read the farewell");
+    room.pass(Micros::from_secs(100));
+    assert_eq!(room.engine.in_use(), InUse::default());
+}
