@@ -1,29 +1,32 @@
-//! The services of the machine that the world can reach: the one list of them.
+//! The machine's services as the world reaches them: forwarded ports, and how to tell that somebody is there.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// A TCP service of the guest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Service {
-    pub(crate) name: &'static str,
-    /// The port in the guest.
-    pub(crate) port: u16,
+use server::Protocol;
+pub(crate) use server::{POP3, SERVICES, SMTP, ServiceEntry as Service};
+
+/// What a client of any service says that leaves at once.
+pub(crate) const FAREWELL: &[u8] = b"QUIT\r\n";
+
+/// A service as a client sees it.
+pub(crate) trait Reached {
+    /// Where the service is reached when guest port P is port BASE+P of this machine.
+    fn forwarded(&self, base: u16) -> SocketAddr;
+
     /// How its greeting starts.
-    pub(crate) greeting: &'static [u8],
-    /// What a client says that leaves at once.
-    pub(crate) farewell: &'static [u8],
+    fn greeting(&self) -> &'static [u8];
 }
 
-pub(crate) const SMTP: Service = Service { name: "SMTP", port: 25, greeting: b"220", farewell: b"QUIT\r\n" };
-pub(crate) const POP3: Service = Service { name: "POP3", port: 110, greeting: b"+OK", farewell: b"QUIT\r\n" };
-
-/// All of them.
-pub(crate) const SERVICES: &[Service] = &[SMTP, POP3];
-
-impl Service {
-    /// Where the service is reached when guest port P is port BASE+P of this machine.
-    pub(crate) fn forwarded(&self, base: u16) -> SocketAddr {
+impl Reached for Service {
+    fn forwarded(&self, base: u16) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, base.saturating_add(self.port)))
+    }
+
+    fn greeting(&self) -> &'static [u8] {
+        match self.protocol {
+            Protocol::Smtp => b"220",
+            Protocol::Pop3 => b"+OK",
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::guest::MachineType;
 use crate::house::House;
 use crate::image;
-use crate::services::{POP3, SMTP};
+use crate::services::{POP3, Reached, SMTP};
 use crate::stop::Stop;
 
 const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";

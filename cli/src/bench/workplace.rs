@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Setup};
 use crate::house::House;
 use crate::run::{DataFolder, watch_services};
-use crate::services::{SERVICES, base_max};
+use crate::services::{Reached, SERVICES, base_max};
 use crate::stop::Stop;
 use crate::{image, packages};
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::accelerator::Accelerator;
-use crate::services::SERVICES;
+use crate::services::{Reached, SERVICES};
 
 /// Which of QEMU's machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -21,7 +21,7 @@ use crate::guest::{AcceleratorChoice, End, Event, Guest, MachineType, Network, S
 use crate::house::House;
 use crate::image;
 use crate::packages;
-use crate::services::{SERVICES, Service, base_max};
+use crate::services::{Reached, SERVICES, Service, base_max};
 use crate::stop::Stop;
 use crate::terminal::{remark, say};
 

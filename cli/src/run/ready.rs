@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::services::Service;
+use crate::services::{FAREWELL, Reached, Service};
 
 /// How long one attempt waits for the greeting. QEMU's network takes the connection at once and tries only once, so
 /// while the machine boots many short attempts find it soonest; later, a busy one is given time.
@@ -41,8 +41,8 @@ fn greets(service: &Service, address: SocketAddr, patience: Duration) -> bool {
         connection.set_read_timeout(Some(patience))?;
         let mut start = [0; 3];
         connection.read_exact(&mut start)?;
-        connection.write_all(service.farewell)?;
-        Ok(start == service.greeting)
+        connection.write_all(FAREWELL)?;
+        Ok(start == service.greeting())
     };
     greeting().unwrap_or(false)
 }
