@@ -32,7 +32,7 @@ pub(crate) struct Header {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Block<'a> {
     Records { header: Header, hash: u64, records: &'a [u8] },
-    Link { header: Header, next: SegmentIndex },
+    Link { header: Header, hash: u64, next: SegmentIndex },
 }
 
 /// Fills `pair`, the buffer of both copies, with a block of `records` for `page`. Returns what the next block carries
@@ -41,9 +41,10 @@ pub(crate) fn emit_records(pair: &mut [u8], key: &Key, page: Page, header: Heade
     emit(pair, key, page, header, KIND_RECORDS, 0, records).short()
 }
 
-/// Fills `pair` with a link to `next`, for `page`; `header` is that of the block that comes next.
-pub(crate) fn emit_link(pair: &mut [u8], key: &Key, page: Page, header: Header, next: SegmentIndex) {
-    emit(pair, key, page, header, KIND_LINK, next.0, &[]);
+/// Fills `pair` with a link to `next`, for `page`. `header` has the sequence of the block that comes next, and a random
+/// number in place of its group. Returns what that block carries as its `previous`.
+pub(crate) fn emit_link(pair: &mut [u8], key: &Key, page: Page, header: Header, next: SegmentIndex) -> u64 {
+    emit(pair, key, page, header, KIND_LINK, next.0, &[]).short()
 }
 
 fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: u32, records: &[u8]) -> Hash {
@@ -98,7 +99,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], key: &Key, page: Page, shard: ShardId) 
     let header = Header { shard, sequence, group_first, group_blocks, previous };
     match kind {
         KIND_RECORDS => Some(Block::Records { header, hash: hash.short(), records: reader.take(length)? }),
-        KIND_LINK => Some(Block::Link { header, next }),
+        KIND_LINK => Some(Block::Link { header, hash: hash.short(), next }),
         _ => None,
     }
 }

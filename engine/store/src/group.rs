@@ -92,14 +92,17 @@ impl Store {
         let Some(shard) = self.shards.get_mut(number.index()) else { return };
         let gathered = core::mem::take(&mut shard.gathered);
         let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
+        let fence = self.needs_fence(number);
         let blocks = blocks_of(&records);
-        if !self.has_places(number, blocks) {
+        if !self.has_places(number, blocks + u32::from(fence)) {
             if let Some(shard) = self.shards.get_mut(number.index()) {
                 shard.gathered = records;
             }
             return;
         }
-        self.write_blocks(number, blocks, &records);
+        if blocks > 0 {
+            self.write_blocks(number, fence, blocks, &records);
+        }
         self.dirty &= !(1 << number.0);
         let Some(shard) = self.shards.get_mut(number.index()) else { return };
         self.group.pending.append(&mut shard.pending);
@@ -107,34 +110,57 @@ impl Store {
         shard.gathered.clear();
     }
 
-    fn write_blocks(&mut self, number: ShardId, blocks: u32, records: &[u8]) {
-        let parity = self.gathering;
+    /// Whether the shard's journal goes on where an earlier life may have left something.
+    fn needs_fence(&self, number: ShardId) -> bool {
+        let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
+        journal.is_some_and(|journal| {
+            !journal.fenced && !journal.fresh_segment && journal.place < self.segments.geometry.link_place()
+        })
+    }
+
+    fn write_blocks(&mut self, number: ShardId, fence: bool, blocks: u32, records: &[u8]) {
+        let journal = self.shard(number).and_then(|shard| shard.journal.as_ref());
+        let group = (journal.map_or(1, |journal| journal.sequence), blocks + u32::from(fence));
+        if fence {
+            let mut life = Vec::new();
+            record::put_life(&mut life, self.random.number());
+            self.write_block(number, group, &life);
+        }
         let mut rest = records;
-        let group_first = self.shard(number).and_then(|shard| shard.journal.as_ref()).map_or(1, |one| one.sequence);
         while !rest.is_empty() {
             let (part, tail) = rest.split_at(record::whole_records(rest, RECORDS_MAX));
             assert!(!part.is_empty(), "a record that fits into no block");
             rest = tail;
             let extended = self.extend_journal(number, Extend::WhenFull);
             assert!(extended, "a journal that found space a moment ago");
-            let geometry = self.segments.geometry;
-            let Some(journal) = self.shards.get_mut(number.index()).and_then(|shard| shard.journal.as_mut()) else {
-                return;
-            };
-            let Some(segment) = journal.chain.last() else { return };
-            let page = geometry.place_page(*segment, journal.place);
-            let (sequence, previous) = (journal.sequence, journal.previous);
-            let header = Header { shard: number, sequence, group_first, group_blocks: blocks, previous };
-            let mut pair = self.pool.take_pair();
-            journal.previous = block::emit_records(&mut pair, &self.superblock.key, page, header, part);
-            journal.sequence += 1;
-            journal.place += 1;
-            journal.blocks += 1;
-            let purpose = Purpose::Block { number: self.group.blocks.len() as u32 };
-            self.group.blocks.push((number, None));
-            self.count_write(parity);
-            self.backing.write(page, pair, purpose);
+            self.write_block(number, group, part);
         }
+    }
+
+    /// Writes the next block of a shard's journal, which has a place for it.
+    fn write_block(&mut self, number: ShardId, (group_first, group_blocks): (u64, u32), records: &[u8]) {
+        let geometry = self.segments.geometry;
+        let shard = self.shards.get_mut(number.index());
+        let Some(journal) = shard.and_then(|shard| shard.journal.as_mut()) else { return };
+        let Some(segment) = journal.chain.last() else { return };
+        let page = geometry.place_page(*segment, journal.place);
+        let (sequence, previous) = (journal.sequence, journal.previous);
+        let header = Header { shard: number, sequence, group_first, group_blocks, previous };
+        let mut pair = self.pool.take_pair();
+        if !journal.fenced {
+            // Sectors of a torn block of an earlier life must not find their missing ones here.
+            pair.fill(0);
+            journal.fenced = true;
+        }
+        journal.previous = block::emit_records(&mut pair, &self.superblock.key, page, header, records);
+        journal.sequence += 1;
+        journal.place += 1;
+        journal.blocks += 1;
+        let purpose = Purpose::Block { number: self.group.blocks.len() as u32 };
+        self.group.blocks.push((number, None));
+        let parity = self.gathering;
+        self.count_write(parity);
+        self.backing.write(page, pair, purpose);
     }
 
     /// Whether a shard's journal finds space for so many blocks.
@@ -162,9 +188,11 @@ impl Store {
                 let Some(last) = journal.chain.last() else { return false };
                 let page = geometry.place_page(*last, geometry.link_place());
                 let (sequence, previous) = (journal.sequence, journal.previous);
-                let header = Header { shard: number, sequence, group_first: sequence, group_blocks: 0, previous };
+                let nonce = self.random.number();
+                let header = Header { shard: number, sequence, group_first: nonce, group_blocks: 0, previous };
                 let mut pair = self.pool.take_pair();
-                block::emit_link(&mut pair, &self.superblock.key, page, header, segment);
+                journal.previous = block::emit_link(&mut pair, &self.superblock.key, page, header, segment);
+                journal.fenced = true;
                 journal.chain.push(segment);
                 journal.place = 0;
                 journal.fresh_segment = false;
@@ -189,10 +217,11 @@ impl Store {
     fn write_superblock(&mut self, group: Parity) {
         self.superblock.sequence += 1;
         let slots = self.superblock.geometry.slots();
+        let stamp = self.random.number();
         for number in self.superblock.slot_numbers() {
             let Some(page) = slots.get(number).copied() else { continue };
             self.count_write(group);
-            self.backing.write(page, self.superblock.emit(page), Purpose::Fixed { group });
+            self.backing.write(page, self.superblock.emit(page, stamp), Purpose::Fixed { group });
         }
         self.group.released.append(&mut self.released_by_superblock);
     }
@@ -340,6 +369,7 @@ impl Journal {
             previous: root.previous,
             blocks: 0,
             fresh_segment: false,
+            fenced: true,
         }
     }
 }

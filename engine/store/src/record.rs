@@ -18,6 +18,8 @@ const REMOVED: u8 = 6;
 const FLAGS: u8 = 7;
 const MOVED: u8 = 8;
 const SHARD: u8 = 9;
+/// Says nothing to the index: see [`put_life`].
+const LIFE: u8 = 10;
 
 /// The most pages named in one record `chunks`.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
@@ -383,6 +385,12 @@ pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
         put_u32(out, moved.from.0);
         put_u32(out, moved.to.0);
     });
+}
+
+/// The record that a life of the machine begins a journal's continuation with, alone in its block. What an earlier life left
+/// behind this place continues another block than this one, and so it never fits.
+pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
+    put(out, LIFE, |out| put_u64(out, nonce));
 }
 
 pub(crate) fn put_shard(out: &mut Vec<u8>, guid_next: u64) {

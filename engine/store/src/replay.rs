@@ -184,21 +184,24 @@ impl Replay {
         let sequence = self.journal.sequence;
         let leads_on = |wanted: &dyn Fn(&Header) -> bool| {
             look.find(|block| match block {
-                Block::Link { header, next } if next.0 < geometry.segments() && wanted(&header) => Some(next),
+                Block::Link { header, hash, next } if next.0 < geometry.segments() && wanted(&header) => {
+                    Some((next, hash))
+                }
                 _ => None,
             })
-            .filter(|(next, _)| !self.journal.chain.contains(next))
+            .filter(|((next, _), _)| !self.journal.chain.contains(next))
         };
         let fits = leads_on(&|header| header.sequence == sequence && header.previous == self.journal.previous);
-        if let Some((next, lame)) = fits {
+        if let Some(((next, hash), lame)) = fits {
             self.journal.chain.push(next);
+            self.journal.previous = hash;
             self.journal.place = 0;
             self.journal.fresh_segment = false;
             self.mode = Mode::Following;
             self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
             return Ok(());
         }
-        let next = leads_on(&|header| header.sequence > sequence).map(|(next, _)| next);
+        let next = leads_on(&|header| header.sequence > sequence).map(|((next, _), _)| next);
         let place = self.journal.place + 1;
         self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
         Ok(())
@@ -263,6 +266,7 @@ impl Replay {
             self.journal = partial.before;
         }
         self.journal.fresh_segment = unreadable || self.damaged;
+        self.journal.fenced = false;
         if self.root.started && self.journal.sequence == self.root.sequence {
             self.damaged = true;
             self.journal.fresh_segment = true;

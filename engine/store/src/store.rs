@@ -37,6 +37,8 @@ pub(crate) struct Journal {
     pub(crate) blocks: u32,
     /// The next block goes into a new segment whatever room there is.
     pub(crate) fresh_segment: bool,
+    /// Nothing that an earlier life left on the disk can continue it.
+    pub(crate) fenced: bool,
 }
 
 /// The segment that a shard's bodies go to.

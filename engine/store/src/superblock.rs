@@ -54,7 +54,9 @@ impl Superblock {
     }
 
     /// The page as it is to be written at `page`.
-    pub(crate) fn emit(&self, page: Page) -> Box<[u8]> {
+    /// `stamp` is random for each version written: it stands in every sector, so that sectors of two versions, one of them
+    /// torn in an earlier life, never make a whole one.
+    pub(crate) fn emit(&self, page: Page, stamp: u64) -> Box<[u8]> {
         let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
         let first = Fields::<16>::new().put(MAGIC).u32(FORMAT_VERSION).u32(page.0).bytes();
         let head = Fields::<64>::new()
@@ -74,8 +76,9 @@ impl Superblock {
                     .u32(u32::from(root.started))
                     .u64(root.sequence)
                     .u64(root.previous),
-                None => Fields::new().u32(NO_SEGMENT),
+                None => Fields::new().u32(NO_SEGMENT).put(&[0; 20]),
             };
+            let fields = fields.u64(stamp);
             write(&mut bytes, HEAD_BYTES + number * ROOT_BYTES, &fields.bytes());
         }
         let hash = page_hash(&self.key, &bytes).unwrap_or(Hash([0; 16]));

@@ -66,8 +66,9 @@ impl Store {
         let Some(opening) = &mut self.opening else { return };
         opening.phase = phase;
         opening.left = slots.len() as u32;
+        let stamp = self.random.number();
         for page in slots {
-            self.backing.write(*page, self.superblock.emit(*page), Purpose::Format);
+            self.backing.write(*page, self.superblock.emit(*page, stamp), Purpose::Format);
         }
     }
 

@@ -236,8 +236,8 @@ fn a_reboot_without_a_power_cut_makes_what_it_shows_durable_first() {
     }
 }
 
-#[test]
-fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
+/// An account whose record takes most of a block, in the second life of its store.
+fn with_long_account() -> (Rig, AccountId) {
     let mut rig = Rig::new(2 * MIB);
     let name = |letter: char| core::iter::repeat_n(letter, 250).collect::<String>();
     let aliases: Vec<String> = ('a'..'i').map(name).collect();
@@ -246,17 +246,82 @@ fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
     let new = NewAccount { address: "ada@example.org", aliases: &aliases, password_hash: "first" };
     let ada = rig.store.create_account(&new, NOW, continuation).unwrap();
     rig.settle();
-    // Each group is of two blocks. Of the first only the second block arrives, of the second only the first one.
-    for (passwords, arrived) in [(["one", "two"], 1), (["three", "four"], 0)] {
-        for password in passwords {
-            rig.store.set_password_hash(ada, password, continuation).unwrap();
-        }
-        rig.store.turn_ended();
-        rig.exchange();
-        assert_eq!(rig.disk.volatile_writes(), 2);
-        rig = rig.cut(Cut::Only(arrived));
+    (rig.cut(Cut::Prefix(usize::MAX)), ada)
+}
+
+/// Asks for these passwords; so many writes are on their way then, and `cut` decides which of them arrive.
+fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize, cut: Cut) -> Rig {
+    let (_, continuation) = rig.continuation();
+    for password in passwords {
+        rig.store.set_password_hash(ada, password, continuation).unwrap();
     }
+    rig.store.turn_ended();
+    rig.exchange();
+    assert_eq!(rig.disk.volatile_writes(), writes);
+    rig.cut(cut)
+}
+
+#[test]
+fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
+    let (rig, ada) = with_long_account();
+    // Each group is a fence and two blocks. Of the first only the two blocks arrive, of the second only the fence.
+    let rig = set_passwords(rig, ada, &["one", "two"], 3, Cut::Only(&[(1, 0..16), (2, 0..16)]));
+    let rig = set_passwords(rig, ada, &["six", "ten"], 3, Cut::Only(&[(0, 0..16)]));
     assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
+}
+
+#[test]
+fn a_sector_of_a_later_write_never_completes_a_torn_block() {
+    let (rig, ada) = with_long_account();
+    // The block lacks one sector, in which the next life would write the same, was it to write to the same place.
+    let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16), (1, 0..2), (1, 3..8)]));
+    let rig = set_passwords(rig, ada, &["two"], 2, Cut::Only(&[(0, 2..3)]));
+    assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
+}
+
+#[test]
+fn a_block_out_of_reach_is_never_reached_by_a_later_link() {
+    let (rig, ada) = with_account();
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    let seen = rig.list(ada);
+    // A checkpoint in a new segment, and a removal in its group: the link to it is lost.
+    rig.store.heal = 1 << ada.shard().0;
+    rig.remove_without_waiting(ada, 1);
+    assert_eq!(rig.disk.volatile_writes(), 2);
+    let mut rig = rig.cut(Cut::Only(&[(1, 0..16)]));
+    assert_eq!(rig.list(ada), seen);
+    // Another checkpoint in the same segment: its link arrives, its block does not.
+    rig.store.heal = 1 << ada.shard().0;
+    rig.store.turn_ended();
+    rig.exchange();
+    assert_eq!(rig.disk.volatile_writes(), 2);
+    let rig = rig.cut(Cut::Only(&[(0, 0..16)]));
+    assert_eq!(rig.list(ada), seen, "a removal that was not there came back");
+}
+
+#[test]
+fn a_sector_of_a_later_write_never_completes_a_torn_superblock() {
+    let (rig, ada) = with_account();
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    let number = ada.shard().index();
+    let root = rig.store.superblock.roots[number].unwrap();
+    // The superblock moves the root, but lacks a sector, and the root is not in it.
+    let mut version = rig.store.superblock.clone();
+    version.sequence += 1;
+    version.roots[number].as_mut().unwrap().sequence += 1;
+    let slot = version.geometry.slots()[version.slot_numbers()[0]];
+    let lacking = if number < 32 { 4 } else { 1 };
+    for (bytes, sector) in version.emit(slot, 1).chunks(512).zip(0..8).filter(|(_, sector)| *sector != lacking) {
+        rig.disk.poke(slot.sector().0 + sector, bytes.try_into().unwrap());
+    }
+    let mut rig = rig.cut(Cut::Prefix(0));
+    assert_eq!(rig.store.superblock.roots[number], Some(root));
+    rig.store.superblock_due = true;
+    rig.store.turn_ended();
+    rig.exchange();
+    let cut = if lacking == 4 { Cut::Only(&[(0, 4..5)]) } else { Cut::Only(&[(0, 1..2)]) };
+    let rig = rig.cut(cut);
+    assert_eq!(rig.store.superblock.roots[number], Some(root));
 }
 
 #[test]

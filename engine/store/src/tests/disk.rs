@@ -7,6 +7,7 @@ use crate::layout::{PAGE_BYTES, PAGE_SECTORS};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Range;
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector};
 
 /// Random numbers from a seed (splitmix64).
@@ -42,7 +43,7 @@ struct Volatile {
 }
 
 /// What a power cut does to what was not flushed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Cut {
     /// Every sector by dice: old, any version written, or garbage; sometimes its page's neighbours too.
     Dice,
@@ -50,8 +51,8 @@ pub(crate) enum Cut {
     Prefix(usize),
     /// The same, and the sector of that number in the next write is garbage, those before it new.
     TornAt(usize, usize),
-    /// Only the write of this number arrived.
-    Only(usize),
+    /// Only these sectors, each range of the write of that number, arrived.
+    Only(&'static [(usize, Range<usize>)]),
 }
 
 #[derive(Clone)]
@@ -217,7 +218,11 @@ impl TestDisk {
         match cut {
             Cut::Dice => self.cut_by_dice(&volatile),
             Cut::Prefix(count) => volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX)),
-            Cut::Only(number) => volatile.get(number).into_iter().for_each(|write| self.arrive(write, usize::MAX)),
+            Cut::Only(arrived) => {
+                for (number, sectors) in arrived {
+                    self.arrive_in(&volatile[*number], sectors.clone());
+                }
+            }
             Cut::TornAt(count, sector) => {
                 volatile.iter().take(count).for_each(|write| self.arrive(write, usize::MAX));
                 if let Some(torn) = volatile.get(count) {
@@ -231,7 +236,12 @@ impl TestDisk {
     }
 
     fn arrive(&mut self, write: &Volatile, sectors: usize) {
-        for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..).take(sectors) {
+        self.arrive_in(write, 0..sectors);
+    }
+
+    fn arrive_in(&mut self, write: &Volatile, sectors: Range<usize>) {
+        let all = write.bytes.chunks(SECTOR_BYTES).zip(write.sector..);
+        for (bytes, number) in all.skip(sectors.start).take(sectors.len()) {
             self.durable.insert(number, bytes.try_into().unwrap());
         }
     }
