@@ -513,7 +513,11 @@ class Lines:
 
     def __init__(self, port, timeout=ANSWER_SECONDS, source=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout, source)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            self.socket.close()
+            raise
         self._buffer = bytearray()
         self._start = 0
 

@@ -828,13 +828,14 @@ class Guessing(barepost.Test):
 
     configuration = CONFIGURATION + ACCESS_THROTTLED
 
-    def seconds_of_login(self, machine, password):
+    def seconds_of_login(self, machine, password, patience=barepost.ANSWER_SECONDS):
+        """(whether the answer was yes, after how many seconds it came or was no longer waited for)"""
         began = time.monotonic()
-        with machine.pop3() as reader:
+        with machine.pop3(timeout=patience) as reader:
             try:
                 reader.log_in("ada", password)
                 accepted = True
-            except Refused:
+            except (Refused, TimeoutError):
                 accepted = False
         return accepted, time.monotonic() - began
 
@@ -859,8 +860,7 @@ class Guessing(barepost.Test):
         outcomes = []
 
         def guess(number):
-            with contextlib.suppress(OSError):
-                outcomes.append(self.seconds_of_login(machine, f"guess {number}"))
+            outcomes.append(self.seconds_of_login(machine, f"guess {number}", 10))
 
         guesses = [threading.Thread(target=guess, args=(number,)) for number in range(12)]
         for thread in guesses:
@@ -869,10 +869,11 @@ class Guessing(barepost.Test):
             thread.join(barepost.ANSWER_SECONDS)
         self.assertEqual(len(outcomes), len(guesses))
         self.assertFalse(any(accepted for accepted, _ in outcomes))
-        # What comes while others are pending is refused unlooked at; what was looked at came at its price.
-        self.assertGreater(max(seconds for _, seconds in outcomes), 2)
-        accepted, _ = self.seconds_of_login(machine, PASSWORD)
-        self.assertTrue(accepted)
+        # What was looked at came at its price; what comes while others are pending may be refused unlooked at.
+        delayed = sorted(seconds for _, seconds in outcomes if seconds > 2)
+        barepost.say(f"{len(delayed)} of 12 guesses were kept waiting")
+        self.assertGreater(len(delayed), 2)
+        until(lambda: self.seconds_of_login(machine, PASSWORD)[0], 10, "the owner gets in")
 
 
 if __name__ == "__main__":
