@@ -11,9 +11,13 @@ use crate::common::Point;
 use crate::configuration::Password;
 use crate::engine::Engine;
 use crate::services::SERVICES;
+use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
 const FAREWELL: Micros = Micros::from_secs(5);
+/// How long those who have not ended by then get to hear so, and the disk to come to rest. Nothing acknowledged depends
+/// on it.
+const REST: Micros = Micros::from_secs(2);
 
 /// The frame of the engine itself: no connection has it.
 const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
@@ -31,6 +35,8 @@ pub(crate) enum Life {
     Serving,
     /// Sessions end, until this time at the latest.
     Stopping { until: Instant },
+    /// Connections are closed, and the disk comes to rest, until this time at the latest.
+    Leaving { until: Instant },
     /// It is over.
     Stopped(Ending),
 }
@@ -47,7 +53,7 @@ pub enum Ending {
 impl Life {
     pub(crate) fn next_deadline(self) -> Option<Instant> {
         match self {
-            Life::Stopping { until } => Some(until),
+            Life::Stopping { until } | Life::Leaving { until } => Some(until),
             _ => None,
         }
     }
@@ -60,7 +66,8 @@ impl Engine {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_next_account(machine),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
-            Life::Stopping { until } => self.finish(until, machine),
+            Life::Stopping { until } => self.leave_when_told(until),
+            Life::Leaving { until } => self.stop_at_rest(until, machine),
         }
         let asked = matches!(self.life, Life::Opening | Life::MakingAccounts | Life::AccountMade | Life::Serving);
         if asked && machine.stop_requested() {
@@ -70,7 +77,12 @@ impl Engine {
 
     /// Whether the next turn has something to do that no event announces.
     pub(crate) fn is_hurried(&self) -> bool {
-        self.life == Life::MakingAccounts
+        match self.life {
+            Life::MakingAccounts => true,
+            Life::Stopping { .. } => self.is_alone(),
+            Life::Leaving { .. } => self.is_alone() && self.common.store.is_at_rest(),
+            Life::Opening | Life::AccountMade | Life::Serving | Life::Stopped(_) => false,
+        }
     }
 
     pub(crate) fn announce_address(&mut self, address: Option<Address>, machine: &mut impl Machine) {
@@ -142,17 +154,27 @@ impl Engine {
     fn begin_stopping(&mut self, machine: &mut impl Machine) {
         machine.print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
-        for index in 0..self.sessions.len() {
-            self.session_stopping(index);
-        }
+        self.tell_all(Session::stopping);
         self.life = Life::Stopping { until: self.common.now + FAREWELL };
     }
 
-    fn finish(&mut self, until: Instant, machine: &mut impl Machine) {
-        let told = self.common.net.connection_count() == 0 || self.common.now >= until;
-        if told && self.common.store.is_at_rest() {
+    fn leave_when_told(&mut self, until: Instant) {
+        if self.is_alone() || self.common.now >= until {
+            self.tell_all(Session::deadline_expired);
+            self.life = Life::Leaving { until: self.common.now + REST };
+        }
+    }
+
+    fn stop_at_rest(&mut self, until: Instant, machine: &mut impl Machine) {
+        if self.is_alone() && self.common.store.is_at_rest() || self.common.now >= until {
+            self.tell_all(|session, common| common.break_off(session.caller.connection));
             machine.print(format_args!("stopped"));
             self.life = Life::Stopped(Ending::Asked);
         }
+    }
+
+    /// Whether no connection is left.
+    fn is_alone(&self) -> bool {
+        self.common.net.connection_count() == 0
     }
 }

@@ -129,7 +129,8 @@ impl Session {
         }
     }
 
-    fn stopping(&mut self, common: &mut Common) {
+    /// The machine is about to go away.
+    pub(crate) fn stopping(&mut self, common: &mut Common) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
@@ -231,14 +232,6 @@ impl Engine {
         self.tell(frame, Session::resumed);
     }
 
-    pub(crate) fn session_stopping(&mut self, index: usize) {
-        if let Some(frame) =
-            self.sessions.get(index).and_then(Option::as_ref).map(|session| session.caller.connection.0)
-        {
-            self.tell(frame, Session::stopping);
-        }
-    }
-
     pub(crate) fn session_ends(&mut self, frame: FrameId) {
         if self.session_of(frame).is_none() {
             return;
@@ -259,6 +252,15 @@ impl Engine {
         session.go_on(common, self.scratch.as_mut_slice());
         session.ask(common);
         self.end_broken_session();
+    }
+
+    /// Tells every session the same.
+    pub(crate) fn tell_all(&mut self, news: impl Fn(&mut Session, &mut Common)) {
+        for index in 0..self.sessions.len() {
+            let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
+            let frame = session.caller.connection.0;
+            self.tell(frame, &news);
+        }
     }
 
     /// Ends the session whose connection was reset by us: no event will say so.

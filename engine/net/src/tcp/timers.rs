@@ -163,7 +163,11 @@ impl Tcb {
     /// Sets the idle alarm to when the silence will have lasted long enough to matter, or sooner if room is wanted.
     pub(super) fn arm_idle(&mut self, now: Instant) {
         let limit = if self.state == State::FinWait2 { FIN_WAIT } else { KEEPALIVE_IDLE };
-        let silence_left = Micros(limit.0.saturating_sub(self.silent_for(now).0).max(1000));
+        let silence_left = match limit.0.saturating_sub(self.silent_for(now).0) {
+            // Another timer is at it: that of what is on the way, or of the probes.
+            0 => KEEPALIVE_INTERVAL,
+            left => Micros(left.max(1000)),
+        };
         let span = if self.owes(Owed::ROOM) { ROOM_RETRY } else { silence_left };
         self.timers.idle = Alarm::after(now, span);
     }

@@ -143,7 +143,7 @@ impl Room {
             return;
         }
         let engine_at = match self.next {
-            Next::At(at) => Some(at),
+            Next::At(at) if at < Instant(u64::MAX) => Some(at),
             _ => None,
         };
         let host_at = self.hosts.iter().filter_map(Client::next_deadline).min();

@@ -135,6 +135,7 @@ impl Room {
         self.send(&talk, &stuffed(body));
         let reply = self.smtp(&mut talk, ".");
         assert!(self.smtp(&mut talk, "QUIT").starts_with("221 "));
+        self.close(&talk);
         reply
     }
 
@@ -153,6 +154,13 @@ impl Room {
         let response = self.pop3(talk, &format!("RETR {number}"));
         assert!(response.starts_with("+OK"), "{response}");
         without_trace(self.pop3_lines(talk))
+    }
+
+    /// Message `number`, whoever sent it, as the client gets it.
+    pub(crate) fn retrieve_any(&mut self, talk: &mut Talk, number: usize) -> Vec<u8> {
+        let response = self.pop3(talk, &format!("RETR {number}"));
+        assert!(response.starts_with("+OK"), "{response}");
+        self.pop3_lines(talk)
     }
 
     /// Ends the conversation, and waits until the engine has nothing left of it or any other.

@@ -65,3 +65,18 @@ fn deadlines_hold_after_fifty_days_too() {
         talk.peer(&alloc::format!(". 1:1 ack {at}")).silence();
     }
 }
+
+#[test]
+fn a_vanished_peer_with_bytes_on_the_way_costs_few_deadlines() {
+    let mut talk = Conversation::established();
+    talk.write(10).we("P. 1:11 ack 1");
+    let mut deadlines = 0;
+    while let Some(deadline) = talk.tcb.deadline(talk.now) {
+        talk.now = deadline;
+        let _ = talk.tcb.deadline_expired(talk.now, &mut talk.pools);
+        talk.turn().we_whatever();
+        deadlines += 1;
+        assert!(deadlines < 60, "at {:?}", talk.now);
+    }
+    assert!(talk.now > machine::Instant(160_000_000));
+}

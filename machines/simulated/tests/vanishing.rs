@@ -1,0 +1,246 @@
+//! Clients that leave at every step of a dialogue, in every way: afterwards nothing of theirs is held, and what they
+//! said is done wholly or not at all. The machine that stops at every step tells them, and stops.
+
+mod room;
+
+use machine::Micros;
+use room::{Room, Talk};
+use server::{Ending, InUse};
+use simulated::{Cable, Mood};
+
+/// A step of a dialogue: what the client says, and what the answer to it contains.
+type Step = (&'static [u8], &'static [u8]);
+
+const DELIVERY: &[Step] = &[
+    (b"", b"220 "),
+    (b"EHLO client.test\r\n", b"\r\n250 "),
+    (b"MAIL FROM:<sender@elsewhere.test>\r\n", b"250 2.1.0"),
+    (b"RCPT TO:<ada@barepost.test>\r\n", b"250 2.1.5"),
+    (b"RCPT TO:<grace@barepost.test>\r\n", b"250 2.1.5"),
+    (b"DATA\r\n", b"354 "),
+    (b"Subject: Hello\r\n\r\nDear both\r\n.\r\n", b"250 2.0.0"),
+    (
+        b"MAIL FROM:<sender@elsewhere.test>\r\nRCPT TO:<ada@barepost.test>\r\nBDAT 20\r\n01234567890123456789",
+        b"250 2.0.0",
+    ),
+    (b"BDAT 9 LAST\r\n0123456\r\n", b"250 2.0.0"),
+    (b"MAIL FROM:<>\r\nRSET\r\nMAIL FROM:<>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\n", b"354 "),
+    (b"x\r\n", b""),
+    (b".\r\nQUIT\r\n", b"221 "),
+];
+
+const COLLECTION: &[Step] = &[
+    (b"", b"+OK"),
+    (b"USER ada\r\n", b"+OK"),
+    (b"PASS wrong\r\n", b"-ERR [AUTH]"),
+    (b"USER ada\r\nPASS lovelace\r\n", b"messages"),
+    (b"LIST\r\n", b"\r\n.\r\n"),
+    (b"RETR 1\r\n", b"\r\n.\r\n"),
+    (b"TOP 1 2\r\n", b"\r\n.\r\n"),
+    (b"RETR 2\r\nDELE 1\r\n", b"\r\n.\r\n+OK"),
+    (b"DELE 2\r\nNOOP\r\n", b"+OK"),
+    (b"QUIT\r\n", b"+OK"),
+];
+
+/// How a client leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// It resets the connection.
+    Reset,
+    /// It closes it, and goes on listening.
+    Close,
+    /// Its cable is out.
+    Silence,
+}
+
+/// When it leaves, within a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Moment {
+    /// In the middle of what it says.
+    HalfSaid,
+    /// Without waiting for the answer.
+    Said,
+    /// The disk is at it.
+    DiskAtWork,
+    /// After the answer.
+    Answered,
+}
+
+const MOMENTS: [Moment; 4] = [Moment::HalfSaid, Moment::Said, Moment::DiskAtWork, Moment::Answered];
+
+fn hears(room: &mut Room, talk: &mut Talk, words: &[u8]) {
+    room.until(&format!("{:?} is heard", String::from_utf8_lossy(words)), |room| {
+        room.listen(talk);
+        talk.heard.windows(words.len().max(1)).any(|heard| heard == words) || words.is_empty()
+    });
+    talk.heard.clear();
+}
+
+/// Goes through `steps` up to number `last`, and through that as far as `moment` says.
+fn converse(room: &mut Room, talk: &mut Talk, steps: &[Step], last: usize, moment: Moment) {
+    for (said, answer) in &steps[..last] {
+        room.send(talk, said);
+        hears(room, talk, answer);
+    }
+    let (said, answer) = steps[last];
+    match moment {
+        Moment::HalfSaid => room.send(talk, &said[..said.len() / 2]),
+        Moment::Said => room.send(talk, said),
+        Moment::DiskAtWork => {
+            room.machine.disk.mood = Mood::Waits;
+            room.send(talk, said);
+            room.pass(Micros::from_millis(100));
+        }
+        Moment::Answered => {
+            room.send(talk, said);
+            hears(room, talk, answer);
+        }
+    }
+}
+
+fn leave(room: &mut Room, talk: &Talk, way: Way) {
+    match way {
+        Way::Reset => room.abort(talk),
+        Way::Close => room.close(talk),
+        Way::Silence => room.hosts[talk.host].cable = Cable::Out,
+    }
+    room.pass(Micros::from_millis(100));
+    room.machine.disk.mood = Mood::Works;
+    // What the disk was at goes on with the next doorbell.
+    while room.machine.disk.waiting() > 0 {
+        room.machine.disk.carry_out_next();
+    }
+}
+
+/// Two letters for Ada, so that a step may delete both.
+fn deliver_two(room: &mut Room) {
+    for size in [100, 50_000] {
+        assert!(room.deliver("ada@barepost.test", &b"A line of a letter\r\n".repeat(size / 20)).starts_with("250"));
+    }
+}
+
+/// How many messages are in the inbox of `user`; none of them is there in part.
+fn letters_of(room: &mut Room, user: &str) -> usize {
+    let mut talk = room.log_in(user);
+    let status = room.pop3(&mut talk, "STAT");
+    let letters = status.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+    for number in 1..=letters {
+        room.retrieve_any(&mut talk, number);
+    }
+    room.pop3(&mut talk, "QUIT");
+    room.close(&talk);
+    room.until_nothing_is_in_use();
+    letters
+}
+
+fn leaves_nothing_behind(port: u16, steps: &[Step], way: Way) {
+    let mut room = Room::new(u64::from(port));
+    for last in 0..steps.len() {
+        for moment in MOMENTS {
+            deliver_two(&mut room);
+            let host = room.add_host();
+            let mut talk = room.connect_from(host, port);
+            converse(&mut room, &mut talk, steps, last, moment);
+            leave(&mut room, &talk, way);
+            room.until_nothing_is_in_use();
+            room.hosts.truncate(host);
+            // Failures wear off.
+            room.pass(Micros::from_secs(3_000));
+        }
+    }
+    assert!(letters_of(&mut room, "ada") >= 2);
+    assert!(room.deliver("ada@barepost.test", b"still here\r\n").starts_with("250"));
+}
+
+#[test]
+fn a_sender_that_resets_its_connection_leaves_nothing_behind() {
+    leaves_nothing_behind(25, DELIVERY, Way::Reset);
+}
+
+#[test]
+fn a_sender_that_closes_its_connection_leaves_nothing_behind() {
+    leaves_nothing_behind(25, DELIVERY, Way::Close);
+}
+
+#[test]
+fn a_sender_that_falls_silent_leaves_nothing_behind() {
+    leaves_nothing_behind(25, DELIVERY, Way::Silence);
+}
+
+#[test]
+fn a_reader_that_resets_its_connection_leaves_nothing_behind() {
+    leaves_nothing_behind(110, COLLECTION, Way::Reset);
+}
+
+#[test]
+fn a_reader_that_closes_its_connection_leaves_nothing_behind() {
+    leaves_nothing_behind(110, COLLECTION, Way::Close);
+}
+
+#[test]
+fn a_reader_that_falls_silent_leaves_nothing_behind() {
+    leaves_nothing_behind(110, COLLECTION, Way::Silence);
+}
+
+#[test]
+fn a_client_that_half_closes_still_gets_every_answer() {
+    let mut room = Room::new(7);
+    let mut talk = room.connect(25);
+    room.send(
+        &talk,
+        b"EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\n",
+    );
+    room.send(&talk, b"Dear Ada\r\n.\r\nMAIL FROM:<>\r\n");
+    room.close(&talk);
+    room.until("the server has hung up", |room| room.has_hung_up(&mut talk));
+    let heard = String::from_utf8_lossy(&talk.heard).to_string();
+    let codes: Vec<&str> = heard.lines().filter(|line| line.as_bytes()[3] == b' ').map(|line| &line[..3]).collect();
+    assert_eq!(codes, ["220", "250", "250", "250", "354", "250", "250"], "{heard}");
+
+    let mut talk = room.connect(110);
+    room.send(&talk, b"USER ada\r\nPASS lovelace\r\nRETR 1\r\nDELE 1\r\nQUIT\r\n");
+    room.close(&talk);
+    room.until("the server has hung up", |room| room.has_hung_up(&mut talk));
+    let heard = String::from_utf8_lossy(&talk.heard).to_string();
+    assert!(heard.contains("Dear Ada\r\n.\r\n+OK") && !heard.contains("-ERR"), "{heard}");
+    room.until_nothing_is_in_use();
+    assert_eq!(letters_of(&mut room, "ada"), 0);
+}
+
+#[test]
+fn whenever_the_machine_stops_clients_are_told_and_what_was_acknowledged_is_there() {
+    for (port, steps) in [(25, DELIVERY), (110, COLLECTION)] {
+        for last in 0..steps.len() {
+            for moment in MOMENTS {
+                let mut room = Room::new(last as u64);
+                deliver_two(&mut room);
+                let mut talk = room.connect(port);
+                converse(&mut room, &mut talk, steps, last, moment);
+                room.machine.stop = true;
+                room.pass(Micros::from_millis(1));
+                room.machine.disk.mood = Mood::Works;
+                while room.machine.disk.waiting() > 0 {
+                    room.machine.disk.carry_out_next();
+                }
+                let asked_at = room.machine.now;
+                room.until("the engine has stopped", |room| {
+                    if room.has_hung_up(&mut talk) {
+                        room.close(&talk);
+                    }
+                    room.ended.is_some()
+                });
+                assert_eq!(room.ended, Some(Ending::Asked));
+                assert!(room.machine.now.since(asked_at) < Micros::from_millis(7_500), "{port} {last} {moment:?}");
+                assert_eq!(room.engine.in_use(), InUse::default(), "{port} {last} {moment:?}");
+                room.listen(&mut talk);
+                let heard = String::from_utf8_lossy(&talk.heard).to_string();
+                let is_told = ["421 ", "221 ", "-ERR", "+OK"].iter().any(|word| heard.contains(word));
+                let has_quit = last + 1 == steps.len() && moment == Moment::Answered;
+                let has_not_come = last == 0 && moment != Moment::Answered;
+                assert!(is_told || has_quit || has_not_come, "{port} {last} {moment:?}: {heard}");
+                let mut room = room.power_cut(last as u64);
+                assert!(letters_of(&mut room, "ada") <= 5);
+            }
+        }
+    }
+}
