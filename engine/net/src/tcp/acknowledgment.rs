@@ -72,7 +72,7 @@ impl Tcb {
         }
         self.settle_retransmit_alarm(now);
         if self.owes(Owed::ROOM) {
-            self.offer_room(pools, actions);
+            self.offer_room(now, pools, actions);
         }
     }
 

@@ -86,17 +86,24 @@ impl Tcb {
     /// said so itself.
     pub fn want_room(&mut self, now: Instant) {
         self.owe(Owed::ROOM);
-        // With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
+        self.look_for_room_later(now);
+    }
+
+    /// With bytes on the way an acknowledgment brings the room; else only another connection can, and nobody tells us.
+    fn look_for_room_later(&mut self, now: Instant) {
         if self.send_queue.is_none() {
             self.arm_idle(now);
         }
     }
 
     /// Tells the session of room, if it waits for some and there is enough to be worth it.
-    pub(super) fn offer_room(&mut self, pools: &Pools, actions: &mut Actions) {
+    pub(super) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+        pools.blocks.collect_retired();
         if self.send_room(pools) >= machine::BLOCK_BYTES {
             self.forgive(Owed::ROOM);
             actions.send_room = true;
+        } else {
+            self.look_for_room_later(now);
         }
     }
 

@@ -139,7 +139,7 @@ impl Tcb {
 
     fn idle_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         if self.owes(Owed::ROOM) {
-            self.offer_room(pools, actions);
+            self.offer_room(now, pools, actions);
         }
         match self.state {
             State::FinWait2 if self.silent_for(now) >= FIN_WAIT => self.finish(CloseReason::TimedOut, pools, actions),

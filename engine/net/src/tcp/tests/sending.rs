@@ -116,6 +116,38 @@ fn a_session_that_found_the_pools_empty_is_told_when_they_are_not() {
 }
 
 #[test]
+fn a_session_whose_last_bytes_were_acknowledged_while_the_pools_are_empty_is_told_when_they_are_not() {
+    let mut talk = Conversation::established();
+    talk.write(100).we("P. 1:101 ack 1");
+    let mut hoard = alloc::vec::Vec::new();
+    while let Some(block) = talk.pools.lend_block() {
+        hoard.push(block);
+    }
+    // Received bytes have the rest.
+    hoard.extend(talk.pools.blocks.take());
+    talk.tcb.want_room(talk.now);
+    talk.peer(". 1:1 ack 101");
+    assert!(!talk.actions.send_room);
+    hoard.into_iter().for_each(|block| talk.pools.give_back_block(block));
+    talk.wait(60);
+    assert!(talk.actions.send_room);
+}
+
+#[test]
+fn blocks_that_the_card_has_let_go_of_are_room_for_those_who_wait() {
+    let mut talk = Conversation::established();
+    let blocks: alloc::vec::Vec<_> = core::iter::from_fn(|| talk.pools.lend_block()).collect();
+    let read_by_the_card = blocks.clone();
+    blocks.into_iter().for_each(|block| talk.pools.give_back_block(block));
+    assert_eq!(talk.tcb.send(talk.now, b"hello", &mut talk.pools), 0);
+    talk.wait(200);
+    assert!(!talk.actions.send_room);
+    drop(read_by_the_card);
+    talk.wait(60);
+    assert!(talk.actions.send_room);
+}
+
+#[test]
 fn static_pieces_go_out_between_copied_bytes() {
     let mut talk = Conversation::established();
     static PIECE: [u8; 3000] = [7; 3000];
