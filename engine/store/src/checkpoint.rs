@@ -5,7 +5,7 @@
 //! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
 
 use crate::chunk::chunks_of;
-use crate::group::{Extend, blocks_of};
+use crate::group::blocks_of;
 use crate::index::{AccountId, Index};
 use crate::layout::{SegmentIndex, ShardId};
 use crate::record::{self, RANGE_ENTRIES};
@@ -99,15 +99,16 @@ impl Store {
     }
 
     fn begin_checkpoint(&mut self, shard: ShardId) -> Option<()> {
-        let needed = self.shard(shard)?.index.checkpoint_blocks().div_ceil(self.segments.geometry.link_place());
-        if self.segments.free() <= needed || !self.extend_journal(shard, Extend::Now) {
+        let needed = self.shard(shard)?.index.checkpoint_blocks();
+        if !self.has_places(shard, needed) || !self.extend_journal(shard) {
             return None;
         }
         let journal = self.shards.get_mut(shard.index())?.journal.as_mut()?;
         let segment = journal.chain.pop()?;
         let old = core::mem::replace(&mut journal.chain, alloc::vec![segment]);
         journal.blocks = 0;
-        let root = Root { segment, started: true, sequence: journal.sequence, previous: journal.previous };
+        let place = u16::try_from(journal.place).ok()?;
+        let root = Root { segment, place, started: true, sequence: journal.sequence, previous: journal.previous };
         self.checkpoint = Some(Checkpoint { shard, root, old, cursor: Cursor::Shard });
         self.heal &= !(1 << shard.0);
         Some(())

@@ -200,8 +200,7 @@ impl Store {
         delivery.continuation = None;
         let gathered = delivery.expect == Expect::Flushed || delivery.expect == Expect::Gathered && delivery.cursor > 0;
         if !gathered {
-            delivery.expect = Expect::Abandoned;
-            self.forget_if_written(id.0);
+            self.give_up(id.0);
         }
     }
 
@@ -236,7 +235,7 @@ impl Store {
                 return Ok(Progress::Done);
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
-            let copy = if is_last { None } else { self.pool.take(PIECE_PAGES) };
+            let copy = if is_last { None } else { self.take_for_copy(PIECE_PAGES) };
             if copy.is_none() && !is_last {
                 return Ok(Progress::Later);
             }

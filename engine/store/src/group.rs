@@ -131,7 +131,7 @@ impl Store {
             let (part, tail) = rest.split_at(record::whole_records(rest, RECORDS_MAX));
             assert!(!part.is_empty(), "a record that fits into no block");
             rest = tail;
-            let extended = self.extend_journal(number, Extend::WhenFull);
+            let extended = self.extend_journal(number);
             assert!(extended, "a journal that found space a moment ago");
             self.write_block(number, group, part);
         }
@@ -172,14 +172,14 @@ impl Store {
     }
 
     /// Sees to it that the shard's journal has a place for a block; false when there is no segment.
-    pub(crate) fn extend_journal(&mut self, number: ShardId, extend: Extend) -> bool {
+    pub(crate) fn extend_journal(&mut self, number: ShardId) -> bool {
         let geometry = self.segments.geometry;
         let Some(shard) = self.shards.get_mut(number.index()) else { return false };
         let full = match &shard.journal {
             Some(journal) => journal.place == geometry.link_place() || journal.fresh_segment,
             None => true,
         };
-        if !full && extend == Extend::WhenFull {
+        if !full {
             return true;
         }
         let Some(segment) = self.segments.take(Owner::Journal(number), Want::Journal) else { return false };
@@ -201,7 +201,7 @@ impl Store {
                 self.backing.write(page, pair, Purpose::Fixed { group });
             }
             None => {
-                let root = Root { segment, started: false, sequence: 1, previous: self.random.number() };
+                let root = Root { segment, place: 0, started: false, sequence: 1, previous: self.random.number() };
                 shard.journal = Some(Journal::at(root));
                 if let Some(place) = self.superblock.roots.get_mut(number.index()) {
                     *place = Some(root);
@@ -343,6 +343,7 @@ impl Store {
             pending.append(&mut shard.pending);
             shard.gathered.clear();
         }
+        self.dirty = 0;
         for one in pending {
             if let Pending::Account(continuation, _) | Pending::Change(continuation) = one {
                 self.refuse_change(continuation);
@@ -352,19 +353,12 @@ impl Store {
     }
 }
 
-/// When a journal goes on in a new segment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Extend {
-    WhenFull,
-    Now,
-}
-
 impl Journal {
     /// A journal of which nothing is written yet.
     pub(crate) fn at(root: Root) -> Journal {
         Journal {
             chain: alloc::vec![root.segment],
-            place: 0,
+            place: u32::from(root.place),
             sequence: root.sequence,
             previous: root.previous,
             blocks: 0,

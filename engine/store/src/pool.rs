@@ -55,6 +55,11 @@ impl Pool {
         Some(buffer(bytes))
     }
 
+    /// Single pages that nobody holds.
+    pub(crate) fn idle_pages(&self) -> usize {
+        self.pages.len()
+    }
+
     /// The same for who may hold it long: leaves the spare runs to copies on their way to the disk.
     pub(crate) fn take_sparing(&mut self, pages: u32) -> Option<Box<[u8]>> {
         if self.has_sparing(pages) { self.take(pages) } else { None }

@@ -24,8 +24,8 @@ pub(crate) enum Reason {
     Journal,
 }
 
-/// Free segments that compaction leaves to the journals.
-const JOURNALS_OWN: u32 = 2;
+/// How many of the reserve compaction may take; the rest is for journals and checkpoints alone.
+pub(crate) const COMPACTION_RESERVE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
@@ -94,7 +94,7 @@ impl Segments {
     pub(crate) fn may_take(&self, reason: Reason) -> bool {
         match reason {
             Reason::Delivery => self.free() > self.reserve,
-            Reason::Compaction => self.free() > JOURNALS_OWN,
+            Reason::Compaction => self.free() > self.reserve.saturating_sub(COMPACTION_RESERVE),
             Reason::Journal => self.free() > 0,
         }
     }

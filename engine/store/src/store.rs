@@ -15,7 +15,7 @@ use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, Page, SHARDS, 
 use crate::opening::{Finding, Opening};
 use crate::pool::Pool;
 use crate::reading::Read;
-use crate::segments::{Owner, Reason as Want, Segments};
+use crate::segments::{COMPACTION_RESERVE, Owner, Reason as Want, Segments};
 use crate::superblock::Superblock;
 use crate::types::{Limits, Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 use alloc::boxed::Box;
@@ -345,7 +345,7 @@ impl Store {
         let places = self.segments.geometry.places();
         let journals = self.shards.iter().filter(|shard| shard.journal.is_some()).count() as u32;
         let largest = self.shards.iter().map(|shard| shard.index.checkpoint_blocks()).max().unwrap_or(0);
-        self.segments.reserve = journals + largest.div_ceil(places) + 3;
+        self.segments.reserve = journals + largest.div_ceil(places) + COMPACTION_RESERVE;
     }
 }
 

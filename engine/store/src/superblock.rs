@@ -21,6 +21,8 @@ const NO_SEGMENT: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Root {
     pub(crate) segment: SegmentIndex,
+    /// The place of its first block in that segment.
+    pub(crate) place: u16,
     /// Whether its first block is known to be durable.
     pub(crate) started: bool,
     /// The sequence of its first block.
@@ -73,7 +75,8 @@ impl Superblock {
             let fields = match root {
                 Some(root) => Fields::<ROOT_BYTES>::new()
                     .u32(root.segment.0)
-                    .u32(u32::from(root.started))
+                    .u16(root.place)
+                    .u16(u16::from(root.started))
                     .u64(root.sequence)
                     .u64(root.previous),
                 None => Fields::new().u32(NO_SEGMENT).put(&[0; 20]),
@@ -127,11 +130,13 @@ fn parse_first(bytes: &[u8], page: Page) -> Option<Superblock> {
 
 fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>> {
     let segment = reader.u32()?;
-    let started = reader.u32()? == 1;
-    let root = Root { segment: SegmentIndex(segment), started, sequence: reader.u64()?, previous: reader.u64()? };
+    let place = reader.u16()?;
+    let started = reader.u16()? == 1;
+    let root =
+        Root { segment: SegmentIndex(segment), place, started, sequence: reader.u64()?, previous: reader.u64()? };
     match segment {
         NO_SEGMENT => Some(None),
-        _ if segment < geometry.segments() => Some(Some(root)),
+        _ if segment < geometry.segments() && u32::from(place) < geometry.link_place() => Some(Some(root)),
         _ => None,
     }
 }

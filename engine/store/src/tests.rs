@@ -2,6 +2,7 @@
 //! not flushed.
 
 mod basics;
+mod buffers;
 mod cuts;
 mod damage;
 mod disk;

@@ -155,7 +155,7 @@ impl Store {
         if !ok {
             delivery.failed = Some(Refusal::WriteFailed);
             if delivery.groups > 0 {
-                return self.fail(WhyReadOnly::WriteFailed);
+                self.fail(WhyReadOnly::WriteFailed);
             }
         }
         self.forget_if_written(id);
@@ -166,8 +166,9 @@ impl Store {
         for slot in 0..self.deliveries.capacity() {
             let Some(id) = self.deliveries.id_at(slot) else { continue };
             let Some(delivery) = self.deliveries.get_mut(id) else { continue };
-            delivery.expect = Expect::Abandoned;
-            if let Some(continuation) = delivery.continuation.take() {
+            let continuation = delivery.continuation.take();
+            self.give_up(id);
+            if let Some(continuation) = continuation {
                 self.wake(continuation, Outcome::Refused(Refusal::ReadOnly));
             }
         }
@@ -176,14 +177,22 @@ impl Store {
     fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal) {
         let Some(delivery) = self.deliveries.get_mut(id) else { return };
         let continuation = delivery.continuation.take();
-        delivery.expect = Expect::Abandoned;
-        self.forget_if_written(id);
+        self.give_up(id);
         if let Some(continuation) = continuation {
             self.wake(continuation, Outcome::Refused(refusal));
         }
     }
 
-    pub(super) fn forget_if_written(&mut self, id: FrameId) {
+    /// Nobody wants the delivery any more: it goes once its writes have ended.
+    pub(super) fn give_up(&mut self, id: FrameId) {
+        self.stop_waiting_for_room(id);
+        if let Some(delivery) = self.deliveries.get_mut(id) {
+            delivery.expect = Expect::Abandoned;
+        }
+        self.forget_if_written(id);
+    }
+
+    fn forget_if_written(&mut self, id: FrameId) {
         if self.deliveries.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0) {
             self.forget(id);
         }

@@ -7,6 +7,7 @@ use crate::delivery::Expect;
 use crate::layout::PIECE_PAGES;
 use crate::store::Store;
 use crate::types::Outcome;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 
@@ -33,6 +34,17 @@ impl WantsRoom {
     pub(crate) fn with_capacity(deliveries: usize) -> WantsRoom {
         let queue = || VecDeque::with_capacity(deliveries);
         WantsRoom { page: queue(), run: queue(), copy: queue() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.page.is_empty() && self.run.is_empty() && self.copy.is_empty()
+    }
+
+    fn forget(&mut self, id: FrameId) {
+        for queue in [&mut self.page, &mut self.run, &mut self.copy] {
+            queue.retain(|waiting| *waiting != id);
+        }
     }
 
     fn of(&mut self, wanted: Wanted) -> &mut VecDeque<FrameId> {
@@ -68,6 +80,22 @@ impl Store {
         {
             self.wake(continuation, Outcome::Room);
         }
+    }
+
+    /// A delivery that is given up waits for nothing: it must not be woken in place of another.
+    pub(super) fn stop_waiting_for_room(&mut self, id: FrameId) {
+        let Some(delivery) = self.deliveries.get_mut(id) else { return };
+        if core::mem::take(&mut delivery.wants_room) {
+            self.wants_room.forget(id);
+        }
+    }
+
+    /// A buffer for a copy on its way to the disk. Of single pages one is left for each delivery and each read that may
+    /// still begin.
+    pub(crate) fn take_for_copy(&mut self, pages: u32) -> Option<Box<[u8]>> {
+        let to_begin = self.limits.deliveries.saturating_sub(self.deliveries.len())
+            + self.limits.reads.saturating_sub(self.reads_under_way());
+        if pages == 1 && self.pool.idle_pages() <= to_begin { None } else { self.pool.take(pages) }
     }
 
     pub(super) fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {

@@ -325,6 +325,7 @@ fn after_a_failed_flush_nothing_is_acknowledged_and_mail_is_read() {
     assert_eq!(rig.store.remove(ada, INBOX, &[], continuation), Err(Refusal::ReadOnly));
     assert_eq!(rig.list(ada), before);
     assert_eq!(lost(&mut rig, &filled), 0);
+    assert!(rig.store.is_at_rest());
 }
 
 #[test]
@@ -351,6 +352,7 @@ fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
     }
     assert_eq!(rig.store.state(), State::ReadOnly(WhyReadOnly::WriteFailed));
     assert_eq!(lost(&mut rig, &filled), 0);
+    assert!(rig.store.is_at_rest());
 }
 
 #[test]

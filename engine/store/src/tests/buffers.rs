@@ -1,0 +1,74 @@
+//! Buffers are few, and nobody who waits for one is forgotten.
+
+use super::rig::{MIB, NOW, Rig, body, limits};
+use crate::types::{Limits, Outcome};
+use crate::{AccountId, DeliveryId};
+use alloc::vec::Vec;
+
+/// A delivery that has filled its first page; the number of the continuation that it waits with when it found no larger
+/// buffer.
+fn begun(rig: &mut Rig, account: AccountId) -> (DeliveryId, Option<u32>) {
+    let delivery = rig.store.begin(&[account]).unwrap();
+    let (number, continuation) = rig.continuation();
+    let octets = body(1, 8_000);
+    let taken = rig.store.append(delivery, &octets, continuation).unwrap();
+    rig.exchange();
+    (delivery, (taken < octets.len()).then_some(number))
+}
+
+#[test]
+fn who_waits_for_a_buffer_behind_others_who_have_left_gets_it() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada");
+    let mut holders = Vec::new();
+    let mut waiting = Vec::new();
+    while waiting.len() < 6 {
+        match begun(&mut rig, ada) {
+            (delivery, None) => holders.push(delivery),
+            (delivery, Some(number)) => waiting.push((delivery, number)),
+        }
+    }
+    let (_, last) = waiting.pop().unwrap();
+    waiting.into_iter().for_each(|(delivery, _)| rig.store.abort(delivery));
+    rig.exchange();
+    assert!(!rig.outcomes.contains_key(&last));
+    rig.store.abort(holders.pop().unwrap());
+    rig.exchange();
+    assert!(matches!(rig.outcomes.get(&last), Some(Outcome::Room)));
+}
+
+#[test]
+fn deliveries_given_up_while_they_wait_are_not_remembered() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada");
+    let mut holders = Vec::new();
+    let waiting = loop {
+        match begun(&mut rig, ada) {
+            (delivery, None) => holders.push(delivery),
+            (delivery, Some(_)) => break delivery,
+        }
+    };
+    rig.store.abort(waiting);
+    for _ in 0..1_000 {
+        let (delivery, number) = begun(&mut rig, ada);
+        assert!(number.is_some());
+        rig.store.abort(delivery);
+        assert!(rig.store.wants_room.is_empty());
+    }
+}
+
+#[test]
+fn a_letter_to_many_leaves_every_delivery_a_page_for_its_first_octets() {
+    let many = Limits { recipients: 100, ..limits() };
+    let mut rig = Rig::with_limits(16 * MIB, many);
+    let accounts: Vec<AccountId> = (0..100).map(|number| rig.create(&alloc::format!("user{number}"))).collect();
+    let delivery = rig.store.begin(&accounts).unwrap();
+    rig.append(delivery, &body(1, 100)).unwrap();
+    let (_, continuation) = rig.continuation();
+    rig.store.commit(delivery, NOW, continuation).unwrap();
+    for _ in 1..many.deliveries {
+        let delivery = rig.store.begin(&accounts[..1]).unwrap();
+        let (_, continuation) = rig.continuation();
+        assert_eq!(rig.store.append(delivery, &body(2, 100), continuation), Ok(100));
+    }
+}
