@@ -51,6 +51,8 @@ pub struct Engine {
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
     pub(crate) life: Life,
+    /// The console says that the disk has failed.
+    pub(crate) failure_is_known: bool,
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
@@ -69,6 +71,7 @@ impl Engine {
             common,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
+            failure_is_known: false,
             sizes,
             users,
             scratch: Box::new([0; SCRATCH_BYTES]),

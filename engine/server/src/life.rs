@@ -62,6 +62,7 @@ impl Life {
 impl Engine {
     /// Goes on from one part of life to the next when its time has come.
     pub(crate) fn live(&mut self, machine: &mut impl Machine) {
+        self.announce_failure(machine);
         match self.life {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_next_account(machine),
@@ -92,6 +93,15 @@ impl Engine {
         }
     }
 
+    /// Says once that the disk has failed.
+    fn announce_failure(&mut self, machine: &mut impl Machine) {
+        if let State::ReadOnly(why) = self.common.store.state()
+            && !core::mem::replace(&mut self.failure_is_known, true)
+        {
+            machine.print(format_args!("store: {why}"));
+        }
+    }
+
     fn look_at_store(&mut self, machine: &mut impl Machine) {
         match self.common.store.state() {
             State::Opening => {}
@@ -100,6 +110,9 @@ impl Engine {
                 self.life = Life::Stopped(Ending::Refused);
             }
             State::Serving | State::ReadOnly(_) => {
+                for finding in self.common.store.findings() {
+                    machine.print(format_args!("store: {finding}"));
+                }
                 self.life = Life::MakingAccounts;
                 self.make_next_account(machine);
             }

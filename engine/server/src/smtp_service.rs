@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use machine::Micros;
 use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
-use store::{AccountId, DeliveryId, Outcome, Refusal};
+use store::{AccountId, DeliveryId, Outcome, Refusal, State};
 use tasks::Continuation;
 
 use crate::common::{Common, Point};
@@ -185,6 +185,9 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        if self.common.store.state() != State::Serving {
+            return Err(SenderRefusal::Busy);
+        }
         if !self.common.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
             return Err(SenderRefusal::StorageFull);
         }

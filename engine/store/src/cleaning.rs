@@ -146,7 +146,7 @@ impl Store {
         let pages_read = (buffer.len() / PAGE_BYTES) as u32;
         let mut copy = buffer;
         if chunk.pages != pages_read {
-            let exact = self.pool.take(chunk.pages);
+            let exact = self.pool.take_for_copy(chunk.pages, self.pages_to_leave());
             let whole = core::mem::take(&mut copy);
             if let Some(mut exact) = exact {
                 let length = exact.len();

@@ -235,7 +235,7 @@ impl Store {
                 return Ok(Progress::Done);
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
-            let copy = if is_last { None } else { self.take_for_copy(PIECE_PAGES) };
+            let copy = if is_last { None } else { self.pool.take(PIECE_PAGES) };
             if copy.is_none() && !is_last {
                 return Ok(Progress::Later);
             }

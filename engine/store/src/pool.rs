@@ -55,9 +55,9 @@ impl Pool {
         Some(buffer(bytes))
     }
 
-    /// Single pages that nobody holds.
-    pub(crate) fn idle_pages(&self) -> usize {
-        self.pages.len()
+    /// The same for a copy on its way to the disk: leaves so many single pages to others.
+    pub(crate) fn take_for_copy(&mut self, pages: u32, to_leave: usize) -> Option<Box<[u8]>> {
+        if pages == 1 && self.pages.len() <= to_leave { None } else { self.take(pages) }
     }
 
     /// The same for who may hold it long: leaves the spare runs to copies on their way to the disk.

@@ -87,6 +87,7 @@ impl Store {
 
     /// Gathers for the next recipient; `None` when all have it.
     fn gather_recipient(&mut self, id: FrameId) -> Option<Progress> {
+        let to_leave = self.pages_to_leave();
         let delivery = self.deliveries.get_mut(id)?;
         let number = delivery.cursor;
         let account = *delivery.recipients.get(number)?;
@@ -97,7 +98,7 @@ impl Store {
         if !shard.has_room_for(delivery.chunks as usize * 4 + 128) {
             return Some(Progress::Later);
         }
-        let copy = if is_last { None } else { self.pool.take(delivery.last_pages_each) };
+        let copy = if is_last { None } else { self.pool.take_for_copy(delivery.last_pages_each, to_leave) };
         if copy.is_none() && !is_last {
             return Some(Progress::Later);
         }

@@ -7,7 +7,6 @@ use crate::delivery::Expect;
 use crate::layout::PIECE_PAGES;
 use crate::store::Store;
 use crate::types::Outcome;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 
@@ -90,12 +89,10 @@ impl Store {
         }
     }
 
-    /// A buffer for a copy on its way to the disk. Of single pages one is left for each delivery and each read that may
-    /// still begin.
-    pub(crate) fn take_for_copy(&mut self, pages: u32) -> Option<Box<[u8]>> {
-        let to_begin = self.limits.deliveries.saturating_sub(self.deliveries.len())
-            + self.limits.reads.saturating_sub(self.reads_under_way());
-        if pages == 1 && self.pool.idle_pages() <= to_begin { None } else { self.pool.take(pages) }
+    /// Single pages that copies must leave: one for each delivery and each read that may still begin.
+    pub(crate) fn pages_to_leave(&self) -> usize {
+        self.limits.deliveries.saturating_sub(self.deliveries.len())
+            + self.limits.reads.saturating_sub(self.reads_under_way())
     }
 
     pub(super) fn wait_for_room(&mut self, id: FrameId, wanted: Wanted, continuation: Continuation) {
