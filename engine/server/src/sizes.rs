@@ -11,6 +11,9 @@ pub const MEMORY_BYTES_MIN: u64 = 96 << 20;
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
+/// Pools are filled at boot, so a large machine's grow no further than serves: 512 MiB of blocks, 128 of buffers.
+const BLOCKS_MAX: u64 = 131_072;
+const BUFFER_BYTES_MAX: u64 = 128 << 20;
 
 /// How much of everything one core has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,22 +24,25 @@ pub struct Sizes {
     pub transactions: usize,
     /// Blocks of 4 KiB lent to connections that send, or wait to be read.
     pub blocks: usize,
-    /// Bytes for the index of the store.
-    pub index_bytes: usize,
+    /// Bytes for bodies on their way to and from the disk.
+    pub buffer_bytes: usize,
+    /// Bytes that the index of the store may grow to.
+    pub index_bytes: u64,
 }
 
 impl Sizes {
-    /// The sizes for a core with `memory_bytes` to itself, at least [`MEMORY_BYTES_MIN`]. An eighth is for what
-    /// connections send and receive, a quarter for the store's index; the rest is for buffers, tables and the image.
-    pub fn for_memory(memory_bytes: u64) -> Sizes {
-        assert!(memory_bytes >= MEMORY_BYTES_MIN, "the machine has too little memory to serve");
+    /// The sizes for a core with `memory_bytes` to itself; `None` for less than [`MEMORY_BYTES_MIN`]. A sixteenth is for
+    /// what connections send and receive, half of that for bodies on their way to and from the disk, a quarter for the
+    /// store's index, which grows; the rest is for tables and the image.
+    pub fn for_memory(memory_bytes: u64) -> Option<Sizes> {
         let connections = (memory_bytes / BYTES_PER_CONNECTION).min(CONNECTIONS_MAX) as usize;
-        Sizes {
+        (memory_bytes >= MEMORY_BYTES_MIN).then_some(Sizes {
             connections,
-            transactions: connections / 16,
-            blocks: (memory_bytes / 8) as usize / BLOCK_BYTES,
-            index_bytes: (memory_bytes / 4) as usize,
-        }
+            transactions: connections / 32,
+            blocks: (memory_bytes / 16 / BLOCK_BYTES as u64).min(BLOCKS_MAX) as usize,
+            buffer_bytes: (memory_bytes / 32).min(BUFFER_BYTES_MAX) as usize,
+            index_bytes: memory_bytes / 4,
+        })
     }
 
     pub(crate) fn pools(&self) -> PoolSizes {
@@ -48,8 +54,8 @@ impl Sizes {
             deliveries: self.transactions,
             recipients: smtp::Settings::default().recipients_max.into(),
             reads: self.transactions,
-            buffer_bytes: self.index_bytes / 4,
-            resident_bytes: self.index_bytes as u64,
+            buffer_bytes: self.buffer_bytes,
+            resident_bytes: self.index_bytes,
         }
     }
 }
@@ -57,12 +63,12 @@ impl Sizes {
 /// For people.
 impl fmt::Display for Sizes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Sizes { connections, transactions, blocks, index_bytes } = self;
-        let index_mib = index_bytes >> 20;
+        let Sizes { connections, transactions, blocks, buffer_bytes, index_bytes } = self;
+        let (buffer_mib, index_mib) = (buffer_bytes >> 20, index_bytes >> 20);
         write!(
             out,
             "{connections} connections, {transactions} SMTP transactions, {blocks} blocks of {BLOCK_BYTES} bytes, \
-             {index_mib} MiB of index"
+             {buffer_mib} MiB of buffers, {index_mib} MiB of index"
         )
     }
 }

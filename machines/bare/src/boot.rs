@@ -73,12 +73,6 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     };
     apic.wake_at(clock::now());
     let wall_clock = rtc::read();
-    let memory = allocator.memory();
-    print!(
-        "memory: {} KiB for the engine, {} KiB of them taken",
-        memory.total >> 10,
-        (memory.total - memory.free) >> 10
-    );
     BareMachine::new(card, disk, entropy, apic, wall_clock, allocator)
 }
 

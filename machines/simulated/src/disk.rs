@@ -73,6 +73,13 @@ impl MemoryDisk {
         MemoryDisk { durable: self.durable, sectors: self.sectors, ..MemoryDisk::default() }
     }
 
+    /// Makes what a sector holds something else, durably.
+    pub fn spoil(&mut self, sector: Sector) {
+        let bytes = self.durable.entry(sector.0).or_insert([0; SECTOR_BYTES]);
+        bytes.iter_mut().for_each(|byte| *byte ^= 0x5a);
+        self.unflushed.remove(&sector.0);
+    }
+
     /// Requests that were not carried out yet.
     pub fn waiting(&self) -> usize {
         self.requested.len()

@@ -1,6 +1,8 @@
 //! Clients that leave at every step of a dialogue, in every way: afterwards nothing of theirs is held, and what they
 //! said is done wholly or not at all. The machine that stops at every step tells them, and stops.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
 mod room;
 
 use machine::Micros;

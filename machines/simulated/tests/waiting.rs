@@ -1,5 +1,7 @@
 //! Whoever waits is woken, and whoever makes others wait is sent away when it matters.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
 mod room;
 
 use machine::Micros;
@@ -8,7 +10,8 @@ use server::{InUse, Sizes};
 use simulated::{Cable, MemoryDisk};
 
 /// An engine of which everything is soon used up: 8 receive queues, 32 send queues, 46 blocks to send from.
-const SMALL: Sizes = Sizes { connections: 64, transactions: 4, blocks: 64, index_bytes: 4 << 20 };
+const SMALL: Sizes =
+    Sizes { connections: 64, transactions: 4, blocks: 64, buffer_bytes: 1 << 20, index_bytes: 4 << 20 };
 
 fn small_room(seed: u64) -> Room {
     Room::with_sizes(seed, MemoryDisk::blank(16 << 20), SMALL)

@@ -1,16 +1,27 @@
 //! The machine's life when it serves mail: the loop around the engine, and the configuration that it starts with.
 
-use bare::{BareMachine, end, fw_cfg};
+use bare::{BareMachine, Memory, end, fw_cfg};
+use machine::Machine;
 use server::configuration::Configuration;
-use server::{Ending, Engine, Next, Sizes};
+use server::{Ending, Engine, MEMORY_BYTES_MIN, Next, Sizes};
 
 /// What the configuration is called where QEMU hands it over.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 
 /// The whole of the machine's life: one turn after the other, and sleep where there is nothing to do.
 pub(super) fn run(mut machine: BareMachine) -> ! {
-    let sizes = Sizes::for_memory(machine.memory().total as u64);
+    let memory_bytes = machine.memory().total as u64;
+    let Some(sizes) = Sizes::for_memory(memory_bytes) else {
+        let (has, needs) = (memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
+        end::refuse(format_args!("{has} MiB of memory are left for the engine, and it needs {needs}"));
+    };
     let mut engine = Engine::new(configuration(), sizes, &mut machine);
+    let Memory { total, free } = machine.memory();
+    machine.print(format_args!(
+        "memory: {} KiB for the engine, {} KiB of them taken",
+        total >> 10,
+        (total - free) >> 10
+    ));
     let mut crash_sector = None;
     loop {
         match engine.turn(&mut machine) {

@@ -46,6 +46,11 @@ password_hash = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBT
 plaintext_auth_from = ["10.0.0.0/24"]
 "#;
 
+/// The sizes of the smallest machine.
+pub(crate) fn usual_sizes() -> Sizes {
+    Sizes::for_memory(MEMORY_BYTES_MIN).expect("it is enough")
+}
+
 /// One engine, its hosts, one wire.
 pub(crate) struct Room {
     pub(crate) machine: SimulatedMachine,
@@ -68,7 +73,7 @@ impl Room {
 
     /// A room whose engine starts on `disk`, and serves.
     pub(crate) fn with_disk(seed: u64, disk: MemoryDisk) -> Room {
-        Room::with_sizes(seed, disk, Sizes::for_memory(MEMORY_BYTES_MIN))
+        Room::with_sizes(seed, disk, usual_sizes())
     }
 
     /// The same for an engine of other sizes.
@@ -139,7 +144,12 @@ impl Room {
     }
 
     fn pass_time(&mut self, now: Instant) {
-        if self.next == Next::Now || !self.machine.to_engine.is_empty() || self.machine.disk.has_completions() {
+        let is_over = self.ended.is_some();
+        if is_over
+            || self.next == Next::Now
+            || !self.machine.to_engine.is_empty()
+            || self.machine.disk.has_completions()
+        {
             return;
         }
         let engine_at = match self.next {

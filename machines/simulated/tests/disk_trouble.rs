@@ -1,0 +1,174 @@
+//! A disk that fails, fills up or stops answering: nobody is told what is not so, and what can go on goes on.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod room;
+
+use machine::Micros;
+use room::{Room, Talk, usual_sizes};
+use server::{Ending, InUse};
+use simulated::{Dice, MemoryDisk, Mood};
+
+const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
+
+fn lines_with(room: &Room, words: &str) -> usize {
+    room.machine.console.iter().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn after_a_failed_flush_or_write_nothing_is_acknowledged_mail_is_read_and_the_console_says_so_once() {
+    for (mood, what) in [(Mood::FailsFlushes, "flush"), (Mood::FailsWrites, "write")] {
+        let mut room = Room::new(1);
+        assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+        room.machine.disk.mood = mood;
+        assert!(room.deliver("ada@barepost.test", LETTER).starts_with("451"));
+        room.machine.disk.mood = Mood::Works;
+
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        room.smtp(&mut talk, "EHLO client.test");
+        assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("451"));
+        room.close(&talk);
+
+        let mut talk = room.log_in("ada@barepost.test");
+        assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "));
+        assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+        assert!(room.pop3(&mut talk, "DELE 1").starts_with("+OK"));
+        assert!(room.pop3(&mut talk, "QUIT").starts_with("-ERR [SYS/TEMP]"));
+        room.close(&talk);
+        room.until_nothing_is_in_use();
+
+        let line = format!("store: the disk failed a {what}; no mail is accepted until restart");
+        assert_eq!(lines_with(&room, &line), 1, "{:?}", room.machine.console);
+        room.machine.stop = true;
+        let asked_at = room.machine.now;
+        room.until("the engine has stopped", |room| room.ended.is_some());
+        assert!(room.machine.now.since(asked_at) < Micros::from_millis(100), "nothing is waited for");
+    }
+}
+
+#[test]
+fn deliveries_under_way_when_the_disk_fails_are_refused_and_leave_nothing_behind() {
+    for mood in [Mood::FailsFlushes, Mood::FailsWrites, Mood::FailsAll] {
+        let mut room = Room::new(2);
+        let mut talks: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
+        // One has only begun, one has sent a lot, one is whole and waits, one is whole and its group is on its way.
+        room.send(&talks[1], &b"A line of a letter\r\n".repeat(20_000));
+        room.machine.disk.mood = Mood::Waits;
+        room.send(&talks[2], b"short\r\n.\r\n");
+        room.pass(Micros::from_millis(10));
+        room.send(&talks[3], b"short\r\n.\r\n");
+        room.pass(Micros::from_millis(10));
+        room.machine.disk.mood = mood;
+        for _ in 0..100 {
+            room.machine.disk.carry_out_next();
+            room.pass(Micros::from_millis(1));
+        }
+        room.send(&talks[0], b"x\r\n.\r\n");
+        room.send(&talks[1], b".\r\n");
+        for talk in &mut talks {
+            let reply = room.smtp_reply(talk);
+            assert!(reply.starts_with("451"), "{reply}");
+            room.close(talk);
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_answer_keeps_nobody_from_being_told_and_the_machine_from_stopping() {
+    let mut room = Room::new(3);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    let mut sender = room.begin_message("ada@barepost.test");
+    let mut reader = room.log_in("ada@barepost.test");
+    room.machine.disk.mood = Mood::Waits;
+    room.send(&sender, b"short\r\n.\r\n");
+    room.send(&reader, b"RETR 1\r\n");
+    room.pass(Micros::from_secs(1));
+    let mut other = room.connect(25);
+    assert!(room.smtp_reply(&mut other).starts_with("220"));
+    room.machine.stop = true;
+    let asked_at = room.machine.now;
+    assert!(room.smtp_reply(&mut other).starts_with("421"));
+    room.close(&other);
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    assert!(room.machine.now.since(asked_at) < Micros::from_millis(7_500), "{:?}", room.machine.now.since(asked_at));
+    assert!(room.has_hung_up(&mut sender) && room.has_hung_up(&mut reader));
+    assert_eq!(room.ended, Some(Ending::Asked));
+}
+
+#[test]
+fn a_full_disk_says_452_and_deletions_bring_the_space_back() {
+    let mut room = Room::with_disk(4, MemoryDisk::blank(2 << 20));
+    let body = b"A line of a letter, to fill the disk with\r\n".repeat(1_000);
+    let mut accepted = 0;
+    let refusal = loop {
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        room.smtp(&mut talk, "EHLO client.test");
+        let mut reply = room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>");
+        if reply.starts_with("250") {
+            room.smtp(&mut talk, "RCPT TO:<ada@barepost.test>");
+            room.smtp(&mut talk, "DATA");
+            room.send(&talk, &body);
+            reply = room.smtp(&mut talk, ".");
+        }
+        room.close(&talk);
+        if !reply.starts_with("250") {
+            break reply;
+        }
+        accepted += 1;
+    };
+    assert!(refusal.starts_with("452 4.3.1"), "{refusal}");
+    assert!(accepted > 10);
+    let mut room = room.power_cut(4);
+    let mut talk = room.log_in("ada");
+    for number in 1..=accepted {
+        assert_eq!(room.retrieve(&mut talk, number), body);
+        assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK"));
+    }
+    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
+    room.close(&talk);
+    room.until_nothing_is_in_use();
+    room.pass(Micros::from_secs(1));
+    for _ in 0..accepted / 2 {
+        assert!(room.deliver("ada@barepost.test", &body).starts_with("250"));
+    }
+}
+
+#[test]
+fn what_opening_found_damaged_is_on_the_console() {
+    let mut room = Room::new(5);
+    assert!(room.deliver("ada@barepost.test", LETTER).starts_with("250"));
+    assert_eq!(lines_with(&room, "superblock"), 0);
+    let mut disk = room.machine.disk.power_cut(&mut Dice::new(5));
+    disk.spoil(machine::Sector(0));
+    let mut room = Room::with_disk(5, disk);
+    assert_eq!(lines_with(&room, "store: sector 0: a copy of the superblock is damaged"), 1);
+    let mut talk = room.log_in("ada");
+    assert_eq!(room.retrieve(&mut talk, 1), LETTER);
+}
+
+#[test]
+fn a_disk_that_is_not_ours_is_refused_and_the_console_says_why() {
+    let mut disk = MemoryDisk::blank(16 << 20);
+    disk.spoil(machine::Sector(0));
+    let mut room = Room::opening(6, disk, usual_sizes());
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    assert_eq!(room.ended, Some(Ending::Refused));
+    assert!(room.console_says("store: the disk is neither blank nor a Barepost disk"));
+    assert_eq!(room.engine.crash_sector(), None);
+    assert_eq!(room.engine.in_use(), InUse::default());
+}
+
+#[test]
+fn a_machine_asked_to_stop_while_it_opens_its_disk_stops() {
+    let mut disk = MemoryDisk::blank(16 << 20);
+    disk.mood = Mood::Waits;
+    let mut room = Room::opening(7, disk, usual_sizes());
+    room.pass(Micros::from_secs(1));
+    room.machine.stop = true;
+    let asked_at = room.machine.now;
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    assert!(room.machine.now.since(asked_at) < Micros::from_secs(3), "{:?}", room.machine.now.since(asked_at));
+}

@@ -1,0 +1,110 @@
+//! Crowds at the hasher's gate: everybody is answered in turn, guesses cost their address, the owner is let in.
+
+#![allow(clippy::indexing_slicing, reason = "a test may fail")]
+
+mod room;
+
+use machine::Micros;
+use room::{Room, Talk};
+
+/// A client that has said USER, from `host`.
+fn at_the_gate(room: &mut Room, host: usize, user: &str) -> Talk {
+    let mut talk = room.connect_from(host, 110);
+    assert!(room.line(&mut talk).starts_with("+OK"));
+    assert!(room.pop3(&mut talk, &format!("USER {user}")).starts_with("+OK"));
+    talk
+}
+
+#[test]
+fn a_flood_of_guesses_from_many_addresses_keeps_the_owner_out_for_no_time() {
+    let mut room = Room::new(1);
+    let mut guessers = Vec::new();
+    for _ in 0..30 {
+        let host = room.add_host();
+        guessers.extend((0..4).map(|_| at_the_gate(&mut room, host, "ada")).collect::<Vec<_>>());
+    }
+    let mut owner = at_the_gate(&mut room, 0, "ada");
+    guessers.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
+    let before = room.machine.now;
+    assert!(room.pop3(&mut owner, "PASS lovelace").starts_with("+OK"));
+    assert!(room.machine.now.since(before) < Micros::from_secs(1));
+    let mut answered_after = Vec::new();
+    for talk in &mut guessers {
+        assert!(room.line(talk).starts_with("-ERR [AUTH]"));
+        answered_after.push(room.machine.now.since(before).as_secs());
+        room.abort(talk);
+    }
+    assert!(answered_after[0] >= 2 && answered_after.last().is_some_and(|last| *last >= 16), "{answered_after:?}");
+    room.abort(&owner);
+    room.pass(Micros::from_secs(1));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn an_address_has_few_logins_under_way_and_its_failures_wear_off() {
+    let mut room = Room::new(2);
+    let mut talks: Vec<Talk> = (0..6).map(|_| at_the_gate(&mut room, 0, "grace")).collect();
+    talks.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
+    let mut refused = 0;
+    for talk in &mut talks {
+        refused += usize::from(room.line(talk).starts_with("-ERR [SYS/TEMP]"));
+        room.abort(talk);
+    }
+    assert_eq!(refused, 2);
+    room.pass(Micros::from_secs(3_000));
+    room.until_nothing_is_in_use();
+    let mut talk = at_the_gate(&mut room, 0, "grace");
+    let before = room.machine.now;
+    assert!(room.pop3(&mut talk, "PASS guess").starts_with("-ERR [AUTH]"));
+    assert_eq!(room.machine.now.since(before).as_secs(), 2);
+}
+
+#[test]
+fn clients_that_leave_the_gate_hold_up_nobody_behind_them() {
+    for leaving in 0..4_usize {
+        let mut room = Room::new(3);
+        let mut hosts = vec![0];
+        hosts.extend((0..2).map(|_| room.add_host()));
+        let mut talks: Vec<Talk> = (0..8).map(|number| at_the_gate(&mut room, hosts[number % 3], "ada")).collect();
+        talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
+        // Some have the hasher when they leave, some wait for it, some have left it.
+        (0..leaving).for_each(|_| room.step());
+        let behind = talks.split_off(6);
+        talks.iter().for_each(|talk| room.abort(talk));
+        let mut answers: Vec<String> = Vec::new();
+        for mut talk in behind {
+            answers.push(room.line(&mut talk));
+            room.abort(&talk);
+        }
+        assert!(answers.iter().all(|answer| answer.starts_with("+OK") || answer.starts_with("-ERR [IN-USE]")));
+        room.pass(Micros::from_secs(1));
+        room.until_nothing_is_in_use();
+        room.log_in("ada");
+    }
+}
+
+#[test]
+fn of_two_who_log_in_at_once_one_has_the_maildrop() {
+    let mut room = Room::new(4);
+    let mut talks = [at_the_gate(&mut room, 0, "ada"), at_the_gate(&mut room, 0, "countess")];
+    talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
+    let mut answers: Vec<String> = talks.iter_mut().map(|talk| room.line(talk)).collect();
+    answers.sort();
+    assert!(answers[0].starts_with("+OK 0 messages") && answers[1].starts_with("-ERR [IN-USE]"), "{answers:?}");
+}
+
+#[test]
+fn guesses_said_all_at_once_are_answered_one_after_the_other_and_then_no_more() {
+    let mut room = Room::new(5);
+    let mut talk = room.connect(110);
+    room.line(&mut talk);
+    room.send(&talk, &b"USER ada\r\nPASS guess\r\n".repeat(10));
+    let before = room.machine.now;
+    let mut failures = 0;
+    while failures < 3 {
+        failures += usize::from(room.line(&mut talk).starts_with("-ERR [AUTH]"));
+    }
+    assert_eq!(room.machine.now.since(before).as_secs(), 2 + 4 + 8);
+    room.until("the server has hung up", |room| room.has_hung_up(&mut talk));
+    assert!(talk.heard.is_empty());
+}
