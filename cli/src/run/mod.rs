@@ -220,8 +220,8 @@ fn memory_mib(text: &str) -> Result<u32, String> {
     };
     let size: Option<u32> = number.parse().ok().and_then(|number: u32| number.checked_mul(unit));
     match size {
-        Some(mib @ 64..=1_048_576) => Ok(mib),
-        _ => Err("expected a size from 64M to 1024G".into()),
+        Some(mib @ 128..=1_048_576) => Ok(mib),
+        _ => Err("expected a size from 128M to 1024G".into()),
     }
 }
 
