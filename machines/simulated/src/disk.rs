@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - A completed flush makes every write that completed before it was requested durable, and nothing else does.
+//! - Requests that are under way at the same time are carried out in any order.
 //! - After a power cut each sector that had been written and not flushed is, independently, the durable one, any of the
 //!   unflushed ones, or garbage.
 
@@ -38,10 +39,24 @@ pub struct MemoryDisk {
     /// What it does with requests from now on.
     pub mood: Mood,
     durable: BTreeMap<u64, SectorBytes>,
-    unflushed: BTreeMap<u64, Vec<SectorBytes>>,
+    unflushed: BTreeMap<u64, Vec<Written>>,
     sectors: u64,
-    requested: VecDeque<DiskRequest>,
+    requested: VecDeque<Requested>,
+    /// Writes that completed so far.
+    writes: u64,
     completed: VecDeque<DiskCompletion>,
+}
+
+/// One sector's bytes, and which write they came with.
+struct Written {
+    number: u64,
+    bytes: SectorBytes,
+}
+
+/// A request, and the number of writes that had completed when it was made.
+struct Requested {
+    request: DiskRequest,
+    writes_before: u64,
 }
 
 impl MemoryDisk {
@@ -53,7 +68,7 @@ impl MemoryDisk {
     /// What is left when the power is cut now: requests under way have or have not been carried out.
     pub fn power_cut(mut self, dice: &mut Dice) -> MemoryDisk {
         while !self.requested.is_empty() && !dice.one_in(3) {
-            self.carry_out_next();
+            self.carry_out_any(dice);
         }
         for (sector, versions) in std::mem::take(&mut self.unflushed) {
             match dice.below(versions.len() as u64 + 2) as usize {
@@ -64,8 +79,8 @@ impl MemoryDisk {
                     self.durable.insert(sector, garbage);
                 }
                 version => {
-                    if let Some(bytes) = versions.get(version - 2) {
-                        self.durable.insert(sector, *bytes);
+                    if let Some(written) = versions.get(version - 2) {
+                        self.durable.insert(sector, written.bytes);
                     }
                 }
             }
@@ -98,7 +113,7 @@ impl MemoryDisk {
         if self.requested.len() >= QUEUE {
             return Err(request);
         }
-        self.requested.push_back(request);
+        self.requested.push_back(Requested { request, writes_before: self.writes });
         Ok(())
     }
 
@@ -115,11 +130,25 @@ impl MemoryDisk {
 
     /// Carries out the oldest request, if there is one.
     pub fn carry_out_next(&mut self) {
-        let Some(DiskRequest { token, operation, sector, mut buffer }) = self.requested.pop_front() else { return };
+        if let Some(next) = self.requested.pop_front() {
+            self.carry_out(next);
+        }
+    }
+
+    /// Carries out any request, if there is one.
+    pub fn carry_out_any(&mut self, dice: &mut Dice) {
+        let any = dice.below(self.requested.len().max(1) as u64) as usize;
+        if let Some(next) = self.requested.remove(any) {
+            self.carry_out(next);
+        }
+    }
+
+    fn carry_out(&mut self, Requested { request, writes_before }: Requested) {
+        let DiskRequest { token, operation, sector, mut buffer } = request;
         let result = match operation {
             _ if self.mood.fails(operation) => Err(DiskError::Failed),
             DiskOperation::Flush => {
-                self.flush();
+                self.flush(writes_before);
                 Ok(())
             }
             _ if !self.contains(sector, buffer.len()) => Err(DiskError::OutOfRange),
@@ -140,17 +169,20 @@ impl MemoryDisk {
         bytes.is_multiple_of(SECTOR_BYTES) && sector.0.checked_add(sectors).is_some_and(|end| end <= self.sectors)
     }
 
-    fn flush(&mut self) {
-        for (sector, versions) in std::mem::take(&mut self.unflushed) {
-            if let Some(newest) = versions.last() {
-                self.durable.insert(sector, *newest);
+    /// Makes durable what the first `writes` writes have written.
+    fn flush(&mut self, writes: u64) {
+        for (sector, versions) in &mut self.unflushed {
+            let flushed = versions.partition_point(|written| written.number < writes);
+            if let Some(newest) = versions.drain(..flushed).next_back() {
+                self.durable.insert(*sector, newest.bytes);
             }
         }
+        self.unflushed.retain(|_, versions| !versions.is_empty());
     }
 
     fn read(&self, first: Sector, buffer: &mut [u8]) {
         for (bytes, sector) in buffer.chunks_mut(SECTOR_BYTES).zip(first.0..) {
-            let newest = self.unflushed.get(&sector).and_then(|versions| versions.last());
+            let newest = self.unflushed.get(&sector).and_then(|versions| versions.last()).map(|written| &written.bytes);
             bytes.copy_from_slice(newest.or_else(|| self.durable.get(&sector)).unwrap_or(&[0; SECTOR_BYTES]));
         }
     }
@@ -158,8 +190,9 @@ impl MemoryDisk {
     fn write(&mut self, first: Sector, buffer: &[u8]) {
         let (sectors, _) = buffer.as_chunks::<SECTOR_BYTES>();
         for (bytes, sector) in sectors.iter().zip(first.0..) {
-            self.unflushed.entry(sector).or_default().push(*bytes);
+            self.unflushed.entry(sector).or_default().push(Written { number: self.writes, bytes: *bytes });
         }
+        self.writes += 1;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use machine::{DiskOperation, DiskRequest, DiskToken, Machine, SECTOR_BYTES, Sector};
 
-use crate::{Dice, MemoryDisk, SimulatedMachine};
+use crate::{Dice, MemoryDisk, Mood, SimulatedMachine};
 
 fn carry_out(machine: &mut SimulatedMachine, operation: DiskOperation, sector: u64, buffer: Vec<u8>) -> Vec<u8> {
     let request = DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer: buffer.into() };
@@ -29,4 +29,30 @@ fn a_power_cut_keeps_what_was_flushed_and_makes_a_lottery_of_the_rest() {
             1;
     }
     assert!(outcomes.iter().all(|count| *count > 50), "{outcomes:?}");
+}
+
+#[test]
+fn a_flush_covers_what_completed_before_it_was_requested_and_nothing_else() {
+    let request = |machine: &mut SimulatedMachine, operation, sector, byte: u8| {
+        let buffer = if operation == DiskOperation::Flush { vec![] } else { vec![byte; SECTOR_BYTES] };
+        let request = DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer: buffer.into() };
+        assert!(machine.request(request).is_ok());
+    };
+    let mut kept = [0; 2];
+    for seed in 0..100 {
+        let mut machine = SimulatedMachine::new(seed, MemoryDisk::blank(1 << 20));
+        machine.disk.mood = Mood::Waits;
+        request(&mut machine, DiskOperation::Write, 1, 1);
+        machine.disk.carry_out_next();
+        request(&mut machine, DiskOperation::Write, 2, 2);
+        request(&mut machine, DiskOperation::Flush, 0, 0);
+        machine.disk.carry_out_next();
+        machine.disk.carry_out_next();
+        let mut machine = SimulatedMachine::new(seed, machine.disk.power_cut(&mut Dice::new(seed)));
+        for (sector, kept) in [1, 2].into_iter().zip(&mut kept) {
+            let read = carry_out(&mut machine, DiskOperation::Read, sector, vec![0; SECTOR_BYTES]);
+            *kept += usize::from(read == vec![sector as u8; SECTOR_BYTES]);
+        }
+    }
+    assert!(kept[0] == 100 && kept[1] < 80, "{kept:?}");
 }

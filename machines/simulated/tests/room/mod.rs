@@ -172,10 +172,10 @@ impl Room {
         panic!("stuck while waiting until {what}; console:\n{}", self.machine.console.join("\n"));
     }
 
-    /// Steps for a span of the machine's time.
+    /// Steps for a span of the machine's time, or until the engine has stopped.
     pub(crate) fn pass(&mut self, span: Micros) {
         self.look_at = self.machine.now + span;
-        self.until("time has passed", |room| room.machine.now >= room.look_at);
+        self.until("time has passed", |room| room.machine.now >= room.look_at || room.ended.is_some());
         self.look_at = Instant(u64::MAX);
     }
 
