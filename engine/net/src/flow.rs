@@ -81,6 +81,9 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
+    /// Bytes of memory for each entry: there are two slots for it.
+    pub(crate) const ENTRY_BYTES: usize = 2 * size_of::<Slot>();
+
     /// A table for at most `entries_max` entries, fewer than 2^30.
     pub(crate) fn new(entries_max: usize, key: &[u8; 16]) -> FlowTable {
         assert!(entries_max < 1 << 30, "a table of 2^30 flows");

@@ -77,6 +77,12 @@ pub struct Net {
 }
 
 impl Net {
+    /// Bytes of memory for a connection that has nothing to send and keeps nothing.
+    pub const IDLE_CONNECTION_BYTES: usize = FrameTable::<Connection>::SLOT_BYTES
+        + FlowTable::ENTRY_BYTES
+        + DelayQueue::SLOT_BYTES
+        + ResumeQueue::SLOT_BYTES;
+
     /// A network behind `card`. `seed` is random, and chosen anew each time the machine starts.
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
         let limits = &config.limits;

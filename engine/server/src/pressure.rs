@@ -5,7 +5,7 @@
 //! around the sessions, marks how far each has come, and ends those that it finds where they were a while ago. It
 //! costs nothing before it is needed, and a session that waits for us is never touched.
 
-use machine::{Instant, Micros};
+use machine::Micros;
 
 use crate::common::Common;
 use crate::engine::Engine;
@@ -20,11 +20,11 @@ const LOOKS_PER_TURN: usize = 256;
 /// The time between two turns that look, if nothing else brings one.
 const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
-/// How far a session had come, and when that was seen first.
+/// How far a session had come, and when that was seen first: in milliseconds, on a circle of 49 days.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     bytes_moved: u32,
-    since: Instant,
+    since_ms: u32,
 }
 
 /// What there is not enough of.
@@ -98,10 +98,13 @@ impl Session {
             return false;
         }
         let bytes_moved = common.net.bytes_moved(self.caller.connection);
+        let now_ms = (common.now.0 / 1000) as u32;
         match self.mark {
-            Some(mark) if mark.bytes_moved == bytes_moved => common.now.since(mark.since) >= patience,
+            Some(mark) if mark.bytes_moved == bytes_moved => {
+                u64::from(now_ms.wrapping_sub(mark.since_ms)) >= patience.as_millis()
+            }
             _ => {
-                self.mark = Some(Mark { bytes_moved, since: common.now });
+                self.mark = Some(Mark { bytes_moved, since_ms: now_ms });
                 false
             }
         }

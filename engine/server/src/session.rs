@@ -28,7 +28,7 @@ pub(crate) struct Session {
     pub(crate) mark: Option<Mark>,
 }
 
-const _: () = assert!(size_of::<Option<Session>>() <= 256, "an idle session costs little");
+const _: () = assert!(size_of::<Option<Session>>() <= 216, "an idle session costs little");
 
 /// Who is at the other end of a session's connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,11 @@
 use core::fmt;
 
 use machine::BLOCK_BYTES;
+use net::Net;
 use net::tcp::PoolSizes;
+use tasks::{DelayQueue, Gates, ResumeQueue};
+
+use crate::session::Session;
 
 /// The smallest memory that an engine runs in, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 96 << 20;
@@ -14,6 +18,15 @@ const CONNECTIONS_MAX: u64 = 65_536;
 /// Pools are filled at boot, so a large machine's grow no further than serves: 512 MiB of blocks, 128 of buffers.
 const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
+
+/// Bytes of memory for a connection that waits for its client, its session and all tables counted in.
+const IDLE_CONNECTION_BYTES: usize = Net::IDLE_CONNECTION_BYTES
+    + size_of::<Option<Session>>()
+    + DelayQueue::SLOT_BYTES
+    + ResumeQueue::SLOT_BYTES
+    + Gates::SLOT_BYTES;
+
+const _: () = assert!(IDLE_CONNECTION_BYTES <= 640, "many connections are open and few are busy");
 
 /// How much of everything one core has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +80,7 @@ impl fmt::Display for Sizes {
         let (buffer_mib, index_mib) = (buffer_bytes >> 20, index_bytes >> 20);
         write!(
             out,
-            "{connections} connections, {transactions} SMTP transactions, {blocks} blocks of {BLOCK_BYTES} bytes, \
+            "{connections} connections ({IDLE_CONNECTION_BYTES} bytes for one that is idle), {transactions} SMTP transactions, {blocks} blocks of {BLOCK_BYTES} bytes, \
              {buffer_mib} MiB of buffers, {index_mib} MiB of index"
         )
     }

@@ -47,6 +47,9 @@ pub struct DelayQueue {
 }
 
 impl DelayQueue {
+    /// Bytes of memory for each slot.
+    pub const SLOT_BYTES: usize = size_of::<Option<Deadline>>() + Links::SLOT_BYTES;
+
     /// A queue for the frames of a table of `capacity` slots, at the time `now`.
     pub fn with_capacity(capacity: usize, now: Instant) -> DelayQueue {
         DelayQueue {

@@ -57,6 +57,9 @@ pub struct FrameTable<T> {
 }
 
 impl<T> FrameTable<T> {
+    /// Bytes of memory for each slot.
+    pub const SLOT_BYTES: usize = size_of::<Slot<T>>();
+
     /// A table of `capacity` free slots, fewer than 2^32.
     pub fn with_capacity(capacity: usize) -> FrameTable<T> {
         let count = u32::try_from(capacity).unwrap_or(u32::MAX);

@@ -48,6 +48,9 @@ pub struct Gates {
 }
 
 impl Gates {
+    /// Bytes of memory for each slot of the frame table.
+    pub const SLOT_BYTES: usize = size_of::<Option<Waiting>>() + Links::SLOT_BYTES;
+
     /// `gates` free gates for the frames of a table of `capacity` slots.
     pub fn new(gates: usize, capacity: usize) -> Gates {
         Gates {

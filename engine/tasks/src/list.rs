@@ -37,6 +37,8 @@ impl List {
 }
 
 impl Links {
+    pub(crate) const SLOT_BYTES: usize = size_of::<Link>();
+
     pub(crate) fn with_capacity(capacity: usize) -> Links {
         Links { links: vec![Link { previous: NOBODY, next: NOBODY }; capacity] }
     }

@@ -21,6 +21,9 @@ pub struct ResumeQueue {
 }
 
 impl ResumeQueue {
+    /// Bytes of memory for each slot.
+    pub const SLOT_BYTES: usize = size_of::<u32>() + size_of::<Option<FrameId>>();
+
     /// A queue for the frames of a table of `capacity` slots.
     pub fn with_capacity(capacity: usize) -> ResumeQueue {
         ResumeQueue { ring: VecDeque::with_capacity(capacity), resumed: vec![None; capacity], left_this_turn: 0 }

@@ -161,3 +161,13 @@ fn sessions_are_told_when_the_machine_stops_and_what_was_acknowledged_is_there_a
     let mut talk = room.log_in("ada@barepost.test");
     assert_eq!(room.retrieve(&mut talk, 1), LETTER);
 }
+
+#[test]
+fn the_console_tells_the_sizes_at_start() {
+    let room = Room::new(10);
+    let first = room.machine.console.first().map(String::as_str).unwrap_or_default();
+    assert!(
+        first.starts_with("sizes: 6144 connections (") && first.contains(" bytes for one that is idle), "),
+        "{first}"
+    );
+}
