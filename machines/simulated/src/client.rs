@@ -106,6 +106,12 @@ impl Client {
         self.sockets.get::<tcp::Socket<'_>>(connection.0).may_recv()
     }
 
+    /// Whether the server has taken the connection, whatever came of it since.
+    pub fn has_answered(&self, connection: Connection) -> bool {
+        let socket: &tcp::Socket<'_> = self.sockets.get(connection.0);
+        socket.state() != tcp::State::SynSent
+    }
+
     /// Ends our half of the connection.
     pub fn close(&mut self, connection: Connection) {
         self.socket(connection).close();

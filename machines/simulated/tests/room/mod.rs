@@ -85,8 +85,13 @@ impl Room {
 
     /// A room whose engine has not had its first turn.
     pub(crate) fn opening(seed: u64, disk: MemoryDisk, sizes: Sizes) -> Room {
+        Room::configured(seed, disk, sizes, CONFIGURATION)
+    }
+
+    /// The same with users of its own.
+    pub(crate) fn configured(seed: u64, disk: MemoryDisk, sizes: Sizes, configuration: &str) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
-        let configuration = Configuration::parse(CONFIGURATION).expect("the configuration is valid");
+        let configuration = Configuration::parse(configuration).expect("the configuration is valid");
         let engine = Engine::new(configuration, sizes, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));

@@ -1,0 +1,162 @@
+//! Hundreds of clients at once: all are served, nobody is forgotten, and what they send is there once.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod room;
+
+use machine::Micros;
+use room::{CONFIGURATION, Room, Talk, usual_sizes};
+use server::Sizes;
+use simulated::{MemoryDisk, Mood};
+
+const USERS: usize = 40;
+
+/// A room with more users, and hosts on which crowds live.
+fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
+    let hash = CONFIGURATION.split('"').find(|text| text.starts_with("$argon2id")).expect("a hash");
+    let user = |number| format!("[[user]]\naddress = \"user{number}@barepost.test\"\npassword_hash = \"{hash}\"\n");
+    let users: String = (0..USERS).map(user).collect();
+    // Everybody comes from a few addresses.
+    let access = "unthrottled_from = [\"10.0.0.0/24\"]\n";
+    let configuration = format!("{CONFIGURATION}{access}{users}");
+    let mut room = Room::configured(seed, MemoryDisk::blank(64 << 20), sizes, &configuration);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    for _ in 0..hosts {
+        let host = room.add_host();
+        room.hosts[host].buffer_bytes = 4096;
+    }
+    room
+}
+
+/// A client that says all it has to say as fast as it can.
+struct Chatterer {
+    talk: Talk,
+    unsaid: Vec<u8>,
+    heard: Vec<u8>,
+    ended: bool,
+}
+
+impl Chatterer {
+    fn connect(room: &mut Room, host: usize, port: u16, says: Vec<u8>) -> Chatterer {
+        Chatterer { talk: room.connect_from(host, port), unsaid: says, heard: Vec::new(), ended: false }
+    }
+
+    fn go_on(&mut self, room: &mut Room) {
+        if self.ended {
+            return;
+        }
+        let sent = room.send_some(&self.talk, &self.unsaid);
+        self.unsaid.drain(..sent);
+        self.ended = room.has_hung_up(&mut self.talk) && room.hosts[self.talk.host].has_answered(self.talk.connection);
+        self.heard.append(&mut self.talk.heard);
+        if self.ended {
+            room.close(&self.talk);
+        }
+    }
+
+    fn count(&self, words: &str) -> usize {
+        String::from_utf8_lossy(&self.heard).matches(words).count()
+    }
+}
+
+fn until_all_have_ended(room: &mut Room, crowd: &mut [Chatterer]) {
+    room.until("all have ended", |room| {
+        crowd.iter_mut().for_each(|one| one.go_on(room));
+        crowd.iter().all(|one| one.ended)
+    });
+    room.until_nothing_is_in_use();
+}
+
+fn letters(count: usize, user: usize, body: &[u8]) -> Vec<u8> {
+    let mut says = b"EHLO client.test\r\n".to_vec();
+    for number in 0..count {
+        let user = (user + number) % USERS;
+        says.extend_from_slice(b"MAIL FROM:<sender@elsewhere.test>\r\n");
+        says.extend_from_slice(format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes());
+        says.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
+        says.extend_from_slice(body);
+    }
+    says.extend_from_slice(b"QUIT\r\n");
+    says
+}
+
+#[test]
+fn hundreds_send_and_read_at_once() {
+    const SENDERS: usize = 300;
+    const LETTERS: usize = 4;
+    let mut room = crowded_room(1, 4, usual_sizes());
+    let body = b"A line of a letter\r\n".repeat(40);
+    let mut crowd: Vec<Chatterer> = Vec::new();
+    for number in 0..SENDERS {
+        crowd.push(Chatterer::connect(&mut room, 1 + number % 4, 25, letters(LETTERS, number, &body)));
+    }
+    for number in 0..USERS {
+        let says = format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nUIDL\r\nLIST\r\nQUIT\r\n").into_bytes();
+        crowd.push(Chatterer::connect(&mut room, 1 + number % 4, 110, says));
+    }
+    until_all_have_ended(&mut room, &mut crowd);
+    let accepted: usize = crowd.iter().map(|one| one.count("250 2.0.0")).sum();
+    let busy: usize = crowd.iter().map(|one| one.count("451 4.3.2")).sum();
+    assert_eq!(accepted + busy, SENDERS * LETTERS, "each letter has one answer");
+    assert!(accepted > SENDERS * LETTERS / 2);
+
+    let stat = |number| format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nQUIT\r\n").into_bytes();
+    let mut readers: Vec<Chatterer> =
+        (0..USERS).map(|number| Chatterer::connect(&mut room, 1 + number % 4, 110, stat(number))).collect();
+    until_all_have_ended(&mut room, &mut readers);
+    let mut there = 0;
+    for reader in readers {
+        let heard = String::from_utf8_lossy(&reader.heard).to_string();
+        let status = heard.lines().nth(3).expect("STAT is answered");
+        there += status.split(' ').nth(1).and_then(|count| count.parse::<usize>().ok()).expect("a count");
+    }
+    assert_eq!(there, accepted);
+}
+
+#[test]
+fn more_large_letters_than_there_are_buffers_for_are_taken_one_after_the_other() {
+    let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
+    let mut room = crowded_room(2, 3, sizes);
+    room.machine.disk.mood = Mood::Waits;
+    let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
+    let mut crowd: Vec<Chatterer> =
+        (0..60).map(|number| Chatterer::connect(&mut room, 1 + number % 3, 25, letters(1, number, &body))).collect();
+    for _ in 0..40_000 {
+        room.machine.disk.carry_out_next();
+        crowd.iter_mut().for_each(|one| one.go_on(&mut room));
+        room.pass(Micros(500));
+        if crowd.iter().all(|one| one.ended) {
+            break;
+        }
+    }
+    let accepted: usize = crowd.iter().map(|one| one.count("250 2.0.0")).sum();
+    assert_eq!(accepted, 60);
+    room.machine.disk.mood = Mood::Works;
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn slow_readers_of_large_letters_hold_up_no_sender() {
+    let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
+    const READERS: usize = 10;
+    let mut room = crowded_room(3, 3, sizes);
+    let body = b"A line of a letter that is long in all\r\n".repeat(20_000);
+    let mut senders: Vec<Chatterer> =
+        (0..READERS).map(|number| Chatterer::connect(&mut room, 1, 25, letters(1, number, &body))).collect();
+    until_all_have_ended(&mut room, &mut senders);
+    let mut readers = Vec::new();
+    for number in 0..READERS {
+        let talk = room.connect_from(2, 110);
+        room.send(&talk, format!("USER user{number}\r\nPASS lovelace\r\nRETR 1\r\n").as_bytes());
+        readers.push(talk);
+    }
+    room.pass(Micros::from_secs(5));
+    assert_eq!(room.engine.in_use().reads, 0, "who does not read holds no buffer");
+    assert!(room.deliver("ada@barepost.test", &body).starts_with("250"));
+    let mut last = readers.pop().expect("a reader");
+    room.until("a reader has it all", |room| {
+        room.listen(&mut last);
+        last.heard.ends_with(b"\r\n.\r\n")
+    });
+    assert!(last.heard.len() > body.len());
+}
