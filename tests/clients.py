@@ -831,12 +831,13 @@ class Guessing(barepost.Test):
     def seconds_of_login(self, machine, password, patience=barepost.ANSWER_SECONDS):
         """(whether the answer was yes, after how many seconds it came or was no longer waited for)"""
         began = time.monotonic()
-        with machine.pop3(timeout=patience) as reader:
-            try:
+        try:
+            # QEMU's network lets callers wait who come all at once: the greeting counts too.
+            with machine.pop3(timeout=patience) as reader:
                 reader.log_in("ada", password)
                 accepted = True
-            except (Refused, TimeoutError):
-                accepted = False
+        except (Refused, TimeoutError):
+            accepted = False
         return accepted, time.monotonic() - began
 
     def test_a_wrong_password_is_delayed_longer_each_time_and_the_owner_is_not(self):
