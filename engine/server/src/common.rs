@@ -18,6 +18,7 @@ use crate::directory::Directory;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::maildrop::{Maildrop, OPEN_MESSAGES_MAX};
+use crate::pop3_service::Orphan;
 use crate::smtp_service::Transaction;
 
 /// How long a connection may take to end once its session is over. Whoever reads slowly needs some of it.
@@ -74,7 +75,9 @@ pub(crate) struct Common {
     pub(crate) logins: Logins,
     /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
     pub(crate) maildrops: BTreeSet<AccountId>,
-    /// Messages in all of them.
+    /// Deletions whose clients have left.
+    pub(crate) orphans: Vec<Orphan>,
+    /// Messages in all locked maildrops.
     pub(crate) open_messages: usize,
     /// Connections above which callers are sent away.
     pub(crate) crowd: usize,

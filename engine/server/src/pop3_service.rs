@@ -18,6 +18,8 @@ use crate::logins::Attempt;
 use crate::maildrop::Maildrop;
 use crate::session::{Caller, WaitsFor};
 
+pub(crate) use deletion::Orphan;
+
 use deletion::Deletion;
 use reading::{Read, Reading};
 
@@ -37,7 +39,7 @@ struct State {
     maildrop: Option<Box<Maildrop>>,
     reading: Option<Reading>,
     read: Read,
-    deletion: Option<Deletion>,
+    deletion: Option<Box<Deletion>>,
 }
 
 /// A session's hands.
@@ -104,17 +106,17 @@ impl Conversation {
     /// The session's turn has come: it asked for one, or what it waits for is decided.
     pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
-            deletion::end_if_over(session, hands);
+            deletion::go_on(session, hands);
             login::decide(session, hands);
             reading::end_if_refused(session, hands);
             session.resumed(hands);
         });
     }
 
-    /// A deadline has passed: the session's, or that of an answer held back.
+    /// A deadline has passed: the session's, that of an answer held back, or that of a deletion to be gone on with.
     pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
-            if !login::answer_held_back(session, hands) {
+            if !login::answer_held_back(session, hands) && !deletion::go_on(session, hands) {
                 session.deadline_expired(hands);
             }
         });
@@ -122,6 +124,7 @@ impl Conversation {
 
     /// The connection is gone: what is still held is given back.
     pub(crate) fn ended(&mut self, caller: Caller, common: &mut Common) {
+        self.leave_deletion(caller.connection.0, common);
         self.with(caller, common, |_, hands| {
             login::drop_attempt(hands);
             pop3::Actions::stop_reading(hands);

@@ -220,6 +220,7 @@ impl Engine {
     pub(crate) fn session_woken(&mut self, frame: FrameId, point: Point, outcome: Outcome) {
         match self.session_of(frame) {
             Some(_) => self.tell(frame, |session, common| session.woken(point, outcome, common)),
+            None if point == Point::Deleted => self.common.orphan_ended(frame),
             None => self.common.forget(outcome),
         }
     }

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 
 use machine::Machine;
 use mail::Hasher;
@@ -40,6 +41,7 @@ impl Engine {
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             logins: Logins::new(sizes.connections, hasher(&configuration), [random(machine), random(machine)]),
             maildrops: BTreeSet::new(),
+            orphans: Vec::new(),
             open_messages: 0,
             crowd: sizes.connections - sizes.connections / 16,
             broken: None,

@@ -5,6 +5,7 @@ mod room;
 use machine::Micros;
 use room::Room;
 use server::Ending;
+use simulated::Mood;
 
 const LETTER: &[u8] = b"Subject: Hello\r\n\r\nDear Ada,\r\n.\r\n..dots\r\n\r\nyours\r\n";
 
@@ -170,4 +171,35 @@ fn the_console_tells_the_sizes_at_start() {
         first.starts_with("sizes: 6144 connections (") && first.contains(" bytes for one that is idle), "),
         "{first}"
     );
+}
+
+#[test]
+fn a_maildrop_stays_locked_until_the_deletions_of_a_client_that_left_are_done() {
+    let mut room = Room::new(11);
+    for subject in ["one", "two"] {
+        assert!(
+            room.deliver("ada@barepost.test", format!("Subject: {subject}\r\n\r\n\r\n").as_bytes()).starts_with("250")
+        );
+    }
+    let mut talk = room.log_in("ada");
+    assert!(room.pop3(&mut talk, "DELE 1").starts_with("+OK"));
+    room.machine.disk.mood = Mood::Waits;
+    room.send(&talk, b"QUIT\r\n");
+    room.pass(Micros::from_millis(100));
+    room.abort(&talk);
+    room.pass(Micros::from_millis(100));
+    let mut next = room.connect(110);
+    room.line(&mut next);
+    room.pop3(&mut next, "USER ada");
+    assert!(room.pop3(&mut next, "PASS lovelace").starts_with("-ERR [IN-USE]"));
+    room.machine.disk.mood = Mood::Works;
+    while room.machine.disk.waiting() > 0 {
+        room.machine.disk.carry_out_next();
+    }
+    room.pass(Micros::from_millis(100));
+    room.pop3(&mut next, "USER ada");
+    assert!(room.pop3(&mut next, "PASS lovelace").starts_with("+OK 1 messages"));
+    room.abort(&next);
+    room.pass(Micros::from_millis(100));
+    room.until_nothing_is_in_use();
 }

@@ -24,27 +24,52 @@ fn host_with_buffers(room: &mut Room, bytes: usize) -> usize {
     host
 }
 
-#[test]
-fn lists_of_thousands_of_messages_come_whole() {
-    const MESSAGES: usize = 5_000;
-    let mut room = Room::new(1);
+/// A room in whose first account so many messages lie.
+fn room_with_messages(seed: u64, messages: usize) -> Room {
+    let mut room = Room::new(seed);
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);
     room.smtp(&mut talk, "EHLO client.test");
-    let transaction = b"MAIL FROM:<>\r\nRCPT TO:<ada@barepost.test>\r\nBDAT 6 LAST\r\nHello\n";
-    let transaction = [&transaction[..transaction.len() - 1], b"\r\n"].concat();
-    let transaction = String::from_utf8(transaction).expect("text").replace("BDAT 6", "BDAT 7");
-    room.send(&talk, transaction.repeat(MESSAGES).as_bytes());
-    let mut accepted = 0;
-    while accepted < MESSAGES {
-        accepted += usize::from(room.smtp_reply(&mut talk).starts_with("250 2.0.0"));
+    let letter = "MAIL FROM:<>\r\nRCPT TO:<ada@barepost.test>\r\nBDAT 7 LAST\r\nHello\r\n";
+    for _ in 0..messages / 500 {
+        room.send(&talk, letter.repeat(500).as_bytes());
+        let mut accepted = 0;
+        while accepted < 500 {
+            accepted += usize::from(room.smtp_reply(&mut talk).starts_with("250 2.0.0"));
+        }
     }
+    room.close(&talk);
+    room
+}
+
+#[test]
+fn lists_of_thousands_of_messages_come_whole() {
+    const MESSAGES: usize = 5_000;
+    let mut room = room_with_messages(1, MESSAGES);
     let mut talk = room.log_in("ada@barepost.test");
     for command in ["LIST", "UIDL"] {
         assert!(room.pop3(&mut talk, command).starts_with("+OK"));
         let lines = room.pop3_lines(&mut talk);
         assert_eq!(lines.split(|byte| *byte == b'\n').count(), MESSAGES + 1);
     }
+}
+
+#[test]
+fn every_second_of_thousands_of_messages_is_deleted() {
+    const MESSAGES: usize = 6_500;
+    let mut room = room_with_messages(11, MESSAGES);
+    let mut talk = room.log_in("ada");
+    for hundred in 0..MESSAGES / 100 {
+        let numbers = (hundred * 100 + 1..=hundred * 100 + 100).step_by(2);
+        let commands: String = numbers.map(|number| format!("DELE {number}\r\n")).collect();
+        room.send(&talk, commands.as_bytes());
+        for _ in 0..50 {
+            assert!(room.line(&mut talk).starts_with("+OK"));
+        }
+    }
+    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
+    let mut talk = room.log_in("ada");
+    assert!(room.pop3(&mut talk, "STAT").starts_with(&format!("+OK {} ", MESSAGES / 2)));
 }
 
 #[test]
