@@ -49,8 +49,9 @@ pub(crate) fn emit_link(pair: &mut [u8], key: &Key, page: Page, header: Header, 
 
 fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: u32, records: &[u8]) -> Hash {
     assert!(records.len() <= RECORDS_MAX, "a journal block of more records than fit");
-    let fields = Fields::<HEADER_BYTES>::new()
-        .put(&[0; HASH_BYTES])
+    let mut fields = [0; HEADER_BYTES];
+    Fields::of(&mut fields)
+        .skip(HASH_BYTES)
         .u32(MAGIC)
         .u8(kind)
         .u8(header.shard.0)
@@ -60,8 +61,7 @@ fn emit(pair: &mut [u8], key: &Key, page: Page, header: Header, kind: u8, next: 
         .u64(header.group_first)
         .u64(header.previous)
         .u32(header.group_blocks)
-        .u32(next)
-        .bytes();
+        .u32(next);
     let end = HEADER_BYTES + records.len();
     let (first, second) = pair.split_at_mut(PAGE_BYTES);
     if let Some((head, body)) = first.split_first_chunk_mut::<HEADER_BYTES>() {

@@ -58,49 +58,50 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A header of a fixed size, filled field by field; what is not filled is zero.
-pub(crate) struct Fields<const N: usize> {
-    bytes: [u8; N],
-    at: usize,
+/// Writes fields one after the other to the front of a header of a fixed size. It is handed on by value and no more than a
+/// slice, so that with a known size nothing remains of it but the stores.
+pub(crate) struct Fields<'a> {
+    rest: &'a mut [u8],
 }
 
-impl<const N: usize> Fields<N> {
-    pub(crate) fn new() -> Fields<N> {
-        Fields { bytes: [0; N], at: 0 }
+impl<'a> Fields<'a> {
+    pub(crate) fn of(header: &'a mut [u8]) -> Fields<'a> {
+        Fields { rest: header }
     }
 
     #[inline]
-    pub(crate) fn put(mut self, bytes: &[u8]) -> Fields<N> {
-        if let Some(place) = self.bytes.get_mut(self.at..self.at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
-        self.at += bytes.len();
-        assert!(self.at <= N, "a header of more fields than bytes");
-        self
+    pub(crate) fn put(self, field: &[u8]) -> Fields<'a> {
+        assert!(field.len() <= self.rest.len(), "a header of more fields than bytes");
+        let (place, rest) = self.rest.split_at_mut(field.len());
+        place.copy_from_slice(field);
+        Fields { rest }
+    }
+
+    /// Leaves `count` bytes as they are.
+    #[inline]
+    pub(crate) fn skip(self, count: usize) -> Fields<'a> {
+        assert!(count <= self.rest.len(), "a header of more fields than bytes");
+        Fields { rest: self.rest.split_at_mut(count).1 }
     }
 
     #[inline]
-    pub(crate) fn u8(self, value: u8) -> Fields<N> {
+    pub(crate) fn u8(self, value: u8) -> Fields<'a> {
         self.put(&[value])
     }
 
     #[inline]
-    pub(crate) fn u16(self, value: u16) -> Fields<N> {
+    pub(crate) fn u16(self, value: u16) -> Fields<'a> {
         self.put(&value.to_le_bytes())
     }
 
     #[inline]
-    pub(crate) fn u32(self, value: u32) -> Fields<N> {
+    pub(crate) fn u32(self, value: u32) -> Fields<'a> {
         self.put(&value.to_le_bytes())
     }
 
     #[inline]
-    pub(crate) fn u64(self, value: u64) -> Fields<N> {
+    pub(crate) fn u64(self, value: u64) -> Fields<'a> {
         self.put(&value.to_le_bytes())
-    }
-
-    pub(crate) fn bytes(self) -> [u8; N] {
-        self.bytes
     }
 }
 

@@ -12,9 +12,12 @@ use crate::record::{self, RANGE_ENTRIES};
 use crate::store::Store;
 use crate::superblock::Root;
 use alloc::vec::Vec;
+use core::ops::ControlFlow;
 
 /// Bytes of records after which the walk pauses until the next group.
-const STEP_BYTES: usize = 12 * 1024;
+const STEP_BYTES: usize = 11 * 1024;
+/// Bytes of chunks of large messages after which a range ends.
+const RANGE_CHUNKS_BYTES: usize = 4 * 1024;
 /// Blocks by which a journal may outgrow its index before a checkpoint is due, on a large disk.
 const SLACK_BLOCKS: u32 = 256;
 
@@ -161,20 +164,20 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
 fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
     let Some(mailbox) = index.mailbox(id, number) else { return next_mailbox };
-    let limit = out.len() + record::RANGE_ENTRIES * 40;
-    let mut entries = Vec::with_capacity(RANGE_ENTRIES);
-    for entry in mailbox.messages.iter_from(from).take(RANGE_ENTRIES) {
-        if chunks_of(entry.octets) > 1 {
-            let Some(large) = index.large.get(&entry.guid()) else { continue };
+    let entries = || mailbox.messages.iter_from(from).take(RANGE_ENTRIES);
+    let limit = out.len() + RANGE_CHUNKS_BYTES;
+    let (mut count, mut last) = (0, None);
+    let _ = entries().try_for_each(|entry| {
+        if chunks_of(entry.octets) > 1
+            && let Some(large) = index.large.get(&entry.guid())
+        {
             record::put_chunks(out, entry.guid(), &large.pages);
         }
-        entries.push(*entry);
-        if out.len() > limit {
-            break;
-        }
-    }
-    let Some(last) = entries.last().map(|entry| entry.uid) else { return next_mailbox };
-    record::put_range(out, id, number, (from, last), &entries);
+        (count, last) = (count + 1, Some(entry.uid));
+        if out.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let Some(last) = last else { return next_mailbox };
+    record::put_range(out, id, number, (from, last), entries().take(count));
     match last.checked_add(1) {
         Some(next) => Cursor::Messages(id, number, next),
         None => next_mailbox,

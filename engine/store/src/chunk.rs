@@ -68,8 +68,9 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) ->
     let end = HEADER_BYTES + header.length as usize;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
     let last = header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0 });
-    let fields = Fields::<HEADER_BYTES>::new()
-        .put(&[0; HASH_BYTES])
+    let mut fields = [0; HEADER_BYTES];
+    Fields::of(&mut fields)
+        .skip(HASH_BYTES)
         .u32(MAGIC)
         .u8(kind)
         .u8(pages)
@@ -84,8 +85,7 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) ->
         .u32(last.uid)
         .u32(last.octets)
         .u64(last.modseq)
-        .u32(last.date)
-        .bytes();
+        .u32(last.date);
     if let Some(head) = buffer.first_chunk_mut::<HEADER_BYTES>() {
         *head = fields;
     }

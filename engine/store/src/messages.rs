@@ -58,14 +58,15 @@ impl Entry {
     }
 
     pub(crate) fn to_bytes(self) -> [u8; ENTRY_BYTES] {
-        crate::bytes::Fields::new()
+        let mut bytes = [0; ENTRY_BYTES];
+        crate::bytes::Fields::of(&mut bytes)
             .u32(self.uid)
             .u32(self.octets)
             .u32(self.page)
             .u32(self.date)
             .u64(self.modseq_and_keywords)
-            .u64(self.guid_and_flags)
-            .bytes()
+            .u64(self.guid_and_flags);
+        bytes
     }
 
     pub(crate) fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> Entry {
@@ -104,8 +105,10 @@ impl Messages {
 
     /// The entries from `uid` on.
     pub(crate) fn iter_from(&self, uid: u32) -> impl Iterator<Item = &Entry> {
-        let first = self.block_of(uid);
-        self.blocks.get(first..).unwrap_or_default().iter().flatten().skip_while(move |entry| entry.uid < uid)
+        let blocks = self.blocks.get(self.block_of(uid)..).unwrap_or_default();
+        let (first, others) = blocks.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
+        let start = first.partition_point(|entry| entry.uid < uid);
+        first.iter().skip(start).chain(others.iter().flatten())
     }
 
     /// The entry at `index`, counted from the lowest UID.

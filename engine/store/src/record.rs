@@ -4,6 +4,7 @@
 //! - A record never exceeds a block ([`crate::block::RECORDS_MAX`]).
 //! - What does not parse is skipped by its length, or ends the block when even that does not fit.
 
+use crate::block::RECORDS_MAX;
 use crate::bytes::{Reader, put_text};
 use crate::index::{Account, AccountId, ENTRY_BYTES, Entry};
 use crate::layout::Page;
@@ -23,8 +24,12 @@ const LIFE: u8 = 10;
 
 /// The most pages named in one record `chunks`.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
-/// The most messages in one record `range`.
-pub(crate) const RANGE_ENTRIES: usize = 100;
+/// The most messages in one record `range`: as many as fill a block.
+pub(crate) const RANGE_ENTRIES: usize = (RECORDS_MAX - FRAME_BYTES - RANGE_FIELDS_BYTES) / ENTRY_BYTES;
+/// Kind and length of a record.
+const FRAME_BYTES: usize = 3;
+/// The fields of a record `range` before its messages.
+const RANGE_FIELDS_BYTES: usize = 20;
 /// The most ranges of UIDs in one record `removed`.
 pub(crate) const REMOVED_RANGES: usize = 400;
 
@@ -242,7 +247,7 @@ fn put(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     fields(out);
     let length = out.len() - start;
-    assert!(length + 3 <= crate::block::RECORDS_MAX, "a record larger than a block");
+    assert!(length + FRAME_BYTES <= RECORDS_MAX, "a record larger than a block");
     if let Some(place) = out.get_mut(start - 2..start) {
         place.copy_from_slice(&(length as u16).to_le_bytes());
     }
@@ -316,19 +321,19 @@ pub(crate) fn put_chunks(out: &mut Vec<u8>, guid: u64, pages: &[u32]) {
     }
 }
 
-pub(crate) fn put_range(
+pub(crate) fn put_range<'a>(
     out: &mut Vec<u8>,
     account: AccountId,
     mailbox: u32,
     (first, last): (u32, u32),
-    entries: &[Entry],
+    entries: impl Iterator<Item = &'a Entry>,
 ) {
     put(out, RANGE, |out| {
         put_u64(out, account.0);
         put_u32(out, mailbox);
         put_u32(out, first);
         put_u32(out, last);
-        entries.iter().for_each(|entry| out.extend_from_slice(&entry.to_bytes()));
+        entries.for_each(|entry| out.extend_from_slice(&entry.to_bytes()));
     });
 }
 

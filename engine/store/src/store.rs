@@ -85,8 +85,9 @@ pub struct Store {
     pub(crate) segments: Segments,
     pub(crate) shards: Vec<Shard>,
     pub(crate) directory: BTreeMap<Box<str>, AccountId>,
-    pub(crate) deliveries: FrameTable<Delivery>,
-    pub(crate) idle_deliveries: Vec<Delivery>,
+    pub(crate) deliveries: FrameTable<Box<Delivery>>,
+    #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
+    pub(crate) idle_deliveries: Vec<Box<Delivery>>,
     /// Deliveries whose last chunks and records are to be gathered.
     pub(crate) ready: VecDeque<FrameId>,
     /// Deliveries that wait for a buffer.

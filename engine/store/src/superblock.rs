@@ -60,29 +60,27 @@ impl Superblock {
     /// torn in an earlier life, never make a whole one.
     pub(crate) fn emit(&self, page: Page, stamp: u64) -> Box<[u8]> {
         let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
-        let first = Fields::<16>::new().put(MAGIC).u32(FORMAT_VERSION).u32(page.0).bytes();
-        let head = Fields::<64>::new()
+        Fields::of(&mut bytes).put(MAGIC).u32(FORMAT_VERSION).u32(page.0);
+        let mut fields = Fields::of(&mut bytes)
+            .skip(32)
             .u64(self.sequence)
             .put(&self.id)
             .put(&self.key.bytes())
             .u64(u64::from(self.geometry.pages))
             .u32(self.geometry.segment_pages)
             .u32(SHARDS as u32)
-            .bytes();
-        write(&mut bytes, 0, &first);
-        write(&mut bytes, 32, &head);
-        for (root, number) in self.roots.iter().zip(0..) {
-            let fields = match root {
-                Some(root) => Fields::<ROOT_BYTES>::new()
+            .skip(8);
+        for root in &self.roots {
+            fields = match root {
+                Some(root) => fields
                     .u32(root.segment.0)
                     .u16(root.place)
                     .u16(u16::from(root.started))
                     .u64(root.sequence)
-                    .u64(root.previous),
-                None => Fields::new().u32(NO_SEGMENT).put(&[0; 20]),
+                    .u64(root.previous)
+                    .u64(stamp),
+                None => fields.u32(NO_SEGMENT).skip(20).u64(stamp),
             };
-            let fields = fields.u64(stamp);
-            write(&mut bytes, HEAD_BYTES + number * ROOT_BYTES, &fields.bytes());
         }
         let hash = page_hash(&self.key, &bytes).unwrap_or(Hash([0; 16]));
         write(&mut bytes, 16, &hash.0);

@@ -211,7 +211,6 @@ impl Store {
         if let Some(staging) = delivery.staging.take() {
             self.give(staging);
         }
-        delivery.reset();
         self.idle_deliveries.push(delivery);
         self.offer_room();
     }
