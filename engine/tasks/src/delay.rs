@@ -3,9 +3,13 @@
 //! Setting, re-arming and cancelling are O(1); a deadline is moved at most once a level on its way down. A level has 64
 //! buckets, and there are as many levels as it takes to cover all of time, so there is no list of far deadlines.
 //!
+//! Most deadlines never come: they are put off by the next event, again and again. So a deadline that is put off or
+//! cancelled stays where it stands, and goes where it belongs when its bucket's time has come.
+//!
 //! Invariants:
 //! - A deadline never comes early, and late by less than a tick plus the time since the last call.
 //! - One deadline a slot: setting it again replaces it.
+//! - A deadline stands at its own tick, or at an earlier one. Where it stands is what the next line is about.
 //! - A bucket at level `l` holds ticks that agree with `current` above the 6 bits of level `l`, and are greater in them.
 //!   So the first bucket of the lowest level that holds anything is the earliest one of all.
 
@@ -26,10 +30,15 @@ const DUE: u16 = (LEVELS * BUCKETS_PER_LEVEL) as u16;
 
 const _: () = assert!(u64::MAX / TICK.0 < 1 << (LEVEL_BITS * LEVELS as u32), "the levels cover all of time");
 
+/// The tick of a deadline that was cancelled. No instant is that late.
+const NEVER: u64 = u64::MAX;
+
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
-    frame: FrameId,
+    generation: u32,
     tick: u64,
+    /// The tick that its bucket was chosen for.
+    stands_at: u64,
     bucket: u16,
 }
 
@@ -63,20 +72,22 @@ impl DelayQueue {
     }
 
     /// Wakes `frame` at `deadline`, and at no other time that was set before.
+    #[inline]
     pub fn set(&mut self, frame: FrameId, deadline: Instant) {
-        self.disarm(frame.index());
         let tick = deadline.0.div_ceil(TICK.0);
-        let bucket = self.bucket_of(tick);
-        let Some(place) = self.deadlines.get_mut(frame.index()) else { return };
-        *place = Some(Deadline { frame, tick, bucket });
-        self.next_look = self.next_look.min(tick);
-        self.enter(bucket, frame.index() as u32);
+        match self.deadlines.get_mut(frame.index()) {
+            Some(Some(known)) if known.stands_at <= tick => (known.generation, known.tick) = (frame.generation(), tick),
+            _ => self.set_anew(frame, tick),
+        }
     }
 
     /// Forgets the deadline of `frame`, if it has one.
+    #[inline]
     pub fn cancel(&mut self, frame: FrameId) {
-        if matches!(self.deadlines.get(frame.index()), Some(Some(deadline)) if deadline.frame == frame) {
-            self.disarm(frame.index());
+        if let Some(Some(known)) = self.deadlines.get_mut(frame.index())
+            && known.generation == frame.generation()
+        {
+            known.tick = NEVER;
         }
     }
 
@@ -87,22 +98,34 @@ impl DelayQueue {
         if tick < self.next_look { None } else { self.look(tick) }
     }
 
-    /// When to look again: never later than the earliest deadline; sometimes earlier, and once after the last one was
+    /// When to look again: never later than the earliest deadline; sometimes earlier, for one that was put off or
     /// cancelled.
     #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
         (self.next_look != u64::MAX).then(|| Instant(self.next_look.saturating_mul(TICK.0)))
     }
 
+    fn set_anew(&mut self, frame: FrameId, tick: u64) {
+        if let Some(known) = self.deadlines.get_mut(frame.index()).and_then(Option::take) {
+            self.leave(known.bucket, frame.index() as u32);
+        }
+        self.next_look = self.next_look.min(tick);
+        self.place(
+            frame.index() as u32,
+            Deadline { generation: frame.generation(), tick, stands_at: tick, bucket: DUE },
+        );
+    }
+
     fn look(&mut self, tick: u64) -> Option<FrameId> {
         self.advance(tick);
-        let Some(index) = self.buckets.get(usize::from(DUE)).and_then(|due| due.first()) else {
-            self.next_look = self.earliest_bucket().map_or(u64::MAX, |(_, start)| start);
-            return None;
-        };
-        let frame = self.deadlines.get(index as usize).copied().flatten()?.frame;
-        self.disarm(index as usize);
-        Some(frame)
+        while let Some((index, deadline)) = self.take_first(DUE) {
+            if deadline.tick <= self.current {
+                return Some(FrameId::new(index, deadline.generation));
+            }
+            self.place(index, deadline);
+        }
+        self.next_look = self.earliest_bucket().map_or(u64::MAX, |(_, start)| start);
+        None
     }
 
     /// Moves `current` on to `target`, and what becomes due on the way to the due bucket.
@@ -116,14 +139,28 @@ impl DelayQueue {
 
     /// Sends every deadline of `bucket` to the bucket where it belongs now that `current` has come to it.
     fn spread(&mut self, bucket: u16) {
-        while let Some(index) = self.buckets.get(usize::from(bucket)).and_then(|list| list.first()) {
-            self.leave(bucket, index);
-            let Some(mut deadline) = self.deadlines.get(index as usize).copied().flatten() else { continue };
-            deadline.bucket = self.bucket_of(deadline.tick);
-            if let Some(place) = self.deadlines.get_mut(index as usize) {
-                *place = Some(deadline);
-            }
-            self.enter(deadline.bucket, index);
+        while let Some((index, deadline)) = self.take_first(bucket) {
+            self.place(index, deadline);
+        }
+    }
+
+    /// Takes the first deadline out of `bucket`.
+    fn take_first(&mut self, bucket: u16) -> Option<(u32, Deadline)> {
+        let index = self.buckets.get(usize::from(bucket))?.first()?;
+        self.leave(bucket, index);
+        let deadline = self.deadlines.get_mut(index as usize)?.take()?;
+        Some((index, deadline))
+    }
+
+    /// Puts a deadline that stands nowhere where it belongs; one that was cancelled is forgotten.
+    fn place(&mut self, index: u32, deadline: Deadline) {
+        if deadline.tick == NEVER {
+            return;
+        }
+        let bucket = self.bucket_of(deadline.tick);
+        if let Some(place) = self.deadlines.get_mut(index as usize) {
+            *place = Some(Deadline { stands_at: deadline.tick, bucket, ..deadline });
+            self.enter(bucket, index);
         }
     }
 
@@ -143,12 +180,6 @@ impl DelayQueue {
         let level = (tick ^ self.current).ilog2() / LEVEL_BITS;
         let slot = tick >> (LEVEL_BITS * level) & (BUCKETS_PER_LEVEL as u64 - 1);
         level as u16 * BUCKETS_PER_LEVEL as u16 + slot as u16
-    }
-
-    fn disarm(&mut self, index: usize) {
-        if let Some(deadline) = self.deadlines.get_mut(index).and_then(Option::take) {
-            self.leave(deadline.bucket, index as u32);
-        }
     }
 
     fn enter(&mut self, bucket: u16, index: u32) {
