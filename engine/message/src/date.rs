@@ -37,6 +37,28 @@ pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     ]
 }
 
+/// The [`date_time`] of the present, worked out once a second: many messages may come in one.
+#[derive(Clone, Debug)]
+pub struct DateTimeNow {
+    seconds: u64,
+    text: [u8; DATE_TIME_BYTES],
+}
+
+impl DateTimeNow {
+    /// It is `time`.
+    pub fn new(time: UnixTime) -> DateTimeNow {
+        DateTimeNow { seconds: time.seconds(), text: date_time(time) }
+    }
+
+    /// The date and time of `time`, the present.
+    pub fn at(&mut self, time: UnixTime) -> &[u8; DATE_TIME_BYTES] {
+        if time.seconds() != self.seconds {
+            *self = DateTimeNow::new(time);
+        }
+        &self.text
+    }
+}
+
 /// A day of the Gregorian calendar.
 struct Date {
     year: u64,

@@ -16,7 +16,7 @@ mod hops;
 mod trace;
 mod writer;
 
-pub use date::{DATE_TIME_BYTES, date_time};
+pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use hops::ReceivedCount;
 pub use trace::{Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, return_path};
 

@@ -51,6 +51,15 @@ fn every_day_of_four_centuries_follows_the_one_before() {
     }
 }
 
+#[test]
+fn the_date_of_the_present_follows_it_forwards_and_backwards() {
+    let mut now = DateTimeNow::new(UnixTime::from_seconds(5));
+    for seconds in [5, 6, 6, 90_000, 4, u64::MAX / 1_000_000, 0] {
+        let time = UnixTime::from_seconds(seconds);
+        assert_eq!(now.at(time), &date_time(time));
+    }
+}
+
 fn received<'a>() -> Received<'a> {
     Received {
         greeting_name: "client.example",
@@ -59,7 +68,7 @@ fn received<'a>() -> Received<'a> {
         protocol: Protocol::Esmtp,
         identifier: "00000000000004d2",
         recipient: Some("ada@barepost.test"),
-        at: UnixTime::from_seconds(1_234_567_890),
+        at: b"Fri, 13 Feb 2009 23:31:30 +0000",
     }
 }
 

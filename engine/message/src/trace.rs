@@ -10,9 +10,7 @@
 use core::fmt::Write as _;
 use core::net::IpAddr;
 
-use machine::UnixTime;
-
-use crate::date::date_time;
+use crate::date::DATE_TIME_BYTES;
 use crate::writer::Writer;
 
 /// Enough bytes for every [`Received::write`] whose texts keep the limits of RFC 5321 section 4.5.3.1: names of 255
@@ -50,7 +48,7 @@ pub struct Received<'a> {
     pub greeting_name: &'a str,
     /// Where the client really is.
     pub peer: IpAddr,
-    /// This server's name.
+    /// This server's name, which is not doubted.
     pub hostname: &'a str,
     /// What the message came by.
     pub protocol: Protocol,
@@ -58,8 +56,8 @@ pub struct Received<'a> {
     pub identifier: &'a str,
     /// The recipient as the client wrote it, without angle brackets, when the message has only one.
     pub recipient: Option<&'a str>,
-    /// When the message arrived.
-    pub at: UnixTime,
+    /// When the message arrived, as [`crate::date_time`] writes it.
+    pub at: &'a [u8; DATE_TIME_BYTES],
 }
 
 impl Received<'_> {
@@ -73,18 +71,18 @@ impl Received<'_> {
         out.put(b" (");
         put_address_literal(&mut out, self.peer);
         out.put(b")\r\n\tby ");
-        out.put_filtered(self.hostname.as_bytes(), is_visible);
+        out.put(self.hostname.as_bytes());
         out.put(b" with ");
         out.put(self.protocol.name());
         out.put(b" id ");
-        out.put_filtered(self.identifier.as_bytes(), is_visible);
+        out.put(self.identifier.as_bytes());
         if let Some(recipient) = self.recipient {
             out.put(b"\r\n\tfor <");
             out.put_filtered(recipient.as_bytes(), is_text);
             out.put(b">");
         }
         out.put(b";\r\n\t");
-        out.put(&date_time(self.at));
+        out.put(self.at);
         out.put(b"\r\n");
         out.finish()
     }

@@ -13,6 +13,7 @@ impl<'a> Writer<'a> {
         Writer { bytes, written: 0, fits: true }
     }
 
+    #[inline]
     pub(crate) fn put(&mut self, text: &[u8]) {
         match self.bytes.get_mut(self.written..).and_then(|rest| rest.get_mut(..text.len())) {
             Some(target) if self.fits => {
@@ -32,9 +33,12 @@ impl<'a> Writer<'a> {
     }
 
     pub(crate) fn put_decimal(&mut self, byte: u8) {
-        let digits = [b'0' + byte / 100, b'0' + byte / 10 % 10, b'0' + byte % 10];
-        let leading = if byte >= 100 { 0 } else { 2 - usize::from(byte >= 10) };
-        self.put(digits.get(leading..).unwrap_or_default());
+        let [hundreds, tens, ones] = [b'0' + byte / 100, b'0' + byte / 10 % 10, b'0' + byte % 10];
+        match byte {
+            0..10 => self.put(&[ones]),
+            10..100 => self.put(&[tens, ones]),
+            100.. => self.put(&[hundreds, tens, ones]),
+        }
     }
 
     /// Bytes written; `None` when not everything fitted.

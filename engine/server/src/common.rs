@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use machine::{Instant, Micros, UnixTime};
+use message::DateTimeNow;
 use net::{ConnectionId, Net};
 use pop3::LoginRefusal;
 use smtp::{ForwardPath, RecipientRefusal};
@@ -19,7 +20,7 @@ use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::maildrop::{Maildrop, OPEN_MESSAGES_MAX};
 use crate::pop3_service::Orphan;
-use crate::smtp_service::Transaction;
+use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 /// How long a connection may take to end once its session is over. Whoever reads slowly needs some of it.
 const LINGER: Micros = Micros::from_secs(180);
@@ -58,6 +59,7 @@ pub(crate) struct Common {
     pub(crate) now: Instant,
     /// The time of day of this turn.
     pub(crate) wall: UnixTime,
+    pub(crate) date_now: DateTimeNow,
     pub(crate) net: Net,
     pub(crate) store: Store,
     /// Deadlines of sessions, one each.
@@ -72,6 +74,8 @@ pub(crate) struct Common {
     /// Records for SMTP transactions that nobody uses.
     #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
     pub(crate) transactions: Vec<Box<Transaction>>,
+    /// Where the trace fields of a message are put together.
+    pub(crate) trace: Box<[u8; TRACE_BYTES_MAX]>,
     pub(crate) logins: Logins,
     /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
     pub(crate) maildrops: BTreeSet<AccountId>,
@@ -90,12 +94,6 @@ impl Common {
     /// only happens to replies that nobody could wait for room with, ends the connection.
     pub(crate) fn say(&mut self, connection: ConnectionId, bytes: &[u8]) {
         if self.net.send(self.now, connection, bytes) < bytes.len() {
-            self.break_off(connection);
-        }
-    }
-
-    pub(crate) fn say_hostname(&mut self, connection: ConnectionId) {
-        if self.net.send(self.now, connection, self.hostname.as_bytes()) < self.hostname.len() {
             self.break_off(connection);
         }
     }

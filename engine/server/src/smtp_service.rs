@@ -24,6 +24,9 @@ const HOPS_MAX: u16 = 100;
 /// have all the memory.
 const UNREAD_BYTES_MAX: usize = 16 * 1024;
 
+/// Bytes of the two trace fields at most.
+pub(crate) const TRACE_BYTES_MAX: usize = RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX;
+
 /// One SMTP connection.
 pub(crate) struct Conversation {
     session: smtp::Session,
@@ -143,11 +146,12 @@ impl Hands<'_> {
         identifier: Identifier,
     ) -> Result<(), MessageRefusal> {
         let Some(transaction) = self.transaction.as_ref() else { return Err(MessageRefusal::TryLater) };
-        let mut trace = [0; RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX];
+        let continuation = self.continuation(Point::MessageRoom);
+        let common = &mut *self.common;
         let received = Received {
             greeting_name: envelope.greeting_name,
             peer: self.caller.address,
-            hostname: &self.common.hostname,
+            hostname: &common.hostname,
             protocol: match envelope.protocol {
                 smtp::Protocol::Smtp => message::Protocol::Smtp,
                 smtp::Protocol::Esmtp => message::Protocol::Esmtp,
@@ -155,14 +159,14 @@ impl Hands<'_> {
             },
             identifier: identifier.as_str(),
             recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
-            at: self.common.wall,
+            at: common.date_now.at(common.wall),
         };
-        let length = return_path(&transaction.reverse_path, &mut trace)
+        let trace = common.trace.as_mut_slice();
+        let length = return_path(&transaction.reverse_path, trace)
             .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
             .ok_or(MessageRefusal::TryLater)?;
-        let trace = trace.get(..length).unwrap_or_default();
-        let continuation = self.continuation(Point::MessageRoom);
-        let taken = self.common.store.append(delivery, trace, continuation).map_err(message_refusal)?;
+        let trace = common.trace.get(..length).unwrap_or_default();
+        let taken = common.store.append(delivery, trace, continuation).map_err(message_refusal)?;
         if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
     }
 }
@@ -180,8 +184,8 @@ impl smtp::Actions for Hands<'_> {
         self.common.say(self.caller.connection, bytes);
     }
 
-    fn reply_hostname(&mut self) {
-        self.common.say_hostname(self.caller.connection);
+    fn hostname(&self) -> &str {
+        &self.common.hostname
     }
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {

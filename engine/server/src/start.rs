@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use machine::Machine;
 use mail::Hasher;
+use message::DateTimeNow;
 use net::{Address, Addressing, Config, Limits, Net};
 use store::Store;
 use tasks::{DelayQueue, ResumeQueue};
@@ -18,7 +19,7 @@ use crate::engine::Engine;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::sizes::Sizes;
-use crate::smtp_service::Transaction;
+use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 impl Engine {
     /// An engine that serves what `configuration` says, in as much memory as `sizes` says. Its first turns open the disk.
@@ -27,9 +28,11 @@ impl Engine {
         let card = machine.card();
         machine.print(format_args!("sizes: {sizes}"));
         machine.print(format_args!("net: card {}, MTU {}", card.address, card.mtu));
+        let wall = machine.wall_clock();
         let common = Common {
             now,
-            wall: machine.wall_clock(),
+            wall,
+            date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes), &card, &random(machine), now),
             store: Store::new(sizes.store_limits(), machine.disk(), random(machine)),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
@@ -39,6 +42,7 @@ impl Engine {
             identifiers: Identifiers::new(u64::from_le_bytes(random(machine))),
             smtp_settings: smtp::Settings::default(),
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
+            trace: Box::new([0; TRACE_BYTES_MAX]),
             logins: Logins::new(sizes.connections, hasher(&configuration), [random(machine), random(machine)]),
             maildrops: BTreeSet::new(),
             orphans: Vec::new(),

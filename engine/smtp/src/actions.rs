@@ -13,12 +13,12 @@ pub trait Actions {
     /// How many bytes of replies can be queued now.
     fn send_room(&self) -> usize;
 
-    /// Queues bytes of a reply. A command is handled only while there is [`crate::REPLY_BYTES_MAX`] of room; the reply to
+    /// Queues a reply. A command is handled only while there is [`crate::REPLY_BYTES_MAX`] of room; the reply to
     /// a finished message, and the 421 of a session that ends, come when they come and are under 128 bytes.
     fn reply(&mut self, bytes: &[u8]);
 
-    /// Queues the server's name (at most 255 bytes), as part of a reply.
-    fn reply_hostname(&mut self);
+    /// The server's name, at most 255 bytes.
+    fn hostname(&self) -> &str;
 
     /// MAIL: opens a transaction. What the server wants to know of it later, it keeps.
     ///

@@ -4,6 +4,8 @@
 //! - Every line is at most 512 bytes with its CRLF (RFC 5321 section 4.5.3.1.5).
 //! - Every reply but those to EHLO and HELO, the greeting and 354 has an enhanced status code (RFC 2034 section 4).
 
+use heapless::Vec;
+
 use crate::actions::{Actions, Extensions, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
 use crate::command::Fault;
 
@@ -83,42 +85,69 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     }
 }
 
+/// A reply that is put together here, and sent at once.
+#[derive(Default)]
+struct Composed(Vec<u8, REPLY_BYTES_MAX>);
+
+impl Composed {
+    /// Adds `text`, if there is room for all of it.
+    fn put(&mut self, text: &[u8]) -> &mut Composed {
+        let fitted = self.0.extend_from_slice(text);
+        debug_assert!(fitted.is_ok(), "no reply is longer");
+        self
+    }
+
+    fn put_decimal(&mut self, mut number: u64) -> &mut Composed {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        for (index, digit) in digits.iter_mut().enumerate().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            first = index;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.put(digits.get(first..).unwrap_or_default())
+    }
+
+    fn send(&self, actions: &mut impl Actions) {
+        actions.reply(&self.0);
+    }
+}
+
 /// The first thing that a client hears.
 pub(crate) fn greeting(actions: &mut impl Actions) {
-    actions.reply(b"220 ");
-    actions.reply_hostname();
-    actions.reply(b" ESMTP Barepost\r\n");
+    let mut reply = Composed::default();
+    reply.put(b"220 ").put(actions.hostname().as_bytes()).put(b" ESMTP Barepost\r\n");
+    reply.send(actions);
 }
 
 /// The reply to HELO.
 pub(crate) fn hello(actions: &mut impl Actions) {
-    actions.reply(b"250 ");
-    actions.reply_hostname();
-    actions.reply(b"\r\n");
+    let mut reply = Composed::default();
+    reply.put(b"250 ").put(actions.hostname().as_bytes()).put(b"\r\n");
+    reply.send(actions);
 }
 
 /// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
     let Settings { message_bytes_max, recipients_max, extensions, .. } = actions.settings();
-    actions.reply(b"250-");
-    actions.reply_hostname();
-    actions.reply(b"\r\n");
+    let mut reply = Composed::default();
+    reply.put(b"250-").put(actions.hostname().as_bytes()).put(b"\r\n");
     for (extension, line) in PLAIN_EXTENSIONS {
         if extensions.contains(*extension) {
-            actions.reply(line);
+            reply.put(line);
         }
     }
     if extensions.contains(Extensions::SIZE) {
-        actions.reply(b"250-SIZE ");
-        decimal(message_bytes_max, actions);
-        actions.reply(b"\r\n");
+        reply.put(b"250-SIZE ").put_decimal(message_bytes_max).put(b"\r\n");
     }
     if extensions.contains(Extensions::LIMITS) {
-        actions.reply(b"250-LIMITS RCPTMAX=");
-        decimal(recipients_max.into(), actions);
-        actions.reply(b"\r\n");
+        reply.put(b"250-LIMITS RCPTMAX=").put_decimal(recipients_max.into()).put(b"\r\n");
     }
-    actions.reply(b"250 HELP\r\n");
+    reply.put(b"250 HELP\r\n");
+    reply.send(actions);
 }
 
 const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
@@ -133,21 +162,6 @@ const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
 pub(crate) fn stored(identifier: &str, actions: &mut impl Actions) {
     const IDENTIFIER_BYTES_MAX: usize = 64;
     let bytes = identifier.as_bytes();
-    actions.reply(b"250 2.0.0 Stored as ");
-    actions.reply(bytes.get(..IDENTIFIER_BYTES_MAX).unwrap_or(bytes));
-    actions.reply(b"\r\n");
-}
-
-fn decimal(mut number: u64, actions: &mut impl Actions) {
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    for (index, digit) in digits.iter_mut().enumerate().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        first = index;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    actions.reply(digits.get(first..).unwrap_or_default());
+    let name = bytes.get(..IDENTIFIER_BYTES_MAX).unwrap_or(bytes);
+    Composed::default().put(b"250 2.0.0 Stored as ").put(name).put(b"\r\n").send(actions);
 }

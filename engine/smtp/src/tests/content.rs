@@ -6,6 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::world::Conversation;
+use crate::content::{Dots, Position, Run, next_run};
 
 /// What a client sends for `message`, whose lines all end in CRLF.
 pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
@@ -91,7 +92,38 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|lines| lines.iter().map(|line| line.clone() + "\r\n").collect::<String>().into_bytes())
 }
 
+/// The length of the first run of `bytes`, which begin in the middle of a line, and whether it ends by a bare line end: byte by byte.
+fn first_run(bytes: &[u8]) -> (usize, bool) {
+    for (index, &byte) in bytes.iter().enumerate() {
+        let (before, after) = (index.checked_sub(1).map(|index| bytes[index]), bytes.get(index + 1));
+        match byte {
+            b'\n' if before != Some(b'\r') => return (index + 1, true),
+            b'\r' if after.is_some_and(|&after| after != b'\n') => return (index + 1, true),
+            b'.' if before == Some(b'\n') => return (index, false),
+            _ => {}
+        }
+    }
+    (bytes.len(), false)
+}
+
 proptest! {
+    #[test]
+    fn long_runs_end_where_a_look_at_each_byte_ends_them(
+        texts in proptest::collection::vec(("a{0,150}", "(\r\n){0,2}[.a]?|\r\n|\r\n|\r|\n|[.]"), 1..16),
+    ) {
+        let bytes: Vec<u8> = texts.iter().flat_map(|(text, end)| [text.as_bytes(), end.as_bytes()].concat()).collect();
+        prop_assume!(!bytes.is_empty());
+        let run = match next_run(Position::InLine, &bytes, Dots::Stuffed) {
+            Run::Content(count, position) => {
+                prop_assert_eq!(position, Position::after(bytes[count - 1]));
+                (count, false)
+            }
+            Run::BareLineEnd(count, _) => (count, true),
+            other => panic!("{other:?}"),
+        };
+        prop_assert_eq!(run, first_run(&bytes));
+    }
+
     #[test]
     fn what_was_stuffed_comes_out_as_it_was(
         message in lines(),

@@ -82,9 +82,8 @@ impl Actions for World {
         self.send_room = self.send_room.saturating_sub(bytes.len());
     }
 
-    fn reply_hostname(&mut self) {
-        let hostname = self.hostname.clone();
-        self.reply(hostname.as_bytes());
+    fn hostname(&self) -> &str {
+        &self.hostname
     }
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
