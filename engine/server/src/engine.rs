@@ -29,6 +29,8 @@ const FRAMES_PER_TURN: u32 = 64;
 const TIMERS_PER_TURN: u32 = 64;
 /// Sessions whose deadlines may expire in one turn.
 const DEADLINES_PER_TURN: u32 = 64;
+/// Sessions that may go on in one turn because they asked for it.
+const RESUMED_PER_TURN: u32 = 256;
 /// Connections that may speak in one turn.
 const SPEAKERS_PER_TURN: u32 = 256;
 /// Bytes that are read in one piece from what waits in a connection. More than the longest line of any protocol.
@@ -146,8 +148,11 @@ impl Engine {
 
     /// Phase 4: sessions that were made ready before this turn.
     fn resume(&mut self) {
+        let mut budget = Budget::new(RESUMED_PER_TURN);
         self.common.ready.begin_turn();
-        while let Some(frame) = self.common.ready.next_ready() {
+        while budget.take()
+            && let Some(frame) = self.common.ready.next_ready()
+        {
             self.session_resumed(frame);
         }
     }

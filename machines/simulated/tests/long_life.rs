@@ -98,7 +98,7 @@ impl Client {
 fn acknowledged_mail_outlives_everything_and_deleted_mail_stays_deleted() {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
     let first = number("SEED").unwrap_or(1);
-    for seed in first..first + number("SEEDS").unwrap_or(3) {
+    for seed in first..first + number("SEEDS").unwrap_or(2) {
         eprintln!("seed {seed}");
         live(seed);
     }

@@ -92,11 +92,6 @@ impl Ledger {
         self.letters[id.0].fates[account] = Fate::Deleted;
     }
 
-    /// Whether a deletion may be under way.
-    pub(crate) fn may_be_vanishing(&self, account: usize) -> bool {
-        self.letters.iter().any(|letter| letter.fates[account] == Fate::PerhapsDeleted)
-    }
-
     /// How many copies of letters are there, and how many were deleted.
     pub(crate) fn present_and_deleted(&self) -> (usize, usize) {
         let count = |fate| self.letters.iter().flat_map(|letter| letter.fates).filter(|one| *one == fate).count();

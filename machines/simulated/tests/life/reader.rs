@@ -70,8 +70,7 @@ impl Reader {
                     self.ask(&format!("DELE {number}"), Asked::Deletion(*number));
                 }
             }
-            // A deletion of the session before may have come meanwhile.
-            Asked::Message(_) => assert!(ledger.may_be_vanishing(self.account), "{first}"),
+            Asked::Message(_) => panic!("a message of a locked maildrop cannot be read: {first}"),
             Asked::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
             Asked::Password => return Progress::IsDone,
             Asked::Quit => {
