@@ -7,11 +7,13 @@
 //! |---|---|
 //! | `engine` | one turn, its five phases and their budgets |
 //! | `session` | what happens to a connection, told to its session |
+//! | `pressure` | who has to go when something runs short |
 //! | `smtp_service`, `pop3_service` | the hands of the two protocols |
 //! | `logins` | a password, a gate, an answer in time |
 //! | `directory` | from a path to an account |
 //! | `life`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
+//! | `common` | what all sessions share |
 #![no_std]
 #![forbid(unsafe_code)]
 
