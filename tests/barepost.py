@@ -269,8 +269,12 @@ class Machine:
     def pop3(self, user=None, **how):
         """A new POP3 connection that has read the greeting, and is logged in when a user is named."""
         session = Pop3(self.ports + POP3, **how)
-        if user:
-            session.log_in(user)
+        try:
+            if user:
+                session.log_in(user)
+        except BaseException:
+            session.close()
+            raise
         return session
 
     def mailbox(self, user):
