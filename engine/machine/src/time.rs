@@ -45,13 +45,13 @@ impl Instant {
     /// The moment at which the machine started.
     pub const START: Instant = Instant(0);
 
-    /// The earlier one of two deadlines that may not be there.
+    /// Later than all there will be.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// A deadline that may not be there, to be compared with others.
     #[inline]
-    pub fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-        match (one, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (only, None) | (None, only) => only,
-        }
+    pub fn or_never(deadline: Option<Instant>) -> Instant {
+        deadline.unwrap_or(Instant::NEVER)
     }
 
     /// The span since `earlier`; zero when `earlier` is not earlier.

@@ -3,6 +3,7 @@
 use machine::Instant;
 use tasks::Budget;
 
+use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, EVENTS_AT_ONCE, EVENTS_MAX, Event, Events};
 use crate::net::Net;
 use crate::tcp::CloseReason;
@@ -39,11 +40,13 @@ impl Net {
         if self.ending_from.is_some() || self.address_news {
             return Some(Instant::START);
         }
-        let dhcp = self.dhcp.as_ref().map(|dhcp| dhcp.next_deadline());
-        let connections = Instant::earlier(self.timers.next_deadline(), self.half_open.next_deadline());
-        let rest = Instant::earlier(self.time_wait.next_deadline(), self.link.neighbours.next_deadline());
-        let link = Instant::earlier(self.reassembly.next_deadline(), dhcp);
-        Instant::earlier(connections, Instant::earlier(rest, link))
+        let next = Instant::or_never(self.timers.next_deadline())
+            .min(Instant::or_never(self.half_open.next_deadline()))
+            .min(Instant::or_never(self.time_wait.next_deadline()))
+            .min(Instant::or_never(self.link.neighbours.next_deadline()))
+            .min(Instant::or_never(self.reassembly.next_deadline()))
+            .min(self.dhcp.as_ref().map_or(Instant::NEVER, Dhcp::next_deadline));
+        (next != Instant::NEVER).then_some(next)
     }
 
     /// Ends the connections of an address that is not ours any more. Their peers cannot be told.

@@ -145,7 +145,7 @@ impl Dhcp {
         if self.decline.is_some() {
             return Instant::START;
         }
-        let expires_at = self.lease.as_ref().map_or(Instant(u64::MAX), |lease| lease.expires_at);
+        let expires_at = self.lease.as_ref().map_or(Instant::NEVER, |lease| lease.expires_at);
         match self.expect {
             Expect::Discovery { at } => at,
             Expect::Offer { again_at, .. } | Expect::Acknowledgement { again_at, .. } => again_at,

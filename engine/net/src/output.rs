@@ -90,19 +90,18 @@ impl Net {
             Ok(())
         };
         let result = found.tcb.output(now, self.send_limits, &self.pools, &mut emit);
+        if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
+            found.armed_for = deadline;
+            self.timers.set(connection.0, deadline);
+        }
+        let ended = found.tcb.ended();
         if again {
             self.doubt_way(now, connection);
         }
-        let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
-        match found.tcb.ended() {
+        match ended {
             Some(Ended::Gone) => self.bury(now, connection, None),
             Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait)),
-            None => {
-                if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
-                    found.armed_for = deadline;
-                    self.timers.set(connection.0, deadline);
-                }
-            }
+            None => {}
         }
         result
     }

@@ -124,7 +124,7 @@ impl Net {
     /// A connection's deadline may have come.
     pub(crate) fn connection_due(&mut self, now: Instant, connection: ConnectionId, events: &mut Events) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
-        found.armed_for = Instant(u64::MAX);
+        found.armed_for = Instant::NEVER;
         let actions = found.tcb.deadline_expired(now, &mut self.pools);
         self.act(connection, &actions, None, events);
     }
@@ -156,7 +156,7 @@ impl Net {
         let Some(template) = self.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
-        let new = Connection { tcb, template, flow, armed_for: Instant(u64::MAX), sent_to, user_is_done: false };
+        let new = Connection { tcb, template, flow, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
             self.link.counters.refused_full += 1;

@@ -133,7 +133,9 @@ impl Engine {
     fn deadlines(&mut self, machine: &mut impl Machine) {
         let mut budget = Budget::new(TIMERS_PER_TURN);
         self.common.net.deadlines_expired(self.common.now, &mut self.events, &mut budget);
-        self.handle_events(&[], machine);
+        if !self.events.is_empty() {
+            self.handle_events(&[], machine);
+        }
         self.relieve();
         let mut budget_of_sessions = Budget::new(DEADLINES_PER_TURN);
         while budget_of_sessions.take() {
@@ -179,10 +181,11 @@ impl Engine {
         if self.unfinished || !self.common.ready.is_empty() || self.is_hurried() {
             return Next::Now;
         }
-        let sessions = Instant::earlier(self.common.deadlines.next_deadline(), self.life.next_deadline());
-        let sessions = Instant::earlier(sessions, self.next_look);
-        let next = Instant::earlier(self.common.net.next_deadline(), sessions);
-        Next::At(next.unwrap_or(Instant(u64::MAX)))
+        let next = Instant::or_never(self.common.net.next_deadline())
+            .min(Instant::or_never(self.common.deadlines.next_deadline()))
+            .min(Instant::or_never(self.life.next_deadline()))
+            .min(Instant::or_never(self.next_look));
+        Next::At(next)
     }
 
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.

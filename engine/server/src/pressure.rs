@@ -60,10 +60,8 @@ impl Engine {
 impl Shortage {
     fn of(common: &Common) -> Option<Shortage> {
         let pools = common.net.pools();
-        if pools.are_down_to_one_in(64) {
-            Some(Shortage::AllBuffers)
-        } else if pools.are_down_to_one_in(8) {
-            Some(Shortage::Buffers)
+        if pools.are_down_to_one_in(8) {
+            Some(if pools.are_down_to_one_in(64) { Shortage::AllBuffers } else { Shortage::Buffers })
         } else if common.transactions.is_empty() {
             Some(Shortage::Transactions)
         } else if common.is_crowded() {

@@ -18,8 +18,10 @@ use core::ops::ControlFlow;
 const STEP_BYTES: usize = 11 * 1024;
 /// Bytes of chunks of large messages after which a range ends.
 const RANGE_CHUNKS_BYTES: usize = 4 * 1024;
-/// Blocks by which a journal may outgrow its index before a checkpoint is due, on a large disk.
+/// The most blocks by which a journal may outgrow its index before a checkpoint is due, and the pages of the disk for each of
+/// them; two segments are allowed on any disk.
 const SLACK_BLOCKS: u32 = 256;
+const SLACK_PAGES: u32 = 2048;
 
 /// A checkpoint under way.
 #[derive(Debug)]
@@ -90,8 +92,9 @@ impl Store {
         if self.heal & bit != 0 {
             return true;
         }
-        let places = self.segments.geometry.places();
-        let slack = (2 * places).min(SLACK_BLOCKS);
+        let geometry = self.segments.geometry;
+        let places = geometry.places();
+        let slack = (geometry.pages / SLACK_PAGES).max(2 * places).min(SLACK_BLOCKS);
         let needed = shard.index.checkpoint_blocks();
         let scarce = self.segments.free() <= self.segments.reserve;
         if scarce {

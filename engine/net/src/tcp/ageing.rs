@@ -99,9 +99,10 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
 
     /// The earliest deadline of all.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        if self.is_empty() {
-            return None;
-        }
+        if self.is_empty() { None } else { self.earliest_deadline() }
+    }
+
+    fn earliest_deadline(&self) -> Option<Instant> {
         (0..QUEUES).filter_map(|queue| self.oldest(queue)).map(|(_, deadline)| deadline).min()
     }
 

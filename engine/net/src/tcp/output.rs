@@ -100,6 +100,9 @@ impl Tcb {
         let Some(queue) = self.send_queue.as_ref() else { return 0 };
         let flight = self.snd_nxt.since(self.snd_una);
         let unsent = queue.len().saturating_sub(flight);
+        if unsent == 0 {
+            return 0;
+        }
         let mss = u32::from(self.mss);
         let congestion = self.congestion.window().saturating_add(self.recovery.extra_segments() * mss);
         let room = self.snd_wnd.min(congestion).saturating_sub(flight);

@@ -76,11 +76,6 @@ impl Alarm {
     pub(super) fn is_due(self, now: Instant) -> bool {
         self.is_set() && self.left(now) <= 0
     }
-
-    fn instant(self, now: Instant) -> Option<Instant> {
-        let left = u64::try_from(self.left(now)).unwrap_or(0);
-        self.is_set().then(|| Instant((now.0 / 1000 + left) * 1000))
-    }
 }
 
 /// The three alarms.
@@ -95,7 +90,9 @@ impl Timers {
     pub(super) const NONE: Timers = Timers { retransmit: Alarm::NONE, acknowledge: Alarm::NONE, idle: Alarm::NONE };
 
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
-        [self.retransmit, self.acknowledge, self.idle].iter().filter_map(|alarm| alarm.instant(now)).min()
+        let alarms = [self.retransmit, self.acknowledge, self.idle];
+        let left = alarms.iter().filter(|alarm| alarm.is_set()).map(|alarm| alarm.left(now)).min()?;
+        Some(Instant((now.0 / 1000 + u64::try_from(left).unwrap_or(0)) * 1000))
     }
 }
 
