@@ -5,7 +5,7 @@ or the programs that it needs is told in one line, with exit status 2, and chang
 those who are connected, and with everything acknowledged on the disk; SIGKILL ends it just as completely. An idle
 machine leaves the processor alone, and one that panics is back within seconds.
 
-Takes about 1.5 minutes under TCG; --quick leaves nothing out.
+Takes 2 minutes under TCG, 4 on a busy host; --quick leaves nothing out.
 """
 
 import hashlib

@@ -5,7 +5,7 @@ every size at which something may go wrong, up to 50 MB, come back exact below t
 What no program of good will sends is sent byte by byte: attempts to smuggle a message into another one, limits passed,
 connections torn down. The rules of RFC 5321 and RFC 1939 that a user would notice are each shown here.
 
-Takes about 6 minutes under TCG; --quick, with sizes up to 1 MB and one of 50 MB, about 3.
+Takes 2 to 3 minutes under TCG; --quick, with sizes up to 1 MB and one of 50 MB, 1.5 to 2.5.
 """
 
 import contextlib

@@ -9,7 +9,7 @@ whole, once, under its identifier; none in part; none that was deleted by then. 
 
 The disk is small, so that segments are cleaned and used again within the run.
 
-80 cuts take about 6 minutes under TCG; --quick, 15 cuts, under 2. A run is repeated with --seed, up to what timing changes.
+80 cuts take 8 minutes under TCG; --quick, 15 cuts, 1 to 2. A run is repeated with --seed, up to what timing changes.
 """
 
 import shutil

@@ -4,7 +4,7 @@ A disk of 40 MiB is filled with messages of all sizes until the machine refuses 
 still be read and deleted, over a restart too; what deletions give back takes new mail. This goes on for several rounds, the
 last with a power cut on the full disk.
 
-Takes about 2 minutes under TCG; --quick, one round, under 1.
+Takes 1.5 minutes under TCG; --quick, one round, half a minute.
 """
 
 import barepost

@@ -7,7 +7,7 @@ that it had; new identifiers are larger than all that were ever seen. This goes 
 
 A host's cache survives QEMU, so a missing flush can't be seen here: that is shown by flushcut.py.
 
-60 cuts take about 4 minutes under TCG; --quick, 12 cuts, about 1. A run is repeated with --seed, up to what timing changes.
+60 cuts take 4 to 5 minutes under TCG; --quick, 12 cuts, 40 seconds. A run is repeated with --seed, up to what timing changes.
 """
 
 import time
