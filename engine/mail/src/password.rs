@@ -35,21 +35,30 @@ pub enum HashError {
     TooCostly,
 }
 
-/// Makes and checks password hashes in memory of its own, given once.
+/// Makes and checks password hashes in memory of its own.
 pub struct Hasher {
     memory: Vec<Block>,
 }
 
+impl Default for Hasher {
+    fn default() -> Hasher {
+        Hasher::new()
+    }
+}
+
 impl Hasher {
-    /// A hasher for hashes of our own, and for all of `hashes`, PHC strings from elsewhere.
-    pub fn for_hashes<'a>(hashes: impl Iterator<Item = &'a str>) -> Hasher {
-        let blocks = hashes
-            .filter_map(|hash| Parsed::parse(hash).ok())
-            .map(|parsed| parsed.params.block_count())
-            .max()
-            .unwrap_or(0)
-            .max(MEMORY_KIB as usize);
-        Hasher { memory: vec![Block::new(); blocks] }
+    /// A hasher for hashes of our own.
+    pub fn new() -> Hasher {
+        Hasher { memory: vec![Block::new(); MEMORY_KIB as usize] }
+    }
+
+    /// Makes room for checking all of `hashes`, PHC strings from wherever: once, when they are known.
+    pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
+        let blocks = hashes.filter_map(|hash| Parsed::parse(hash).ok()).map(|parsed| parsed.params.block_count()).max();
+        if let Some(blocks) = blocks.filter(|blocks| *blocks > self.memory.len()) {
+            self.memory = Vec::new();
+            self.memory = vec![Block::new(); blocks];
+        }
     }
 
     /// The PHC string of `password`.

@@ -156,6 +156,7 @@ impl Engine {
     }
 
     fn serve(&mut self, machine: &mut impl Machine) {
+        self.common.logins.make_room_for(self.common.store.accounts().map(|account| account.password_hash()));
         for (index, service) in SERVICES.iter().enumerate() {
             let listening = self.common.net.listen(service.port, Service(index as u8));
             assert!(listening, "there are fewer services than listeners");

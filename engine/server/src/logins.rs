@@ -152,6 +152,11 @@ impl Logins {
         self.under_way
     }
 
+    /// Makes room for checking passwords against all of `hashes`.
+    pub(crate) fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
+        self.hasher.make_room_for(hashes);
+    }
+
     /// The password hash of a new account.
     pub(crate) fn hash(&mut self, password: &str, salt: [u8; mail::SALT_BYTES]) -> Option<String> {
         self.hasher.hash(password.as_bytes(), salt).ok()

@@ -13,7 +13,7 @@ use store::Store;
 use tasks::{DelayQueue, ResumeQueue};
 
 use crate::common::Common;
-use crate::configuration::{Configuration, Network, Password};
+use crate::configuration::{Configuration, Network};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::identifier::Identifiers;
@@ -43,7 +43,7 @@ impl Engine {
             smtp_settings: smtp::Settings::default(),
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Box::new([0; TRACE_BYTES_MAX]),
-            logins: Logins::new(sizes.connections, hasher(&configuration), [random(machine), random(machine)]),
+            logins: Logins::new(sizes.connections, Hasher::new(), [random(machine), random(machine)]),
             maildrops: BTreeSet::new(),
             orphans: Vec::new(),
             open_messages: 0,
@@ -71,13 +71,6 @@ fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
         pools: sizes.pools(),
     };
     Config { addressing, limits }
-}
-
-fn hasher(configuration: &Configuration) -> Hasher {
-    Hasher::for_hashes(configuration.users.iter().filter_map(|user| match &user.password {
-        Password::Argon2id(hash) => Some(hash.as_str()),
-        Password::Plain(_) => None,
-    }))
 }
 
 fn random<const BYTES: usize>(machine: &mut impl Machine) -> [u8; BYTES] {

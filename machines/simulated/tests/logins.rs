@@ -5,7 +5,8 @@
 mod room;
 
 use machine::Micros;
-use room::{Room, Talk};
+use room::{CONFIGURATION, Room, Talk, usual_sizes};
+use simulated::MemoryDisk;
 
 /// A client that has said USER, from `host`.
 fn at_the_gate(room: &mut Room, host: usize, user: &str) -> Talk {
@@ -107,4 +108,16 @@ fn guesses_said_all_at_once_are_answered_one_after_the_other_and_then_no_more() 
     assert_eq!(room.machine.now.since(before).as_secs(), 2 + 4 + 8);
     room.until("the server has hung up", |room| room.has_hung_up(&mut talk));
     assert!(talk.heard.is_empty());
+}
+
+#[test]
+fn a_hash_that_only_the_disk_knows_any_more_is_still_checked() {
+    let large = "$argon2id$v=19$m=20480,t=1,p=1$c29tZXNhbHQ$N03vxXfVDJvqprHtPqY1pmNtcD7H61146Iu/xnB0xmw";
+    let user = format!("[[user]]\naddress = \"byron@barepost.test\"\npassword_hash = \"{large}\"\n");
+    let with_user = format!("{CONFIGURATION}{user}");
+    let mut room = Room::configured(6, MemoryDisk::blank(16 << 20), usual_sizes(), &with_user);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room.log_in("byron");
+    let mut room = room.power_cut(6);
+    room.log_in("byron");
 }
