@@ -29,7 +29,8 @@ impl<'a> Writer<'a> {
         let start = self.written;
         self.put(text);
         let copied = self.bytes.get_mut(start..self.written).unwrap_or_default();
-        copied.iter_mut().filter(|byte| !passes(**byte)).for_each(|byte| *byte = b'?');
+        // Each is written, whatever it is: that needs no branch.
+        copied.iter_mut().for_each(|byte| *byte = if passes(*byte) { *byte } else { b'?' });
     }
 
     pub(crate) fn put_decimal(&mut self, byte: u8) {

@@ -136,6 +136,15 @@ impl Messages {
 
     /// Puts an entry in its place; false when its UID is taken.
     pub(crate) fn insert(&mut self, entry: Entry) -> bool {
+        // UIDs ascend as mail arrives, and in a journal that is replayed.
+        if let Some(block) = self.blocks.last_mut()
+            && block.len() < BLOCK_ENTRIES
+            && block.last().is_some_and(|last| last.uid < entry.uid)
+        {
+            block.push(entry);
+            self.counted(&entry);
+            return true;
+        }
         let number = self.block_of(entry.uid);
         let Some(block) = self.blocks.get_mut(number) else {
             self.blocks.push(alloc::vec![entry]);
