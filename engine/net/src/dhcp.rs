@@ -156,11 +156,11 @@ impl Dhcp {
 
     /// The next thing to do, if anything is due.
     pub(crate) fn next_step(&mut self, now: Instant) -> Option<Step> {
-        if let Some(decline) = self.decline.take() {
-            return Some(self.send(now, decline, None, Ipv4Addr::UNSPECIFIED));
-        }
         if self.next_deadline() > now {
             return None;
+        }
+        if let Some(decline) = self.decline.take() {
+            return Some(self.send(now, decline, None, Ipv4Addr::UNSPECIFIED));
         }
         match self.expect {
             Expect::Discovery { .. } => {

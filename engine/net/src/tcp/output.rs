@@ -48,12 +48,7 @@ impl Tcb {
             State::SynSent | State::SynReceived => return self.send_syn(now, emit),
             _ => {}
         }
-        if self.may_receive() && self.wants_to_speak() {
-            // Only when the peer will hear of it: a promise that it does not know of opens nothing.
-            let limit = self.window_limit(pools);
-            self.receive.offer(self.kept(), limit, u32::from(self.mss));
-        }
-        let result = self.send_segments(now, limits, emit);
+        let result = self.send_segments(now, limits, pools, emit);
         if !matches!(self.state, State::Closed | State::TimeWait) {
             self.settle_retransmit_alarm(now);
         }
@@ -64,32 +59,33 @@ impl Tcb {
         &mut self,
         now: Instant,
         limits: SendLimits,
+        pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.owes(Owed::RETRANSMIT) {
             let stretch = self.first_unacknowledged();
-            self.send_stretch(now, stretch, emit)?;
+            self.send_stretch(now, stretch, pools, emit)?;
             self.forgive(Owed::RETRANSMIT);
         }
         self.restart_after_idleness(now);
         while let Some(stretch) = self.next_stretch(limits) {
-            self.send_stretch(now, stretch, emit)?;
+            self.send_stretch(now, stretch, pools, emit)?;
             self.forgive(Owed::PROBE);
         }
         if self.owes(Owed::PROBE) {
             if self.has_unsent() {
                 let stretch = self.probe();
-                self.send_stretch(now, stretch, emit)?;
+                self.send_stretch(now, stretch, pools, emit)?;
             }
             self.forgive(Owed::PROBE);
         }
         if self.owes(Owed::KEEPALIVE) {
-            self.send_empty(self.snd_nxt - 1, emit)?;
+            self.send_empty(self.snd_nxt - 1, pools, emit)?;
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
             // With the highest number sent: a lower one is out of the window at a peer that has it all.
-            self.send_empty(self.snd_max, emit)?;
+            self.send_empty(self.snd_max, pools, emit)?;
         }
         Ok(())
     }
@@ -173,8 +169,10 @@ impl Tcb {
         &mut self,
         now: Instant,
         stretch: Stretch,
+        pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
+        self.open_window(pools);
         let mut pieces = Pieces::new();
         let len = match &self.send_queue {
             Some(queue) if stretch.len > 0 => queue.collect(stretch.offset, stretch.len, &mut pieces),
@@ -221,11 +219,22 @@ impl Tcb {
     fn send_empty(
         &mut self,
         sequence: SequenceNumber,
+        pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
+        self.open_window(pools);
         emit(&self.header(sequence, Flags::ACK), &[])?;
         self.acknowledgment_sent();
         Ok(())
+    }
+
+    /// Promises the peer more room, if there is. Only in a segment that is about to be sent: a promise that the peer does not
+    /// know of opens nothing.
+    fn open_window(&mut self, pools: &Pools) {
+        if self.may_receive() {
+            let limit = self.window_limit(pools);
+            self.receive.offer(self.kept(), limit, u32::from(self.mss));
+        }
     }
 
     fn header(&self, sequence: SequenceNumber, flags: Flags) -> SegmentToSend {
