@@ -59,7 +59,7 @@ pub(crate) struct Group {
 impl Store {
     /// Makes a group of all that was gathered, unless one is in flight.
     pub(crate) fn seal(&mut self) {
-        if self.group.flight != Flight::Idle {
+        if self.group.flight != Flight::Idle || !self.has_to_seal() {
             return;
         }
         let mut checkpoint = Vec::new();
@@ -85,6 +85,11 @@ impl Store {
         self.group.flight = Flight::Writing(parity);
         self.gathering = parity.other();
         self.flush_if_written();
+    }
+
+    /// Whether there may be anything to make a group of; in most turns there is nothing.
+    fn has_to_seal(&self) -> bool {
+        self.dirty | self.heal != 0 || self.checkpoint.is_some() || self.superblock_due || !self.awaiting.is_empty()
     }
 
     /// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no space.

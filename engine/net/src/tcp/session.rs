@@ -20,8 +20,8 @@ impl Tcb {
             self.send_queue = pools.lend_send_queue();
         }
         let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, &mut pools.blocks));
-        self.settle_send_queue(pools);
         if taken < bytes.len() {
+            self.settle_send_queue(pools);
             self.want_room(now);
         }
         taken
