@@ -19,7 +19,9 @@ import time
 import tomllib
 
 import barepost
-from barepost import CONFIGURATION, DOMAIN, Letters, alive, cpu_seconds, free_ports, until
+from barepost import CONFIGURATION, free_ports
+from mail import DOMAIN, Letters, stuffed
+from processes import STOP_SECONDS, alive, children, cpu_seconds, die_with_us, until
 
 # Where the text of a panic is kept on the disk, in bytes (docs/format.md, section 2).
 CRASH_AREA = 4 * 4096
@@ -99,7 +101,7 @@ class Refusing(barepost.Test):
         done = subprocess.run(
             [barepost.COMMAND, "run", "--ports", str(ports or free_ports()), "--data", data, *arguments],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=barepost.READY_SECONDS,
-            env=environment, preexec_fn=barepost.die_with_us,
+            env=environment, preexec_fn=die_with_us,
         )
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
@@ -186,7 +188,7 @@ class Refusing(barepost.Test):
                 done = subprocess.run(
                     [barepost.COMMAND, "run", "--data", self.data(), *arguments],
                     stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=barepost.READY_SECONDS,
-                    preexec_fn=barepost.die_with_us,
+                    preexec_fn=die_with_us,
                 )
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(arguments[0], done.stderr)
@@ -218,7 +220,7 @@ class Ending(barepost.Test):
         self.assertEqual(idle.reply().code, 421)
         self.assertEqual(amid.reply().code, 421)
         self.assertTrue(reader.is_closed_within(10))
-        self.assertEqual(machine.process.wait(barepost.STOP_SECONDS), 0, machine.process.tail())
+        self.assertEqual(machine.process.wait(STOP_SECONDS), 0, machine.process.tail())
         self.assertFalse(alive(qemu))
         with self.assertRaises(OSError):
             socket.create_connection(("127.0.0.1", machine.ports + barepost.SMTP), 1).close()
@@ -235,10 +237,10 @@ class Ending(barepost.Test):
             session.ehlo()
             session.envelope("sender@client.test", ADA)
             self.assertEqual(session.command("DATA").code, 354)
-            session.send(barepost.stuffed(letters.make(number, 200_000)))
+            session.send(stuffed(letters.make(number, 200_000)))
             machine.interrupt()
             reply = session.reply()
-            self.assertEqual(machine.process.wait(barepost.STOP_SECONDS), 0, machine.process.tail())
+            self.assertEqual(machine.process.wait(STOP_SECONDS), 0, machine.process.tail())
             machine = self.boot(data)
             with machine.pop3("ada") as reader:
                 there = [letters.recognize(found.content) for found in reader.fetch()]
@@ -254,10 +256,10 @@ class Ending(barepost.Test):
             machine = self.start(data)
             time.sleep(wait)
             machine.interrupt()
-            status = machine.process.wait(barepost.STOP_SECONDS)
+            status = machine.process.wait(STOP_SECONDS)
             # A shell that is interrupted before it has become the command line dies of it.
             self.assertIn(status, (0, 1) if machine.process.lines() else (0, 1, -2), machine.process.tail())
-            self.assertEqual(barepost.children(machine.process.pid), [])
+            self.assertEqual(children(machine.process.pid), [])
         self.boot(data)
 
     def test_killing_run_kills_the_machine_and_loses_nothing_acknowledged(self):
@@ -274,7 +276,7 @@ class Ending(barepost.Test):
     def test_a_machine_that_is_gone_ends_run_with_status_1(self):
         machine = self.boot()
         os.kill(machine.qemu(), 9)
-        self.assertEqual(machine.process.wait(barepost.STOP_SECONDS), 1)
+        self.assertEqual(machine.process.wait(STOP_SECONDS), 1)
         self.assertRegex(machine.process.lines()[-1], "^barepost: ")
 
 

@@ -19,7 +19,8 @@ import time
 import barepost
 import ledger
 import writelog
-from barepost import DOMAIN, Letters, options, uid_of
+from barepost import options
+from mail import DOMAIN, Letters, uid_of
 
 USERS = ("ada", "grace", "barbara")
 DISK_BYTES = 96 << 20

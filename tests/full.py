@@ -9,7 +9,9 @@ Takes 1.5 minutes under TCG; --quick, one round, half a minute.
 
 import barepost
 import ledger
-from barepost import DOMAIN, Letters, options, until
+from barepost import options
+from mail import DOMAIN, Letters, without_trace
+from processes import until
 
 USERS = ("ada", "grace")
 DISK_BYTES = 40 << 20
@@ -103,7 +105,7 @@ class FullDisk(barepost.Test):
         """Deletes some of a mailbox, chosen at random."""
         with machine.pop3(user) as session:
             numbers = {uidl: number for number, uidl in session.uidls().items()}
-            letters = {number: book.letters.recognize(barepost.without_trace(raw)) for number, raw in session.retrieve(numbers.values())}
+            letters = {number: book.letters.recognize(without_trace(raw)) for number, raw in session.retrieve(numbers.values())}
             doomed = self.dice.sample(sorted(letters), int(len(letters) * share))
             session.delete(doomed)
             session.quit()

@@ -14,8 +14,8 @@ import random
 import threading
 import time
 
-import barepost
-from barepost import DOMAIN, Gone, uid_of
+from mail import ANSWER_SECONDS, DOMAIN, Gone, uid_of, without_trace
+from processes import Late
 
 NEVER = float("inf")
 # Later than whatever happened, and before `NEVER`.
@@ -117,7 +117,7 @@ def look(machine, ledger, user, sample=None):
                     found[known[uidls[number]]] = uidls[number]
         for number, raw in session.retrieve(numbers):
             try:
-                letter = ledger.letters.recognize(barepost.without_trace(raw))
+                letter = ledger.letters.recognize(without_trace(raw))
             except AssertionError as error:
                 wrong.append(f"{user}: {uidls[number]}: {error}")
                 continue
@@ -146,13 +146,13 @@ class Load:
         for thread in self._threads:
             thread.start()
 
-    def stop(self, seconds=barepost.ANSWER_SECONDS):
+    def stop(self, seconds=ANSWER_SECONDS):
         """Ends the load, or sees it end after a cut. Errors: what a client saw that it should never see."""
         self._stop.set()
         for thread in self._threads:
             thread.join(seconds)
             if thread.is_alive():
-                raise barepost.Late("a client still waits for an answer")
+                raise Late("a client still waits for an answer")
         if self.failures:
             raise self.failures[0]
 
@@ -170,7 +170,7 @@ class Load:
     def _send(self, users, dice):
         """One session of a few messages."""
         ledger = self.ledger
-        with self.machine.smtp(timeout=barepost.ANSWER_SECONDS) as session:
+        with self.machine.smtp(timeout=ANSWER_SECONDS) as session:
             session.ehlo()
             for _ in range(dice.randrange(1, 30)):
                 if self._stop.is_set():

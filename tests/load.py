@@ -15,7 +15,9 @@ import threading
 import time
 
 import barepost
-from barepost import DOMAIN, options, program
+from barepost import options
+from mail import DOMAIN, without_trace
+from processes import die_with_us, program
 
 ADA = f"ada@{DOMAIN}"
 MESSAGE_ID = re.compile(rb"^Message-Id: <([^>]+)>\r\n", re.M)
@@ -87,7 +89,7 @@ class Load(barepost.SharedMachineTest):
         began = time.monotonic()
         done = subprocess.run(
             [str(argument) for argument in arguments], capture_output=True, text=True, timeout=1200,
-            preexec_fn=barepost.die_with_us,
+            preexec_fn=die_with_us,
         )
         sent = time.monotonic() - began
         # It ends with an error at the first refusal.
@@ -101,7 +103,7 @@ class Load(barepost.SharedMachineTest):
             seen = set()
             for number, raw in session.retrieve(sizes):
                 self.assertEqual(len(raw), sizes[number])
-                seen.add(self.marker(barepost.without_trace(raw), payload))
+                seen.add(self.marker(without_trace(raw), payload))
             self.assertEqual(len(seen), messages, "a message is there twice, and another is missing")
             fetched = time.monotonic() - began
             session.delete(sizes)

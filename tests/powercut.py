@@ -14,7 +14,8 @@ import time
 
 import barepost
 import ledger
-from barepost import Letters, options, uid_of
+from barepost import options
+from mail import Letters, uid_of
 
 USERS = ("ada", "grace", "barbara")
 
