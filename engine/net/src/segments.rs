@@ -62,7 +62,7 @@ impl Net {
             Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
             Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
             Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
-            None => self.stranger_arrived(now, &arrival),
+            None => self.stranger_arrived(now, &arrival, None),
         }
     }
 
@@ -151,7 +151,7 @@ impl Net {
             // The service has closed its port in the meantime.
             self.half_open.remove(id, &arrival.caller);
             self.flows.remove(&flow);
-            return self.stranger_arrived(now, arrival);
+            return self.stranger_arrived(now, arrival, None);
         };
         let Some(template) = self.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
@@ -175,15 +175,16 @@ impl Net {
         match self.time_wait.segment_arrived(now, id, &arrival.caller.flow, &arrival.segment) {
             TimeWaitVerdict::Nothing => {}
             TimeWaitVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
-            TimeWaitVerdict::NewConnection => {
+            TimeWaitVerdict::NewConnection { snd_nxt } => {
                 self.flows.remove(&arrival.caller.flow);
-                self.stranger_arrived(now, arrival);
+                self.stranger_arrived(now, arrival, Some(snd_nxt));
             }
         }
     }
 
-    /// A segment that belongs to no connection: a SYN for a service, or something to be refused.
-    fn stranger_arrived(&mut self, now: Instant, arrival: &Arrival<'_>) {
+    /// A segment that belongs to no connection: a SYN for a service, or something to be refused. `used`: the number after
+    /// the last that the connection used which was here before, if that is remembered.
+    fn stranger_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
         let (caller, segment) = (&arrival.caller, &arrival.segment);
         let opens =
             segment.flags.has(Flags::SYN) && !segment.flags.has_any(Flags::ACK.with(Flags::RST).with(Flags::FIN));
@@ -193,7 +194,11 @@ impl Net {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
             self.link.counters.refused_full += 1;
         } else {
-            let iss = self.initial_sequences.next(now, &(caller.flow, self.link.interface.own()));
+            let key = (caller.flow, self.link.interface.own());
+            let iss = match used {
+                Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
+                None => self.initial_sequences.next(now, &key),
+            };
             let (id, evicted) = self.half_open.syn_arrived(now, *caller, segment, iss);
             if let Some(evicted) = evicted {
                 self.link.counters.refused_full += 1;

@@ -24,7 +24,10 @@ impl Tcb {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
             State::SynReceived if self.is_syn_ack_again(segment) => {
-                let rest = SegmentRepr { sequence: segment.sequence + 1, flags: Flags::ACK, payload: &[], ..*segment };
+                // The window beside a SYN is never scaled (RFC 7323 §2.2).
+                let window = segment.window >> self.peer_shift;
+                let rest =
+                    SegmentRepr { sequence: segment.sequence + 1, flags: Flags::ACK, window, payload: &[], ..*segment };
                 self.synchronized_arrive(now, &rest, pools, actions);
             }
             _ => self.synchronized_arrive(now, segment, pools, actions),
@@ -157,7 +160,8 @@ impl Tcb {
             if self.state == State::TimeWait {
                 return;
             }
-            self.finish(CloseReason::Reset, pools, actions);
+            let refused = self.state == State::SynReceived;
+            self.finish(if refused { CloseReason::Refused } else { CloseReason::Reset }, pools, actions);
         } else if segment.sequence.since(self.receive.nxt) < self.receive.open() {
             self.challenge(now);
         }

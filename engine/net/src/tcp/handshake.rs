@@ -53,4 +53,11 @@ impl InitialSequences {
         key.hash(&mut hasher);
         SequenceNumber((hasher.finish() as u32).wrapping_add((now.0 / 4) as u32))
     }
+
+    /// The same, for a connection that follows another of the same key which has used all numbers before `snd_nxt`. Who has
+    /// sent faster than the clock ticks is ahead of it (RFC 1122 §4.2.2.13).
+    pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> SequenceNumber {
+        let iss = self.next(now, key);
+        if iss.is_after(snd_nxt) { iss } else { snd_nxt + 1 + (iss.0 >> 16) }
+    }
 }

@@ -37,8 +37,12 @@ pub enum TimeWaitVerdict {
     Nothing,
     /// Send this.
     Respond(SegmentToSend),
-    /// The entry is gone: the segment is a SYN that opens a new connection, to be treated as one for a listener.
-    NewConnection,
+    /// The entry is gone: the segment is a SYN that opens a new connection, to be treated as one for a listener. Our
+    /// numbers in it must begin beyond all of the old one's: [`super::InitialSequences::beyond`].
+    NewConnection {
+        /// The number after the last that we used in the old connection.
+        snd_nxt: SequenceNumber,
+    },
 }
 
 /// All connections of one core in TIME-WAIT. `K` names a connection: addresses and ports of both ends.
@@ -90,8 +94,9 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         }
         if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.sequence.is_before(known.rcv_nxt)
         {
+            let snd_nxt = known.snd_nxt;
             self.entries.remove(id.0);
-            return TimeWaitVerdict::NewConnection;
+            return TimeWaitVerdict::NewConnection { snd_nxt };
         }
         let answer = SegmentToSend {
             sequence: known.snd_nxt,

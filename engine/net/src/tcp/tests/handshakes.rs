@@ -56,3 +56,17 @@ fn two_ends_that_open_at_once_meet() {
     assert_eq!(talk.state(), "Established");
     talk.write(3).we("P. 1:4 ack 1");
 }
+
+#[test]
+fn the_window_beside_a_syn_is_not_scaled_when_two_ends_open_at_once() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").peer("S 0:0 win 2000 mss 1000 wscale 7").we("S. 0:0 ack 1");
+    talk.peer("S. 0:0 ack 1 win 2000 wscale 7");
+    talk.write(5000).we(". 1:1001 ack 1").silence();
+}
+
+#[test]
+fn a_reset_refuses_what_two_ends_opened_at_once() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0").peer("S 0:0").we("S. 0:0 ack 1").peer("R 1:1").closed(CloseReason::Refused).silence();
+}

@@ -190,7 +190,8 @@ fn only_a_syn_ahead_of_everything_opens_a_new_connection() {
     let old = segment(Flags::SYN, SequenceNumber(2), SequenceNumber(0));
     assert!(matches!(table.segment_arrived(NOW, id, &9, &old), TimeWaitVerdict::Respond(_)));
     let new = segment(Flags::SYN, SequenceNumber(3), SequenceNumber(0));
-    assert_eq!(table.segment_arrived(NOW, id, &9, &new), TimeWaitVerdict::NewConnection);
+    let verdict = table.segment_arrived(NOW, id, &9, &new);
+    assert_eq!(verdict, TimeWaitVerdict::NewConnection { snd_nxt: OVER.snd_nxt });
     assert!(table.is_empty());
 }
 
@@ -223,4 +224,14 @@ fn initial_numbers_differ_by_connection_and_secret_and_grow_with_time() {
     assert_ne!(ours.next(NOW, &1u64), others.next(NOW, &1u64));
     let second_later = ours.next(NOW + Micros::from_secs(1), &1u64);
     assert_eq!(second_later.since(ours.next(NOW, &1u64)), 250_000);
+}
+
+#[test]
+fn a_connection_in_the_place_of_another_begins_beyond_all_its_numbers() {
+    let ours = InitialSequences::new(&[1; 16]);
+    let clock = ours.next(NOW, &1u64);
+    assert_eq!(ours.beyond(clock - 1, NOW, &1u64), clock);
+    for ahead in [0, 1, 1000, 1 << 30] {
+        assert!(ours.beyond(clock + ahead, NOW, &1u64).is_after(clock + ahead));
+    }
 }
