@@ -1,5 +1,6 @@
 //! What a login costs, and what it is let in by.
 
+use alloc::string::ToString;
 use core::net::{IpAddr, Ipv4Addr};
 
 use machine::{Instant, Micros};
@@ -71,18 +72,17 @@ fn each_failure_from_an_address_costs_twice_the_last_one_up_to_a_minute() {
     let mut throttle = Throttle::new([1; 16]);
     let delays = [2, 4, 8, 16, 32, 64, 64].map(Micros::from_secs);
     for (host, delay) in delays.into_iter().enumerate() {
-        let name = [b'a' + host as u8];
+        let name = char::from(b'a' + host as u8).to_string();
         assert_eq!(throttle.login_failed(HERE, &name, Instant(0)), delay);
     }
-    assert_eq!(throttle.login_failed(elsewhere(1), b"x", Instant(0)), Micros::from_secs(2));
+    assert_eq!(throttle.login_failed(elsewhere(1), "x", Instant(0)), Micros::from_secs(2));
 }
 
 #[test]
 fn failures_on_one_account_from_many_addresses_cost_more_and_more() {
     let mut throttle = Throttle::new([1; 16]);
     let delays: [_; 9] = core::array::from_fn(|host| {
-        let name: &[u8] = if host % 2 == 0 { b"ada@barepost.test" } else { b"Ada@Barepost.TEST" };
-        throttle.login_failed(elsewhere(host as u8), name, Instant(0)).as_secs()
+        throttle.login_failed(elsewhere(host as u8), "ada@barepost.test", Instant(0)).as_secs()
     });
     assert_eq!(delays, [2, 2, 2, 2, 4, 4, 4, 4, 8]);
 }
@@ -90,7 +90,7 @@ fn failures_on_one_account_from_many_addresses_cost_more_and_more() {
 #[test]
 fn failures_are_forgotten_by_halves() {
     let mut throttle = Throttle::new([1; 16]);
-    let mut fail = |seconds| throttle.login_failed(HERE, b"ada", Instant::START + Micros::from_secs(seconds)).as_secs();
+    let mut fail = |seconds| throttle.login_failed(HERE, "ada", Instant::START + Micros::from_secs(seconds)).as_secs();
     assert_eq!([fail(0), fail(0), fail(0), fail(0)], [2, 4, 8, 16]);
     assert_eq!(fail(300), 8, "two of four are left");
     assert_eq!(fail(300 + 3600), 2);
@@ -115,9 +115,21 @@ fn logins_under_way_are_never_displaced_by_other_addresses() {
         assert!(throttle.login_begins(HERE, Instant(0)));
     }
     for host in 0..200_000u32 {
-        let _ = throttle.login_failed(IpAddr::V4(Ipv4Addr::from(0x0b00_0000 + host)), &host.to_be_bytes(), Instant(0));
+        let _ = throttle.login_failed(IpAddr::V4(Ipv4Addr::from(0x0b00_0000 + host)), &host.to_string(), Instant(0));
     }
     assert!(!throttle.login_begins(HERE, Instant(0)));
+}
+
+#[test]
+fn a_failed_login_counts_as_under_way_until_its_answer_is_due() {
+    let mut throttle = Throttle::new([1; 16]);
+    for _ in 0..PENDING_MAX {
+        assert!(throttle.login_begins(HERE, Instant::START));
+    }
+    let due = Instant::START + throttle.login_failed(HERE, "ada", Instant::START);
+    assert!(!throttle.login_begins(HERE, Instant(due.0 - 1)));
+    assert!(throttle.login_begins(HERE, due));
+    assert!(!throttle.login_begins(HERE, due));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! - Only the answer to a *failed* login is delayed, the longer the more failures its address or its account has seen
 //!   lately. The right password is let in at once, so nobody can lock the owner out.
 //! - An address has at most [`PENDING_MAX`] logins under way, delayed answers included: guessing in parallel gains nothing.
-//! - The table is of a fixed size. A new entry displaces the least guilty one of its set, never one with logins under way.
+//! - A failed login counts as under way until its answer is due, even if nobody waits for that any more: whoever takes a
+//!   late answer for a wrong password, and hangs up, gains nothing either.
+//! - The table is of a fixed size. A new entry displaces the least guilty one of its set, never one with undecided logins.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,7 +16,7 @@ use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
 /// Logins that one address may have under way.
-pub const PENDING_MAX: u8 = 4;
+pub const PENDING_MAX: usize = 4;
 
 /// What the first failure costs.
 const FIRST_DELAY: Micros = Micros::from_secs(2);
@@ -33,7 +35,23 @@ struct Record {
     key: u64,
     last_failure: Instant,
     failures: u16,
-    pending: u8,
+    /// When each place for a login is free again: [`UNDECIDED`] as long as nobody knows.
+    free_from: [Instant; PENDING_MAX],
+}
+
+const UNDECIDED: Instant = Instant::NEVER;
+
+impl Record {
+    fn has_undecided_logins(&self) -> bool {
+        self.free_from.contains(&UNDECIDED)
+    }
+
+    /// Frees the place of an undecided login from `at` on.
+    fn decide(&mut self, at: Instant) {
+        if let Some(place) = self.free_from.iter_mut().find(|place| **place == UNDECIDED) {
+            *place = at;
+        }
+    }
 }
 
 /// Recent failures of addresses and accounts.
@@ -46,7 +64,7 @@ pub struct Throttle {
 #[derive(Clone, Copy)]
 enum Culprit<'a> {
     Address(IpAddr),
-    Account(&'a [u8]),
+    Account(&'a str),
 }
 
 impl Throttle {
@@ -58,17 +76,19 @@ impl Throttle {
     /// A login from `address` begins. False: too many are under way from there, and it must be refused unlooked at.
     #[must_use]
     pub fn login_begins(&mut self, address: IpAddr, now: Instant) -> bool {
-        match self.record(Culprit::Address(address), now) {
-            Some(record) if record.pending < PENDING_MAX => {
-                record.pending += 1;
+        let record = self.record(Culprit::Address(address), now);
+        match record.and_then(|record| record.free_from.iter_mut().find(|place| **place <= now)) {
+            Some(place) => {
+                *place = UNDECIDED;
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 
-    /// A login for `account` (the name as it was given) failed: how long its answer has to wait.
-    pub fn login_failed(&mut self, address: IpAddr, account: &[u8], now: Instant) -> Micros {
+    /// A login from `address` for `account`, which is one name whatever names the account has, failed: how long its answer
+    /// has to wait.
+    pub fn login_failed(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
         let mut fail = |culprit| {
             self.record(culprit, now).map_or(0, |record| {
                 record.last_failure = now;
@@ -78,24 +98,28 @@ impl Throttle {
         };
         let by_account = fail(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
         let doublings = fail(Culprit::Address(address)).max(by_account).min(DOUBLINGS_MAX);
-        Micros(FIRST_DELAY.0 << doublings)
+        let delay = Micros(FIRST_DELAY.0 << doublings);
+        if let Some(record) = self.record(Culprit::Address(address), now) {
+            record.decide(now + delay);
+        }
+        delay
     }
 
-    /// A login that began from `address` has been answered, or its connection is gone.
+    /// A login that began from `address` has succeeded, or was given up undecided.
     pub fn login_ended(&mut self, address: IpAddr, now: Instant) {
         if let Some(record) = self.record(Culprit::Address(address), now) {
-            record.pending = record.pending.saturating_sub(1);
+            record.decide(now);
         }
     }
 
-    /// The record of `culprit`, a new one if there is none; `None` when all of its set have logins under way.
+    /// The record of `culprit`, a new one if there is none; `None` when all of its set have undecided logins.
     fn record(&mut self, culprit: Culprit<'_>, now: Instant) -> Option<&mut Record> {
         let key = self.key_of(culprit);
         let set = self.records.get_mut(key as usize % SETS)?;
         let place = match set.iter().position(|record| record.key == key) {
             Some(place) => place,
             None => {
-                let idle = set.iter().enumerate().filter(|(_, record)| record.pending == 0);
+                let idle = set.iter().enumerate().filter(|(_, record)| !record.has_undecided_logins());
                 let (place, _) = idle.min_by_key(|(_, record)| (record.failures, record.last_failure))?;
                 if let Some(record) = set.get_mut(place) {
                     *record = Record { key, ..Record::default() };
@@ -120,7 +144,7 @@ impl Throttle {
             Culprit::Address(IpAddr::V6(address)) => hasher.write(address.octets().get(..8).unwrap_or_default()),
             Culprit::Account(name) => {
                 hasher.write(b"account:");
-                name.iter().for_each(|byte| hasher.write_u8(byte.to_ascii_lowercase()));
+                hasher.write(name.as_bytes());
             }
         }
         hasher.finish().max(1)

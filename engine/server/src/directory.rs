@@ -60,20 +60,29 @@ impl Directory {
         }
     }
 
-    /// The account that `name` logs in to: an address of it, or a local part in the first domain.
-    pub(crate) fn login(&self, store: &Store, name: &str) -> Option<AccountId> {
+    /// Who logs in as `name`, an address of an account or a local part in the first domain.
+    pub(crate) fn login(&self, store: &Store, name: &str) -> Login {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
-            None => (name, self.domains.first()?.as_str()),
+            None => (name, self.domains.first().map_or("", String::as_str)),
         };
         let mut buffer = [0; ADDRESS_BYTES_MAX];
-        store.find(canonical(local_part, domain, &mut buffer)?)
+        let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
+        let known = store.find(address).and_then(|account| store.account(account));
+        Login { account: known.map(|known| known.id()), name: known.map_or(address, |known| known.address()).into() }
     }
 
     fn postmaster(&self, store: &Store) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }
+}
+
+/// Who wants to log in.
+pub(crate) struct Login {
+    pub(crate) account: Option<AccountId>,
+    /// The account's own address, whichever of its addresses was given; of nobody's the canonical form.
+    pub(crate) name: String,
 }
 
 /// The domains, for people.

@@ -13,11 +13,13 @@ use mail::{Hasher, Throttle, VerifiedLogins};
 use store::AccountId;
 use tasks::{FrameId, GateId, Gates, Passage};
 
+use crate::directory::Login;
+
 const HASHER: GateId = GateId(0);
 
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
-    name: String,
+    login: Login,
     password: Vec<u8>,
     peer: IpAddr,
     throttled: Throttled,
@@ -64,13 +66,14 @@ pub(crate) struct Logins {
 }
 
 impl Attempt {
-    pub(crate) fn new(name: &str, password: &[u8], peer: IpAddr, throttled: Throttled) -> Attempt {
+    pub(crate) fn new(login: Login, password: &[u8], peer: IpAddr, throttled: Throttled) -> Attempt {
         let state = AttemptState::Hashing;
-        Attempt { name: name.into(), password: password.into(), peer, throttled, state }
+        Attempt { login, password: password.into(), peer, throttled, state }
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// The account that it is for, if that exists.
+    pub(crate) fn account(&self) -> Option<AccountId> {
+        self.login.account
     }
 }
 
@@ -103,7 +106,7 @@ impl Logins {
         self.gate.enter(HASHER, frame) == Passage::Entered
     }
 
-    /// Computes the one hash that decides `attempt`. `known` is the account of that name and its password hash.
+    /// Computes the one hash that decides `attempt`. `known` is its account and that account's password hash.
     pub(crate) fn decide(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Verdict {
         let granted = match known {
             Some((account, hash)) => {
@@ -121,7 +124,7 @@ impl Logins {
         match granted {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
-            None => Verdict::Refused(self.throttle.login_failed(attempt.peer, attempt.name.as_bytes(), now)),
+            None => Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now)),
         }
     }
 
@@ -142,7 +145,11 @@ impl Logins {
     /// The attempt has been answered, or its connection is gone.
     pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
-        if attempt.throttled == Throttled::Yes && attempt.state != AttemptState::TooMany {
+        let is_undecided_or_right = match attempt.state {
+            AttemptState::Hashing | AttemptState::Verified(_) => true,
+            AttemptState::TooMany | AttemptState::Refused => false,
+        };
+        if attempt.throttled == Throttled::Yes && is_undecided_or_right {
             self.throttle.login_ended(attempt.peer, now);
         }
     }

@@ -121,3 +121,43 @@ fn a_hash_that_only_the_disk_knows_any_more_is_still_checked() {
     let mut room = room.power_cut(6);
     room.log_in("byron");
 }
+
+/// How many of 20 guesses are looked at in ten seconds, from one address that hangs up whenever it gets no answer at once.
+fn guesses_looked_at(room: &mut Room, names: &[&str]) -> usize {
+    let mut looked_at = 0;
+    for number in 0..20 {
+        let mut talk = at_the_gate(room, 0, names[number % names.len()]);
+        room.send(&talk, b"PASS guess\r\n");
+        room.pass(Micros::from_millis(400));
+        looked_at += usize::from(room.line_heard(&mut talk).is_none());
+        room.abort(&talk);
+        room.pass(Micros::from_millis(100));
+    }
+    looked_at
+}
+
+#[test]
+fn who_hangs_up_instead_of_waiting_guesses_no_faster() {
+    let mut room = Room::new(7);
+    let looked_at = guesses_looked_at(&mut room, &["ada"]);
+    assert!(looked_at <= 8, "{looked_at} guesses in ten seconds");
+    room.pass(Micros::from_secs(100));
+    let mut owner = at_the_gate(&mut room, 0, "ada");
+    assert!(room.pop3(&mut owner, "PASS lovelace").starts_with("+OK"));
+}
+
+#[test]
+fn failures_on_one_account_count_together_whatever_name_they_use() {
+    let mut room = Room::new(8);
+    let names = ["ada", "ada@barepost.test", "ADA@Barepost.test", "countess", "postmaster@barepost.test"];
+    let mut costs = Vec::new();
+    for name in names {
+        let host = room.add_host();
+        let mut talk = at_the_gate(&mut room, host, name);
+        let before = room.machine.now;
+        assert!(room.pop3(&mut talk, "PASS guess").starts_with("-ERR [AUTH]"));
+        costs.push(room.machine.now.since(before).as_secs());
+        room.abort(&talk);
+    }
+    assert_eq!(costs, [2, 2, 2, 2, 4]);
+}

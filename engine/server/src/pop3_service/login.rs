@@ -16,8 +16,9 @@ pub(super) fn begin(user: &str, password: &[u8], hands: &mut Hands<'_>) {
         true => Throttled::No,
         false => Throttled::Yes,
     };
-    let mut attempt = Box::new(Attempt::new(user, password, caller.address, throttled));
-    let known = common.directory.login(&common.store, user).and_then(|account| common.store.account(account));
+    let login = common.directory.login(&common.store, user);
+    let mut attempt = Box::new(Attempt::new(login, password, caller.address, throttled));
+    let known = attempt.account().and_then(|account| common.store.account(account));
     attempt.state = if !common.logins.begin(&attempt, common.now) {
         AttemptState::TooMany
     } else if let Some(known) =
@@ -42,8 +43,7 @@ pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
         AttemptState::Verified(account) => Verdict::Granted(account),
         AttemptState::TooMany => return answer(Err(LoginRefusal::TryLater), session, hands),
         AttemptState::Hashing => {
-            let account = common.directory.login(&common.store, attempt.name());
-            let known = account.and_then(|id| Some((id, common.store.account(id)?.password_hash())));
+            let known = attempt.account().and_then(|id| Some((id, common.store.account(id)?.password_hash())));
             let verdict = common.logins.decide(attempt, known, common.now);
             if let Some(next) = common.logins.leave(hands.caller.connection.0) {
                 common.ready.resume(next);
