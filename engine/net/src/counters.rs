@@ -74,6 +74,8 @@ pub struct Counters {
     pub bytes_sent_again: u64,
     /// Connections accepted.
     pub accepted: u64,
+    /// Connections that we opened, whatever came of them.
+    pub connects: u64,
     /// SYNs not answered because a table was full.
     pub refused_full: u64,
     /// Segments to a port or connection that does not exist.

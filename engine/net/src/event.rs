@@ -42,6 +42,11 @@ pub enum Event {
         /// The peer's address and port.
         peer: SocketAddr,
     },
+    /// A connection that we opened is established.
+    Connected {
+        /// Which one.
+        connection: ConnectionId,
+    },
     /// The next bytes of the connection lie in the frame that arrived. What is not taken at once must be handed to
     /// [`crate::Net::keep`] before anything else is done with the connection.
     Data {

@@ -27,6 +27,7 @@ extern crate std;
 
 mod checksum;
 mod config;
+mod connect;
 mod counters;
 mod deadlines;
 mod dhcp;

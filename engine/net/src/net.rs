@@ -64,6 +64,8 @@ pub struct Net {
     pub(crate) half_open: HalfOpenTable<Caller>,
     pub(crate) time_wait: TimeWaitTable<Flow>,
     pub(crate) initial_sequences: InitialSequences,
+    /// The largest payload that we take in one segment, in bytes.
+    pub(crate) local_mss: u16,
     pub(crate) pools: Pools,
     pub(crate) timers: DelayQueue,
     /// Connections to which something has happened since they last spoke.
@@ -103,6 +105,7 @@ impl Net {
             half_open: HalfOpenTable::new(limits.half_open, local_mss),
             time_wait: TimeWaitTable::with_capacity(limits.time_wait),
             initial_sequences: InitialSequences::new(&keys.key()),
+            local_mss,
             pools: Pools::new(limits.pools),
             timers: DelayQueue::with_capacity(limits.connections, now),
             touched: ResumeQueue::with_capacity(limits.connections),

@@ -8,6 +8,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
 
+use crate::connect;
 use crate::counters::Counters;
 use crate::dhcp::{CLIENT_PORT, SERVER_PORT, Step};
 use crate::event::ConnectionId;
@@ -68,13 +69,16 @@ impl Net {
         Ok(())
     }
 
-    fn connection_output(
+    pub(crate) fn connection_output(
         &mut self,
         now: Instant,
         connection: ConnectionId,
         machine: &mut impl Machine,
     ) -> Result<(), Full> {
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
+        if connect::is_unresolved(&found.template) {
+            return self.unresolved_output(now, connection, machine);
+        }
         let (template, sent_to) = (&found.template, &mut found.sent_to);
         let (counters, offloads) = (&mut self.link.counters, self.offloads);
         let mut again = false;
@@ -90,20 +94,26 @@ impl Net {
             Ok(())
         };
         let result = found.tcb.output(now, self.send_limits, &self.pools, &mut emit);
+        if again {
+            self.doubt_way(now, connection);
+        }
+        self.settle(now, connection);
+        result
+    }
+
+    /// A connection has spoken: its timer is set, and if that was its last word it is buried.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Instant, connection: ConnectionId) {
+        let Some(found) = self.connections.get_mut(connection.0) else { return };
         if let Some(deadline) = found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for) {
             found.armed_for = deadline;
             self.timers.set(connection.0, deadline);
         }
-        let ended = found.tcb.ended();
-        if again {
-            self.doubt_way(now, connection);
-        }
-        match ended {
+        match found.tcb.ended() {
             Some(Ended::Gone) => self.bury(now, connection, None),
             Some(Ended::TimeWait(time_wait)) => self.bury(now, connection, Some(time_wait)),
             None => {}
         }
-        result
     }
 
     /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).

@@ -85,6 +85,9 @@ impl Net {
             let told = events.push(event);
             assert!(told.is_ok(), "whoever collects events leaves room for those of one connection");
         };
+        if actions.connected {
+            tell(Event::Connected { connection });
+        }
         let mut buffered = actions.buffered;
         if !actions.data.is_empty()
             && let Some(arrival) = arrival

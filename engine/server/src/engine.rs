@@ -202,7 +202,8 @@ impl Engine {
                 Event::PeerClosed { connection } => self.session_peer_closed(connection.0),
                 Event::Closed { connection, .. } => self.session_ends(connection.0),
                 Event::AddressChanged { address } => self.announce_address(address, machine),
-                Event::Datagram { .. } => {}
+                // The engine opens no connection and binds no port.
+                Event::Connected { .. } | Event::Datagram { .. } => {}
             }
         }
         self.events.clear();

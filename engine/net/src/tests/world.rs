@@ -15,6 +15,7 @@ use crate::{Address, Addressing, Config, ConnectionId, Event, Events, Limits, Ne
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     Accepted(ConnectionId, Service, SocketAddr),
+    Connected(ConnectionId),
     Data(ConnectionId, Vec<u8>),
     Buffered(ConnectionId),
     SendRoom(ConnectionId),
@@ -72,6 +73,7 @@ impl World {
     fn told(&self, event: &Event, frame: &Frame) -> Told {
         match event.clone() {
             Event::Accepted { connection, service, peer } => Told::Accepted(connection, service, peer),
+            Event::Connected { connection } => Told::Connected(connection),
             Event::Data { connection, bytes } => Told::Data(connection, frame.bytes()[bytes].to_vec()),
             Event::Buffered { connection } => Told::Buffered(connection),
             Event::SendRoom { connection } => Told::SendRoom(connection),

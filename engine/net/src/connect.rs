@@ -1,0 +1,105 @@
+//! Connections that we open: a port that nobody can guess (RFC 6056), a SYN, and the way to a neighbour that may have to
+//! be asked for first.
+//!
+//! Invariants:
+//! - A connection stands in the flow table from the call on, so the answer to its SYN finds it.
+//! - While the neighbour is not known the SYN waits with the packets that ask for it; it is not sent to everybody.
+
+use core::net::{SocketAddr, SocketAddrV4};
+
+use machine::{Ethernet, Instant, Machine, Offloads, Piece};
+
+use crate::ethernet::BROADCAST;
+use crate::event::ConnectionId;
+use crate::flow::{Entry, Flow};
+use crate::interface::Meant;
+use crate::link::Unsent;
+use crate::net::{Connection, Net};
+use crate::tcp::{Full, SegmentToSend, Tcb};
+use crate::template::Template;
+
+/// The first port that we connect from, and how many there are (RFC 6335 §6).
+const FIRST_PORT: u16 = 49_152;
+const PORTS: u32 = 16_384;
+/// Ports that are tried before the call gives up. Each is free unless another connection to the same service has it.
+const TRIES_MAX: u32 = 64;
+
+/// The destination of a template whose neighbour is not known yet. Nothing is ever sent there.
+const UNKNOWN: Ethernet = BROADCAST;
+
+impl Net {
+    /// Opens a connection to `peer`. [`crate::Event::Connected`] follows, or [`crate::Event::Closed`] with the reason; until
+    /// then nothing can be sent.
+    ///
+    /// Errors: [`Unsent::NoRoute`] without an address or a way to the peer; [`Unsent::Full`] when there is no room for
+    /// another connection, or no port to be had.
+    pub fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, Unsent> {
+        let SocketAddr::V4(peer) = peer else { return Err(Unsent::NoRoute) };
+        let interface = &self.link.interface;
+        if interface.meant(*peer.ip()) != Meant::Others || interface.next_hop(*peer.ip()).is_none() {
+            return Err(Unsent::NoRoute);
+        }
+        let flow = self.free_flow(now, peer).ok_or(Unsent::Full)?;
+        let own = self.link.interface.own();
+        let iss = self.initial_sequences.next(now, &(flow, own));
+        let hardware = self.link.hardware_for(now, flow.peer).unwrap_or(UNKNOWN);
+        let new = Connection {
+            tcb: Tcb::connect(now, iss, self.local_mss),
+            template: Template::new(self.link.interface.hardware, hardware, own, &flow),
+            flow,
+            armed_for: Instant::NEVER,
+            sent_to: iss,
+            user_is_done: false,
+        };
+        let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
+        self.flows.set(flow, Entry::Connection(id.index() as u32));
+        self.link.counters.connects += 1;
+        self.touch(ConnectionId(id));
+        Ok(ConnectionId(id))
+    }
+
+    /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and a clock point
+    /// (RFC 6056 §3.3.3), or the next one that is free.
+    fn free_flow(&self, now: Instant, peer: SocketAddrV4) -> Option<Flow> {
+        let start = self.initial_sequences.next(now, &peer).0;
+        (0..TRIES_MAX).find_map(|step| {
+            let port = FIRST_PORT + (start.wrapping_add(step) % PORTS) as u16;
+            let flow = Flow { peer: *peer.ip(), peer_port: peer.port(), local_port: port };
+            (self.flows.find(&flow).is_none() && self.service_of(port).is_none()).then_some(flow)
+        })
+    }
+}
+
+/// Whether the neighbour of these headers has still to be found.
+#[inline]
+pub(crate) fn is_unresolved(template: &Template) -> bool {
+    template.peer() == UNKNOWN
+}
+
+impl Net {
+    /// Lets a connection speak whose neighbour was not known when it was opened: as usual if he is known by now. Else what it
+    /// has to say is its SYN, which waits for him.
+    pub(crate) fn unresolved_output(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        machine: &mut impl Machine,
+    ) -> Result<(), Full> {
+        let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
+        if let Some(hardware) = self.link.hardware_for(now, found.flow.peer) {
+            found.template.set_peer(hardware);
+            return self.connection_output(now, connection, machine);
+        }
+        let next_hop = self.link.interface.next_hop(found.flow.peer);
+        let (template, neighbours) = (&found.template, &mut self.link.neighbours);
+        let mut hold = |segment: &SegmentToSend, _: &[Piece]| {
+            if let Some(next_hop) = next_hop {
+                neighbours.hold(next_hop, template.head(segment, &[], Offloads::default()).bytes());
+            }
+            Ok(())
+        };
+        let result = found.tcb.output(now, self.send_limits, &self.pools, &mut hold);
+        self.settle(now, connection);
+        result
+    }
+}
