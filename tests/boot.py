@@ -123,6 +123,10 @@ class Refusing(barepost.Test):
                 self.refused(*expected, data=data)
                 self.assertFalse((data / "disk.img").exists(), "a disk was made all the same")
 
+    def test_an_address_that_no_port_leads_to_is_told_at_once(self):
+        data = self.data(configuration=CONFIGURATION + "[network]\naddress = \"10.0.0.2/24\"\n")
+        self.refused("barepost.toml", "10.0.0.2", "--tap", data=data)
+
     def test_a_taken_port_is_named(self):
         with socket.socket() as taken:
             base = free_ports()

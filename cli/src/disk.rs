@@ -1,6 +1,7 @@
 //! The disk's image file, read by the store's own code: `barepost fsck`, and the look at it before every boot.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, SECTOR_BYTES, Sect
 use store::{Limits, ReadSectors, State, Store, Unreadable};
 
 use crate::failure::Failure;
-use crate::terminal::say;
+use crate::terminal::{remark, say};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -25,12 +26,24 @@ pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     let path = options.file.display();
     let file = File::open(&options.file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
     let mut image = Image::of(&file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
+    if is_served(&file) {
+        remark(format_args!("barepost: {path}: a machine runs on this disk; what it is writing now may look damaged"));
+    }
     let report = store::fsck(&mut image);
     if let Some(reason) = report.refused {
         return Err(Failure::refused(format_args!("{path}: {reason}")));
     }
     say(report.to_string().trim_end());
     if report.is_clean() { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// Whether a machine has the disk now. What it writes in the meantime is seen half.
+fn is_served(file: &File) -> bool {
+    match file.try_lock_shared() {
+        // Given back at once, so that no machine is kept from starting.
+        Ok(()) => file.unlock().is_err(),
+        Err(error) => matches!(error, TryLockError::WouldBlock),
+    }
 }
 
 /// Whether the machine will open this disk: asks the store to, answers its first requests, which are for the superblocks,
@@ -68,6 +81,10 @@ struct Image<'a> {
 
 impl Image<'_> {
     fn of(file: &File) -> std::io::Result<Image<'_>> {
+        // A folder opens like a file, and has a length of its own kind.
+        if file.metadata()?.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
         // Not the metadata's length, which is 0 for a block device.
         let bytes = std::io::Seek::seek(&mut &*file, std::io::SeekFrom::End(0))?;
         Ok(Image { file, sectors: bytes / SECTOR_BYTES as u64 })
@@ -128,6 +145,27 @@ mod tests {
         let failure = said_of(&superblock, DISK_BYTES).unwrap_err();
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains(&format!("format {}", store::FORMAT_VERSION + 1)), "{failure}");
+    }
+
+    #[test]
+    fn a_folder_is_called_a_folder_and_no_damaged_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let failure = fsck(&Options { file: place.path().into() }).unwrap_err();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("is a directory"), "{failure}");
+    }
+
+    #[test]
+    fn a_disk_is_served_as_long_as_somebody_holds_it() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("disk.img");
+        let machine = File::create(&path).unwrap();
+        machine.lock().unwrap();
+        let looked_at = File::open(&path).unwrap();
+        assert!(is_served(&looked_at));
+        drop(machine);
+        assert!(!is_served(&looked_at));
+        File::open(&path).unwrap().try_lock().unwrap();
     }
 
     #[test]

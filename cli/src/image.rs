@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::hold;
 use crate::house::{self, House};
 use crate::stop::Stop;
+use crate::terminal::remark;
 
 const BUILD_BUDGET: Duration = Duration::from_secs(1200);
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
@@ -17,6 +18,9 @@ const PROFILE: &str = "image";
 
 /// Builds the image and returns the file to boot.
 pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    if !unstripped(house).exists() {
+        remark("barepost: building the image, once; this takes a minute or more");
+    }
     let mut command = cargo(house, "build");
     hold::run_to_success(&mut command, "building the image", BUILD_BUDGET, stop)?;
     strip(house, stop)

@@ -23,6 +23,14 @@ impl Stop {
         Ok(stop)
     }
 
+    /// As if somebody had asked once.
+    #[cfg(test)]
+    pub(crate) fn requested() -> Stop {
+        let stop = Stop::default();
+        stop.signals.fetch_add(1, Ordering::Relaxed);
+        stop
+    }
+
     /// Somebody asked to stop.
     pub(crate) fn is_requested(&self) -> bool {
         self.signals.load(Ordering::Relaxed) > 0

@@ -3,6 +3,7 @@
 //! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the lock is passed on to
 //! QEMU, so that it ends when the last of the two processes has.
 
+use std::fmt::Display;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -43,13 +44,17 @@ impl DataFolder {
             let doing = doing.to_string();
             move |error: std::io::Error| Failure::refused(format_args!("{path}: {doing}: {error}"))
         };
+        if folder.exists() && !folder.is_dir() {
+            return Err(Failure::refused(format_args!("{}: this is no folder", folder.display())));
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused("making the folder", folder))?;
         let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
         let configuration_path = folder.join("barepost.toml");
         make_configuration(&configuration_path).map_err(refused("making the file", &configuration_path))?;
-        let text = std::fs::read_to_string(&configuration_path).map_err(refused("reading", &configuration_path))?;
-        let configuration = Configuration::parse(&text)
-            .map_err(|error| Failure::refused(format_args!("{}:{error}", configuration_path.display())))?;
+        let bytes = std::fs::read(&configuration_path).map_err(refused("reading", &configuration_path))?;
+        let wrong = |what: &dyn Display| Failure::refused(format_args!("{}:{what}", configuration_path.display()));
+        let text = String::from_utf8(bytes).map_err(|error| wrong(&not_text(error.as_bytes())))?;
+        let configuration = Configuration::parse(&text).map_err(|error| wrong(&error))?;
 
         let disk_path = folder.join("disk.img");
         let file = private(OpenOptions::new().read(true).write(true).create(true))
@@ -80,6 +85,14 @@ fn make_configuration(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Where a text ceases to be one, said as everything that is wrong with a configuration.
+fn not_text(bytes: &[u8]) -> String {
+    let before = bytes.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
+    let line = before.matches('\n').count().saturating_add(1);
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count().saturating_add(1);
+    format!("{line}:{column}: this byte is not UTF-8; expected text in UTF-8")
 }
 
 fn size(disk: &File) -> std::io::Result<()> {
@@ -144,6 +157,24 @@ mod tests {
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains("barepost.toml:2:1: `domain` is not known"), "{failure}");
         assert!(!place.path().join("disk.img").exists(), "nothing was made");
+    }
+
+    #[test]
+    fn a_configuration_in_another_encoding_is_refused_with_file_and_line() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("barepost.toml");
+        std::fs::write(&path, b"hostname = 'mail.a.test'\n# Caf\xe9\ndomains = ['a.test']\n").unwrap();
+        let failure = DataFolder::open(place.path()).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("barepost.toml:2:6: this byte is not UTF-8"), "{failure}");
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_folder_is_called_no_folder() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let failure = DataFolder::open(place.path()).err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("no folder"), "{failure}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ mod ready;
 pub(crate) use data::DataFolder;
 pub(crate) use ready::watch as watch_services;
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ const STOP_BUDGET: Duration = Duration::from_secs(10);
 const READY_BUDGET: Duration = Duration::from_secs(120);
 /// How often the guest may panic before it serves for the first time; after that it may as often as it comes back.
 const PANICS_MAX: u32 = 3;
+/// The guest's address in QEMU's own network, where the forwarded ports lead.
+const FORWARDED_TO: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
 /// How soon a signal is noticed.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -45,7 +48,7 @@ pub(crate) struct Options {
     /// Processor cores of the machine
     #[arg(long, value_name = "N", default_value = "1", value_parser = one_core)]
     cores: u32,
-    /// Memory of the machine
+    /// Memory of the machine, from 128M to 1024G
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = memory_mib)]
     memory: u32,
     /// What runs the machine's instructions
@@ -63,6 +66,8 @@ pub(crate) struct Options {
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let network = network(options)?;
     let data = DataFolder::open(&options.data)?;
+    check_reached(&network, data.configuration.network.as_ref())
+        .map_err(|failure| Failure::refused(format_args!("{}: {failure}", data.configuration_path.display())))?;
     let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
     let accelerator = options.accel.choose(&qemu)?;
     let image = image::build(house, stop)?;
@@ -126,13 +131,19 @@ fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(),
             }
         }
     }
-    match (guest.end()?, asked) {
-        (End::Clean, Some(_)) => Ok(()),
-        (End::Clean, None) => Err(Failure::broke("the machine stopped by itself; its console says why")),
-        (End::Other(_), Some(_)) => {
+    verdict(guest.end()?, stop)
+}
+
+/// Looks at the wish itself, not at whether the guest was told of it: QEMU that is just starting gets the Ctrl-C of the
+/// terminal too, and may be gone before the guest could be asked.
+fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
+    match (end, stop.is_requested()) {
+        (End::Clean, true) => Ok(()),
+        (End::Clean, false) => Err(Failure::broke("the machine stopped by itself; its console says why")),
+        (End::Other(_), true) => {
             Err(Failure::broke("the machine was killed before it had stopped; what it acknowledged is on the disk"))
         }
-        (End::Other(status), None) => Err(Failure::broke(format_args!("the machine is gone: QEMU ended ({status})"))),
+        (End::Other(status), false) => Err(Failure::broke(format_args!("the machine is gone: QEMU ended ({status})"))),
     }
 }
 
@@ -174,6 +185,21 @@ fn network(options: &Options) -> Result<Network, Failure> {
     }
 }
 
+/// QEMU forwards ports to one address only, the first that its own DHCP server gives.
+///
+/// Errors: refused when the machine is to have another one, under which nobody would ever reach it.
+fn check_reached(network: &Network, configured: Option<&server::configuration::Network>) -> Result<(), Failure> {
+    match (network, configured) {
+        (Network::User { .. }, Some(configured)) if configured.address != FORWARDED_TO => {
+            Err(Failure::refused(format_args!(
+                "[network]: ports are forwarded to {FORWARDED_TO}, not to {}; remove the section, or use --tap",
+                configured.address
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A machine that was just killed may take a moment to give its ports back.
 fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     let address = service.forwarded(base);
@@ -181,10 +207,12 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     loop {
         match TcpListener::bind(address) {
             Ok(_) => return Ok(()),
-            Err(_) if started.elapsed() < data::LEAVE_PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Err(error) if error.kind() == ErrorKind::AddrInUse && started.elapsed() < data::LEAVE_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             Err(error) => {
                 return Err(Failure::refused(format_args!(
-                    "{address}, for {} with --ports {base}, is not free ({error}); choose another BASE",
+                    "{address}, for {} with --ports {base}, cannot be had ({error}); choose another BASE",
                     service.name
                 )));
             }
@@ -236,6 +264,36 @@ mod tests {
         for wrong in ["256", "M", "1.5G", "16M", "-1G", "99999999G", "256MB"] {
             assert!(memory_mib(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn whoever_asked_to_stop_is_not_told_that_the_machine_is_gone() {
+        use std::os::unix::process::ExitStatusExt;
+        let interrupted = || End::Other(std::process::ExitStatus::from_raw(2));
+        let asked = verdict(interrupted(), &Stop::requested()).unwrap_err().to_string();
+        assert!(asked.contains("before it had stopped"), "{asked}");
+        assert!(verdict(interrupted(), &Stop::default()).unwrap_err().to_string().contains("is gone"));
+        verdict(End::Clean, &Stop::requested()).unwrap();
+        verdict(End::Clean, &Stop::default()).unwrap_err();
+    }
+
+    #[test]
+    fn an_address_to_which_no_port_is_forwarded_is_refused() {
+        let configured = |address: [u8; 4]| {
+            let text = format!(
+                "hostname = 'm.a.test'\ndomains = ['a.test']\n[network]\naddress = '{}/24'\n",
+                Ipv4Addr::from(address)
+            );
+            server::configuration::Configuration::parse(&text).unwrap().network
+        };
+        let (user, tap) = (Network::User { base: 20000 }, Network::Tap { interface: "tap0".into() });
+        let other = configured([10, 0, 0, 2]);
+        let failure = check_reached(&user, other.as_ref()).unwrap_err();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("not to 10.0.0.2") && failure.to_string().contains("--tap"), "{failure}");
+        check_reached(&tap, other.as_ref()).unwrap();
+        check_reached(&user, configured([10, 0, 2, 15]).as_ref()).unwrap();
+        check_reached(&user, None).unwrap();
     }
 
     #[test]

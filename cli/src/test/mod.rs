@@ -175,7 +175,8 @@ fn help_on_parts() -> String {
     let mut help = String::from("Parts:\n");
     for part in PARTS {
         let when = if part.when == When::Named { " (only when named)" } else { "" };
-        help.push_str(&format!("  {:<12} {}{when}\n", part.name, part.shows));
+        let minutes = part.budget.as_secs().div_ceil(60);
+        help.push_str(&format!("  {:<13} {}; at most {minutes} min{when}\n", part.name, part.shows));
     }
     help
 }
@@ -190,6 +191,15 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), PARTS.len());
+    }
+
+    #[test]
+    fn the_help_names_every_part_with_its_time_budget() {
+        let help = help_on_parts();
+        for part in PARTS {
+            let line = help.lines().find(|line| line.split_whitespace().next() == Some(part.name)).unwrap();
+            assert!(line.contains(&format!("at most {} min", part.budget.as_secs() / 60)), "{line}");
+        }
     }
 
     #[test]
