@@ -41,14 +41,14 @@ impl Net {
         }
         let flow = self.free_flow(now, peer).ok_or(Unsent::Full)?;
         let own = self.link.interface.own();
-        let iss = self.initial_sequences.next(now, &(flow, own));
+        let beginning = self.initial_sequences.next(now, &(flow, own));
         let hardware = self.link.hardware_for(now, flow.peer).unwrap_or(UNKNOWN);
         let new = Connection {
-            tcb: Tcb::connect(now, iss, self.local_mss),
+            tcb: Tcb::connect(now, beginning, self.local_mss),
             template: Template::new(self.link.interface.hardware, hardware, own, &flow),
             flow,
             armed_for: Instant::NEVER,
-            sent_to: iss,
+            sent_to: beginning.iss,
             user_is_done: false,
         };
         let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
@@ -61,7 +61,7 @@ impl Net {
     /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and a clock point
     /// (RFC 6056 §3.3.3), or the next one that is free.
     fn free_flow(&self, now: Instant, peer: SocketAddrV4) -> Option<Flow> {
-        let start = self.initial_sequences.next(now, &peer).0;
+        let start = self.initial_sequences.next(now, &peer).iss.0;
         (0..TRIES_MAX).find_map(|step| {
             let port = FIRST_PORT + (start.wrapping_add(step) % PORTS) as u16;
             let flow = Flow { peer: *peer.ip(), peer_port: peer.port(), local_port: port };

@@ -198,11 +198,11 @@ impl Net {
             self.link.counters.refused_full += 1;
         } else {
             let key = (caller.flow, self.link.interface.own());
-            let iss = match used {
+            let beginning = match used {
                 Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
                 None => self.initial_sequences.next(now, &key),
             };
-            let (id, evicted) = self.half_open.syn_arrived(now, *caller, segment, iss);
+            let (id, evicted) = self.half_open.syn_arrived(now, *caller, segment, beginning);
             if let Some(evicted) = evicted {
                 self.link.counters.refused_full += 1;
                 self.flows.remove(&evicted.flow);

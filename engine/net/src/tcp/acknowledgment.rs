@@ -8,8 +8,9 @@ use super::pools::Pools;
 use super::recovery::{Duplicate, Progress};
 use super::segment::SegmentRepr;
 use super::sequence::SequenceNumber;
-use super::tcb::{Owed, State, Tcb};
+use super::tcb::{Agreed, Owed, State, Tcb};
 use super::timers::Alarm;
+use super::timestamps::TIMESTAMP_BYTES;
 
 /// The acknowledgment lies outside of what it could be (RFC 5961 §5.2): the rest of the segment is not to be trusted.
 pub(super) struct Unacceptable;
@@ -58,7 +59,7 @@ impl Tcb {
         self.snd_una = acknowledgment;
         self.snd_nxt = self.snd_nxt.later(acknowledgment);
         self.attempts = 0;
-        if self.round_trip.acknowledged(now, acknowledgment) {
+        if self.round_trip.acknowledged(now, acknowledgment) || self.learn_round_trip_from_echo(now, segment) {
             self.backoff = 0;
         }
         let progress = self.recovery.acknowledged(acknowledgment);
@@ -76,12 +77,26 @@ impl Tcb {
         }
     }
 
+    /// What was sent again tells nothing certain (Karn), unless an echo says which copy arrived (RFC 7323 §4.1).
+    fn learn_round_trip_from_echo(&mut self, now: Instant, segment: &SegmentRepr<'_>) -> bool {
+        let Some(stamps) = segment.options.timestamps else { return false };
+        if self.round_trip.is_timing() || !self.has_agreed(Agreed::TIMESTAMPS) {
+            return false;
+        }
+        let span = self.timestamps.since(now, stamps.echo);
+        if let Some(span) = span {
+            self.round_trip.learn(span);
+        }
+        span.is_some()
+    }
+
     /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would
     /// have fitted (RFC 1191). Believed only of what is on the way, and never below [`MSS_DEFAULT`]: anybody can write such
     /// a message (RFC 5927 §7.2). What is on the way is sent again in smaller segments; no congestion is inferred.
     pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
         let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
-        let mss = mss.max(MSS_DEFAULT);
+        let timestamps = if self.has_agreed(Agreed::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
+        let mss = mss.max(MSS_DEFAULT) - timestamps;
         if is_on_the_way && mss < self.mss && self.snd_una != self.snd_max && self.is_synchronized() {
             self.mss = mss;
             self.snd_nxt = self.snd_una;

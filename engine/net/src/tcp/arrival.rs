@@ -10,9 +10,10 @@ use super::pools::Pools;
 use super::round_trip::RoundTrip;
 use super::segment::{Flags, SegmentRepr};
 use super::sequence::SequenceNumber;
-use super::tcb::{Owed, State, Tcb};
+use super::tcb::{Agreed, Owed, State, Tcb};
 use super::timers::{ACKNOWLEDGE_DELAY, Alarm, millis};
-use super::window::{RECEIVE_WINDOW, RECEIVE_WINDOW_SCARCE, ReceiveWindow};
+use super::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
+use super::window::{RECEIVE_WINDOW, RECEIVE_WINDOW_SCARCE, ReceiveWindow, shift_for};
 
 /// The least time between two answers of one connection to doubtful segments (RFC 5961 §7). Counted for each
 /// connection by itself: a count shared by all would tell an attacker about the connections of others.
@@ -67,9 +68,15 @@ impl Tcb {
     }
 
     fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
-        self.receive = ReceiveWindow::after_syn(segment.sequence, segment.options.window_scale);
+        self.receive = ReceiveWindow::after_syn(segment.sequence);
+        self.shift = shift_for(segment.options.window_scale);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
+        self.agreed = Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some());
+        if let Some(stamps) = segment.options.timestamps {
+            self.timestamps.recent = stamps.value;
+            self.mss -= TIMESTAMP_BYTES;
+        }
         self.snd_wnd = u32::from(segment.window);
         self.snd_wnd_max = self.snd_wnd;
         self.snd_wl1 = segment.sequence;
@@ -110,7 +117,11 @@ impl Tcb {
         if segment.flags.has(Flags::SYN) {
             return self.challenge(now);
         }
-        if !self.is_acceptable(segment) {
+        if self.has_agreed(Agreed::TIMESTAMPS) && segment.options.timestamps.is_none() {
+            // Somebody else's, or cut about on the way (RFC 7323 §3.2).
+            return;
+        }
+        if self.is_too_old(now, segment) || !self.is_acceptable(segment) {
             // Bytes that we have already: our acknowledgment was lost, and each copy is answered. What is empty is answered
             // now and then only, or two confused ends would answer each other for ever.
             if segment.sequence_len() > 0 {
@@ -123,6 +134,7 @@ impl Tcb {
         if !segment.flags.has(Flags::ACK) {
             return;
         }
+        self.learn_timestamp(segment);
         self.restart_after_idleness(now);
         self.heard_at = millis(now);
         if self.state == State::SynReceived {
@@ -137,6 +149,26 @@ impl Tcb {
         }
         if segment.sequence_len() > 0 {
             self.text_arrived(now, segment, pools, actions);
+        }
+    }
+
+    /// PAWS: whether the segment was sent before one that we have seen (RFC 7323 §5.3 R1).
+    #[inline]
+    fn is_too_old(&self, now: Instant, segment: &SegmentRepr<'_>) -> bool {
+        segment.options.timestamps.is_some_and(|stamps| {
+            self.has_agreed(Agreed::TIMESTAMPS)
+                && self.timestamps.has_seen_later_than(stamps.value)
+                && self.silent_for(now) < TIMESTAMP_VALID
+        })
+    }
+
+    /// RFC 7323 §5.3 R3, of a segment that is acceptable.
+    #[inline]
+    fn learn_timestamp(&mut self, segment: &SegmentRepr<'_>) {
+        if let Some(stamps) = segment.options.timestamps
+            && !segment.sequence.is_after(self.receive.told)
+        {
+            self.timestamps.recent = stamps.value;
         }
     }
 
@@ -289,7 +321,8 @@ impl Tcb {
     /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
     pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
         let share = pools.free_blocks().saturating_mul(machine::BLOCK_BYTES / 4);
-        u32::try_from(share).unwrap_or(u32::MAX).clamp(RECEIVE_WINDOW_SCARCE, RECEIVE_WINDOW)
+        let sayable = u32::from(u16::MAX) << self.shift;
+        u32::try_from(share).unwrap_or(u32::MAX).clamp(RECEIVE_WINDOW_SCARCE, RECEIVE_WINDOW).min(sayable)
     }
 }
 

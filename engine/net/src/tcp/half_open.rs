@@ -11,10 +11,11 @@
 use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
-use super::handshake::{Handshake, mss_agreed};
+use super::handshake::{Beginning, Handshake, mss_agreed};
 use super::options::Options;
 use super::segment::{Flags, Full, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
+use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// SYN-ACKs that one entry is sent at the most. The last one is waited for as long as the others together.
@@ -40,6 +41,7 @@ struct HalfOpen<K> {
     irs: SequenceNumber,
     mss: u16,
     peer_window_shift: Option<u8>,
+    timestamps: Option<TimestampClock>,
     sent: u8,
     challenges: u8,
 }
@@ -89,16 +91,20 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         now: Instant,
         key: K,
         segment: &SegmentRepr<'_>,
-        iss: SequenceNumber,
+        beginning: Beginning,
     ) -> (HalfOpenId, Option<K>) {
         let evicted = if self.entries.is_full() { self.evict() } else { None };
         let entry = HalfOpen {
             key,
             sent_at: now,
-            iss,
+            iss: beginning.iss,
             irs: segment.sequence,
             mss: mss_agreed(self.local_mss, segment.options.mss),
             peer_window_shift: segment.options.window_scale,
+            timestamps: segment
+                .options
+                .timestamps
+                .map(|stamps| TimestampClock { offset: beginning.timestamp_offset, recent: stamps.value }),
             sent: 0,
             challenges: 0,
         };
@@ -129,18 +135,22 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                 self.entries.remove(id.0);
                 return HalfOpenVerdict::Removed;
             }
-            return if in_window { entry.challenge() } else { HalfOpenVerdict::Nothing };
+            return if in_window { entry.challenge(now) } else { HalfOpenVerdict::Nothing };
         }
         if segment.flags.has(Flags::SYN) && segment.sequence == entry.irs && !segment.flags.has(Flags::ACK) {
+            if let (Some(clock), Some(stamps)) = (&mut entry.timestamps, segment.options.timestamps) {
+                clock.recent = stamps.value;
+            }
             if entry.sent < SYN_ACKS_MAX {
                 self.entries.move_to(id.0, TO_BE_SENT, now);
             }
             return HalfOpenVerdict::Nothing;
         }
-        if !in_window || segment.flags.has(Flags::SYN) {
-            return entry.challenge();
+        if !in_window || segment.flags.has(Flags::SYN) || entry.is_older(segment) {
+            return entry.challenge(now);
         }
-        if !segment.flags.has(Flags::ACK) {
+        let lacks_timestamps = entry.timestamps.is_some() && segment.options.timestamps.is_none();
+        if !segment.flags.has(Flags::ACK) || lacks_timestamps {
             return HalfOpenVerdict::Nothing;
         }
         if segment.acknowledgment != entry.iss + 1 {
@@ -175,7 +185,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                     break;
                 }
                 let Some(entry) = self.entries.get_mut(index) else { break };
-                emit(&entry.key, &entry.syn_ack(self.local_mss))?;
+                emit(&entry.key, &entry.syn_ack(now, self.local_mss))?;
                 entry.sent = entry.sent.saturating_add(1).min(SYN_ACKS_MAX);
                 entry.sent_at = now;
                 let sent = entry.sent;
@@ -202,18 +212,30 @@ fn wait_after(sent: u8) -> Micros {
 }
 
 impl<K> HalfOpen<K> {
-    fn syn_ack(&self, local_mss: u16) -> SegmentToSend {
+    /// Whether the segment was sent before the SYN (RFC 7323 §5).
+    fn is_older(&self, segment: &SegmentRepr<'_>) -> bool {
+        match (&self.timestamps, segment.options.timestamps) {
+            (Some(clock), Some(stamps)) => clock.has_seen_later_than(stamps.value),
+            _ => false,
+        }
+    }
+
+    fn syn_ack(&self, now: Instant, local_mss: u16) -> SegmentToSend {
         SegmentToSend {
             sequence: self.iss,
             acknowledgment: self.irs + 1,
             flags: Flags::SYN.with(Flags::ACK),
             window: WINDOW_ON_SYN,
-            options: Options { mss: Some(local_mss), window_scale: self.peer_window_shift.map(|_| WINDOW_SHIFT) },
+            options: Options {
+                mss: Some(local_mss),
+                window_scale: self.peer_window_shift.map(|_| WINDOW_SHIFT),
+                timestamps: self.timestamps.map(|clock| clock.stamps(now)),
+            },
             ..SegmentToSend::default()
         }
     }
 
-    fn challenge(&mut self) -> HalfOpenVerdict {
+    fn challenge(&mut self, now: Instant) -> HalfOpenVerdict {
         if self.challenges >= CHALLENGES_MAX {
             return HalfOpenVerdict::Nothing;
         }
@@ -223,6 +245,7 @@ impl<K> HalfOpen<K> {
             acknowledgment: self.irs + 1,
             flags: Flags::ACK,
             window: WINDOW_ON_SYN >> if self.peer_window_shift.is_some() { WINDOW_SHIFT } else { 0 },
+            options: Options { timestamps: self.timestamps.map(|clock| clock.stamps(now)), ..Options::default() },
             ..SegmentToSend::default()
         })
     }
@@ -231,7 +254,8 @@ impl<K> HalfOpen<K> {
         Handshake {
             iss: self.iss,
             irs: self.irs,
-            mss: self.mss,
+            mss: self.mss - self.timestamps.map_or(0, |_| TIMESTAMP_BYTES),
+            timestamps: self.timestamps,
             peer_window_shift: self.peer_window_shift,
             round_trip: if self.sent == 1 { Some(now.since(self.sent_at)) } else { None },
         }

@@ -6,6 +6,7 @@ use machine::{Instant, Micros};
 use siphasher::sip::SipHasher24;
 
 use super::sequence::SequenceNumber;
+use super::timestamps::TimestampClock;
 
 /// The payload that a peer takes which names no MSS (RFC 9293 §3.7.1).
 pub const MSS_DEFAULT: u16 = 536;
@@ -27,6 +28,17 @@ pub struct Handshake {
     pub peer_window_shift: Option<u8>,
     /// The round trip that the handshake took; `None` when a retransmission made it ambiguous (Karn).
     pub round_trip: Option<Micros>,
+    /// The clocks of both ends, when both send timestamps.
+    pub timestamps: Option<TimestampClock>,
+}
+
+/// Where a connection's numbers begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beginning {
+    /// Our initial sequence number.
+    pub iss: SequenceNumber,
+    /// What our timestamp clock of this connection is ahead of the machine's.
+    pub timestamp_offset: u32,
 }
 
 /// The payload that we may send in one segment to a peer that said `theirs`, over a link that carries `ours`.
@@ -36,6 +48,7 @@ pub(super) fn mss_agreed(ours: u16, theirs: Option<u16>) -> u16 {
 
 /// Chooses initial sequence numbers nobody outside can guess: a clock of 4 µs ticks plus a keyed hash of the
 /// connection's addresses and ports (RFC 6528). The clock keeps a new connection of the same four ahead of the old one.
+/// Another part of the hash is where its timestamps begin, the same for each connection of the same four (RFC 7323 §5.4).
 #[derive(Clone, Copy)]
 pub struct InitialSequences {
     hasher: SipHasher24,
@@ -47,17 +60,20 @@ impl InitialSequences {
         InitialSequences { hasher: SipHasher24::new_with_key(secret) }
     }
 
-    /// The number for a connection that `key` (addresses and ports of both ends) names, opened now.
-    pub fn next(&self, now: Instant, key: &impl Hash) -> SequenceNumber {
+    /// The numbers for a connection that `key` (addresses and ports of both ends) names, opened now.
+    pub fn next(&self, now: Instant, key: &impl Hash) -> Beginning {
         let mut hasher = self.hasher;
         key.hash(&mut hasher);
-        SequenceNumber((hasher.finish() as u32).wrapping_add((now.0 / 4) as u32))
+        let hash = hasher.finish();
+        let iss = SequenceNumber((hash as u32).wrapping_add((now.0 / 4) as u32));
+        Beginning { iss, timestamp_offset: (hash >> 32) as u32 }
     }
 
     /// The same, for a connection that follows another of the same key which has used all numbers before `snd_nxt`. Who has
     /// sent faster than the clock ticks is ahead of it (RFC 1122 §4.2.2.13).
-    pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> SequenceNumber {
-        let iss = self.next(now, key);
-        if iss.is_after(snd_nxt) { iss } else { snd_nxt + 1 + (iss.0 >> 16) }
+    pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> Beginning {
+        let next = self.next(now, key);
+        let ahead = snd_nxt + 1 + (next.iss.0 >> 16);
+        if next.iss.is_after(snd_nxt) { next } else { Beginning { iss: ahead, ..next } }
     }
 }

@@ -32,7 +32,7 @@
 //! last one of a reply that the peer is waiting for. Silly windows are avoided at both ends all the same.
 //!
 //! What is to come has its place: SACK and RACK in `recovery`, CUBIC and ECN in `congestion`, their options in `options`,
-//! timestamps in `round_trip`, SYN cookies in `half_open`.
+//! SYN cookies in `half_open`.
 
 mod acknowledgment;
 mod actions;
@@ -55,14 +55,15 @@ mod session;
 mod tcb;
 mod time_wait;
 mod timers;
+mod timestamps;
 mod window;
 
 pub use actions::{Actions, CloseReason};
 pub use arrival::CHALLENGE_INTERVAL;
 pub use closed::reset_for;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, SYN_ACK_WAIT, SYN_ACKS_MAX};
-pub use handshake::{Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
-pub use options::{OPTIONS_BYTES_MAX, Options, WINDOW_SHIFT_MAX};
+pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
+pub use options::{OPTIONS_BYTES_MAX, Options, Timestamps, WINDOW_SHIFT_MAX};
 pub use output::SendLimits;
 pub use pools::{PoolSizes, Pools, RECEIVE_RESERVE};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
@@ -75,6 +76,7 @@ pub use timers::{
     ACKNOWLEDGE_DELAY, ATTEMPTS_MAX, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
     SYN_ATTEMPTS_MAX,
 };
+pub use timestamps::TimestampClock;
 pub use window::{RECEIVE_WINDOW, WINDOW_ON_SYN, WINDOW_SHIFT};
 
 #[cfg(test)]

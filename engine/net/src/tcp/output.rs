@@ -8,12 +8,13 @@ use core::num::NonZeroU16;
 
 use machine::{Instant, Piece};
 
-use super::options::Options;
+use super::options::{Options, Timestamps};
 use super::pools::Pools;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;
-use super::tcb::{Owed, State, Tcb};
+use super::tcb::{Agreed, Owed, State, Tcb};
+use super::timestamps::TIMESTAMP_BYTES;
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// What one output may hold.
@@ -44,7 +45,7 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         match self.state {
-            State::Closed => return self.send_reset(emit),
+            State::Closed => return self.send_reset(now, emit),
             State::SynSent | State::SynReceived => return self.send_syn(now, emit),
             _ => {}
         }
@@ -80,12 +81,12 @@ impl Tcb {
             self.forgive(Owed::PROBE);
         }
         if self.owes(Owed::KEEPALIVE) {
-            self.send_empty(self.snd_nxt - 1, pools, emit)?;
+            self.send_empty(now, self.snd_nxt - 1, pools, emit)?;
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
             // With the highest number sent: a lower one is out of the window at a peer that has it all.
-            self.send_empty(self.snd_max, pools, emit)?;
+            self.send_empty(now, self.snd_max, pools, emit)?;
         }
         Ok(())
     }
@@ -191,7 +192,7 @@ impl Tcb {
         let segment = SegmentToSend {
             payload_bytes: len as usize,
             segment_bytes: if len > u32::from(self.mss) { NonZeroU16::new(self.mss) } else { None },
-            ..self.header(start, flags)
+            ..self.header(now, start, flags)
         };
         emit(&segment, &pieces)?;
         self.sent(now, start, len + u32::from(fin));
@@ -218,12 +219,13 @@ impl Tcb {
 
     fn send_empty(
         &mut self,
+        now: Instant,
         sequence: SequenceNumber,
         pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         self.open_window(pools);
-        emit(&self.header(sequence, Flags::ACK), &[])?;
+        emit(&self.header(now, sequence, Flags::ACK), &[])?;
         self.acknowledgment_sent();
         Ok(())
     }
@@ -237,19 +239,31 @@ impl Tcb {
         }
     }
 
-    fn header(&self, sequence: SequenceNumber, flags: Flags) -> SegmentToSend {
+    #[inline]
+    fn header(&self, now: Instant, sequence: SequenceNumber, flags: Flags) -> SegmentToSend {
         SegmentToSend {
             sequence,
             acknowledgment: self.receive.nxt,
             flags,
-            window: self.receive.on_wire(),
+            window: self.receive.on_wire(self.shift),
+            options: Options { timestamps: self.stamps(now), ..Options::default() },
             ..SegmentToSend::default()
         }
     }
 
-    fn send_reset(&mut self, emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>) -> Result<(), Full> {
+    /// The timestamps of the next segment, if it is to carry any.
+    #[inline]
+    fn stamps(&self, now: Instant) -> Option<Timestamps> {
+        self.has_agreed(Agreed::TIMESTAMPS).then(|| self.timestamps.stamps(now))
+    }
+
+    fn send_reset(
+        &mut self,
+        now: Instant,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
         if self.owes(Owed::RESET) {
-            let header = self.header(self.snd_max, Flags::RST.with(Flags::ACK));
+            let header = self.header(now, self.snd_max, Flags::RST.with(Flags::ACK));
             emit(&SegmentToSend { window: 0, ..header }, &[])?;
         }
         self.owed = Owed::NONE;
@@ -267,7 +281,7 @@ impl Tcb {
             self.forgive(Owed::REFUSAL);
         }
         if self.snd_nxt == self.snd_una {
-            emit(&self.syn(), &[])?;
+            emit(&self.syn(now), &[])?;
             if self.snd_max == self.snd_una {
                 self.round_trip.sent(now, self.snd_una + 1);
             }
@@ -275,21 +289,23 @@ impl Tcb {
             self.snd_max = self.snd_nxt;
             self.arm_retransmit(now);
         } else if self.owes(Owed::ACK) {
-            emit(&self.header(self.snd_nxt, Flags::ACK), &[])?;
+            emit(&self.header(now, self.snd_nxt, Flags::ACK), &[])?;
         }
         self.forgive(Owed::ACK);
         Ok(())
     }
 
-    fn syn(&self) -> SegmentToSend {
+    fn syn(&self, now: Instant) -> SegmentToSend {
         let answers = self.state == State::SynReceived;
-        let scales = !answers || self.receive.shift > 0;
+        let scales = !answers || self.shift > 0;
+        let timestamps = self.stamps(now);
+        let mss = if answers && timestamps.is_some() { self.mss + TIMESTAMP_BYTES } else { self.mss };
         SegmentToSend {
             sequence: self.snd_una,
             acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
             flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
             window: WINDOW_ON_SYN,
-            options: Options { mss: Some(self.mss), window_scale: scales.then_some(WINDOW_SHIFT) },
+            options: Options { mss: Some(mss), window_scale: scales.then_some(WINDOW_SHIFT), timestamps },
             ..SegmentToSend::default()
         }
     }

@@ -43,6 +43,7 @@ pub(super) enum Progress {
 
 /// Loss detection of one connection.
 #[derive(Clone, Copy)]
+#[repr(Rust, packed)]
 pub(super) struct Recovery {
     recover: SequenceNumber,
     duplicates: u8,

@@ -1,6 +1,7 @@
 //! The round trip and the retransmission timeout that follows from it (RFC 6298).
 //!
-//! One segment at a time is timed, and none that was sent twice (Karn). Timestamps will be another source of samples.
+//! One segment at a time is timed, and none that was sent twice (Karn); then an echoed timestamp may tell. So there is one
+//! sample a round trip, which is what the constants of RFC 6298 are made for (RFC 7323 appendix G).
 
 use machine::{Instant, Micros};
 
@@ -90,8 +91,13 @@ impl RoundTrip {
         true
     }
 
+    /// Whether some segment is being timed.
+    pub(super) fn is_timing(&self) -> bool {
+        self.timed_since != 0
+    }
+
     /// RFC 6298 §2.2 and §2.3.
-    fn learn(&mut self, span: Micros) {
+    pub(super) fn learn(&mut self, span: Micros) {
         let sample = (span.0.min(RTO_MAX.0) as u32).max(1);
         if self.smoothed == 0 {
             self.smoothed = sample;

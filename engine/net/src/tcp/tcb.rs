@@ -14,7 +14,7 @@ use machine::Instant;
 
 use super::actions::{Actions, CloseReason};
 use super::congestion::Congestion;
-use super::handshake::Handshake;
+use super::handshake::{Beginning, Handshake};
 use super::pools::Pools;
 use super::receive_queue::ReceiveQueue;
 use super::recovery::Recovery;
@@ -24,7 +24,8 @@ use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::time_wait::TimeWait;
 use super::timers::{Alarm, Timers, millis};
-use super::window::ReceiveWindow;
+use super::timestamps::TimestampClock;
+use super::window::{ReceiveWindow, shift_for};
 
 /// The states of RFC 9293 §3.3.2 that a TCB can be in. LISTEN and the passive SYN-RECEIVED have no TCB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ pub(super) enum State {
 
 /// What the connection is about to do, or waits for; a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owed(u16);
+pub(super) struct Owed(u8);
 
 impl Owed {
     pub(super) const NONE: Owed = Owed(0);
@@ -67,6 +68,23 @@ impl Owed {
 
     /// What makes `output` send something whatever the windows say.
     const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 128);
+}
+
+/// What both ends have agreed on; before the handshake is over: what we propose. A set of bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Agreed(u8);
+
+impl Agreed {
+    pub(super) const NOTHING: Agreed = Agreed(0);
+    pub(super) const TIMESTAMPS: Agreed = Agreed(1);
+
+    /// All that we propose.
+    const PROPOSED: Agreed = Agreed(1);
+
+    /// This, if `condition` holds.
+    pub(super) fn given(self, condition: bool) -> Agreed {
+        if condition { self } else { Agreed::NOTHING }
+    }
 }
 
 /// How a connection ended, once nothing is left to be sent for it.
@@ -96,15 +114,18 @@ pub struct Tcb {
     pub(super) congestion: Congestion,
     pub(super) recovery: Recovery,
     pub(super) timers: Timers,
+    pub(super) timestamps: TimestampClock,
     /// When the peer was last heard, in milliseconds on a circle.
     pub(super) heard_at: u32,
     /// When the last challenge acknowledgment was sent.
     pub(super) challenged_at: u32,
     pub(super) owed: Owed,
-    /// The largest payload of one segment to the peer. Until the handshake is over: to us.
+    pub(super) agreed: Agreed,
+    /// The largest payload of one segment to the peer, less what timestamps take. Until the handshake is over: to us.
     pub(super) mss: u16,
     pub(super) state: State,
-    /// How far the peer's windows are shifted.
+    /// How far our windows are shifted on the wire, and the peer's.
+    pub(super) shift: u8,
     pub(super) peer_shift: u8,
     /// How often the timeout is doubled; back to zero with the next good sample (Karn).
     pub(super) backoff: u8,
@@ -118,12 +139,16 @@ impl Tcb {
     /// A connection whose handshake a [`super::HalfOpenTable`] has completed. Give it the completing segment next.
     pub fn accepted(now: Instant, handshake: &Handshake) -> Tcb {
         let syn_lost = handshake.round_trip.is_none();
-        let mut tcb = Tcb::new(now, handshake.iss, handshake.mss, State::Established);
+        let beginning = Beginning { iss: handshake.iss, timestamp_offset: 0 };
+        let mut tcb = Tcb::new(now, beginning, handshake.mss, State::Established);
+        tcb.agreed = Agreed::TIMESTAMPS.given(handshake.timestamps.is_some());
+        tcb.timestamps = handshake.timestamps.unwrap_or(tcb.timestamps);
         tcb.snd_una = handshake.iss + 1;
         tcb.snd_nxt = tcb.snd_una;
         tcb.snd_max = tcb.snd_una;
         tcb.snd_wl1 = handshake.irs;
-        tcb.receive = ReceiveWindow::after_syn(handshake.irs, handshake.peer_window_shift);
+        tcb.receive = ReceiveWindow::after_syn(handshake.irs);
+        tcb.shift = shift_for(handshake.peer_window_shift);
         tcb.peer_shift = handshake.peer_window_shift.unwrap_or(0);
         tcb.round_trip = RoundTrip::after_handshake(handshake.round_trip);
         tcb.congestion = Congestion::new(u32::from(handshake.mss), syn_lost);
@@ -132,12 +157,13 @@ impl Tcb {
     }
 
     /// A connection that we open. The SYN goes out by the next `output`. `local_mss`: the largest payload that we take in
-    /// one segment, in bytes. `iss`: from [`super::InitialSequences::next`].
-    pub fn connect(now: Instant, iss: SequenceNumber, local_mss: u16) -> Tcb {
-        Tcb::new(now, iss, local_mss, State::SynSent)
+    /// one segment, in bytes. `beginning`: from [`super::InitialSequences::next`].
+    pub fn connect(now: Instant, beginning: Beginning, local_mss: u16) -> Tcb {
+        Tcb::new(now, beginning, local_mss, State::SynSent)
     }
 
-    fn new(now: Instant, iss: SequenceNumber, mss: u16, state: State) -> Tcb {
+    fn new(now: Instant, beginning: Beginning, mss: u16, state: State) -> Tcb {
+        let iss = beginning.iss;
         Tcb {
             send_queue: None,
             receive_queue: None,
@@ -148,16 +174,19 @@ impl Tcb {
             snd_wnd_max: 0,
             snd_wl1: SequenceNumber(0),
             snd_wl2: iss,
-            receive: ReceiveWindow::after_syn(SequenceNumber(0), None),
+            receive: ReceiveWindow::after_syn(SequenceNumber(0)),
             round_trip: RoundTrip::unknown(),
             congestion: Congestion::new(u32::from(mss), false),
             recovery: Recovery::new(iss),
             timers: Timers::NONE,
+            timestamps: TimestampClock { offset: beginning.timestamp_offset, recent: 0 },
             heard_at: millis(now),
             challenged_at: 0,
             owed: Owed::NONE,
+            agreed: Agreed::PROPOSED,
             mss,
             state,
+            shift: 0,
             peer_shift: 0,
             backoff: 0,
             attempts: 0,
@@ -245,7 +274,8 @@ impl Tcb {
             State::TimeWait => Some(Ended::TimeWait(TimeWait {
                 snd_nxt: self.snd_nxt,
                 rcv_nxt: self.receive.nxt,
-                window: self.receive.on_wire(),
+                window: self.receive.on_wire(self.shift),
+                timestamps: self.has_agreed(Agreed::TIMESTAMPS).then_some(self.timestamps),
             })),
             _ => None,
         }
@@ -307,6 +337,12 @@ impl Tcb {
 
     pub(super) fn owes(&self, any: Owed) -> bool {
         self.owed.0 & any.0 != 0
+    }
+
+    /// Whether both ends do this.
+    #[inline]
+    pub(super) fn has_agreed(&self, on: Agreed) -> bool {
+        self.agreed.0 & on.0 != 0
     }
 
     /// Forgets what a segment just sent has settled: each carries an acknowledgment.

@@ -2,14 +2,16 @@
 //! acknowledgment can be repeated and old segments die out (RFC 9293 §3.6.1). Each costs one small entry, not a TCB.
 //!
 //! Resets are ignored here (RFC 1337), pure acknowledgments are never answered (nothing could come of it but a storm),
-//! and a SYN ahead of everything seen before opens a new connection at once (RFC 9293 §3.10.7.4, RFC 6191 without
-//! timestamps). A full table forgets its oldest entry.
+//! and a SYN ahead of everything seen before, by its timestamp or else by its number, opens a new connection at once (RFC
+//! 9293 §3.10.7.4, RFC 6191). A full table forgets its oldest entry.
 
 use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
+use super::options::Options;
 use super::segment::{Flags, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
+use super::timestamps::TimestampClock;
 
 /// Two maximum segment lifetimes of 30 seconds. RFC 9293 says 2 minutes each and leaves the choice open; no network of
 /// today holds a segment for longer.
@@ -24,6 +26,19 @@ pub struct TimeWait {
     pub rcv_nxt: SequenceNumber,
     /// The window that our last segment named, as on the wire.
     pub window: u16,
+    /// The clocks of both ends, if they sent timestamps.
+    pub timestamps: Option<TimestampClock>,
+}
+
+impl TimeWait {
+    /// Whether a SYN comes after everything of the connection that is over (RFC 6191 §2).
+    fn is_followed_by(&self, syn: &SegmentRepr<'_>) -> bool {
+        let is_beyond = !syn.sequence.is_before(self.rcv_nxt);
+        match (&self.timestamps, syn.options.timestamps) {
+            (Some(clock), Some(stamps)) => clock.is_before(stamps.value) || (stamps.value == clock.recent && is_beyond),
+            _ => is_beyond,
+        }
+    }
 }
 
 /// Names an entry until it is removed. The entry's key is compared on each use, so a stale one finds nothing.
@@ -92,8 +107,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         if segment.flags.has(Flags::RST) || segment.sequence_len() == 0 {
             return TimeWaitVerdict::Nothing;
         }
-        if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.sequence.is_before(known.rcv_nxt)
-        {
+        if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && known.is_followed_by(segment) {
             let snd_nxt = known.snd_nxt;
             self.entries.remove(id.0);
             return TimeWaitVerdict::NewConnection { snd_nxt };
@@ -103,6 +117,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
             acknowledgment: known.rcv_nxt,
             flags: Flags::ACK,
             window: known.window,
+            options: Options { timestamps: known.timestamps.map(|clock| clock.stamps(now)), ..Options::default() },
             ..SegmentToSend::default()
         };
         if segment.flags.has(Flags::FIN) && segment.sequence + segment.sequence_len() == known.rcv_nxt {

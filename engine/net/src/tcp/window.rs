@@ -20,6 +20,11 @@ pub const WINDOW_SHIFT: u8 = 3;
 
 const _: () = assert!((u16::MAX as u32) << WINDOW_SHIFT >= RECEIVE_WINDOW);
 
+/// How far our windows are shifted for a peer that names this shift of its own, or none.
+pub(super) fn shift_for(peer_shift: Option<u8>) -> u8 {
+    if peer_shift.is_some() { WINDOW_SHIFT } else { 0 }
+}
+
 /// The receive side's numbers.
 #[derive(Clone, Copy)]
 pub(super) struct ReceiveWindow {
@@ -29,16 +34,13 @@ pub(super) struct ReceiveWindow {
     pub(super) edge: SequenceNumber,
     /// RCV.NXT as our last segment told it.
     pub(super) told: SequenceNumber,
-    /// How far our windows are shifted on the wire.
-    pub(super) shift: u8,
 }
 
 impl ReceiveWindow {
     /// The window after a handshake in which the peer's SYN had the number `irs`.
-    pub(super) fn after_syn(irs: SequenceNumber, peer_scales: Option<u8>) -> ReceiveWindow {
+    pub(super) fn after_syn(irs: SequenceNumber) -> ReceiveWindow {
         let nxt = irs + 1;
-        let shift = if peer_scales.is_some() { WINDOW_SHIFT } else { 0 };
-        ReceiveWindow { nxt, edge: nxt + u32::from(WINDOW_ON_SYN), told: nxt, shift }
+        ReceiveWindow { nxt, edge: nxt + u32::from(WINDOW_ON_SYN), told: nxt }
     }
 
     /// How many bytes the peer may send beyond RCV.NXT.
@@ -47,17 +49,16 @@ impl ReceiveWindow {
         self.edge.since(self.nxt)
     }
 
-    /// The window as it goes on the wire.
+    /// The window as it goes on the wire, shifted to the right by `shift`.
     #[inline]
-    pub(super) fn on_wire(&self) -> u16 {
-        u16::try_from(self.open() >> self.shift).unwrap_or(u16::MAX)
+    pub(super) fn on_wire(&self, shift: u8) -> u16 {
+        u16::try_from(self.open() >> shift).unwrap_or(u16::MAX)
     }
 
     /// How far the edge could move right, with `kept` bytes unread and `limit` bytes for this connection.
     #[inline]
     fn gain(&self, kept: u32, limit: u32) -> u32 {
-        let sayable = u32::from(u16::MAX) << self.shift;
-        let offer = limit.saturating_sub(kept).min(sayable);
+        let offer = limit.saturating_sub(kept);
         offer.saturating_sub(self.open())
     }
 

@@ -15,8 +15,8 @@ use alloc::{format, vec};
 use machine::{Instant, Micros, Piece};
 
 use crate::tcp::{
-    Actions, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools, SegmentRepr, SegmentToSend,
-    SendLimits, SequenceNumber, Tcb,
+    Actions, Beginning, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools, SegmentRepr,
+    SegmentToSend, SendLimits, SequenceNumber, Tcb, TimestampClock, Timestamps,
 };
 
 pub(super) const MSS: u16 = 1000;
@@ -70,7 +70,19 @@ struct Written {
     ack: Option<u32>,
     win: Option<u32>,
     mss: Option<u16>,
+    /// TSval and TSecr.
+    val: Option<u32>,
+    ecr: Option<u32>,
+    /// No timestamps.
+    bare: bool,
     wscale: Option<u8>,
+}
+
+impl Written {
+    fn options(&self) -> Options {
+        let timestamps = self.val.map(|value| Timestamps { value, echo: self.ecr.unwrap_or(0) });
+        Options { mss: self.mss, window_scale: self.wscale, timestamps }
+    }
 }
 
 fn parse(text: &str) -> Written {
@@ -96,6 +108,9 @@ fn parse(text: &str) -> Written {
         win: None,
         mss: None,
         wscale: None,
+        val: None,
+        ecr: None,
+        bare: false,
     };
     while let Some(word) = words.next() {
         let value: i64 = words.next().unwrap().parse().unwrap();
@@ -104,6 +119,9 @@ fn parse(text: &str) -> Written {
             "win" => written.win = Some(value as u32),
             "mss" => written.mss = Some(value as u16),
             "wscale" => written.wscale = Some(value as u8),
+            "bare" => written.bare = true,
+            "val" => written.val = Some(value as u32),
+            "ecr" => written.ecr = Some(value as u32),
             other => panic!("no such word: {other}"),
         }
     }
@@ -124,7 +142,24 @@ impl Conversation {
             mss: MSS,
             peer_window_shift: Some(0),
             round_trip: Some(Micros::from_millis(10)),
+            timestamps: None,
         })
+    }
+
+    /// An established connection whose ends send timestamps: ours begin at 0, and the peer's at `recent`.
+    pub(super) fn stamped(recent: u32) -> Conversation {
+        let (offset, sent_at) = (0u32.wrapping_sub(1_000_000), Instant(1_000_000_000));
+        let handshake = Handshake {
+            iss: SequenceNumber(10_000),
+            irs: SequenceNumber(500_000),
+            mss: MSS,
+            peer_window_shift: Some(0),
+            round_trip: Some(Micros::from_millis(10)),
+            timestamps: Some(TimestampClock { offset, recent }),
+        };
+        let mut conversation = Conversation::with_tcb(Tcb::accepted(sent_at, &handshake), sent_at, handshake.iss);
+        conversation.peer(&format!(". 1:1 ack 1 win 64000 val {recent} ecr 0")).silence();
+        conversation
     }
 
     pub(super) fn with_handshake(handshake: Handshake) -> Conversation {
@@ -141,7 +176,8 @@ impl Conversation {
     pub(super) fn connecting() -> Conversation {
         let now = Instant(1_000_000_000);
         let iss = SequenceNumber(10_000);
-        let mut conversation = Conversation::with_tcb(Tcb::connect(now, iss, MSS), now, iss);
+        let beginning = Beginning { iss, timestamp_offset: 0u32.wrapping_sub(1_000_000) };
+        let mut conversation = Conversation::with_tcb(Tcb::connect(now, beginning, MSS), now, iss);
         conversation.turn();
         conversation
     }
@@ -184,7 +220,7 @@ impl Conversation {
             acknowledgment: written.ack.map_or(SequenceNumber(0), |ack| self.iss + ack),
             flags: written.flags,
             window: (written.win.unwrap_or(64_000) >> self.peer_shift) as u16,
-            options: Options { mss: written.mss, window_scale: written.wscale },
+            options: written.options(),
             payload: &payload,
         };
         self.actions = self.tcb.segment_arrived(self.now, &segment, &mut self.pools);
@@ -316,8 +352,12 @@ impl Conversation {
             assert_eq!(u32::from(sent.segment.window), win, "window: expected `{text}`, sent `{told}`");
         }
         if written.mss.is_some() || written.wscale.is_some() {
-            let options = Options { mss: written.mss, window_scale: written.wscale };
-            assert_eq!(sent.segment.options, options, "options: expected `{text}`, sent `{told}`");
+            let options = sent.segment.options;
+            assert_eq!((options.mss, options.window_scale), (written.mss, written.wscale), "`{text}`, sent `{told}`");
+        }
+        if written.val.is_some() || written.bare {
+            let timestamps = written.options().timestamps;
+            assert_eq!(sent.segment.options.timestamps, timestamps, "expected `{text}`, sent `{told}`");
         }
         self
     }

@@ -15,5 +15,6 @@ mod sending;
 mod silence;
 mod states;
 mod tables;
+mod timestamps;
 
 use conversation::{Conversation, everywhere};

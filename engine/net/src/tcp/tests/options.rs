@@ -1,16 +1,18 @@
 //! Options from the wire and to it.
 
-use crate::tcp::{OPTIONS_BYTES_MAX, Options};
+use crate::tcp::{OPTIONS_BYTES_MAX, Options, Timestamps};
 
 #[test]
 fn what_is_emitted_is_parsed_again() {
     for mss in [None, Some(0), Some(536), Some(u16::MAX)] {
         for window_scale in [None, Some(0), Some(3), Some(14)] {
-            let options = Options { mss, window_scale };
-            let mut bytes = [0xff; OPTIONS_BYTES_MAX];
-            options.emit(&mut bytes);
-            assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
-            assert_eq!(Options::parse(&bytes[..options.len()]), options);
+            for timestamps in [None, Some(Timestamps { value: u32::MAX, echo: 0x0102_0304 })] {
+                let options = Options { mss, window_scale, timestamps };
+                let mut bytes = [0xff; OPTIONS_BYTES_MAX];
+                options.emit(&mut bytes);
+                assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
+                assert_eq!(Options::parse(&bytes[..options.len()]), options);
+            }
         }
     }
 }
@@ -18,9 +20,12 @@ fn what_is_emitted_is_parsed_again() {
 #[test]
 fn the_options_of_common_systems_are_understood() {
     let linux = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 1, 2, 3, 0, 0, 0, 0, 1, 3, 3, 7];
-    assert_eq!(Options::parse(&linux), Options { mss: Some(1460), window_scale: Some(7) });
+    assert_eq!(
+        Options::parse(&linux),
+        Options { mss: Some(1460), window_scale: Some(7), timestamps: Some(Timestamps { value: 0x10203, echo: 0 }) }
+    );
     let windows = [2, 4, 5, 0xb4, 1, 3, 3, 8, 1, 1, 4, 2];
-    assert_eq!(Options::parse(&windows), Options { mss: Some(1460), window_scale: Some(8) });
+    assert_eq!(Options::parse(&windows), Options { mss: Some(1460), window_scale: Some(8), ..Options::default() });
 }
 
 #[test]

@@ -7,8 +7,8 @@ use machine::{Instant, Micros, Piece};
 
 use super::conversation::{SIZES, bytes_at};
 use crate::tcp::{
-    CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools, SegmentRepr, SegmentToSend,
-    SendLimits, SequenceNumber, Tcb,
+    Beginning, CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools, SegmentRepr,
+    SegmentToSend, SendLimits, SequenceNumber, Tcb,
 };
 
 /// Numbers that a seed decides (SplitMix64).
@@ -119,15 +119,19 @@ impl End {
     }
 }
 
+fn beginning(iss: u32) -> Beginning {
+    Beginning { iss: SequenceNumber(iss), timestamp_offset: 0u32.wrapping_sub(iss) }
+}
+
 /// A server's end made by the half-open table, and a client's, whose handshake is held without loss.
 fn joined(now: Instant, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
-    let mut client = Tcb::connect(now, SequenceNumber(iss[0]), mss[0]);
+    let mut client = Tcb::connect(now, beginning(iss[0]), mss[0]);
     let mut table = HalfOpenTable::new(1, mss[1]);
     let pools = Pools::new(SIZES);
     let mut wire = Vec::new();
     let limits = SendLimits { segmentation_bytes: None };
     let syn = speak(&mut client, now, limits, &pools);
-    let (id, _) = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), SequenceNumber(iss[1]));
+    let (id, _) = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1]));
     let answered = table.output(now, |_, segment| {
         wire.push(*segment);
         Ok(())

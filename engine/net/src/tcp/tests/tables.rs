@@ -8,6 +8,7 @@ use crate::tcp::*;
 
 const NOW: Instant = Instant(5_000_000);
 const ISS: SequenceNumber = SequenceNumber(u32::MAX);
+const BEGINNING: Beginning = Beginning { iss: ISS, timestamp_offset: 7 };
 const IRS: SequenceNumber = SequenceNumber(u32::MAX - 1);
 
 fn segment(flags: Flags, sequence: SequenceNumber, acknowledgment: SequenceNumber) -> SegmentRepr<'static> {
@@ -15,7 +16,7 @@ fn segment(flags: Flags, sequence: SequenceNumber, acknowledgment: SequenceNumbe
 }
 
 fn syn() -> SegmentRepr<'static> {
-    let options = Options { mss: Some(1400), window_scale: Some(7) };
+    let options = Options { mss: Some(1400), window_scale: Some(7), ..Options::default() };
     SegmentRepr { options, ..segment(Flags::SYN, IRS, SequenceNumber(0)) }
 }
 
@@ -32,14 +33,14 @@ fn sent(table: &mut HalfOpenTable<u32>, now: Instant) -> Vec<(u32, SegmentToSend
 #[test]
 fn a_syn_is_answered_and_the_completing_segment_settles_what_was_agreed() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, evicted) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    let (id, evicted) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
     assert_eq!(evicted, None);
     let answers = sent(&mut table, NOW);
     assert_eq!(answers.len(), 1);
     let (key, answer) = answers[0];
     assert_eq!((key, answer.flags), (9, Flags::SYN.with(Flags::ACK)));
     assert_eq!((answer.sequence, answer.acknowledgment), (ISS, IRS + 1));
-    assert_eq!(answer.options, Options { mss: Some(1460), window_scale: Some(WINDOW_SHIFT) });
+    assert_eq!(answer.options, Options { mss: Some(1460), window_scale: Some(WINDOW_SHIFT), ..Options::default() });
     let later = NOW + Micros::from_millis(30);
     let verdict = table.segment_arrived(later, id, &9, &segment(Flags::ACK, IRS + 1, ISS + 1));
     let HalfOpenVerdict::Completed(handshake) = verdict else { panic!("{verdict:?}") };
@@ -52,15 +53,15 @@ fn a_syn_is_answered_and_the_completing_segment_settles_what_was_agreed() {
 #[test]
 fn a_peer_that_does_not_scale_gets_no_scale() {
     let mut table = HalfOpenTable::new(4, 1460);
-    table.syn_arrived(NOW, 9, &segment(Flags::SYN, IRS, IRS), ISS);
+    table.syn_arrived(NOW, 9, &segment(Flags::SYN, IRS, IRS), BEGINNING);
     let (_, answer) = sent(&mut table, NOW)[0];
-    assert_eq!(answer.options, Options { mss: Some(1460), window_scale: None });
+    assert_eq!(answer.options, Options { mss: Some(1460), ..Options::default() });
 }
 
 #[test]
 fn an_unanswered_syn_ack_is_repeated_five_times_and_given_up() {
     let mut table = HalfOpenTable::new(4, 1460);
-    table.syn_arrived(NOW, 9, &syn(), ISS);
+    table.syn_arrived(NOW, 9, &syn(), BEGINNING);
     let mut now = NOW;
     assert_eq!(sent(&mut table, now).len(), 1);
     for second in [1, 2, 4, 8, 16] {
@@ -79,7 +80,7 @@ fn an_unanswered_syn_ack_is_repeated_five_times_and_given_up() {
 #[test]
 fn a_syn_ack_that_the_card_refused_is_sent_later() {
     let mut table = HalfOpenTable::new(4, 1460);
-    table.syn_arrived(NOW, 9, &syn(), ISS);
+    table.syn_arrived(NOW, 9, &syn(), BEGINNING);
     assert_eq!(table.output(NOW, |_, _| Err(Full)), Err(Full));
     assert_eq!(sent(&mut table, NOW).len(), 1);
     assert_eq!(sent(&mut table, NOW).len(), 0);
@@ -88,7 +89,7 @@ fn a_syn_ack_that_the_card_refused_is_sent_later() {
 #[test]
 fn a_repeated_syn_is_answered_again_and_the_round_trip_is_then_unknown() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, _) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    let (id, _) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
     sent(&mut table, NOW);
     for _ in 0..100 {
         assert_eq!(table.segment_arrived(NOW, id, &9, &syn()), HalfOpenVerdict::Nothing);
@@ -101,7 +102,7 @@ fn a_repeated_syn_is_answered_again_and_the_round_trip_is_then_unknown() {
 #[test]
 fn one_syn_is_never_answered_more_than_six_times() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, _) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    let (id, _) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
     let mut count = 0;
     for _ in 0..100 {
         count += sent(&mut table, NOW).len();
@@ -113,7 +114,7 @@ fn one_syn_is_never_answered_more_than_six_times() {
 #[test]
 fn only_the_right_segments_move_a_half_open_connection() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, _) = table.syn_arrived(NOW, 9, &syn(), ISS);
+    let (id, _) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
     sent(&mut table, NOW);
     let mut hear = |segment: &SegmentRepr<'_>| table.segment_arrived(NOW, id, &9, segment);
     let wrong_acknowledgment = hear(&segment(Flags::ACK, IRS + 1, ISS + 2));
@@ -133,11 +134,11 @@ fn only_the_right_segments_move_a_half_open_connection() {
 fn a_flood_of_syns_pushes_out_the_oldest_and_no_more() {
     let mut table = HalfOpenTable::new(3, 1460);
     for key in 0..3 {
-        assert_eq!(table.syn_arrived(NOW, key, &syn(), ISS).1, None);
+        assert_eq!(table.syn_arrived(NOW, key, &syn(), BEGINNING).1, None);
         sent(&mut table, NOW);
     }
     for key in 3..1000 {
-        assert_eq!(table.syn_arrived(NOW, key, &syn(), ISS).1, Some(key - 3));
+        assert_eq!(table.syn_arrived(NOW, key, &syn(), BEGINNING).1, Some(key - 3));
         sent(&mut table, NOW);
     }
     assert_eq!(table.len(), 3);
@@ -146,14 +147,15 @@ fn a_flood_of_syns_pushes_out_the_oldest_and_no_more() {
 #[test]
 fn a_stale_name_of_an_entry_finds_nothing() {
     let mut table = HalfOpenTable::new(1, 1460);
-    let (id, _) = table.syn_arrived(NOW, 1, &syn(), ISS);
-    table.syn_arrived(NOW, 2, &syn(), ISS);
+    let (id, _) = table.syn_arrived(NOW, 1, &syn(), BEGINNING);
+    table.syn_arrived(NOW, 2, &syn(), BEGINNING);
     assert_eq!(table.segment_arrived(NOW, id, &1, &segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
     table.remove(id, &1);
     assert_eq!(table.len(), 1);
 }
 
-const OVER: TimeWait = TimeWait { snd_nxt: SequenceNumber(7), rcv_nxt: SequenceNumber(3), window: 99 };
+const OVER: TimeWait =
+    TimeWait { snd_nxt: SequenceNumber(7), rcv_nxt: SequenceNumber(3), window: 99, timestamps: None };
 
 #[test]
 fn a_connection_that_is_over_repeats_its_last_acknowledgment_and_is_forgotten_after_a_minute() {
@@ -223,15 +225,15 @@ fn initial_numbers_differ_by_connection_and_secret_and_grow_with_time() {
     assert_ne!(ours.next(NOW, &1u64), ours.next(NOW, &2u64));
     assert_ne!(ours.next(NOW, &1u64), others.next(NOW, &1u64));
     let second_later = ours.next(NOW + Micros::from_secs(1), &1u64);
-    assert_eq!(second_later.since(ours.next(NOW, &1u64)), 250_000);
+    assert_eq!(second_later.iss.since(ours.next(NOW, &1u64).iss), 250_000);
 }
 
 #[test]
 fn a_connection_in_the_place_of_another_begins_beyond_all_its_numbers() {
     let ours = InitialSequences::new(&[1; 16]);
-    let clock = ours.next(NOW, &1u64);
-    assert_eq!(ours.beyond(clock - 1, NOW, &1u64), clock);
+    let clock = ours.next(NOW, &1u64).iss;
+    assert_eq!(ours.beyond(clock - 1, NOW, &1u64), ours.next(NOW, &1u64));
     for ahead in [0, 1, 1000, 1 << 30] {
-        assert!(ours.beyond(clock + ahead, NOW, &1u64).is_after(clock + ahead));
+        assert!(ours.beyond(clock + ahead, NOW, &1u64).iss.is_after(clock + ahead));
     }
 }
