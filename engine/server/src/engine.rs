@@ -60,9 +60,8 @@ pub struct Engine {
     pub(crate) users: Vec<User>,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     events: Events,
-    /// The slot of the session that was looked at last, and when to look on: while anything runs short.
+    /// The slot of the session that was looked at last: while anything runs short.
     pub(crate) hand: usize,
-    pub(crate) next_look: Option<Instant>,
     /// A phase of this turn left something undone.
     unfinished: bool,
 }
@@ -79,7 +78,6 @@ impl Engine {
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
-            next_look: None,
             unfinished: false,
         }
     }
@@ -178,13 +176,13 @@ impl Engine {
         if let Life::Stopped(ending) = self.life {
             return Next::Stopped(ending);
         }
-        if self.unfinished || !self.common.ready.is_empty() || self.is_hurried() {
+        if self.unfinished || !self.common.ready.is_empty() || self.common.store.has_wakes() || self.is_hurried() {
             return Next::Now;
         }
         let next = Instant::or_never(self.common.net.next_deadline())
             .min(Instant::or_never(self.common.deadlines.next_deadline()))
             .min(Instant::or_never(self.life.next_deadline()))
-            .min(Instant::or_never(self.next_look));
+            .min(Instant::or_never(self.next_look()));
         Next::At(next)
     }
 

@@ -5,7 +5,7 @@
 //! around the sessions, marks how far each has come, and ends those that it finds where they were a while ago. It
 //! costs nothing before it is needed, and a session that waits for us is never touched.
 
-use machine::Micros;
+use machine::{Instant, Micros};
 
 use crate::common::Common;
 use crate::engine::Engine;
@@ -34,6 +34,8 @@ enum Shortage {
     Buffers,
     /// The same, and there is next to nothing left.
     AllBuffers,
+    /// The store's buffers: held by letters on their way into it.
+    BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,
     /// Connections.
@@ -43,45 +45,62 @@ enum Shortage {
 impl Engine {
     /// Looks at some sessions if anything runs short.
     pub(crate) fn relieve(&mut self) {
-        let shortage = Shortage::of(&self.common);
-        self.next_look = shortage.map(|_| self.common.now + LOOK_INTERVAL);
-        let Some(shortage) = shortage else { return };
+        if !Shortage::is_any(&self.common) {
+            return;
+        }
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
             self.hand = (self.hand + 1) % self.sessions.len();
             let Some(session) = self.sessions.get_mut(self.hand).and_then(Option::as_mut) else { continue };
-            if shortage.is_felt_by(session, &self.common) && session.stands_still(shortage.patience(), &self.common) {
+            let Some(shortage) = Shortage::made_worse_by(session, &self.common) else { continue };
+            if session.stands_still(shortage.patience(), &self.common) {
                 let frame = session.caller.connection.0;
                 self.tell(frame, |session, common| session.has_to_go(shortage, common));
             }
         }
     }
+
+    /// When to look at sessions again, if nothing else brings a turn before.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        Shortage::is_any(&self.common).then(|| self.common.now + LOOK_INTERVAL)
+    }
 }
 
 impl Shortage {
-    fn of(common: &Common) -> Option<Shortage> {
-        let pools = common.net.pools();
-        if pools.are_down_to_one_in(8) {
-            Some(if pools.are_down_to_one_in(64) { Shortage::AllBuffers } else { Shortage::Buffers })
-        } else if common.transactions.is_empty() {
-            Some(Shortage::Transactions)
-        } else if common.is_crowded() {
-            Some(Shortage::Connections)
-        } else {
-            None
+    /// The worst first.
+    const ALL: [Shortage; 5] =
+        [Shortage::AllBuffers, Shortage::Buffers, Shortage::BodyBuffers, Shortage::Transactions, Shortage::Connections];
+
+    fn is_any(common: &Common) -> bool {
+        Shortage::ALL.iter().any(|shortage| shortage.is_there(common))
+    }
+
+    /// The worst shortage that would be less without the session.
+    fn made_worse_by(session: &Session, common: &Common) -> Option<Shortage> {
+        Shortage::ALL.into_iter().find(|shortage| shortage.is_there(common) && shortage.is_felt_by(session, common))
+    }
+
+    fn is_there(self, common: &Common) -> bool {
+        match self {
+            Shortage::AllBuffers => common.net.pools().are_down_to_one_in(64),
+            Shortage::Buffers => common.net.pools().are_down_to_one_in(8),
+            Shortage::BodyBuffers => common.store.is_short_of_buffers(),
+            Shortage::Transactions => common.transactions.is_empty(),
+            Shortage::Connections => common.is_crowded(),
         }
     }
 
     fn patience(self) -> Micros {
         match self {
             Shortage::AllBuffers => PATIENCE_IN_NEED,
-            Shortage::Buffers | Shortage::Transactions | Shortage::Connections => PATIENCE,
+            _ => PATIENCE,
         }
     }
 
-    /// Whether the shortage would be less without the session.
+    /// Whether the session holds of what there is not enough of.
     fn is_felt_by(self, session: &Session, common: &Common) -> bool {
         match self {
             Shortage::Buffers | Shortage::AllBuffers => common.net.borrows(session.caller.connection),
+            Shortage::BodyBuffers => session.has_message(),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Connections => !session.is_logged_in(),
         }
@@ -112,7 +131,7 @@ impl Session {
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
             Shortage::Buffers | Shortage::AllBuffers => common.break_off(self.caller.connection),
-            Shortage::Transactions | Shortage::Connections => self.deadline_expired(common),
+            Shortage::BodyBuffers | Shortage::Transactions | Shortage::Connections => self.deadline_expired(common),
         }
         self.mark = None;
     }

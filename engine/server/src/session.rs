@@ -96,6 +96,11 @@ impl Session {
         matches!(&self.talk, Talk::Smtp(talk) if talk.transaction.is_some())
     }
 
+    /// Whether a message of it is on its way into the store.
+    pub(crate) fn has_message(&self) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.has_message())
+    }
+
     /// Whether the client has proved who it is.
     pub(crate) fn is_logged_in(&self) -> bool {
         matches!(&self.talk, Talk::Pop3(talk) if talk.is_logged_in())

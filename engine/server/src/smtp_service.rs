@@ -86,6 +86,10 @@ impl Conversation {
         }
     }
 
+    pub(crate) fn has_message(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.message.is_some())
+    }
+
     /// Lets the session act.
     pub(crate) fn with<R>(
         &mut self,

@@ -232,6 +232,11 @@ impl Store {
         self.dirty == 0 && self.deliveries.is_empty() && self.reads.is_empty() && self.backing.is_idle()
     }
 
+    /// Whether a delivery or a read waits for a buffer.
+    pub fn is_short_of_buffers(&self) -> bool {
+        !self.waiting_reads.is_empty() || !self.wants_room.is_empty()
+    }
+
     /// Messages on their way to the disk, those included that were given up while a part of them is being written.
     pub fn deliveries_under_way(&self) -> usize {
         self.deliveries.len()
@@ -250,6 +255,11 @@ impl Store {
     /// Takes back a request that the machine had no room for; it comes again first.
     pub fn request_refused(&mut self, request: DiskRequest) {
         self.backing.refused(request);
+    }
+
+    /// Whether there is a [`Store::next_wake`].
+    pub fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty()
     }
 
     /// The next end of something that was asked for.

@@ -247,3 +247,59 @@ fn a_closed_session_ends_even_if_its_client_does_not() {
     room.pass(Micros::from_secs(100));
     assert_eq!(room.engine.in_use(), InUse::default());
 }
+
+/// An engine that has buffers for four letters of more than a page.
+const FEW_BUFFERS: Sizes =
+    Sizes { connections: 64, transactions: 16, blocks: 512, buffer_bytes: 256 << 10, index_bytes: 4 << 20 };
+
+/// A room in which four letters that nobody goes on with hold all large buffers.
+fn room_with_letters_that_stand_still(seed: u64) -> (Room, Vec<Talk>) {
+    let mut room = Room::with_sizes(seed, MemoryDisk::blank(16 << 20), FEW_BUFFERS);
+    let idlers: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
+    idlers.iter().for_each(|idler| room.send(idler, &b"A line of a letter\r\n".repeat(300)));
+    room.pass(Micros::from_secs(1));
+    (room, idlers)
+}
+
+#[test]
+fn letters_that_stand_still_do_not_keep_larger_ones_out() {
+    let (mut room, mut idlers) = room_with_letters_that_stand_still(12);
+    let before = room.machine.now;
+    assert!(room.deliver("grace@barepost.test", &b"A line of a letter\r\n".repeat(5_000)).starts_with("250 "));
+    assert!(room.machine.now.since(before) < Micros::from_secs(30));
+    let told = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
+    assert!(told.take(1).all(|line| line.starts_with("421 ")));
+}
+
+#[test]
+fn letters_that_stand_still_do_not_keep_a_reader_from_large_ones() {
+    let letter = b"A line of a letter\r\n".repeat(5_000);
+    let mut room = Room::with_sizes(13, MemoryDisk::blank(16 << 20), FEW_BUFFERS);
+    assert!(room.deliver("grace@barepost.test", &letter).starts_with("250 "));
+    let idlers: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
+    idlers.iter().for_each(|idler| room.send(idler, &b"A line of a letter\r\n".repeat(300)));
+    let mut talk = room.log_in("grace");
+    let before = room.machine.now;
+    assert_eq!(room.retrieve(&mut talk, 1), letter);
+    assert!(room.machine.now.since(before) < Micros::from_secs(30));
+}
+
+#[test]
+fn who_waits_for_a_buffer_goes_on_in_the_moment_in_which_it_comes_back() {
+    let (mut room, _idlers) = room_with_letters_that_stand_still(14);
+    let host = room.add_host();
+    let mut talk = room.begin_message_from(host, "grace@barepost.test");
+    room.send(&talk, &b"A line of a letter\r\n".repeat(300));
+    room.send(&talk, b".\r\n");
+    room.pass(Micros::from_secs(1));
+    // Nobody hears the farewell of those who have to go, so nothing but the buffer brings a turn.
+    room.hosts[0].cable = Cable::Out;
+    let mut before = room.machine.now;
+    room.until("somebody had to go", |room| {
+        let is_gone = room.engine.in_use().deliveries < 5;
+        before = if is_gone { before } else { room.machine.now };
+        is_gone
+    });
+    assert!(room.smtp_reply(&mut talk).starts_with("250 "));
+    assert!(room.machine.now.since(before) < Micros::from_millis(50), "{:?}", room.machine.now.since(before));
+}

@@ -35,7 +35,6 @@ impl WantsRoom {
         WantsRoom { page: queue(), run: queue(), copy: queue() }
     }
 
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.page.is_empty() && self.run.is_empty() && self.copy.is_empty()
     }

@@ -120,7 +120,11 @@ impl Room {
 
     /// Connects, and goes on up to the reply to DATA.
     pub(crate) fn begin_message(&mut self, recipient: &str) -> Talk {
-        let mut talk = self.connect(25);
+        self.begin_message_from(0, recipient)
+    }
+
+    pub(crate) fn begin_message_from(&mut self, host: usize, recipient: &str) -> Talk {
+        let mut talk = self.connect_from(host, 25);
         assert!(self.smtp_reply(&mut talk).starts_with("220 "));
         assert!(self.smtp(&mut talk, "EHLO client.test").starts_with("250 "));
         assert!(self.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>").starts_with("250 "));
