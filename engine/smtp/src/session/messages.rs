@@ -77,6 +77,8 @@ impl Session {
                 return self.content_arrived(incoming, bytes.get(..count).unwrap_or(bytes), position, actions);
             }
             Run::BareLineEnd(count, position) => {
+                // Of two reasons the one that comes first in the message, wherever it is cut.
+                self.refuse_if_too_big(incoming, count, actions);
                 self.refuse(incoming, reply::BARE_LINE_END_IN_MESSAGE, actions);
                 incoming.bytes = incoming.bytes.saturating_add(count as u64);
                 incoming.position = position;
@@ -94,9 +96,7 @@ impl Session {
         position: Position,
         actions: &mut impl Actions,
     ) -> usize {
-        if incoming.bytes.saturating_add(content.len() as u64) > actions.settings().message_bytes_max {
-            self.refuse(incoming, reply::TOO_BIG, actions);
-        }
+        self.refuse_if_too_big(incoming, content.len(), actions);
         let mut count = content.len();
         if incoming.fate == Fate::Kept {
             match actions.message_bytes(content) {
@@ -166,6 +166,13 @@ impl Session {
     fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
         if self.stopping == Stopping::AfterMessage {
             self.end(reply::STOPPING, actions);
+        }
+    }
+
+    /// Refuses a message that so many more bytes make too big.
+    fn refuse_if_too_big(&mut self, incoming: &mut Incoming, more: usize, actions: &mut impl Actions) {
+        if incoming.bytes.saturating_add(more as u64) > actions.settings().message_bytes_max {
+            self.refuse(incoming, reply::TOO_BIG, actions);
         }
     }
 

@@ -53,6 +53,24 @@ fn a_bare_line_end_anywhere_costs_the_message() {
 }
 
 #[test]
+fn what_is_said_of_a_message_that_is_wrong_twice_does_not_depend_on_cuts() {
+    const TOO_BIG: &str = "552 5.3.4 Message too big\r\n";
+    for (length, line_end, expected) in
+        [(998, "\n", REFUSED), (999, "\r", REFUSED), (1_000, "\n", TOO_BIG), (1_001, "\r", TOO_BIG)]
+    {
+        let sent = std::format!("{}{line_end}x\r\n.\r\nNOOP\r\n", "x".repeat(length));
+        for cut in 0..=sent.len() {
+            let mut talk = Conversation::addressed();
+            talk.says("DATA\r\n");
+            talk.replies();
+            talk.says(&sent[..cut]);
+            talk.says(&sent[cut..]);
+            assert_eq!(talk.replies(), std::format!("{expected}250 2.0.0 OK\r\n"), "{length} cut at {cut}");
+        }
+    }
+}
+
+#[test]
 fn a_chunk_with_bare_line_ends_costs_the_message_too() {
     for (chunk, refused) in [("a\nb", true), ("a\rb", true), ("a\r", true), ("\n.\r\n", true), ("a\r\n.\r\n.b", false)]
     {
