@@ -155,16 +155,13 @@ impl Tcb {
 
     /// Takes the window of a segment that is not older than the one it was last taken from.
     fn update_window(&mut self, segment: &SegmentRepr<'_>) {
-        let is_newer = self.snd_wl1.is_before(segment.sequence)
-            || (self.snd_wl1 == segment.sequence && !segment.acknowledgment.is_before(self.snd_wl2));
-        if !is_newer {
+        if segment.sequence.is_before(self.snd_wl1) {
             return;
         }
         let before = self.snd_wnd;
         self.snd_wnd = u32::from(segment.window) << self.peer_shift;
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         self.snd_wl1 = segment.sequence;
-        self.snd_wl2 = segment.acknowledgment;
         if self.snd_wnd > before && self.owes(Owed::PERSIST) {
             // What was not answered were probes: it says nothing about the path.
             self.backoff = 0;

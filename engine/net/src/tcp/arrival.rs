@@ -13,7 +13,7 @@ use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
 use super::timers::{ACKNOWLEDGE_DELAY, Alarm, millis};
 use super::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
-use super::window::{RECEIVE_WINDOW, RECEIVE_WINDOW_SCARCE, ReceiveWindow, shift_for};
+use super::window::{RECEIVE_WINDOW, RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 
 /// The least time between two answers of one connection to doubtful segments (RFC 5961 §7). Counted for each
 /// connection by itself: a count shared by all would tell an attacker about the connections of others.
@@ -44,7 +44,7 @@ impl Tcb {
         let acknowledges = segment.flags.has(Flags::ACK);
         if acknowledges && (segment.acknowledgment != self.snd_una + 1 || self.snd_max == self.snd_una) {
             if !segment.flags.has(Flags::RST) {
-                self.snd_wl2 = segment.acknowledgment;
+                self.snd_wl1 = segment.acknowledgment;
                 self.owe(Owed::REFUSAL);
             }
             return;
@@ -69,10 +69,12 @@ impl Tcb {
 
     fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
         self.receive = ReceiveWindow::after_syn(segment.sequence);
-        self.shift = shift_for(segment.options.window_scale);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
-        self.agreed = Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some());
+        self.agreed = Agreed::TIMESTAMPS
+            .given(segment.options.timestamps.is_some())
+            .and(Agreed::SCALING.given(segment.options.window_scale.is_some()))
+            .and(Agreed::SACK.given(segment.options.sack_permitted));
         if let Some(stamps) = segment.options.timestamps {
             self.timestamps.recent = stamps.value;
             self.mss -= TIMESTAMP_BYTES;
@@ -80,7 +82,6 @@ impl Tcb {
         self.snd_wnd = u32::from(segment.window);
         self.snd_wnd_max = self.snd_wnd;
         self.snd_wl1 = segment.sequence;
-        self.snd_wl2 = self.snd_una;
         self.forgive(Owed::REFUSAL);
         self.heard_at = millis(now);
         self.congestion = Congestion::new(u32::from(self.mss), self.attempts > 0);
@@ -91,7 +92,6 @@ impl Tcb {
         self.snd_una = segment.acknowledgment;
         self.snd_nxt = self.snd_una;
         self.snd_max = self.snd_una;
-        self.snd_wl2 = segment.acknowledgment;
         if !self.round_trip.acknowledged(now, segment.acknowledgment) {
             self.round_trip = RoundTrip::after_handshake(None);
         }
@@ -125,6 +125,7 @@ impl Tcb {
             // Bytes that we have already: our acknowledgment was lost, and each copy is answered. What is empty is answered
             // now and then only, or two confused ends would answer each other for ever.
             if segment.sequence_len() > 0 {
+                self.note_duplicate(segment.sequence, segment.payload.len());
                 self.owe(Owed::ACK)
             } else {
                 self.challenge(now)
@@ -224,6 +225,7 @@ impl Tcb {
         let end = len.min(behind.saturating_add(room));
         let fresh = segment.payload.get(behind.min(end)..end).unwrap_or_default();
         let fin = segment.flags.has(Flags::FIN) && end == len;
+        self.note_duplicate(segment.sequence, len);
         if start != nxt {
             self.out_of_order_arrived(start, fresh, fin, pools);
             self.owe(Owed::ACK);
@@ -238,6 +240,22 @@ impl Tcb {
             self.fin_arrived(now, actions);
         }
         self.settle_receive_queue(pools);
+    }
+
+    /// Notes which of `count` bytes from `start` on we had already, for the next acknowledgment to say (RFC 2883 §4).
+    fn note_duplicate(&mut self, start: SequenceNumber, count: usize) {
+        let nxt = self.receive.nxt;
+        let end = start + count as u32;
+        let (start, end) = match &self.receive_queue {
+            _ if start.is_before(nxt) => (start, end.earlier(nxt)),
+            Some(queue) => queue.overlap(start, end),
+            None => return,
+        };
+        let count = end.since(start);
+        if self.has_agreed(Agreed::SACK) && count > 0 {
+            self.duplicate_at = start;
+            self.duplicate_bytes = u16::try_from(count).unwrap_or(u16::MAX);
+        }
     }
 
     /// Takes bytes that begin at RCV.NXT. With nothing kept they go straight to the session.
@@ -321,7 +339,7 @@ impl Tcb {
     /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
     pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
         let share = pools.free_blocks().saturating_mul(machine::BLOCK_BYTES / 4);
-        let sayable = u32::from(u16::MAX) << self.shift;
+        let sayable = u32::from(u16::MAX) << self.shift();
         u32::try_from(share).unwrap_or(u32::MAX).clamp(RECEIVE_WINDOW_SCARCE, RECEIVE_WINDOW).min(sayable)
     }
 }

@@ -12,7 +12,7 @@ use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
 use super::handshake::{Beginning, Handshake, mss_agreed};
-use super::options::Options;
+use super::options::{Options, SackBlocks};
 use super::segment::{Flags, Full, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
@@ -42,6 +42,7 @@ struct HalfOpen<K> {
     mss: u16,
     peer_window_shift: Option<u8>,
     timestamps: Option<TimestampClock>,
+    sack_permitted: bool,
     sent: u8,
     challenges: u8,
 }
@@ -105,6 +106,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                 .options
                 .timestamps
                 .map(|stamps| TimestampClock { offset: beginning.timestamp_offset, recent: stamps.value }),
+            sack_permitted: segment.options.sack_permitted,
             sent: 0,
             challenges: 0,
         };
@@ -230,6 +232,8 @@ impl<K> HalfOpen<K> {
                 mss: Some(local_mss),
                 window_scale: self.peer_window_shift.map(|_| WINDOW_SHIFT),
                 timestamps: self.timestamps.map(|clock| clock.stamps(now)),
+                sack_permitted: self.sack_permitted,
+                sack: SackBlocks::default(),
             },
             ..SegmentToSend::default()
         }
@@ -256,6 +260,7 @@ impl<K> HalfOpen<K> {
             irs: self.irs,
             mss: self.mss - self.timestamps.map_or(0, |_| TIMESTAMP_BYTES),
             timestamps: self.timestamps,
+            sack_permitted: self.sack_permitted,
             peer_window_shift: self.peer_window_shift,
             round_trip: if self.sent == 1 { Some(now.since(self.sent_at)) } else { None },
         }

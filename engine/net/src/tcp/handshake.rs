@@ -30,6 +30,8 @@ pub struct Handshake {
     pub round_trip: Option<Micros>,
     /// The clocks of both ends, when both send timestamps.
     pub timestamps: Option<TimestampClock>,
+    /// Whether the peer understands selective acknowledgments; we do.
+    pub sack_permitted: bool,
 }
 
 /// Where a connection's numbers begin.

@@ -63,7 +63,7 @@ pub use arrival::CHALLENGE_INTERVAL;
 pub use closed::reset_for;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, SYN_ACK_WAIT, SYN_ACKS_MAX};
 pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
-pub use options::{OPTIONS_BYTES_MAX, Options, Timestamps, WINDOW_SHIFT_MAX};
+pub use options::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps, WINDOW_SHIFT_MAX};
 pub use output::SendLimits;
 pub use pools::{PoolSizes, Pools, RECEIVE_RESERVE};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};

@@ -1,10 +1,13 @@
-//! TCP options: those that we understand, from the wire and to it (RFC 9293 §3.2, RFC 7323 §2 and §3).
+//! TCP options: those that we understand, from the wire and to it (RFC 9293 §3.2, RFC 7323 §2 and §3, RFC
+//! 2018).
 //!
 //! A malformed list ends the parse and keeps what came before it: the segment itself is still good. What nearly every
 //! segment carries, timestamps alone in the layout that RFC 7323 appendix A recommends, is read and written without a
 //! search.
 
 use smoltcp::wire::TcpOption;
+
+use super::sequence::SequenceNumber;
 
 /// The most bytes that [`Options::emit`] writes: all that a header has room for.
 pub const OPTIONS_BYTES_MAX: usize = 40;
@@ -24,6 +27,54 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
+/// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
+pub const SACK_BLOCKS_MAX: usize = 3;
+
+/// Bytes that were received beyond the acknowledgment: the number of the first, and the one after the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlock {
+    /// The number of the first byte.
+    pub start: SequenceNumber,
+    /// The number after the last byte.
+    pub end: SequenceNumber,
+}
+
+/// Some blocks, in the order of the wire; the first may report a duplicate (RFC 2883).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlocks {
+    blocks: [SackBlock; SACK_BLOCKS_MAX],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Adds a block, if there is room for it.
+    pub fn push(&mut self, block: SackBlock) {
+        if let Some(room) = self.blocks.get_mut(usize::from(self.count)) {
+            *room = block;
+            self.count += 1;
+        }
+    }
+
+    /// The blocks.
+    pub fn as_slice(&self) -> &[SackBlock] {
+        self.blocks.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn to_wire(self) -> [Option<(u32, u32)>; SACK_BLOCKS_MAX] {
+        let mut wire = [None; SACK_BLOCKS_MAX];
+        for (room, block) in wire.iter_mut().zip(self.as_slice()) {
+            *room = Some((block.start.0, block.end.0));
+        }
+        wire
+    }
+}
+
 /// What the options of one segment say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
@@ -33,6 +84,10 @@ pub struct Options {
     pub window_scale: Option<u8>,
     /// Timestamps: on a SYN to ask for them, later on every segment if both ends did.
     pub timestamps: Option<Timestamps>,
+    /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
+    pub sack_permitted: bool,
+    /// What was received beyond a gap. The wire crate reads the first three blocks; a fourth is an old one.
+    pub sack: SackBlocks,
 }
 
 impl Options {
@@ -71,6 +126,13 @@ impl Options {
             TcpOption::TimeStamp { tsval, tsecr } => {
                 self.timestamps = Some(Timestamps { value: tsval, echo: tsecr });
             }
+            TcpOption::SackPermitted => self.sack_permitted = true,
+            TcpOption::SackRange(ranges) => {
+                self.sack = SackBlocks::default();
+                for (start, end) in ranges.into_iter().flatten() {
+                    self.sack.push(SackBlock { start: SequenceNumber(start), end: SequenceNumber(end) });
+                }
+            }
             _ => {}
         }
     }
@@ -81,7 +143,9 @@ impl Options {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
-        timestamps + mss + scale
+        let permitted = if self.sack_permitted { 4 } else { 0 };
+        let blocks = if self.sack.is_empty() { 0 } else { 4 + 8 * usize::from(self.sack.count) };
+        timestamps + mss + scale + permitted + blocks
     }
 
     /// Whether there is no option.
@@ -93,11 +157,11 @@ impl Options {
     /// those that do not fit.
     #[inline]
     pub fn emit(&self, bytes: &mut [u8]) {
-        let bytes = match self.timestamps {
+        let rest = match self.timestamps {
             Some(stamps) => stamps.emit(bytes),
             None => Some(bytes),
         };
-        if let Some(rest) = bytes.filter(|_| self.mss.is_some() || self.window_scale.is_some()) {
+        if let Some(rest) = rest.filter(|_| self.len() > 12 || self.timestamps.is_none()) {
             self.emit_list(rest);
         }
     }
@@ -113,7 +177,15 @@ impl Options {
             && rest.len() >= 4
         {
             rest = TcpOption::NoOperation.emit(rest);
-            TcpOption::WindowScale(shift).emit(rest);
+            rest = TcpOption::WindowScale(shift).emit(rest);
+        }
+        if self.sack_permitted && rest.len() >= 4 {
+            rest = TcpOption::NoOperation.emit(TcpOption::NoOperation.emit(rest));
+            rest = TcpOption::SackPermitted.emit(rest);
+        }
+        if !self.sack.is_empty() && rest.len() >= 4 + 8 * usize::from(self.sack.count) {
+            rest = TcpOption::NoOperation.emit(TcpOption::NoOperation.emit(rest));
+            TcpOption::SackRange(self.sack.to_wire()).emit(rest);
         }
     }
 }

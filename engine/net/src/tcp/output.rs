@@ -8,7 +8,7 @@ use core::num::NonZeroU16;
 
 use machine::{Instant, Piece};
 
-use super::options::{Options, Timestamps};
+use super::options::{Options, SackBlock, SackBlocks, Timestamps};
 use super::pools::Pools;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
@@ -63,6 +63,10 @@ impl Tcb {
         pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
+        if self.owes(Owed::ACK) && self.has_sack_news() {
+            // By itself, so that segments with text keep their full size.
+            self.send_empty(now, self.snd_max, pools, emit)?;
+        }
         if self.owes(Owed::RETRANSMIT) {
             let stretch = self.first_unacknowledged();
             self.send_stretch(now, stretch, pools, emit)?;
@@ -225,9 +229,34 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         self.open_window(pools);
-        emit(&self.header(now, sequence, Flags::ACK), &[])?;
+        let mut header = self.header(now, sequence, Flags::ACK);
+        if self.has_sack_news() {
+            header.options.sack = self.sack_news();
+        }
+        emit(&header, &[])?;
         self.acknowledgment_sent();
+        self.duplicate_bytes = 0;
         Ok(())
+    }
+
+    /// Whether there is something to be acknowledged selectively.
+    #[inline]
+    fn has_sack_news(&self) -> bool {
+        let has_ranges = self.receive_queue.as_ref().is_some_and(|queue| queue.has_ranges());
+        (has_ranges || self.duplicate_bytes > 0) && self.has_agreed(Agreed::SACK)
+    }
+
+    /// What arrived twice, then what lies beyond gaps, the newest first (RFC 2018 §4, RFC 2883 §4).
+    fn sack_news(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        if self.duplicate_bytes > 0 {
+            let end = self.duplicate_at + u32::from(self.duplicate_bytes);
+            blocks.push(SackBlock { start: self.duplicate_at, end });
+        }
+        if let Some(queue) = &self.receive_queue {
+            queue.tell_ranges(&mut blocks);
+        }
+        blocks
     }
 
     /// Promises the peer more room, if there is. Only in a segment that is about to be sent: a promise that the peer does not
@@ -245,7 +274,7 @@ impl Tcb {
             sequence,
             acknowledgment: self.receive.nxt,
             flags,
-            window: self.receive.on_wire(self.shift),
+            window: self.receive.on_wire(self.shift()),
             options: Options { timestamps: self.stamps(now), ..Options::default() },
             ..SegmentToSend::default()
         }
@@ -276,7 +305,7 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.owes(Owed::REFUSAL) {
-            let reset = SegmentToSend { sequence: self.snd_wl2, flags: Flags::RST, ..SegmentToSend::default() };
+            let reset = SegmentToSend { sequence: self.snd_wl1, flags: Flags::RST, ..SegmentToSend::default() };
             emit(&reset, &[])?;
             self.forgive(Owed::REFUSAL);
         }
@@ -297,7 +326,6 @@ impl Tcb {
 
     fn syn(&self, now: Instant) -> SegmentToSend {
         let answers = self.state == State::SynReceived;
-        let scales = !answers || self.shift > 0;
         let timestamps = self.stamps(now);
         let mss = if answers && timestamps.is_some() { self.mss + TIMESTAMP_BYTES } else { self.mss };
         SegmentToSend {
@@ -305,7 +333,13 @@ impl Tcb {
             acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
             flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
             window: WINDOW_ON_SYN,
-            options: Options { mss: Some(mss), window_scale: scales.then_some(WINDOW_SHIFT), timestamps },
+            options: Options {
+                mss: Some(mss),
+                window_scale: self.has_agreed(Agreed::SCALING).then_some(WINDOW_SHIFT),
+                timestamps,
+                sack_permitted: self.has_agreed(Agreed::SACK),
+                sack: SackBlocks::default(),
+            },
             ..SegmentToSend::default()
         }
     }

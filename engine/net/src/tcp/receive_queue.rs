@@ -13,6 +13,7 @@ use alloc::sync::Arc;
 use heapless::Vec;
 use machine::{BLOCK_BYTES, Block};
 
+use super::options::{SACK_BLOCKS_MAX, SackBlock, SackBlocks};
 use super::pools::BlockPool;
 use super::sequence::SequenceNumber;
 use super::window::RECEIVE_WINDOW;
@@ -27,6 +28,8 @@ pub(super) const RANGES_MAX: usize = 16;
 struct Range {
     start: SequenceNumber,
     end: SequenceNumber,
+    /// When it last grew, by the queue's own count.
+    grown: u32,
 }
 
 /// Kept bytes of one connection.
@@ -38,6 +41,8 @@ pub(super) struct ReceiveQueue {
     head: SequenceNumber,
     tail: SequenceNumber,
     ranges: Vec<Range, RANGES_MAX>,
+    /// How often a range has grown.
+    growths: u32,
     /// The number of a FIN that arrived ahead of its turn.
     fin: Option<SequenceNumber>,
 }
@@ -51,6 +56,7 @@ impl Default for ReceiveQueue {
             head: SequenceNumber(0),
             tail: SequenceNumber(0),
             ranges: Vec::new(),
+            growths: 0,
             fin: None,
         }
     }
@@ -137,13 +143,35 @@ impl ReceiveQueue {
         }
         let written = self.write(at, bytes, blocks);
         if written > 0 {
-            self.insert_range(Range { start: at, end: at + written as u32 });
+            self.growths = self.growths.wrapping_add(1);
+            self.insert_range(Range { start: at, end: at + written as u32, grown: self.growths });
         }
     }
 
     /// Remembers where the FIN is that arrived ahead of its turn.
     pub(super) fn fin_arrived(&mut self, at: SequenceNumber) {
         self.fin = Some(at);
+    }
+
+    /// Adds what is kept beyond gaps to `blocks`, what has grown last first (RFC 2018 §4). The first block is that of the
+    /// segment that arrived last.
+    pub(super) fn tell_ranges(&self, blocks: &mut SackBlocks) {
+        let mut newest: Vec<Range, RANGES_MAX> = self.ranges.clone();
+        newest.sort_unstable_by_key(|range| self.growths.wrapping_sub(range.grown));
+        for range in newest.iter().take(SACK_BLOCKS_MAX) {
+            blocks.push(SackBlock { start: range.start, end: range.end });
+        }
+    }
+
+    /// Whether anything is kept beyond a gap.
+    pub(super) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// Which of the bytes from `start` to `end` are kept beyond a gap already: the first such stretch.
+    pub(super) fn overlap(&self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
+        let found = self.ranges.iter().find(|range| range.start.is_before(end) && start.is_before(range.end));
+        found.map_or((start, start), |range| (range.start.later(start), range.end.earlier(end)))
     }
 
     /// Whether the FIN is what comes next.
@@ -218,15 +246,15 @@ impl ReceiveQueue {
     }
 
     fn has_range_for(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
-        !self.ranges.is_full() || self.ranges.iter().any(|range| range.touches(Range { start, end }))
+        !self.ranges.is_full() || self.ranges.iter().any(|range| range.touches(start, end))
     }
 
     /// Adds a range, merged with all that it touches.
     fn insert_range(&mut self, mut new: Range) {
         self.ranges.retain(|range| {
-            let touches = range.touches(new);
+            let touches = range.touches(new.start, new.end);
             if touches {
-                new = Range { start: new.start.earlier(range.start), end: new.end.later(range.end) };
+                new = Range { start: new.start.earlier(range.start), end: new.end.later(range.end), ..new };
             }
             !touches
         });
@@ -248,7 +276,7 @@ impl ReceiveQueue {
 }
 
 impl Range {
-    fn touches(&self, other: Range) -> bool {
-        !self.start.is_after(other.end) && !other.start.is_after(self.end)
+    fn touches(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
+        !self.start.is_after(end) && !start.is_after(self.end)
     }
 }

@@ -25,7 +25,7 @@ use super::sequence::SequenceNumber;
 use super::time_wait::TimeWait;
 use super::timers::{Alarm, Timers, millis};
 use super::timestamps::TimestampClock;
-use super::window::{ReceiveWindow, shift_for};
+use super::window::{ReceiveWindow, WINDOW_SHIFT};
 
 /// The states of RFC 9293 §3.3.2 that a TCB can be in. LISTEN and the passive SYN-RECEIVED have no TCB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ impl Owed {
     pub(super) const PERSIST: Owed = Owed(32);
     /// A session was refused room, and is to be told when there is some.
     pub(super) const ROOM: Owed = Owed(64);
-    /// A reset for what answered our SYN wrongly; its number is in `snd_wl2`. The connection goes on.
+    /// A reset for what answered our SYN wrongly; its number is in `snd_wl1`. The connection goes on.
     pub(super) const REFUSAL: Owed = Owed(128);
 
     /// What makes `output` send something whatever the windows say.
@@ -77,9 +77,17 @@ pub(super) struct Agreed(u8);
 impl Agreed {
     pub(super) const NOTHING: Agreed = Agreed(0);
     pub(super) const TIMESTAMPS: Agreed = Agreed(1);
+    /// Windows are scaled, each by its receiver's shift.
+    pub(super) const SCALING: Agreed = Agreed(2);
+    /// Selective acknowledgments.
+    pub(super) const SACK: Agreed = Agreed(4);
 
     /// All that we propose.
-    const PROPOSED: Agreed = Agreed(1);
+    pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4);
+
+    pub(super) fn and(self, other: Agreed) -> Agreed {
+        Agreed(self.0 | other.0)
+    }
 
     /// This, if `condition` holds.
     pub(super) fn given(self, condition: bool) -> Agreed {
@@ -107,9 +115,13 @@ pub struct Tcb {
     /// The peer's window, in bytes, and the largest that it ever was.
     pub(super) snd_wnd: u32,
     pub(super) snd_wnd_max: u32,
+    /// The number of the segment that the window was taken from last. SND.WL2 is never later than SND.UNA, so an acknowledgment
+    /// that is not older than that needs no comparison with it.
     pub(super) snd_wl1: SequenceNumber,
-    pub(super) snd_wl2: SequenceNumber,
     pub(super) receive: ReceiveWindow,
+    /// What arrived a second time and is to be reported: the number of its first byte, and how many bytes.
+    pub(super) duplicate_at: SequenceNumber,
+    pub(super) duplicate_bytes: u16,
     pub(super) round_trip: RoundTrip,
     pub(super) congestion: Congestion,
     pub(super) recovery: Recovery,
@@ -124,8 +136,7 @@ pub struct Tcb {
     /// The largest payload of one segment to the peer, less what timestamps take. Until the handshake is over: to us.
     pub(super) mss: u16,
     pub(super) state: State,
-    /// How far our windows are shifted on the wire, and the peer's.
-    pub(super) shift: u8,
+    /// How far the peer's windows are shifted.
     pub(super) peer_shift: u8,
     /// How often the timeout is doubled; back to zero with the next good sample (Karn).
     pub(super) backoff: u8,
@@ -141,14 +152,16 @@ impl Tcb {
         let syn_lost = handshake.round_trip.is_none();
         let beginning = Beginning { iss: handshake.iss, timestamp_offset: 0 };
         let mut tcb = Tcb::new(now, beginning, handshake.mss, State::Established);
-        tcb.agreed = Agreed::TIMESTAMPS.given(handshake.timestamps.is_some());
+        tcb.agreed = Agreed::TIMESTAMPS
+            .given(handshake.timestamps.is_some())
+            .and(Agreed::SCALING.given(handshake.peer_window_shift.is_some()))
+            .and(Agreed::SACK.given(handshake.sack_permitted));
         tcb.timestamps = handshake.timestamps.unwrap_or(tcb.timestamps);
         tcb.snd_una = handshake.iss + 1;
         tcb.snd_nxt = tcb.snd_una;
         tcb.snd_max = tcb.snd_una;
         tcb.snd_wl1 = handshake.irs;
         tcb.receive = ReceiveWindow::after_syn(handshake.irs);
-        tcb.shift = shift_for(handshake.peer_window_shift);
         tcb.peer_shift = handshake.peer_window_shift.unwrap_or(0);
         tcb.round_trip = RoundTrip::after_handshake(handshake.round_trip);
         tcb.congestion = Congestion::new(u32::from(handshake.mss), syn_lost);
@@ -173,8 +186,9 @@ impl Tcb {
             snd_wnd: 0,
             snd_wnd_max: 0,
             snd_wl1: SequenceNumber(0),
-            snd_wl2: iss,
             receive: ReceiveWindow::after_syn(SequenceNumber(0)),
+            duplicate_at: SequenceNumber(0),
+            duplicate_bytes: 0,
             round_trip: RoundTrip::unknown(),
             congestion: Congestion::new(u32::from(mss), false),
             recovery: Recovery::new(iss),
@@ -186,7 +200,6 @@ impl Tcb {
             agreed: Agreed::PROPOSED,
             mss,
             state,
-            shift: 0,
             peer_shift: 0,
             backoff: 0,
             attempts: 0,
@@ -274,7 +287,7 @@ impl Tcb {
             State::TimeWait => Some(Ended::TimeWait(TimeWait {
                 snd_nxt: self.snd_nxt,
                 rcv_nxt: self.receive.nxt,
-                window: self.receive.on_wire(self.shift),
+                window: self.receive.on_wire(self.shift()),
                 timestamps: self.has_agreed(Agreed::TIMESTAMPS).then_some(self.timestamps),
             })),
             _ => None,
@@ -337,6 +350,12 @@ impl Tcb {
 
     pub(super) fn owes(&self, any: Owed) -> bool {
         self.owed.0 & any.0 != 0
+    }
+
+    /// How far our windows are shifted on the wire.
+    #[inline]
+    pub(super) fn shift(&self) -> u8 {
+        if self.has_agreed(Agreed::SCALING) { WINDOW_SHIFT } else { 0 }
     }
 
     /// Whether both ends do this.

@@ -20,11 +20,6 @@ pub const WINDOW_SHIFT: u8 = 3;
 
 const _: () = assert!((u16::MAX as u32) << WINDOW_SHIFT >= RECEIVE_WINDOW);
 
-/// How far our windows are shifted for a peer that names this shift of its own, or none.
-pub(super) fn shift_for(peer_shift: Option<u8>) -> u8 {
-    if peer_shift.is_some() { WINDOW_SHIFT } else { 0 }
-}
-
 /// The receive side's numbers.
 #[derive(Clone, Copy)]
 pub(super) struct ReceiveWindow {

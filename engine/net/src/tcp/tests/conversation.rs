@@ -15,8 +15,8 @@ use alloc::{format, vec};
 use machine::{Instant, Micros, Piece};
 
 use crate::tcp::{
-    Actions, Beginning, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools, SegmentRepr,
-    SegmentToSend, SendLimits, SequenceNumber, Tcb, TimestampClock, Timestamps,
+    Actions, Beginning, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools, SackBlock, SackBlocks,
+    SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb, TimestampClock, Timestamps,
 };
 
 pub(super) const MSS: u16 = 1000;
@@ -73,6 +73,10 @@ struct Written {
     /// TSval and TSecr.
     val: Option<u32>,
     ecr: Option<u32>,
+    /// Selective acknowledgments: of our numbers when the peer says them, of the peer's when we do.
+    sacks: Vec<SackBlock>,
+    sack_permitted: bool,
+    no_sacks: bool,
     /// No timestamps.
     bare: bool,
     wscale: Option<u8>,
@@ -81,7 +85,9 @@ struct Written {
 impl Written {
     fn options(&self) -> Options {
         let timestamps = self.val.map(|value| Timestamps { value, echo: self.ecr.unwrap_or(0) });
-        Options { mss: self.mss, window_scale: self.wscale, timestamps }
+        let mut sack = SackBlocks::default();
+        self.sacks.iter().for_each(|block| sack.push(*block));
+        Options { mss: self.mss, window_scale: self.wscale, timestamps, sack_permitted: self.sack_permitted, sack }
     }
 }
 
@@ -111,15 +117,26 @@ fn parse(text: &str) -> Written {
         val: None,
         ecr: None,
         bare: false,
+        sacks: Vec::new(),
+        sack_permitted: false,
+        no_sacks: false,
     };
     while let Some(word) = words.next() {
+        if let Some((start, end)) = word.split_once('-').filter(|_| word.starts_with(|first: char| first.is_numeric()))
+        {
+            let number = |text: &str| SequenceNumber(text.parse::<i64>().unwrap() as u32);
+            written.sacks.push(SackBlock { start: number(start), end: number(end) });
+            continue;
+        }
         let value: i64 = words.next().unwrap().parse().unwrap();
         match word {
             "ack" => written.ack = Some(value as u32),
             "win" => written.win = Some(value as u32),
             "mss" => written.mss = Some(value as u16),
             "wscale" => written.wscale = Some(value as u8),
+            "none" => written.no_sacks = true,
             "bare" => written.bare = true,
+            "sackok" => written.sack_permitted = value == 1,
             "val" => written.val = Some(value as u32),
             "ecr" => written.ecr = Some(value as u32),
             other => panic!("no such word: {other}"),
@@ -143,6 +160,7 @@ impl Conversation {
             peer_window_shift: Some(0),
             round_trip: Some(Micros::from_millis(10)),
             timestamps: None,
+            sack_permitted: false,
         })
     }
 
@@ -156,10 +174,24 @@ impl Conversation {
             peer_window_shift: Some(0),
             round_trip: Some(Micros::from_millis(10)),
             timestamps: Some(TimestampClock { offset, recent }),
+            sack_permitted: false,
         };
         let mut conversation = Conversation::with_tcb(Tcb::accepted(sent_at, &handshake), sent_at, handshake.iss);
         conversation.peer(&format!(". 1:1 ack 1 win 64000 val {recent} ecr 0")).silence();
         conversation
+    }
+
+    /// An established connection whose ends acknowledge selectively.
+    pub(super) fn selective() -> Conversation {
+        Conversation::with_handshake(Handshake {
+            iss: SequenceNumber(10_000),
+            irs: SequenceNumber(500_000),
+            mss: MSS,
+            peer_window_shift: Some(0),
+            round_trip: Some(Micros::from_millis(10)),
+            timestamps: None,
+            sack_permitted: true,
+        })
     }
 
     pub(super) fn with_handshake(handshake: Handshake) -> Conversation {
@@ -220,13 +252,22 @@ impl Conversation {
             acknowledgment: written.ack.map_or(SequenceNumber(0), |ack| self.iss + ack),
             flags: written.flags,
             window: (written.win.unwrap_or(64_000) >> self.peer_shift) as u16,
-            options: written.options(),
+            options: self.with_our_numbers(written.options()),
             payload: &payload,
         };
         self.actions = self.tcb.segment_arrived(self.now, &segment, &mut self.pools);
         let data = payload[self.actions.data.clone()].to_vec();
         self.deliver(&data);
         self
+    }
+
+    /// What the peer acknowledges selectively is written relative to our numbers.
+    fn with_our_numbers(&self, mut options: Options) -> Options {
+        let blocks = core::mem::take(&mut options.sack);
+        for block in blocks.as_slice() {
+            options.sack.push(SackBlock { start: self.iss + block.start.0, end: self.iss + block.end.0 });
+        }
+        options
     }
 
     fn deliver(&mut self, data: &[u8]) {
@@ -354,6 +395,14 @@ impl Conversation {
         if written.mss.is_some() || written.wscale.is_some() {
             let options = sent.segment.options;
             assert_eq!((options.mss, options.window_scale), (written.mss, written.wscale), "`{text}`, sent `{told}`");
+        }
+        if !written.sacks.is_empty() || written.sack_permitted || written.no_sacks {
+            let options = sent.segment.options;
+            let blocks = options.sack.as_slice().iter();
+            let relative = |number: SequenceNumber| SequenceNumber(number.since(self.irs));
+            let blocks: Vec<SackBlock> =
+                blocks.map(|block| SackBlock { start: relative(block.start), end: relative(block.end) }).collect();
+            assert_eq!((blocks, options.sack_permitted), (written.sacks.clone(), written.sack_permitted), "`{text}`");
         }
         if written.val.is_some() || written.bare {
             let timestamps = written.options().timestamps;

@@ -147,6 +147,7 @@ fn after_a_repeated_handshake_one_segment_is_sent_and_three_seconds_are_waited()
         peer_window_shift: Some(0),
         round_trip: None,
         timestamps: None,
+        sack_permitted: false,
     });
     talk.write(3000).we(". 1:1001 ack 1").silence();
     talk.wait(2999).silence().wait(1).we(". 1:1001 ack 1").silence();

@@ -11,6 +11,7 @@ mod pipe;
 mod reassembly;
 mod receiving;
 mod round_trip;
+mod selective;
 mod sending;
 mod silence;
 mod states;

@@ -1,13 +1,14 @@
 //! Options from the wire and to it.
 
-use crate::tcp::{OPTIONS_BYTES_MAX, Options, Timestamps};
+use crate::tcp::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SequenceNumber, Timestamps};
 
 #[test]
 fn what_is_emitted_is_parsed_again() {
     for mss in [None, Some(0), Some(536), Some(u16::MAX)] {
         for window_scale in [None, Some(0), Some(3), Some(14)] {
             for timestamps in [None, Some(Timestamps { value: u32::MAX, echo: 0x0102_0304 })] {
-                let options = Options { mss, window_scale, timestamps };
+                let sack_permitted = mss.is_some();
+                let options = Options { mss, window_scale, timestamps, sack_permitted, ..Options::default() };
                 let mut bytes = [0xff; OPTIONS_BYTES_MAX];
                 options.emit(&mut bytes);
                 assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
@@ -22,10 +23,19 @@ fn the_options_of_common_systems_are_understood() {
     let linux = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 1, 2, 3, 0, 0, 0, 0, 1, 3, 3, 7];
     assert_eq!(
         Options::parse(&linux),
-        Options { mss: Some(1460), window_scale: Some(7), timestamps: Some(Timestamps { value: 0x10203, echo: 0 }) }
+        Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            timestamps: Some(Timestamps { value: 0x10203, echo: 0 }),
+            sack_permitted: true,
+            ..Options::default()
+        }
     );
     let windows = [2, 4, 5, 0xb4, 1, 3, 3, 8, 1, 1, 4, 2];
-    assert_eq!(Options::parse(&windows), Options { mss: Some(1460), window_scale: Some(8), ..Options::default() });
+    assert_eq!(
+        Options::parse(&windows),
+        Options { mss: Some(1460), window_scale: Some(8), sack_permitted: true, ..Options::default() }
+    );
 }
 
 #[test]
@@ -43,4 +53,21 @@ fn nonsense_ends_the_list_and_nothing_else() {
     assert_eq!(Options::parse(&[2]), Options::default());
     assert_eq!(Options::parse(&[2, 4, 1]), Options::default());
     assert_eq!(Options::parse(&[]), Options::default());
+}
+
+#[test]
+fn blocks_fill_a_header_beside_timestamps_and_are_read_again() {
+    for count in 0..=SACK_BLOCKS_MAX {
+        for timestamps in [None, Some(Timestamps { value: 1, echo: 2 })] {
+            let mut options = Options { timestamps, ..Options::default() };
+            for number in 0..count as u32 {
+                let start = SequenceNumber(u32::MAX - 5) + 10 * number;
+                options.sack.push(SackBlock { start, end: start + 7 });
+            }
+            let mut bytes = [0xff; OPTIONS_BYTES_MAX];
+            options.emit(&mut bytes);
+            assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
+            assert_eq!(Options::parse(&bytes[..options.len()]), options);
+        }
+    }
 }

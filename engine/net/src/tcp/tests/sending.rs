@@ -225,6 +225,7 @@ fn half_of_the_largest_window_is_worth_a_segment() {
         peer_window_shift: Some(0),
         round_trip: None,
         timestamps: None,
+        sack_permitted: false,
     });
     talk.tcb.snd_wnd_max = 800;
     talk.peer(". 1:1 ack 1 win 399").write(3000).silence();

@@ -1,0 +1,47 @@
+//! Selective acknowledgments: what we tell of gaps (RFC 2018) and of duplicates (RFC 2883).
+
+use super::Conversation;
+
+#[test]
+fn selective_acknowledgments_are_proposed_and_sent_only_to_who_permits_them() {
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000 sackok 1").we(". 1:1 ack 1");
+    talk.peer(". 11:21 ack 1").we(". 1:1 ack 1 11-21");
+    let mut talk = Conversation::connecting();
+    talk.we("S 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000").we(". 1:1 ack 1");
+    talk.peer(". 11:21 ack 1").we(". 1:1 ack 1 none 1");
+}
+
+#[test]
+fn what_lies_beyond_gaps_is_told_the_newest_first() {
+    let mut talk = Conversation::selective();
+    talk.peer(". 101:201 ack 1").we(". 1:1 ack 1 101-201");
+    talk.peer(". 301:401 ack 1").we(". 1:1 ack 1 301-401 101-201");
+    talk.peer(". 501:601 ack 1").we(". 1:1 ack 1 501-601 301-401 101-201");
+    talk.peer(". 701:801 ack 1").we(". 1:1 ack 1 701-801 501-601 301-401");
+    talk.peer(". 201:251 ack 1").we(". 1:1 ack 1 101-251 701-801 501-601");
+    talk.peer(". 251:301 ack 1").we(". 1:1 ack 1 101-401 701-801 501-601");
+    talk.peer(". 1:101 ack 1").we(". 1:1 ack 401 701-801 501-601");
+    talk.peer(". 401:501 ack 1").we(". 1:1 ack 601 701-801").peer(". 601:701 ack 1").we(". 1:1 ack 801 none 1");
+    talk.silence().lent_nothing();
+    assert_eq!(talk.given, 800);
+}
+
+#[test]
+fn what_arrives_twice_is_told_first_and_once() {
+    let mut talk = Conversation::selective();
+    talk.peer(". 1:101 ack 1").wait(40).we(". 1:1 ack 101 none 1");
+    talk.peer(". 1:101 ack 1").we(". 1:1 ack 101 1-101");
+    talk.peer(". 51:151 ack 1").wait(40).we(". 1:1 ack 151 51-101");
+    talk.peer(". 301:401 ack 1").we(". 1:1 ack 151 301-401");
+    talk.peer(". 351:381 ack 1").we(". 1:1 ack 151 351-381 301-401");
+    talk.peer(". 351:501 ack 1").we(". 1:1 ack 151 351-401 301-501");
+    talk.peer(". 601:701 ack 1").we(". 1:1 ack 151 601-701 301-501");
+}
+
+#[test]
+fn segments_with_text_keep_their_size_beside_news_of_gaps() {
+    let mut talk = Conversation::selective();
+    talk.peer_quietly(". 101:201 ack 1");
+    talk.write(2000).we(". 1:1 ack 1 101-201").we(". 1:1001 ack 1 none 1").we("P. 1001:2001 ack 1 none 1").silence();
+}
