@@ -28,6 +28,9 @@ use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 use listing::Listing;
 use retrieval::Retrieval;
 
+/// Messages that the commands of one session visit in a turn; what follows has to wait for the next.
+const VISITED_PER_TURN_MAX: u32 = 2_048;
+
 /// RFC 1939 section 3: the autologout timer is at least ten minutes.
 const AUTOLOGOUT: Micros = Micros::from_secs(10 * 60);
 
@@ -39,6 +42,8 @@ pub struct Session {
     stopping: Stopping,
     faults: u8,
     failed_logins: u8,
+    /// Messages that commands have visited since [`Session::resumed`].
+    visited: u32,
     /// Given by USER, until its PASS. On the heap because it is there for a moment and a session for hours.
     user: Option<Box<str>>,
     maildrop: Option<OpenMaildrop>,
@@ -75,7 +80,7 @@ pub enum WaitsFor {
     /// Room for replies: once there is [`REPLY_BYTES_MAX`] of it call [`Session::resumed`], offer a message's bytes again,
     /// and then the commands'.
     SendRoom,
-    /// The next turn, so that others have theirs: [`Session::resumed`].
+    /// The next turn, so that others have theirs: call [`Session::resumed`], and offer the bytes of commands again.
     Turn,
     /// [`Session::login_answered`].
     Login,
@@ -121,6 +126,7 @@ impl Session {
             stopping: Stopping::No,
             faults: 0,
             failed_logins: 0,
+            visited: 0,
             user: None,
             maildrop: None,
         }
@@ -145,6 +151,10 @@ impl Session {
                         self.waits_for = WaitsFor::SendRoom;
                         break;
                     }
+                    if self.visited >= VISITED_PER_TURN_MAX {
+                        self.waits_for = WaitsFor::Turn;
+                        break;
+                    }
                     self.command_bytes_arrived(rest, actions)
                 }
                 Expect::LoginAnswer | Expect::Listing(_) | Expect::Message(_) | Expect::Update(_) => break,
@@ -160,8 +170,9 @@ impl Session {
         taken
     }
 
-    /// There is more room for replies, or it is the next turn: goes on with a list.
+    /// There is more room for replies, or it is the next turn: goes on with a list. Bytes are worth offering again.
     pub fn resumed(&mut self, actions: &mut impl Actions) {
+        self.visited = 0;
         if let Expect::Listing(listing) = self.expect {
             self.continue_listing(listing, actions);
         }

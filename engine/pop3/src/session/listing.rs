@@ -1,6 +1,6 @@
 //! LIST and UIDL of a whole maildrop: as many lines as there is room for, and then the rest when there is more.
 //!
-//! A turn visits at most [`VISITED_PER_TURN_MAX`] messages, so that a maildrop of any size costs nobody else their turn.
+//! A turn visits at most [`super::VISITED_PER_TURN_MAX`] messages, so that a maildrop of any size costs nobody else their turn.
 //!
 //! Answers to: RFC 1939 sections 5 and 7.
 
@@ -8,9 +8,7 @@ use crate::actions::Actions;
 use crate::number::MessageNumber;
 use crate::reply::{self, TEXT_BYTES_MAX, Text};
 
-use super::{AUTOLOGOUT, Expect, Session, WaitsFor};
-
-const VISITED_PER_TURN_MAX: u32 = 2_048;
+use super::{AUTOLOGOUT, Expect, Session, VISITED_PER_TURN_MAX, WaitsFor};
 
 /// How far a list has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +42,7 @@ impl Session {
         let mut room = actions.send_room();
         while listing.next.0 <= messages {
             let enough_room = room >= TEXT_BYTES_MAX + reply::END.len();
-            if !enough_room || listing.next.0 - began_at.0 >= VISITED_PER_TURN_MAX {
+            if !enough_room || self.visited >= VISITED_PER_TURN_MAX {
                 self.expect = Expect::Listing(listing);
                 self.waits_for = if enough_room { WaitsFor::Turn } else { WaitsFor::SendRoom };
                 if listing.next != began_at {
@@ -54,6 +52,7 @@ impl Session {
             }
             room = room.saturating_sub(listing.write_line(actions));
             listing.next.0 += 1;
+            self.visited += 1;
         }
         actions.reply(reply::END);
         self.command_answered(actions);

@@ -89,6 +89,7 @@ impl Session {
     fn reset_arrived(&mut self, actions: &mut impl Actions) {
         if let Some(maildrop) = &mut self.maildrop {
             maildrop.marked = Maildrop { messages: 0, bytes: 0 };
+            self.visited = self.visited.saturating_add(maildrop.all.messages);
             actions.unmark_all();
             actions.reply(reply::OK);
         }

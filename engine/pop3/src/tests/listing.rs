@@ -73,6 +73,25 @@ fn marked_messages_cost_turns_too() {
 }
 
 #[test]
+fn commands_that_visit_every_message_share_a_turn_however_many_come_at_once() {
+    for command in ["LIST\r\n", "UIDL\r\n", "DELE 1\r\nRSET\r\n"] {
+        let mut talk = Conversation::logged_in_to(big(1_000));
+        (2..=1_000).for_each(|number| talk.says(std::format!("DELE {number}\r\n")));
+        let commands = command.repeat(50);
+        let mut rest = commands.as_bytes();
+        let mut turns = 0;
+        while !rest.is_empty() {
+            let taken = talk.session.bytes_arrived(rest, &mut talk.world);
+            assert!(taken <= 6 * command.len(), "{taken} bytes of {command} in one turn");
+            rest = &rest[taken..];
+            talk.session.resumed(&mut talk.world);
+            turns += 1;
+        }
+        assert!(turns >= 10, "{turns}");
+    }
+}
+
+#[test]
 fn commands_wait_for_the_list_s_end() {
     let mut talk = Conversation::logged_in_to(big(100));
     talk.world.send_room = REPLY_BYTES_MAX;
