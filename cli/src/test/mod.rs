@@ -6,6 +6,7 @@
 mod counts;
 pub(crate) mod parts;
 mod prerequisites;
+mod rooms;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,6 +25,7 @@ use crate::terminal::say;
 use crate::tidy;
 use counts::Counts;
 use parts::{PARTS, Part, When, Work};
+use rooms::Rooms;
 
 /// How many lines of a failed part's output are shown.
 const LINES_SHOWN: usize = 80;
@@ -34,6 +36,8 @@ pub(crate) struct Options {
     /// Parts to run; all that run on every change if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    #[command(flatten)]
+    rooms: Rooms,
 }
 
 /// How a part went.
@@ -47,6 +51,12 @@ struct Outcome {
 /// Errors: refused when a name is not known; broke when a part failed.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
+    if !options.rooms.arguments().is_empty() {
+        return match options.names.as_slice() {
+            [name] if name == "sim" => rooms::live(house, &options.rooms, stop),
+            _ => Err(Failure::refused("options for machine rooms go with `sim` alone")),
+        };
+    }
     let mut outcomes = Vec::new();
     for part in parts {
         if stop.is_requested() {
@@ -89,6 +99,10 @@ fn run_part(house: &House, part: &'static Part, stop: &Stop) -> Result<Outcome, 
             command.args(*arguments).current_dir(house.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
+        Work::Rooms(arguments) => match rooms::build(house, Some(&log), stop) {
+            Ok(mut simulator) => run_command(simulator.args(*arguments), &log, part.budget, stop)?,
+            Err(failure) => note(&mut log, &failure)?,
+        },
         Work::Image => match image::check(house, &log, part.budget, stop) {
             Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,

@@ -19,6 +19,8 @@ pub(crate) enum Work {
     Tidy,
     /// Runs cargo, with these arguments, in the root.
     Cargo(&'static [&'static str]),
+    /// Lives through machine rooms, with these arguments for the simulator.
+    Rooms(&'static [&'static str]),
     /// Builds the image, and checks what it must not hold.
     Image,
     /// Runs a Python script, with these arguments.
@@ -62,6 +64,13 @@ pub(crate) const PARTS: &[Part] = &[
         shows: "every crate keeps its promises",
         work: Work::Cargo(&["test", "--quiet", "--target-dir", "target"]),
         budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
+        name: "sim",
+        shows: "500 machine rooms full of faults and power cuts break no promise",
+        work: Work::Rooms(&["--seeds", "500"]),
+        budget: Duration::from_secs(600),
         when: When::Always,
     },
     Part {
@@ -119,6 +128,13 @@ pub(crate) const PARTS: &[Part] = &[
         work: Work::Script("tests/full.py", &["--quick"]),
         budget: Duration::from_secs(300),
         when: When::Always,
+    },
+    Part {
+        name: "sim-long",
+        shows: "the same as `sim`, with 10,000 rooms",
+        work: Work::Rooms(&["--seeds", "10000"]),
+        budget: Duration::from_secs(4 * 3600),
+        when: When::Named,
     },
     Part {
         name: "clients-long",

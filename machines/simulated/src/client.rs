@@ -133,6 +133,12 @@ impl Client {
         matches!(socket.state(), tcp::State::Closed | tcp::State::TimeWait)
     }
 
+    /// Whether nothing of the connection is left, not even the time that its end is remembered.
+    pub(crate) fn is_closed(&self, connection: Connection) -> bool {
+        let socket: &tcp::Socket<'_> = self.sockets.get(connection.0);
+        socket.state() == tcp::State::Closed
+    }
+
     /// A frame is on the wire: takes it if it is for this host.
     pub fn hear(&mut self, frame: &[u8]) {
         let is_for_us = frame.get(..6).is_some_and(|to| to == self.hardware.0 || to == [0xff; 6]);
@@ -158,7 +164,7 @@ impl Client {
 
     /// When the sockets want to be looked at again.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.next_look
+        if self.device.arrived.is_empty() { self.next_look } else { Some(Instant::START) }
     }
 
     fn socket(&mut self, connection: Connection) -> &mut tcp::Socket<'static> {

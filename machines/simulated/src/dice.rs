@@ -1,7 +1,9 @@
 //! Randomness that a seed replays (xorshift64*; Vigna, 2016): for tests, never for keys.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 /// A generator of numbers that look random and are the same for the same seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Dice {
     state: u64,
 }
@@ -11,6 +13,13 @@ impl Dice {
     pub fn new(seed: u64) -> Dice {
         // Seeds that differ little must not begin alike.
         Dice { state: seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
+    }
+
+    /// The dice that `seed` has for one concern: what they say does not depend on how often others are rolled.
+    pub fn stream(seed: u64, concern: &str) -> Dice {
+        let mut hasher = DefaultHasher::new();
+        (seed, concern).hash(&mut hasher);
+        Dice::new(hasher.finish())
     }
 
     /// The next 64 bits.
@@ -26,9 +35,21 @@ impl Dice {
         self.roll() % bound
     }
 
+    /// A number below `bound`, which is not zero: small ones come as often as large ones, order by order.
+    pub fn skewed(&mut self, bound: u64) -> u64 {
+        let orders = u64::from(bound.ilog2()) + 1;
+        let bits = self.below(orders) + 1;
+        (self.roll() & ((1 << bits) - 1)) % bound
+    }
+
     /// Whether an event with one chance in `chances` happened.
     pub fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
+    }
+
+    /// Whether an event with `chances` in 10,000 happened.
+    pub fn happens(&mut self, chances: u64) -> bool {
+        self.below(10_000) < chances
     }
 
     /// Fills `bytes`.

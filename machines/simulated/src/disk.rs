@@ -7,6 +7,8 @@
 //!   unflushed ones, or garbage.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector};
 
@@ -38,19 +40,23 @@ pub enum Mood {
 pub struct MemoryDisk {
     /// What it does with requests from now on.
     pub mood: Mood,
-    durable: BTreeMap<u64, SectorBytes>,
+    durable: BTreeMap<u64, Arc<SectorBytes>>,
     unflushed: BTreeMap<u64, Vec<Written>>,
     sectors: u64,
     requested: VecDeque<Requested>,
     /// Writes that completed so far.
     writes: u64,
     completed: VecDeque<DiskCompletion>,
+    /// Of all requests carried out, how many they are, and the last one of them for people.
+    digest: DefaultHasher,
+    carried_out: u64,
+    last: Option<(DiskOperation, Sector, usize)>,
 }
 
 /// One sector's bytes, and which write they came with.
 struct Written {
     number: u64,
-    bytes: SectorBytes,
+    bytes: Arc<SectorBytes>,
 }
 
 /// A request, and the number of writes that had completed when it was made.
@@ -76,22 +82,51 @@ impl MemoryDisk {
                 1 => {
                     let mut garbage = [0; SECTOR_BYTES];
                     dice.fill(&mut garbage);
-                    self.durable.insert(sector, garbage);
+                    self.durable.insert(sector, Arc::new(garbage));
                 }
                 version => {
                     if let Some(written) = versions.get(version - 2) {
-                        self.durable.insert(sector, written.bytes);
+                        self.durable.insert(sector, written.bytes.clone());
                     }
                 }
             }
         }
-        MemoryDisk { durable: self.durable, sectors: self.sectors, ..MemoryDisk::default() }
+        MemoryDisk {
+            durable: self.durable,
+            sectors: self.sectors,
+            digest: self.digest,
+            carried_out: self.carried_out,
+            ..MemoryDisk::default()
+        }
+    }
+
+    /// A disk that holds durably what this one does, and forgets the rest.
+    pub(crate) fn truth(&self) -> MemoryDisk {
+        MemoryDisk { durable: self.durable.clone(), sectors: self.sectors, ..MemoryDisk::default() }
+    }
+
+    /// Requests carried out so far, over all lives.
+    pub(crate) fn carried_out(&self) -> u64 {
+        self.carried_out
+    }
+
+    /// The request that was carried out last, for people.
+    pub(crate) fn last(&self) -> String {
+        match self.last {
+            None => "nothing yet".to_string(),
+            Some((operation, sector, count)) => format!("{operation:?} of {count} sectors from {}", sector.0),
+        }
+    }
+
+    /// Of everything that was ever read and written.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest.finish()
     }
 
     /// Makes what a sector holds something else, durably.
     pub fn spoil(&mut self, sector: Sector) {
-        let bytes = self.durable.entry(sector.0).or_insert([0; SECTOR_BYTES]);
-        bytes.iter_mut().for_each(|byte| *byte ^= 0x5a);
+        let bytes = self.durable.entry(sector.0).or_insert_with(|| Arc::new([0; SECTOR_BYTES]));
+        Arc::make_mut(bytes).iter_mut().for_each(|byte| *byte ^= 0x5a);
         self.unflushed.remove(&sector.0);
     }
 
@@ -161,6 +196,9 @@ impl MemoryDisk {
                 Ok(())
             }
         };
+        self.carried_out += 1;
+        self.last = Some((operation, sector, buffer.len() / SECTOR_BYTES));
+        (operation as u8, sector.0, result.is_ok(), &buffer).hash(&mut self.digest);
         self.completed.push_back(DiskCompletion { token, operation, result, buffer });
     }
 
@@ -180,17 +218,20 @@ impl MemoryDisk {
         self.unflushed.retain(|_, versions| !versions.is_empty());
     }
 
-    fn read(&self, first: Sector, buffer: &mut [u8]) {
+    pub(crate) fn read(&self, first: Sector, buffer: &mut [u8]) {
         for (bytes, sector) in buffer.chunks_mut(SECTOR_BYTES).zip(first.0..) {
             let newest = self.unflushed.get(&sector).and_then(|versions| versions.last()).map(|written| &written.bytes);
-            bytes.copy_from_slice(newest.or_else(|| self.durable.get(&sector)).unwrap_or(&[0; SECTOR_BYTES]));
+            match newest.or_else(|| self.durable.get(&sector)) {
+                Some(written) => bytes.copy_from_slice(written.as_slice()),
+                None => bytes.fill(0),
+            }
         }
     }
 
     fn write(&mut self, first: Sector, buffer: &[u8]) {
         let (sectors, _) = buffer.as_chunks::<SECTOR_BYTES>();
         for (bytes, sector) in sectors.iter().zip(first.0..) {
-            self.unflushed.entry(sector).or_default().push(Written { number: self.writes, bytes: *bytes });
+            self.unflushed.entry(sector).or_default().push(Written { number: self.writes, bytes: Arc::new(*bytes) });
         }
         self.writes += 1;
     }

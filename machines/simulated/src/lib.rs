@@ -7,6 +7,7 @@
 mod client;
 mod dice;
 mod disk;
+pub mod room;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,7 @@ use machine::{
 
 /// The hardware address of a simulated machine's card.
 pub const ADDRESS: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 1]);
-/// Frames that the card takes before somebody fetches them from the wire.
+/// Frames that the card takes before somebody fetches them from the wire, unless the test says otherwise.
 pub const TRANSMIT_RING: usize = 256;
 /// What one received frame can carry.
 pub const FRAME_BYTES_MAX: usize = 65_550;
@@ -44,6 +45,10 @@ pub struct SimulatedMachine {
     pub console: Vec<String>,
     /// Whether the machine is asked to stop.
     pub stop: bool,
+    /// The card's address.
+    pub hardware: Ethernet,
+    /// Frames that the card takes before somebody fetches them from the wire.
+    pub transmit_ring: usize,
     dice: Dice,
 }
 
@@ -58,8 +63,15 @@ impl SimulatedMachine {
             disk,
             console: Vec::new(),
             stop: false,
+            hardware: ADDRESS,
+            transmit_ring: TRANSMIT_RING,
             dice: Dice::new(seed),
         }
+    }
+
+    /// What the machine drew and its disk did, for the digest of a room.
+    pub(crate) fn fold(&self, story: &mut room::Chronicle) {
+        story.fold((&self.dice, self.disk.digest()));
     }
 
     /// Lets time pass.
@@ -86,7 +98,7 @@ impl Machine for SimulatedMachine {
     }
 
     fn card(&self) -> Card {
-        Card { address: ADDRESS, mtu: 1500, offloads: Offloads::default() }
+        Card { address: self.hardware, mtu: 1500, offloads: Offloads::default() }
     }
 
     fn receive(&mut self) -> Option<Frame> {
@@ -109,7 +121,7 @@ impl Machine for SimulatedMachine {
         if !limits_kept {
             return Err(TransmitError::Malformed);
         }
-        if self.from_engine.len() >= TRANSMIT_RING {
+        if self.from_engine.len() >= self.transmit_ring {
             return Err(TransmitError::Full);
         }
         let mut bytes = frame.head.to_vec();

@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use simulated::Dice;
-
-use crate::Progress;
-use crate::life::ledger::{ACCOUNTS, Ledger, LetterId};
-use crate::life::line::Line;
-use crate::room::{Room, stuffed};
+use super::client::{Around, Progress};
+use super::ledger::{ACCOUNTS, Ledger, LetterId};
+use super::line::Line;
+use crate::Dice;
 
 /// What the reply to something said is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Said {
+    /// The greeting: nothing may be said before it.
+    Greeting,
     /// Nothing that matters.
     Other,
     /// DATA: what comes next must wait for it.
@@ -20,8 +20,7 @@ enum Said {
     Letter(LetterId),
 }
 
-pub(crate) struct Sender {
-    pub(crate) line: Line,
+pub(super) struct Sender {
     script: VecDeque<(Vec<u8>, Said)>,
     /// What replies are due to.
     asked: VecDeque<Said>,
@@ -30,8 +29,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn connect(room: &mut Room, host: usize, ledger: &mut Ledger, dice: &mut Dice) -> Sender {
-        let line = Line::connect(room, host, 25);
+    pub(super) fn new(ledger: &mut Ledger, dice: &mut Dice) -> Sender {
         let mut script = VecDeque::from([(b"EHLO client.test\r\n".to_vec(), Said::Other)]);
         for _ in 0..=dice.below(4) {
             write_letter(&mut script, ledger, dice);
@@ -40,41 +38,44 @@ impl Sender {
             script.push_back((b"QUIT\r\n".to_vec(), Said::Other));
         }
         let at_once = if dice.one_in(2) { 1 } else { 6 };
-        Sender { line, script, asked: VecDeque::from([Said::Other]), at_once }
+        Sender { script, asked: VecDeque::from([Said::Greeting]), at_once }
     }
 
-    pub(crate) fn go_on(&mut self, room: &mut Room, ledger: &mut Ledger, dice: &mut Dice) -> Progress {
-        while self.asked.len() < self.at_once && !self.asked.contains(&Said::Data) {
+    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+        while self.asked.len() < self.at_once && !self.asked.iter().any(|said| said.holds_up()) {
             let Some((bytes, said)) = self.script.pop_front() else { break };
             if let Said::Letter(letter) = said {
-                ledger.sent(letter);
+                around.ledger.sent(letter);
             }
-            self.line.say(&bytes);
+            line.say(&bytes);
             self.asked.push_back(said);
         }
-        self.line.go_on(room, dice);
-        while let Some(reply) = self.line.smtp_reply() {
+        line.go_on(around.host, around.story.now, around.dice);
+        while let Some(reply) = line.smtp_reply() {
+            around.story.tell(|| format!("  a sender hears {reply}"));
             let said = self.asked.pop_front();
             let is_good = reply.starts_with('2') || reply.starts_with('3');
             match said {
-                _ if reply.starts_with("421") => return self.leave(room),
-                Some(Said::Letter(letter)) if is_good => ledger.delivered(letter),
-                Some(Said::Letter(letter)) => ledger.refused(letter),
+                _ if reply.starts_with("421") => return Progress::IsDone,
+                Some(Said::Letter(letter)) if is_good => {
+                    around.story.counts.acknowledged += 1;
+                    around.ledger.delivered(letter);
+                }
+                Some(Said::Letter(_)) if around.disk_has_failed => {}
+                Some(Said::Letter(letter)) => around.ledger.refused(letter),
                 Some(_) if is_good => {}
                 // A full disk, or the like: whatever was said behind it means something else now.
-                Some(_) => return self.leave(room),
+                Some(_) => return Progress::IsDone,
                 None => panic!("an unasked reply: {reply}"),
             }
         }
-        if self.asked.is_empty() && self.script.is_empty() || self.line.is_dead(room) {
-            return self.leave(room);
-        }
-        Progress::GoesOn
+        if self.asked.is_empty() && self.script.is_empty() { Progress::IsDone } else { Progress::GoesOn }
     }
+}
 
-    fn leave(&self, room: &mut Room) -> Progress {
-        room.close(&self.line.talk);
-        Progress::IsDone
+impl Said {
+    fn holds_up(self) -> bool {
+        matches!(self, Said::Greeting | Said::Data)
     }
 }
 
@@ -94,10 +95,23 @@ fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, ledger: &mut Ledger, dic
         return;
     }
     let mut rest = body.as_slice();
-    while rest.len() > 40_000 {
-        let (chunk, more) = rest.split_at(40_000);
-        script.push_back(([b"BDAT 40000\r\n", chunk].concat(), Said::Other));
+    let most = if dice.one_in(4) { 700 } else { 40_000 };
+    while rest.len() > most {
+        let (chunk, more) = rest.split_at(most);
+        script.push_back(([format!("BDAT {most}\r\n").as_bytes(), chunk].concat(), Said::Other));
         rest = more;
     }
     script.push_back(([format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(), Said::Letter(letter)));
+}
+
+/// `body` with its dots doubled where they begin a line.
+fn stuffed(body: &[u8]) -> Vec<u8> {
+    let mut stuffed = Vec::new();
+    for line in body.split_inclusive(|byte| *byte == b'\n') {
+        if line.starts_with(b".") {
+            stuffed.push(b'.');
+        }
+        stuffed.extend_from_slice(line);
+    }
+    stuffed
 }

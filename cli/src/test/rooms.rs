@@ -1,0 +1,80 @@
+//! Machine rooms: the simulator, built with optimization, and which rooms it is to live through.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::hold::{self, Ended};
+use crate::house::House;
+use crate::stop::Stop;
+
+/// Which rooms, for `sim` alone.
+#[derive(Args)]
+pub(super) struct Rooms {
+    /// `sim`: live through so many rooms
+    #[arg(long, value_name = "N", help_heading = "Machine rooms")]
+    seeds: Option<u64>,
+    /// `sim`: the first room's seed
+    #[arg(long, value_name = "S", help_heading = "Machine rooms")]
+    from: Option<u64>,
+    /// `sim`: live through this room alone
+    #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "from"], help_heading = "Machine rooms")]
+    seed: Option<u64>,
+    /// `sim`: faults to leave out of that room, by name
+    #[arg(long, value_name = "FAULT,…", requires = "seed", help_heading = "Machine rooms")]
+    off: Option<String>,
+    /// `sim`: deeds to leave out of that room's plan, by number
+    #[arg(long, value_name = "N,…", requires = "seed", help_heading = "Machine rooms")]
+    without: Option<String>,
+    /// `sim`: when that room's faults end, in microseconds
+    #[arg(long, value_name = "MICROS", requires = "seed", help_heading = "Machine rooms")]
+    until: Option<u64>,
+    /// `sim`: print all that happens in that room
+    #[arg(long, requires = "seed", help_heading = "Machine rooms")]
+    trace: bool,
+}
+
+impl Rooms {
+    /// What the simulator is told.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let number = |name: &str, value: Option<u64>| value.map(|value| [name.to_string(), value.to_string()]);
+        let text = |name: &str, value: &Option<String>| value.clone().map(|value| [name.to_string(), value]);
+        let named = [
+            number("--seeds", self.seeds),
+            number("--from", self.from),
+            number("--seed", self.seed),
+            text("--off", &self.off),
+            text("--without", &self.without),
+            number("--until", self.until),
+        ];
+        let trace = self.trace.then(|| "--trace".to_string());
+        named.into_iter().flatten().flatten().chain(trace).collect()
+    }
+}
+
+/// Builds the simulator; its output goes to `log`, or to the terminal.
+pub(super) fn build(house: &House, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
+    let mut cargo = hold::command("cargo");
+    cargo.args(["build", "--quiet", "--release", "-p", "simulated", "--bin", "simulated", "--target-dir", "target"]);
+    cargo.current_dir(house.root());
+    if let Some(log) = log {
+        let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+        cargo.stdout(share()?).stderr(share()?);
+    }
+    hold::run_to_success(&mut cargo, "building the simulator", Duration::from_secs(900), stop)?;
+    Ok(hold::command(house.target("release/simulated")))
+}
+
+/// Lives through the rooms that were asked for, and tells the terminal.
+///
+/// Errors: told when a room broke a promise.
+pub(super) fn live(house: &House, rooms: &Rooms, stop: &Stop) -> Result<(), Failure> {
+    let mut simulator = build(house, None, stop)?;
+    simulator.args(rooms.arguments()).stdout(Stdio::inherit());
+    match hold::run(&mut simulator, Duration::from_secs(7 * 24 * 3600), stop).map_err(Failure::io("simulating"))? {
+        Ended::Finished(status) if status.success() => Ok(()),
+        Ended::Finished(_) | Ended::OutOfTime | Ended::Stopped => Err(Failure::Told),
+    }
+}

@@ -1,0 +1,215 @@
+//! `simulated`: lives through machine rooms, many of them or one, for `./barepost test sim`.
+//!
+//! One process for each part of the seeds: what a room does then depends on nothing but its scenario.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "this program's output is for people")]
+
+mod trial;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use machine::Instant;
+use simulated::room::{Counts, Fault, Scenario, Trace};
+use trial::{Outcome, shrink, try_out};
+
+/// One room in so many is lived through twice, and both lives must be the same.
+const TWICE_EVERY: u64 = 20;
+
+/// What is asked for.
+#[derive(Default)]
+struct Wishes {
+    from: u64,
+    seeds: u64,
+    /// One seed alone, with what is left out of its scenario.
+    seed: Option<u64>,
+    off: Vec<Fault>,
+    without: Vec<usize>,
+    until: Option<u64>,
+    trace: bool,
+    /// This process does each `.1`th seed from the `.0`th on.
+    share: Option<(u64, u64)>,
+}
+
+fn main() -> ExitCode {
+    let wishes = match Wishes::parse(std::env::args().skip(1)) {
+        Ok(wishes) => wishes,
+        Err(what) => {
+            println!("simulated: {what}");
+            return ExitCode::from(2);
+        }
+    };
+    if wishes.share.is_some() {
+        die_with_parent();
+    }
+    let is_good = match (wishes.seed, wishes.share) {
+        (Some(seed), _) => replay(&wishes.scenario(seed), wishes.trace),
+        (None, Some((first, step))) => work(&wishes, first, step),
+        (None, None) => share_out(&wishes),
+    };
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Ends this process when the one that started it does: our standard input is a pipe from it.
+fn die_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
+}
+
+/// Lives through one room, twice, and says what came of it.
+fn replay(scenario: &Scenario, trace: bool) -> bool {
+    let outcome = try_out(scenario, if trace { Trace::On } else { Trace::Off });
+    match &outcome {
+        Outcome::Failed(failure) => println!("seed {} failed: {failure}", scenario.seed),
+        Outcome::Good(report) => {
+            println!("seed {}: digest {:016x}", scenario.seed, report.digest);
+            print_counts(1, &report.counts);
+        }
+    }
+    let is_same = outcome == try_out(scenario, Trace::Off);
+    if !is_same {
+        println!("the second life of seed {} is another one", scenario.seed);
+    }
+    let is_good = matches!(outcome, Outcome::Good(_)) && is_same;
+    print_verdict(u64::from(is_good), u64::from(!is_good));
+    is_good
+}
+
+/// One process's share of the rooms. Prints a line for each failure, and one for all that was good.
+fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
+    let (mut counts, mut rooms) = (Counts::default(), 0);
+    let mut is_good = true;
+    for seed in (wishes.from + first..wishes.from + wishes.seeds).step_by(step as usize) {
+        let scenario = Scenario::of_seed(seed);
+        let outcome = try_out(&scenario, Trace::Off);
+        let is_other = seed.is_multiple_of(TWICE_EVERY) && outcome != try_out(&scenario, Trace::Off);
+        match outcome {
+            _ if is_other => println!("failed {seed} the second life is another one"),
+            Outcome::Good(report) => {
+                counts.add(&report.counts);
+                rooms += 1;
+                continue;
+            }
+            Outcome::Failed(failure) => println!("failed {seed} {failure}"),
+        }
+        is_good = false;
+    }
+    println!("lived {rooms} {}", counts.to_words());
+    is_good
+}
+
+/// Gives each core a share of the rooms, and sums up.
+fn share_out(wishes: &Wishes) -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64).min(wishes.seeds.max(1));
+    let mut workers: Vec<Child> = (0..cores).filter_map(|first| worker(wishes, first, cores)).collect();
+    let (mut counts, mut rooms) = (Counts::default(), 0);
+    let mut failures: Vec<u64> = Vec::new();
+    for worker in &mut workers {
+        let Some(output) = worker.stdout.take() else { continue };
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let mut words = line.split(' ');
+            let (kind, number) = (words.next(), words.next().and_then(|number| number.parse().ok()).unwrap_or(0));
+            let rest: Vec<&str> = words.collect();
+            match kind {
+                Some("lived") => {
+                    rooms += number;
+                    counts.add(&Counts::from_words(&rest));
+                }
+                Some("failed") => {
+                    println!("seed {number} failed: {}", rest.join(" "));
+                    failures.push(number);
+                }
+                _ => println!("{line}"),
+            }
+        }
+        let _ = worker.wait();
+    }
+    if let Some(seed) = failures.first() {
+        explain(*seed);
+    }
+    print_counts(rooms, &counts);
+    let lost = wishes.seeds.saturating_sub(rooms);
+    print_verdict(rooms, lost);
+    lost == 0
+}
+
+fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(["--from", &wishes.from.to_string(), "--seeds", &wishes.seeds.to_string()]);
+    command.args(["--share", &format!("{first}/{step}")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().ok()
+}
+
+/// The shortest scenario that fails like this seed's, and how to see it.
+fn explain(seed: u64) {
+    let Some((scenario, failure)) = shrink(&Scenario::of_seed(seed)) else {
+        return println!("seed {seed} does not fail again");
+    };
+    println!("\nthe shortest scenario found: {failure}");
+    println!("to see it: ./barepost test sim {} --trace", trial::words(&scenario));
+}
+
+fn print_counts(rooms: u64, counts: &Counts) {
+    println!(
+        "{rooms} rooms, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} frames, {} turns, {} s of virtual time",
+        counts.cuts,
+        counts.acknowledged,
+        counts.read,
+        counts.deleted,
+        counts.frames,
+        counts.turns,
+        counts.micros / 1_000_000
+    );
+}
+
+/// The line that `./barepost test` counts.
+fn print_verdict(passed: u64, failed: u64) {
+    println!("test result: {passed} passed; {failed} failed");
+}
+
+impl Wishes {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Wishes, String> {
+        let mut wishes = Wishes { from: 1, seeds: 100, ..Wishes::default() };
+        while let Some(name) = arguments.next() {
+            if name == "--trace" {
+                wishes.trace = true;
+                continue;
+            }
+            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("{name} needs a number, not `{value}`"));
+            match name.as_str() {
+                "--from" => wishes.from = number()?,
+                "--seeds" => wishes.seeds = number()?,
+                "--seed" => wishes.seed = Some(number()?),
+                "--until" => wishes.until = Some(number()?),
+                "--off" => {
+                    let fault = |name: &str| Fault::named(name).ok_or_else(|| format!("there is no fault `{name}`"));
+                    wishes.off = value.split(',').map(fault).collect::<Result<_, _>>()?;
+                }
+                "--without" => {
+                    let number = |number: &str| number.parse().map_err(|_| format!("`{number}` is no number"));
+                    wishes.without = value.split(',').map(number).collect::<Result<_, _>>()?;
+                }
+                "--share" => {
+                    let (first, step) = value.split_once('/').unwrap_or((&value, "1"));
+                    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
+                    wishes.share = Some((number(first)?, number(step)?.max(1)));
+                }
+                _ => return Err(format!("there is no `{name}`")),
+            }
+        }
+        Ok(wishes)
+    }
+
+    fn scenario(&self, seed: u64) -> Scenario {
+        let mut scenario = Scenario::of_seed(seed);
+        for fault in &self.off {
+            scenario.faults = scenario.faults.without(*fault);
+        }
+        scenario.left_out.clone_from(&self.without);
+        scenario.until = self.until.map_or(scenario.until, Instant);
+        scenario
+    }
+}

@@ -1,0 +1,108 @@
+//! What a disk holds, read by a store of its own that nobody disturbs.
+//!
+//! The disk is a copy, so that the machine it came from recovers by itself afterwards, and may be cut again meanwhile.
+
+use std::collections::BTreeMap;
+
+use server::Sizes;
+use store::{Damage, INBOX, MessageInfo, Outcome, State, Store};
+use tasks::{Continuation, Entry, FrameId};
+
+use super::ledger::{ACCOUNTS, Ledger};
+use crate::{MemoryDisk, Mood};
+
+/// Steps after which a store that has not opened is stuck.
+const STEPS_MAX: usize = 200_000;
+
+/// Opens a copy of `disk` and holds what is there against `ledger`. Nothing may be wrong with the disk either.
+pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) {
+    let mut copy = disk.truth();
+    copy.mood = Mood::Works;
+    let mut reading = Reading::open(copy, seed);
+    for (account, name) in ACCOUNTS.into_iter().enumerate() {
+        let found = reading.account(name);
+        ledger.audit(account, &found);
+    }
+}
+
+struct Reading {
+    store: Store,
+    disk: MemoryDisk,
+    outcomes: BTreeMap<usize, Outcome>,
+    asked: u32,
+}
+
+impl Reading {
+    fn open(disk: MemoryDisk, seed: u64) -> Reading {
+        let sizes = Sizes { connections: 8, transactions: 4, blocks: 8, buffer_bytes: 1 << 20, index_bytes: 1 << 24 };
+        let limits = store::Limits {
+            deliveries: sizes.transactions,
+            recipients: 4,
+            reads: 4,
+            buffer_bytes: sizes.buffer_bytes,
+            resident_bytes: sizes.index_bytes,
+        };
+        let mut key = [7; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        let store = Store::new(limits, disk.describe(), key);
+        let mut reading = Reading { store, disk, outcomes: BTreeMap::new(), asked: 0 };
+        let mut steps = 0;
+        while reading.store.state() == State::Opening {
+            reading.step();
+            steps += 1;
+            assert!(steps < STEPS_MAX, "the store never opens");
+        }
+        assert_eq!(reading.store.state(), State::Serving, "what a power cut leaves can be served from");
+        let findings = reading.store.findings();
+        assert!(findings.iter().all(|one| one.damage != Damage::JournalBlock), "a power cut did this: {findings:?}");
+        reading
+    }
+
+    fn step(&mut self) {
+        while let Some(request) = self.store.next_request() {
+            if let Err(request) = self.disk.request(request) {
+                self.store.request_refused(request);
+                break;
+            }
+        }
+        self.disk.work();
+        while let Some(completion) = self.disk.completed() {
+            self.store.disk_completed(completion);
+        }
+        while let Some(wake) = self.store.next_wake() {
+            self.outcomes.insert(wake.continuation.frame.index(), wake.outcome);
+        }
+        self.store.turn_ended();
+    }
+
+    /// Unique-ids and messages of an account's inbox; nothing if there is no such account.
+    fn account(&mut self, name: &str) -> Vec<(String, Vec<u8>)> {
+        let Some(account) = self.store.find(name) else { return Vec::new() };
+        let Some(inbox) = self.store.mailbox(account, INBOX) else { return Vec::new() };
+        let messages: Vec<MessageInfo> = self.store.messages(account, INBOX).collect();
+        let mut found = Vec::new();
+        for message in messages {
+            assert!(message.uid < inbox.uid_next, "the next message gets a larger UID");
+            let unique_id = format!("{:08x}{:08x}", inbox.uid_validity, message.uid.0);
+            let mut octets = Vec::new();
+            while octets.len() < message.octets as usize {
+                self.asked += 1;
+                let continuation = Continuation { frame: FrameId::new(self.asked, 0), entry: Entry(0) };
+                let offset = octets.len() as u32;
+                let asked = self.store.read(account, INBOX, message.uid, offset, continuation);
+                assert_eq!(asked, Ok(()), "message {unique_id} of {name}");
+                let outcome = loop {
+                    self.step();
+                    if let Some(outcome) = self.outcomes.remove(&(self.asked as usize)) {
+                        break outcome;
+                    }
+                };
+                let Outcome::Body(body) = outcome else { panic!("message {unique_id} of {name}: {outcome:?}") };
+                octets.extend_from_slice(body.bytes());
+                self.store.give_back(body);
+            }
+            found.push((unique_id, octets));
+        }
+        found
+    }
+}

@@ -1,0 +1,101 @@
+//! What happened in a room: a digest of all of it, counts, and lines for people if they want to read it.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use machine::Instant;
+
+/// Whether what happens is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trace {
+    /// Nothing is.
+    Off,
+    /// Every frame, request, turn of fate and line of a console.
+    On,
+}
+
+/// What rooms went through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Power cuts.
+    pub cuts: u64,
+    /// Messages that the machines acknowledged.
+    pub acknowledged: u64,
+    /// Messages that clients read and found to be what was sent.
+    pub read: u64,
+    /// Messages that clients deleted.
+    pub deleted: u64,
+    /// Frames that reached the wire.
+    pub frames: u64,
+    /// Turns of engines.
+    pub turns: u64,
+    /// Virtual time.
+    pub micros: u64,
+}
+
+impl Counts {
+    /// The counts as words, for another process.
+    pub fn to_words(&self) -> String {
+        let Counts { cuts, acknowledged, read, deleted, frames, turns, micros } = self;
+        format!("{cuts} {acknowledged} {read} {deleted} {frames} {turns} {micros}")
+    }
+
+    /// The counts that [`Counts::to_words`] wrote; what is no number is zero.
+    pub fn from_words(words: &[&str]) -> Counts {
+        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
+        Counts {
+            cuts: number(0),
+            acknowledged: number(1),
+            read: number(2),
+            deleted: number(3),
+            frames: number(4),
+            turns: number(5),
+            micros: number(6),
+        }
+    }
+
+    /// Adds the counts of another room.
+    pub fn add(&mut self, other: &Counts) {
+        self.cuts += other.cuts;
+        self.acknowledged += other.acknowledged;
+        self.read += other.read;
+        self.deleted += other.deleted;
+        self.frames += other.frames;
+        self.turns += other.turns;
+        self.micros += other.micros;
+    }
+}
+
+pub(crate) struct Chronicle {
+    pub(super) now: Instant,
+    pub(super) counts: Counts,
+    digest: DefaultHasher,
+    trace: Trace,
+}
+
+impl Chronicle {
+    pub(super) fn new(trace: Trace) -> Chronicle {
+        Chronicle { now: Instant::START, counts: Counts::default(), digest: DefaultHasher::new(), trace }
+    }
+
+    /// Something happened that must happen again when the seed is replayed.
+    pub(crate) fn fold(&mut self, what: impl Hash) {
+        (self.now.0, what).hash(&mut self.digest);
+    }
+
+    /// A line for people.
+    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
+        if self.trace == Trace::On {
+            self.print(format_args!("{}", what()));
+        }
+    }
+
+    #[allow(clippy::print_stdout, reason = "a trace is for who asked for it")]
+    fn print(&self, line: fmt::Arguments<'_>) {
+        println!("{} {line}", self.now);
+    }
+
+    pub(super) fn digest(&self) -> u64 {
+        self.digest.finish()
+    }
+}

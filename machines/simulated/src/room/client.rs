@@ -1,0 +1,73 @@
+//! The clients of a room: who they are, when they do something, and how they leave.
+
+use machine::{Instant, Micros};
+
+use super::chronicle::Chronicle;
+use super::ledger::Ledger;
+use super::line::Line;
+use super::reader::Reader;
+use super::sender::Sender;
+use crate::{Client, Dice};
+
+/// Whether a client goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    GoesOn,
+    IsDone,
+}
+
+/// What a client has around it when it does something.
+pub(super) struct Around<'a> {
+    pub(super) host: &'a mut Client,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) dice: &'a mut Dice,
+    pub(super) story: &'a mut Chronicle,
+    /// A machine whose disk has failed may refuse what is there.
+    pub(super) disk_has_failed: bool,
+}
+
+pub(super) enum Talk {
+    Sender(Sender),
+    Reader(Reader),
+}
+
+/// Somebody who speaks with a machine.
+pub(super) struct Visitor {
+    pub(super) host: usize,
+    pub(super) station: usize,
+    pub(super) line: Line,
+    pub(super) talk: Talk,
+    pub(super) dice: Dice,
+    /// When it does something next.
+    pub(super) next: Instant,
+    /// How long it thinks at most.
+    pub(super) pace: Micros,
+}
+
+impl Visitor {
+    /// Does something. Who is done has closed, reset or forgotten its connection.
+    pub(super) fn go_on(
+        &mut self,
+        host: &mut Client,
+        ledger: &mut Ledger,
+        story: &mut Chronicle,
+        leaving: u64,
+        disk_has_failed: bool,
+    ) -> Progress {
+        self.next = story.now + Micros(50 + self.dice.below(self.pace.0));
+        if self.dice.happens(leaving) || self.line.is_tired(story.now) {
+            host.abort(self.line.connection);
+            return Progress::IsDone;
+        }
+        let mut around = Around { host, ledger, dice: &mut self.dice, story, disk_has_failed };
+        let progress = match &mut self.talk {
+            Talk::Sender(sender) => sender.go_on(&mut self.line, &mut around),
+            Talk::Reader(reader) => reader.go_on(&mut self.line, &mut around),
+        };
+        if progress == Progress::IsDone || self.line.is_dead(host) {
+            host.close(self.line.connection);
+            return Progress::IsDone;
+        }
+        Progress::GoesOn
+    }
+}

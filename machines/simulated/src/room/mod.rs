@@ -1,0 +1,350 @@
+//! The machine room: machines, client hosts, a switch, and one scheduler that a seed drives.
+//!
+//! A room lives through its scenario: clients come, speak, and leave as they like, while the faults of the scenario happen.
+//! After every power cut a copy of the disk is opened and held against a ledger of what clients heard. Then the faults end,
+//! and all must come to rest: every client done, nothing of theirs held by any machine, and no machine awake.
+//!
+//! Invariants:
+//! - The same scenario is the same life: every frame, sector and random draw ([`Report::digest`]).
+//! - A broken promise is a panic that says which.
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a broken promise ends the room")]
+
+mod audit;
+mod chronicle;
+mod client;
+mod ledger;
+mod line;
+mod reader;
+mod rest;
+mod scenario;
+mod sender;
+mod station;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use machine::{Ethernet, Instant, Micros};
+use server::InUse;
+use smoltcp::wire::Ipv4Address;
+
+pub(crate) use chronicle::Chronicle;
+pub use chronicle::{Counts, Trace};
+use client::{Progress, Talk, Visitor};
+use ledger::Ledger;
+use line::Line;
+use reader::{Appetite, Reader};
+use scenario::{Deed, Planned};
+pub use scenario::{FAULTS, Fault, Faults, Scenario};
+use sender::Sender;
+use station::{Power, Station};
+use wire::{End, Wire};
+
+use crate::{Cable, Client, Connection, Dice};
+
+/// Steps after which a room is stuck.
+const STEPS_MAX: u64 = 20_000_000;
+
+/// How a room ended that ended well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Of everything that happened.
+    pub digest: u64,
+    /// How much of it.
+    pub counts: Counts,
+}
+
+/// Lives through `scenario`. Panics when a promise is broken.
+pub fn live(scenario: &Scenario, trace: Trace) -> Report {
+    let mut room = Room::new(scenario, trace);
+    while room.story.now < scenario.until {
+        room.step(scenario.until);
+    }
+    room.come_to_rest();
+    room.story.counts.micros = room.story.now.0;
+    room.stations.iter().for_each(|station| station.machine.fold(&mut room.story));
+    Report { digest: room.story.digest(), counts: room.story.counts }
+}
+
+/// A host, and the connections of it that nobody uses any more and that are not over yet.
+struct Host {
+    client: Client,
+    hardware: Ethernet,
+    /// When its cable is put in again.
+    cable_at: Option<Instant>,
+    left: Vec<Connection>,
+}
+
+/// A cut that waits for the disk.
+struct Threat {
+    station: usize,
+    requests: u64,
+    at_latest: Instant,
+}
+
+struct Room {
+    stations: Vec<Station>,
+    hosts: Vec<Host>,
+    visitors: Vec<Visitor>,
+    ledgers: Vec<Ledger>,
+    wire: Wire,
+    ends: Vec<(End, Ethernet)>,
+    /// Deeds to come, the next one last.
+    deeds: Vec<Planned>,
+    threats: Vec<Threat>,
+    cuts_in_a_row: bool,
+    leaving: u64,
+    dice: Dice,
+    story: Chronicle,
+    steps: u64,
+}
+
+/// Who does something next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+enum Actor {
+    Deed,
+    Threat(usize),
+    Wire,
+    Turn(usize),
+    Disk(usize),
+    Card(usize),
+    PowerOn(usize),
+    Host(usize),
+    Cable(usize),
+    Visitor(usize),
+}
+
+impl Room {
+    fn new(scenario: &Scenario, trace: Trace) -> Room {
+        let plan = scenario.plan();
+        let stations: Vec<Station> =
+            (0..plan.stations).map(|number| Station::new(number, scenario, plan.rates)).collect();
+        let hosts: Vec<Host> = (0..plan.hosts).map(|number| Host::new(number, scenario)).collect();
+        let mut ends: Vec<(End, Ethernet)> = Vec::new();
+        ends.extend(stations.iter().enumerate().map(|(number, one)| (End::Station(number), one.hardware)));
+        ends.extend(hosts.iter().enumerate().map(|(number, one)| (End::Host(number), one.hardware)));
+        let is_wanted = |(number, planned): &(usize, Planned)| {
+            planned.fault.is_none_or(|fault| scenario.faults.contain(fault)) && !scenario.left_out.contains(number)
+        };
+        let mut deeds: Vec<Planned> =
+            plan.deeds.into_iter().enumerate().filter(is_wanted).map(|(_, planned)| planned).collect();
+        deeds.sort_by_key(|planned| std::cmp::Reverse(planned.at));
+        Room {
+            ledgers: stations.iter().map(|_| Ledger::default()).collect(),
+            stations,
+            hosts,
+            visitors: Vec::new(),
+            wire: Wire::new(plan.rates, scenario.dice("wire")),
+            ends,
+            deeds,
+            threats: Vec::new(),
+            cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
+            leaving: plan.rates.leaving,
+            dice: scenario.dice("schedule"),
+            story: Chronicle::new(trace),
+            steps: 0,
+        }
+    }
+
+    /// Lets whoever is due first do something. Time passes up to then, and no further than `end`.
+    fn step(&mut self, end: Instant) {
+        self.steps += 1;
+        assert!(self.steps < STEPS_MAX, "the room never ends; it is {:?}", self.story.now);
+        let mut due: Vec<Actor> = Vec::new();
+        let mut first = end;
+        self.for_each_actor(|actor, at| {
+            if at < first {
+                due.clear();
+                first = at;
+            }
+            if at == first || at <= Instant::START {
+                due.push(actor);
+            }
+        });
+        self.story.now = self.story.now.max(first);
+        if due.is_empty() {
+            return;
+        }
+        let chosen = due[self.dice.below(due.len() as u64) as usize];
+        self.act(chosen);
+    }
+
+    fn for_each_actor(&self, mut each: impl FnMut(Actor, Instant)) {
+        let now = self.story.now;
+        let mut offer = |actor, at: Option<Instant>| {
+            if let Some(at) = at {
+                each(actor, at.max(now));
+            }
+        };
+        offer(Actor::Deed, self.deeds.last().map(|planned| planned.at));
+        offer(Actor::Wire, self.wire.next());
+        for (number, threat) in self.threats.iter().enumerate() {
+            let is_due = self.stations[threat.station].machine.disk.carried_out() >= threat.requests;
+            offer(Actor::Threat(number), Some(if is_due { now } else { threat.at_latest }));
+        }
+        for (number, station) in self.stations.iter().enumerate() {
+            match station.power {
+                Power::Off { until } => offer(Actor::PowerOn(number), Some(until)),
+                Power::On => {
+                    offer(Actor::Turn(number), station.next_turn());
+                    offer(Actor::Disk(number), station.disk_at);
+                    offer(Actor::Card(number), station.card_at);
+                }
+            }
+        }
+        for (number, host) in self.hosts.iter().enumerate() {
+            offer(Actor::Host(number), host.client.next_deadline());
+            offer(Actor::Cable(number), host.cable_at);
+        }
+        for (number, visitor) in self.visitors.iter().enumerate() {
+            offer(Actor::Visitor(number), Some(visitor.next));
+        }
+    }
+
+    fn act(&mut self, actor: Actor) {
+        let now = self.story.now;
+        self.story.fold(actor);
+        match actor {
+            Actor::Deed => {
+                if let Some(planned) = self.deeds.pop() {
+                    self.carry_out(&planned);
+                }
+            }
+            Actor::Threat(number) => {
+                let threat = self.threats.swap_remove(number);
+                self.cut(threat.station);
+            }
+            Actor::Wire => self.frame_arrived(),
+            Actor::Turn(number) => {
+                self.stations[number].turn(now, &mut self.story);
+            }
+            Actor::Disk(number) => self.stations[number].disk_goes_on(now, &mut self.story),
+            Actor::Card(number) => self.card_sends(number),
+            Actor::PowerOn(number) => {
+                self.story.tell(|| format!("machine {number} has power"));
+                self.stations[number].power_on(now);
+            }
+            Actor::Host(number) => self.host_works(number),
+            Actor::Cable(number) => {
+                let host = &mut self.hosts[number];
+                (host.client.cable, host.cable_at) = (Cable::In, None);
+                self.story.tell(|| format!("host {number} has its cable again"));
+            }
+            Actor::Visitor(number) => self.visitor_acts(number),
+        }
+    }
+
+    fn frame_arrived(&mut self) {
+        let Some((end, frame)) = self.wire.arrival() else { return };
+        match end {
+            End::Station(number) => self.stations[number].frame_arrived(frame, &self.story),
+            End::Host(number) => self.hosts[number].client.hear(&frame),
+        }
+    }
+
+    fn card_sends(&mut self, number: usize) {
+        let station = &mut self.stations[number];
+        station.card_at = None;
+        if let Some(frame) = station.machine.from_engine.pop_front() {
+            self.wire.send(End::Station(number), &frame, &self.ends, &mut self.story);
+        }
+        station.plan_devices(self.story.now);
+    }
+
+    fn host_works(&mut self, number: usize) {
+        let host = &mut self.hosts[number];
+        let mut sent = std::collections::VecDeque::new();
+        host.client.work(self.story.now, &mut sent);
+        host.sweep();
+        for frame in sent {
+            self.wire.send(End::Host(number), &frame, &self.ends, &mut self.story);
+        }
+    }
+
+    fn visitor_acts(&mut self, number: usize) {
+        let visitor = &mut self.visitors[number];
+        let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
+        let ledger = &mut self.ledgers[visitor.station];
+        let progress = visitor.go_on(&mut host.client, ledger, &mut self.story, self.leaving, station.disk_has_failed);
+        if progress == Progress::IsDone {
+            host.left.push(visitor.line.connection);
+            self.visitors.swap_remove(number);
+        }
+    }
+
+    fn carry_out(&mut self, planned: &Planned) {
+        self.story.tell(|| format!("deed: {:?}", planned.deed));
+        let mut dice = Dice::new(planned.seed);
+        match planned.deed {
+            Deed::Sender { host, station } => {
+                let talk = Talk::Sender(Sender::new(&mut self.ledgers[station], &mut dice));
+                self.welcome(host, station, 25, talk, dice);
+            }
+            Deed::Reader { host, station } => {
+                let talk = Talk::Reader(Reader::new(dice.below(2) as usize, Appetite::Some));
+                self.welcome(host, station, 110, talk, dice);
+            }
+            Deed::Cut { station, requests } => self.threaten(station, requests),
+            Deed::Partition { host, span } => {
+                self.hosts[host].client.cable = Cable::Out;
+                self.hosts[host].cable_at = Some(self.story.now + span);
+            }
+            Deed::ClockJump { station, seconds } => {
+                let machine = &mut self.stations[station].machine;
+                machine.started.0 = (seconds * 1_000_000).saturating_sub(machine.now.0);
+            }
+        }
+    }
+
+    fn welcome(&mut self, host: usize, station: usize, port: u16, talk: Talk, mut dice: Dice) {
+        let client = &mut self.hosts[host].client;
+        client.buffer_bytes = 1 << (11 + dice.below(6));
+        let line = Line::new(client.connect(self.stations[station].address, port), self.story.now);
+        let pace = Micros(500 + dice.skewed(400_000));
+        self.visitors.push(Visitor { host, station, line, talk, dice, next: self.story.now, pace });
+    }
+
+    fn threaten(&mut self, station: usize, requests: u64) {
+        let requests = self.stations[station].machine.disk.carried_out() + requests;
+        self.threats.push(Threat { station, requests, at_latest: self.story.now + Micros::from_secs(1) });
+    }
+
+    /// Cuts the power of a machine, and looks at what is left.
+    fn cut(&mut self, number: usize) {
+        let now = self.story.now;
+        let station = &mut self.stations[number];
+        let was_on = station.is_on();
+        let off = Micros(station.dice.skewed(3_000_000));
+        station.power_off(now, now + off, &mut self.story);
+        self.story.tell(|| format!("machine {number} has no power (was on: {was_on})"));
+        audit::audit(&station.machine.disk, &mut self.ledgers[number], self.story.counts.cuts);
+        if self.cuts_in_a_row && !self.stations[number].dice.one_in(3) {
+            let requests = self.stations[number].dice.below(100);
+            let requests = self.stations[number].machine.disk.carried_out() + requests;
+            self.threats.push(Threat { station: number, requests, at_latest: now + off + Micros::from_millis(200) });
+        }
+    }
+
+    fn in_use(&self) -> Vec<InUse> {
+        self.stations.iter().map(|station| station.engine.in_use()).collect()
+    }
+}
+
+impl Host {
+    fn new(number: usize, scenario: &Scenario) -> Host {
+        let last = 10 + number as u8;
+        let client = Client::new(Ipv4Address::new(10, 0, 0, last), scenario.dice(&format!("host {number}")).roll());
+        Host { client, hardware: Ethernet([0x02, 0, 0, 0, 1, last]), cable_at: None, left: Vec::new() }
+    }
+
+    /// Forgets connections that are over.
+    fn sweep(&mut self) {
+        let client = &mut self.client;
+        self.left.retain(|connection| {
+            let is_closed = client.is_closed(*connection);
+            if is_closed {
+                client.forget(*connection);
+            }
+            !is_closed
+        });
+    }
+}

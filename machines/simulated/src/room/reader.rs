@@ -1,0 +1,141 @@
+//! A client that reads and deletes mail by POP3, and holds what it gets against the ledger.
+
+use std::collections::VecDeque;
+
+use super::client::{Around, Progress};
+use super::ledger::{ACCOUNTS, Ledger, LetterId, Moment};
+use super::line::Line;
+use crate::Dice;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Asked {
+    Greeting,
+    User,
+    Password,
+    UniqueIds,
+    Message(usize),
+    Deletion(usize),
+    Quit,
+}
+
+/// What a reader reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Appetite {
+    /// Some messages, and it deletes some of them.
+    Some,
+    /// All of them, and it deletes none.
+    All,
+}
+
+pub(super) struct Reader {
+    account: usize,
+    appetite: Appetite,
+    asked: VecDeque<Asked>,
+    /// The unique-id and, once read, the letter of each message.
+    messages: Vec<(String, Option<LetterId>)>,
+    deleted: Vec<LetterId>,
+    /// What was known of deletions when it asked to be let in.
+    came: Option<Moment>,
+    /// What it has read whole: unique-ids and messages.
+    pub(super) read: Vec<(String, Vec<u8>)>,
+    pub(super) has_quit: bool,
+}
+
+impl Reader {
+    pub(super) fn new(account: usize, appetite: Appetite) -> Reader {
+        Reader {
+            account,
+            appetite,
+            asked: VecDeque::from([Asked::Greeting]),
+            messages: Vec::new(),
+            deleted: Vec::new(),
+            came: None,
+            read: Vec::new(),
+            has_quit: false,
+        }
+    }
+
+    fn ask(&mut self, line: &mut Line, command: &str, asked: Asked) {
+        line.say(format!("{command}\r\n").as_bytes());
+        self.asked.push_back(asked);
+    }
+
+    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+        line.go_on(around.host, around.story.now, around.dice);
+        while let Some(asked) = self.asked.front().cloned() {
+            let follow = matches!(asked, Asked::UniqueIds | Asked::Message(_));
+            let Some((first, lines)) = line.pop3_response(follow) else { break };
+            around.story.tell(|| format!("  a reader of {} hears {first}", self.account));
+            self.asked.pop_front();
+            if self.answered(&asked, &first, lines, line, around) == Progress::IsDone {
+                return Progress::IsDone;
+            }
+        }
+        Progress::GoesOn
+    }
+
+    fn answered(
+        &mut self,
+        asked: &Asked,
+        first: &str,
+        lines: Vec<u8>,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) -> Progress {
+        let is_good = first.starts_with("+OK");
+        match asked {
+            Asked::Greeting => self.ask(line, &format!("USER {}", ACCOUNTS[self.account]), Asked::User),
+            Asked::User => {
+                self.came = Some(around.ledger.moment());
+                self.ask(line, "PASS lovelace", Asked::Password);
+            }
+            Asked::Password if is_good => self.ask(line, "UIDL", Asked::UniqueIds),
+            Asked::UniqueIds if is_good => self.listed(&lines, line, around.dice),
+            Asked::Message(number) if is_good => self.message_read(*number, lines, line, around),
+            Asked::Message(_) if around.disk_has_failed => {}
+            Asked::Message(_) => panic!("a message of a locked maildrop cannot be read: {first}"),
+            Asked::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
+            Asked::Password | Asked::UniqueIds => return Progress::IsDone,
+            Asked::Quit => {
+                self.has_quit = true;
+                let result = if is_good { Ledger::deleted } else { Ledger::perhaps_deleted };
+                self.deleted.iter().for_each(|letter| result(around.ledger, *letter, self.account));
+                around.story.counts.deleted += self.deleted.len() as u64;
+                return Progress::IsDone;
+            }
+        }
+        if self.asked.is_empty() {
+            if self.appetite == Appetite::Some && around.dice.one_in(5) {
+                // No QUIT, no deletion.
+                return Progress::IsDone;
+            }
+            self.deleted.iter().for_each(|letter| around.ledger.perhaps_deleted(*letter, self.account));
+            self.ask(line, "QUIT", Asked::Quit);
+        }
+        Progress::GoesOn
+    }
+
+    fn message_read(&mut self, number: usize, message: Vec<u8>, line: &mut Line, around: &mut Around<'_>) {
+        let (unique_id, found) = &mut self.messages[number - 1];
+        let came = self.came.expect("who reads was let in");
+        *found = Some(around.ledger.found(self.account, unique_id, &message, came));
+        around.story.counts.read += 1;
+        self.read.push((unique_id.clone(), message));
+        if self.appetite == Appetite::Some && around.dice.one_in(3) {
+            self.ask(line, &format!("DELE {number}"), Asked::Deletion(number));
+        }
+    }
+
+    /// Asks for some of the messages, or for all, at once.
+    fn listed(&mut self, lines: &[u8], line: &mut Line, dice: &mut Dice) {
+        for listed in String::from_utf8_lossy(lines).lines() {
+            let unique_id = listed.split(' ').nth(1).expect("a number and a unique-id");
+            self.messages.push((unique_id.to_string(), None));
+        }
+        for number in 1..=self.messages.len() {
+            if self.appetite == Appetite::All || dice.one_in(4) {
+                self.ask(line, &format!("RETR {number}"), Asked::Message(number));
+            }
+        }
+    }
+}

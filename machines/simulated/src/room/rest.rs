@@ -1,0 +1,134 @@
+//! The end of a room: the faults are over, and all comes to rest.
+
+use machine::{Instant, Micros};
+use server::{Ending, InUse};
+
+use super::client::{Talk, Visitor};
+use super::reader::{Appetite, Reader};
+use super::sender::Sender;
+use super::{Progress, Room, audit};
+use crate::{Cable, Dice};
+
+/// How long it may take until every client is done and nothing of theirs is left. A client's patience and an idle
+/// session's time are parts of it.
+const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
+/// How long a machine that is asked to stop may take.
+const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
+/// How long a machine has to tidy up, and how long it is watched in its sleep, and turns that it may take then.
+const SLEEP: Micros = Micros::from_secs(600);
+const TURNS_ASLEEP_MAX: u64 = 20;
+
+impl Room {
+    pub(super) fn come_to_rest(&mut self) {
+        self.story.tell(|| "the faults are over".to_string());
+        self.end_faults();
+        self.until("everybody is served", REST_AT_LATEST, Room::is_at_rest);
+        for station in 0..self.stations.len() {
+            self.look_at_everything(station);
+        }
+        self.until("everybody has left", REST_AT_LATEST, Room::is_at_rest);
+        self.watch_sleep();
+        for station in 0..self.stations.len() {
+            self.stop(station);
+        }
+    }
+
+    fn end_faults(&mut self) {
+        self.deeds.clear();
+        self.threats.clear();
+        (self.leaving, self.cuts_in_a_row) = (0, false);
+        self.wire.heal();
+        for host in &mut self.hosts {
+            (host.client.cable, host.cable_at) = (Cable::In, None);
+        }
+        for number in 0..self.stations.len() {
+            self.stations[number].heal();
+            // A store whose disk has failed accepts nothing until the machine restarts.
+            if self.stations[number].disk_has_failed || self.stations[number].ended().is_some() {
+                self.cut(number);
+            }
+        }
+    }
+
+    fn pass(&mut self, span: Micros) {
+        let end = self.story.now + span;
+        while self.story.now < end {
+            self.step(end);
+        }
+    }
+
+    fn until(&mut self, what: &str, at_latest: Micros, mut reached: impl FnMut(&Room) -> bool) {
+        let end = self.story.now + at_latest;
+        while !reached(self) {
+            self.step(end);
+            assert!(
+                self.story.now < end,
+                "stuck while waiting until {what}: {} clients, in use: {:?}, frames: {:?}",
+                self.visitors.len(),
+                self.in_use(),
+                self.wire.next()
+            );
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.visitors.is_empty()
+            && self.stations.iter().all(|station| {
+                station.is_on()
+                    && station.machine.console.iter().any(|line| line.starts_with("serving"))
+                    && station.machine.disk.waiting() == 0
+                    && station.engine.in_use() == InUse::default()
+            })
+    }
+
+    /// Clients read all there is, and send one more letter.
+    fn look_at_everything(&mut self, station: usize) {
+        for account in 0..super::ledger::ACCOUNTS.len() {
+            let talk = Talk::Reader(Reader::new(account, Appetite::All));
+            let Talk::Reader(reader) = self.serve(station, 110, talk) else { continue };
+            assert!(reader.has_quit, "the last reader of {account} was not served");
+            self.ledgers[station].audit(account, &reader.read);
+        }
+        let sender = Sender::new(&mut self.ledgers[station], &mut Dice::new(1));
+        self.serve(station, 25, Talk::Sender(sender));
+    }
+
+    /// Serves one client alone, to its end.
+    fn serve(&mut self, station: usize, port: u16, talk: Talk) -> Talk {
+        self.welcome(0, station, port, talk, Dice::new(1));
+        let mut visitor = self.visitors.pop().unwrap_or_else(|| unreachable!("somebody was welcomed"));
+        let end = self.story.now + REST_AT_LATEST;
+        loop {
+            self.step(visitor.next.min(end));
+            assert!(self.story.now < end, "the last client is never done; in use: {:?}", self.in_use());
+            if self.story.now >= visitor.next && self.is_done(&mut visitor) {
+                self.hosts[0].left.push(visitor.line.connection);
+                return visitor.talk;
+            }
+        }
+    }
+
+    fn is_done(&mut self, visitor: &mut Visitor) -> bool {
+        let host = &mut self.hosts[visitor.host].client;
+        let ledger = &mut self.ledgers[visitor.station];
+        visitor.go_on(host, ledger, &mut self.story, 0, false) == Progress::IsDone
+    }
+
+    /// A machine with nothing to do sleeps.
+    fn watch_sleep(&mut self) {
+        self.pass(SLEEP);
+        let turns = self.story.counts.turns;
+        self.pass(SLEEP);
+        let turns = self.story.counts.turns - turns;
+        assert!(turns < TURNS_ASLEEP_MAX, "{turns} turns in {SLEEP:?} with nothing to do");
+    }
+
+    fn stop(&mut self, station: usize) {
+        self.stations[station].machine.stop = true;
+        self.until("a machine has stopped", STOP_AT_LATEST, |room| room.stations[station].ended().is_some());
+        assert_eq!(self.stations[station].ended(), Some(Ending::Asked));
+        let now: Instant = self.story.now;
+        self.stations[station].power_off(now, now, &mut self.story);
+        audit::audit(&self.stations[station].machine.disk, &mut self.ledgers[station], 0);
+    }
+}

@@ -1,0 +1,277 @@
+//! What happens in a room: drawn from a seed, and cut down by the shrinker.
+//!
+//! A seed decides everything: how many machines and hosts there are, which faults there are at all (swarm testing: a fault
+//! that is always there hides what happens without it), how often each comes, and the plan of deeds. Each concern has
+//! dice of its own, so that what is left out changes nothing of the rest.
+
+use std::fmt;
+
+use machine::{Instant, Micros};
+
+use crate::Dice;
+
+/// A kind of trouble that a room may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Fault {
+    /// Frames get lost.
+    Loss,
+    /// Frames come twice.
+    Duplication,
+    /// Frames overtake each other.
+    Reordering,
+    /// Frames take long.
+    Delay,
+    /// Bits of frames change, so that a checksum says so.
+    Corruption,
+    /// Frames come whose checksums are right and whose headers are not.
+    Forgery,
+    /// Hosts lose their cable for a while.
+    Partition,
+    /// The card's rings are short, and it sends slowly.
+    ShortRings,
+    /// Clients leave without a word.
+    Leavers,
+    /// Turns take long now and then.
+    Stalls,
+    /// The disk answers late.
+    SlowDisk,
+    /// The disk is small.
+    SmallDisk,
+    /// There are few connections, buffers and transactions.
+    TightPools,
+    /// The power is cut.
+    Cuts,
+    /// The power is cut again while the machine recovers.
+    CutsInARow,
+    /// The time of day jumps.
+    ClockJumps,
+    /// The machine's clock goes fast or slow.
+    Drift,
+}
+
+/// All of them.
+pub const FAULTS: [Fault; 17] = [
+    Fault::Loss,
+    Fault::Duplication,
+    Fault::Reordering,
+    Fault::Delay,
+    Fault::Corruption,
+    Fault::Forgery,
+    Fault::Partition,
+    Fault::ShortRings,
+    Fault::Leavers,
+    Fault::Stalls,
+    Fault::SlowDisk,
+    Fault::SmallDisk,
+    Fault::TightPools,
+    Fault::Cuts,
+    Fault::CutsInARow,
+    Fault::ClockJumps,
+    Fault::Drift,
+];
+
+impl Fault {
+    /// The fault of this name, as [`fmt::Display`] writes it.
+    pub fn named(name: &str) -> Option<Fault> {
+        FAULTS.into_iter().find(|fault| fault.to_string() == name)
+    }
+}
+
+/// `CutsInARow` is written `cuts-in-a-row`.
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = format!("{self:?}");
+        for (at, letter) in name.char_indices() {
+            if at > 0 && letter.is_ascii_uppercase() {
+                out.write_str("-")?;
+            }
+            write!(out, "{}", letter.to_ascii_lowercase())?;
+        }
+        Ok(())
+    }
+}
+
+/// A set of faults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Faults(u32);
+
+impl Faults {
+    /// These and `fault`.
+    #[must_use]
+    pub fn with(self, fault: Fault) -> Faults {
+        Faults(self.0 | 1 << fault as u32)
+    }
+
+    /// These without `fault`.
+    #[must_use]
+    pub fn without(self, fault: Fault) -> Faults {
+        Faults(self.0 & !(1 << fault as u32))
+    }
+
+    /// Whether `fault` is one of them.
+    pub fn contain(self, fault: Fault) -> bool {
+        self.0 & 1 << fault as u32 != 0
+    }
+}
+
+/// Something that happens at a time that was drawn before the room began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Deed {
+    /// A client comes that sends mail.
+    Sender { host: usize, station: usize },
+    /// A client comes that reads and deletes mail.
+    Reader { host: usize, station: usize },
+    /// The power is cut once the disk has carried out so many more requests, or a second later.
+    Cut { station: usize, requests: u64 },
+    /// A host's cable is out for a while.
+    Partition { host: usize, span: Micros },
+    /// The time of day becomes another one, in seconds since 1970.
+    ClockJump { station: usize, seconds: u64 },
+}
+
+/// A deed, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Planned {
+    pub(super) at: Instant,
+    /// What its own dice start with.
+    pub(super) seed: u64,
+    /// It belongs to this fault.
+    pub(super) fault: Option<Fault>,
+    pub(super) deed: Deed,
+}
+
+/// How the rates of a room's faults were drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    /// Chances in 10,000 for each frame.
+    pub(super) loss: u64,
+    pub(super) duplication: u64,
+    pub(super) reordering: u64,
+    pub(super) corruption: u64,
+    pub(super) forgery: u64,
+    /// A frame's time on the wire.
+    pub(super) delay: Micros,
+    /// How much longer a frame that is overtaken takes.
+    pub(super) detour: Micros,
+    /// Chances in 10,000 for each thing that a client does.
+    pub(super) leaving: u64,
+    /// Chances in 10,000 for each turn.
+    pub(super) stalls: u64,
+    /// Parts in a million that the machine's clock is fast.
+    pub(super) drift: i64,
+    /// Frames that fit in a ring of the card.
+    pub(super) ring: usize,
+    /// The longest time that the disk takes for a request.
+    pub(super) disk: Micros,
+    /// Bytes of a disk.
+    pub(super) disk_bytes: u64,
+}
+
+/// What there is in a room and what happens in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scenario {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// The faults that there are.
+    pub faults: Faults,
+    /// The deeds of the plan that are left out, by their number.
+    pub left_out: Vec<usize>,
+    /// When the faults end and all has to come to rest.
+    pub until: Instant,
+}
+
+/// Machines, hosts and deeds, drawn.
+pub(super) struct Plan {
+    pub(super) stations: usize,
+    pub(super) hosts: usize,
+    pub(super) rates: Rates,
+    pub(super) deeds: Vec<Planned>,
+}
+
+impl Scenario {
+    /// The scenario of `seed`, with nothing left out.
+    pub fn of_seed(seed: u64) -> Scenario {
+        let mut dice = Dice::stream(seed, "scenario");
+        let mut faults = Faults::default();
+        // One room in ten has no fault at all, one has all; otherwise each is there or not.
+        let mood = dice.below(10);
+        for fault in FAULTS {
+            let has = dice.one_in(2);
+            if mood == 0 || mood > 1 && has {
+                faults = faults.with(fault);
+            }
+        }
+        let until = Instant::START + Micros::from_secs(4 + dice.below(26));
+        Scenario { seed, faults, left_out: Vec::new(), until }
+    }
+
+    /// How many deeds its plan has, those included that are left out.
+    pub fn deeds(&self) -> usize {
+        self.plan().deeds.len()
+    }
+
+    pub(super) fn dice(&self, concern: &str) -> Dice {
+        Dice::stream(self.seed, concern)
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let mut dice = self.dice("plan");
+        let stations = if dice.one_in(4) { 2 } else { 1 };
+        let hosts = 1 + dice.below(4) as usize;
+        let rates = self.rates();
+        let span = Scenario::of_seed(self.seed).until;
+        let mut deeds = Vec::new();
+        let (host, station) = (
+            |dice: &mut Dice| dice.below(hosts as u64) as usize,
+            |dice: &mut Dice| dice.below(stations as u64) as usize,
+        );
+        let mut add = |count: u64, fault, draw: &mut dyn FnMut(&mut Dice) -> Deed| {
+            let mut dice = self.dice(&format!("deeds of {fault:?} {count}"));
+            for _ in 0..count {
+                let at = Instant(dice.below(span.0));
+                deeds.push(Planned { at, seed: dice.roll(), fault, deed: draw(&mut dice) });
+            }
+        };
+        let clients = 4 + dice.below(40);
+        add(clients, None, &mut |dice| {
+            let (host, station) = (host(dice), station(dice));
+            if dice.below(5) < 2 { Deed::Reader { host, station } } else { Deed::Sender { host, station } }
+        });
+        let cuts = 1 + dice.below(60);
+        add(cuts, Some(Fault::Cuts), &mut |dice| Deed::Cut { station: station(dice), requests: dice.below(12) });
+        add(1 + dice.below(6), Some(Fault::Partition), &mut |dice| Deed::Partition {
+            host: host(dice),
+            span: Micros(dice.below(8_000_000)),
+        });
+        add(1 + dice.below(6), Some(Fault::ClockJumps), &mut |dice| Deed::ClockJump {
+            station: station(dice),
+            seconds: dice.below(5_000_000_000),
+        });
+        Plan { stations, hosts, rates, deeds }
+    }
+
+    fn rates(&self) -> Rates {
+        let mut dice = self.dice("rates");
+        let mut rate = |fault, most: u64| {
+            let drawn = 1 + dice.skewed(most);
+            if self.faults.contain(fault) { drawn } else { 0 }
+        };
+        Rates {
+            loss: rate(Fault::Loss, 1_500),
+            duplication: rate(Fault::Duplication, 1_500),
+            reordering: rate(Fault::Reordering, 3_000),
+            corruption: rate(Fault::Corruption, 1_000),
+            forgery: rate(Fault::Forgery, 1_500),
+            delay: Micros(20 + rate(Fault::Delay, 150_000)),
+            detour: Micros(50 + rate(Fault::Reordering, 100_000)),
+            leaving: rate(Fault::Leavers, 200),
+            stalls: rate(Fault::Stalls, 300),
+            drift: rate(Fault::Drift, 100_000) as i64 * if self.seed.is_multiple_of(2) { 1 } else { -1 },
+            ring: 256 - rate(Fault::ShortRings, 250).min(252) as usize,
+            disk: Micros(30 + rate(Fault::SlowDisk, 60_000)),
+            disk_bytes: if self.faults.contain(Fault::SmallDisk) { 1 << 20 } else { 6 << 20 }
+                + (rate(Fault::SmallDisk, 1_000) << 10),
+        }
+    }
+}

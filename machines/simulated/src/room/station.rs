@@ -1,0 +1,242 @@
+//! A station: one machine with the engine in it, its power, its clocks and its pace.
+//!
+//! The engine sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame, a
+//! disk completion or the wish to stop wakes it. So a wake-up that it loses is a conversation that stands still, and a turn
+//! that it asks for to no purpose is counted.
+
+use machine::{Ethernet, Instant, Micros, UnixTime};
+use server::configuration::Configuration;
+use server::{Ending, Engine, Next, Sizes};
+use smoltcp::wire::Ipv4Address;
+
+use super::chronicle::Chronicle;
+use super::scenario::{Fault, Rates, Scenario};
+use crate::{Dice, MemoryDisk, Mood, SimulatedMachine};
+
+/// Turns in a row that brought nothing, after which the engine is found to spin.
+const IDLE_TURNS_MAX: u32 = 1_000;
+/// Work that one turn may do at most, in frames taken, frames sent and disk requests. Each phase has a budget.
+const WORK_PER_TURN_MAX: usize = 64 + 512 + 4_096;
+
+pub(super) struct Station {
+    pub(super) address: Ipv4Address,
+    pub(super) hardware: Ethernet,
+    pub(super) machine: SimulatedMachine,
+    pub(super) engine: Engine,
+    pub(super) next: Next,
+    pub(super) power: Power,
+    /// A request has failed in this life, or may have.
+    pub(super) disk_has_failed: bool,
+    /// When the core is done with its last turn.
+    free_at: Instant,
+    /// When the disk carries out its next request, and the card sends its next frame.
+    pub(super) disk_at: Option<Instant>,
+    pub(super) card_at: Option<Instant>,
+    started: Instant,
+    rates: Rates,
+    sizes: Sizes,
+    knows_of_stop: bool,
+    idle_turns: u32,
+    lines_told: usize,
+    pub(super) dice: Dice,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Power {
+    On,
+    /// It comes back at this time.
+    Off {
+        until: Instant,
+    },
+}
+
+fn configuration(address: Ipv4Address) -> Configuration {
+    let user = |name: &str| {
+        format!(
+            "[[user]]\naddress = \"{name}\"\n# The hash of \"lovelace\", of little cost.\n\
+             password_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ\"\n"
+        )
+    };
+    let users: String = super::ledger::ACCOUNTS.into_iter().map(user).collect();
+    let text = format!(
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{address}/24\"\n\
+         {users}[access]\nplaintext_auth_from = [\"10.0.0.0/24\"]\n"
+    );
+    Configuration::parse(&text).expect("the configuration is valid")
+}
+
+fn sizes(scenario: &Scenario, dice: &mut Dice) -> Sizes {
+    if scenario.faults.contain(Fault::TightPools) {
+        let connections = 16 + dice.below(16) as usize;
+        let transactions = 2 + dice.below(6) as usize;
+        return Sizes { connections, transactions, blocks: 96, buffer_bytes: 1 << 20, index_bytes: 1 << 22 };
+    }
+    Sizes { connections: 128, transactions: 32, blocks: 1024, buffer_bytes: 2 << 20, index_bytes: 1 << 22 }
+}
+
+impl Station {
+    pub(super) fn new(number: usize, scenario: &Scenario, rates: Rates) -> Station {
+        let mut dice = scenario.dice(&format!("station {number}"));
+        let address = Ipv4Address::new(10, 0, 0, 2 + number as u8);
+        let hardware = Ethernet([0x02, 0, 0, 0, 0, 1 + number as u8]);
+        let sizes = sizes(scenario, &mut dice);
+        let disk = MemoryDisk::blank(rates.disk_bytes);
+        let (machine, engine) = start(address, hardware, sizes, disk, &rates, &mut dice);
+        Station {
+            address,
+            hardware,
+            machine,
+            engine,
+            next: Next::Now,
+            power: Power::On,
+            disk_has_failed: false,
+            free_at: Instant::START,
+            disk_at: None,
+            card_at: None,
+            started: Instant::START,
+            rates,
+            sizes,
+            knows_of_stop: false,
+            idle_turns: 0,
+            lines_told: 0,
+            dice,
+        }
+    }
+
+    /// The power is gone, and the engine with it. What is left of the disk is there at once.
+    pub(super) fn power_off(&mut self, now: Instant, until: Instant, story: &mut Chronicle) {
+        story.counts.cuts += 1;
+        self.machine.fold(story);
+        let disk = std::mem::take(&mut self.machine.disk).power_cut(&mut self.dice);
+        let (machine, engine) = start(self.address, self.hardware, self.sizes, disk, &self.rates, &mut self.dice);
+        (self.machine, self.engine, self.next) = (machine, engine, Next::Now);
+        (self.disk_at, self.card_at, self.lines_told, self.idle_turns) = (None, None, 0, 0);
+        (self.knows_of_stop, self.disk_has_failed) = (false, false);
+        self.power = Power::Off { until: until.max(now) };
+    }
+
+    pub(super) fn power_on(&mut self, now: Instant) {
+        (self.power, self.started, self.free_at) = (Power::On, now, now);
+    }
+
+    /// From now on the machine and its disk are as good as any.
+    pub(super) fn heal(&mut self) {
+        (self.rates.stalls, self.rates.ring) = (0, 256);
+        self.rates.disk = Micros(100);
+        self.machine.transmit_ring = self.rates.ring;
+    }
+
+    pub(super) fn ended(&self) -> Option<Ending> {
+        if let Next::Stopped(ending) = self.next { Some(ending) } else { None }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.power == Power::On
+    }
+
+    fn is_woken(&self) -> bool {
+        !self.machine.to_engine.is_empty()
+            || self.machine.disk.has_completions()
+            || self.machine.stop && !self.knows_of_stop
+    }
+
+    /// When the engine's next turn is due.
+    pub(super) fn next_turn(&self) -> Option<Instant> {
+        match self.next {
+            _ if !self.is_on() => None,
+            Next::Stopped(_) => None,
+            Next::Now => Some(self.free_at),
+            Next::At(_) if self.is_woken() => Some(self.free_at),
+            Next::At(Instant::NEVER) => None,
+            Next::At(at) => Some(self.global(at).max(self.free_at)),
+        }
+    }
+
+    /// The room's time as the machine's clock shows it.
+    fn local(&self, now: Instant) -> Instant {
+        let span = now.since(self.started).0 as i128;
+        Instant((span + span * self.rates.drift as i128 / 1_000_000) as u64)
+    }
+
+    /// When the machine's clock will show `local`.
+    fn global(&self, local: Instant) -> Instant {
+        let rate = 1_000_000 + self.rates.drift as i128;
+        let span = (i128::from(local.0) * 1_000_000 + rate - 1) / rate + 1;
+        self.started + Micros(u64::try_from(span).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn turn(&mut self, now: Instant, story: &mut Chronicle) {
+        let is_woken = self.is_woken();
+        let (frames_before, waiting_before) = (self.machine.to_engine.len(), self.machine.disk.waiting());
+        let sent_before = self.machine.from_engine.len();
+        self.machine.now = self.local(now);
+        self.knows_of_stop = self.machine.stop;
+        self.next = self.engine.turn(&mut self.machine);
+        story.counts.turns += 1;
+        story.fold(self.machine.now);
+        let sent = self.machine.from_engine.len() - sent_before;
+        let taken = frames_before - self.machine.to_engine.len();
+        let requested = self.machine.disk.waiting().saturating_sub(waiting_before);
+        let work = taken + sent + requested;
+        assert!(work <= WORK_PER_TURN_MAX, "a turn did {taken} + {sent} + {requested}");
+        let brought_something =
+            is_woken || !self.machine.from_engine.is_empty() || self.machine.disk.has_completions() || requested > 0;
+        self.idle_turns = if brought_something { 0 } else { self.idle_turns + 1 };
+        assert!(self.idle_turns < IDLE_TURNS_MAX, "the engine spins: {:?} at {:?}", self.next, self.machine.now);
+        let stall = if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
+        self.free_at = now + Micros(1 + work as u64 + self.dice.below(4) + stall);
+        for line in self.machine.console.iter().skip(self.lines_told) {
+            story.tell(|| format!("console of {}: {line}", self.address));
+        }
+        self.lines_told = self.machine.console.len();
+        self.plan_devices(now);
+    }
+
+    /// Says when the disk and the card go on, if they have something to do.
+    pub(super) fn plan_devices(&mut self, now: Instant) {
+        if self.machine.disk.waiting() == 0 {
+            self.disk_at = None;
+        } else if self.disk_at.is_none() {
+            self.disk_at = Some(now + Micros(5 + self.dice.skewed(self.rates.disk.0)));
+        }
+        if self.machine.from_engine.is_empty() {
+            self.card_at = None;
+        } else if self.card_at.is_none() {
+            let pace = if self.rates.ring < 256 { 120 } else { 8 };
+            self.card_at = Some(now + Micros(1 + self.dice.below(pace)));
+        }
+    }
+
+    /// The disk carries out one request, any of those that wait.
+    pub(super) fn disk_goes_on(&mut self, now: Instant, story: &mut Chronicle) {
+        self.disk_at = None;
+        self.machine.disk.carry_out_any(&mut self.dice);
+        story.tell(|| format!("disk of {}: {}", self.address, self.machine.disk.last()));
+        self.plan_devices(now);
+    }
+
+    /// A frame reaches the card.
+    pub(super) fn frame_arrived(&mut self, frame: Vec<u8>, story: &Chronicle) {
+        if !self.is_on() || self.machine.to_engine.len() >= self.rates.ring {
+            return story.tell(|| format!("nobody takes it at {}", self.address));
+        }
+        self.machine.to_engine.push_back(frame);
+    }
+}
+
+fn start(
+    address: Ipv4Address,
+    hardware: Ethernet,
+    sizes: Sizes,
+    mut disk: MemoryDisk,
+    rates: &Rates,
+    dice: &mut Dice,
+) -> (SimulatedMachine, Engine) {
+    disk.mood = Mood::Waits;
+    let mut machine = SimulatedMachine::new(dice.roll(), disk);
+    machine.hardware = hardware;
+    machine.transmit_ring = rates.ring;
+    machine.started = UnixTime::from_seconds(1_767_225_600 + dice.below(1_000_000));
+    let engine = Engine::new(configuration(address), sizes, &mut machine);
+    (machine, engine)
+}

@@ -1,0 +1,29 @@
+//! Rooms are lived through the same way whenever they are, and some of them here, for whoever runs the unit tests alone.
+
+use super::{FAULTS, Fault, Scenario, Trace, live};
+
+#[test]
+fn the_same_seed_is_the_same_life() {
+    for seed in 1..4 {
+        let scenario = Scenario::of_seed(seed);
+        assert_eq!(live(&scenario, Trace::Off), live(&scenario, Trace::Off));
+    }
+    assert_ne!(live(&Scenario::of_seed(1), Trace::Off).digest, live(&Scenario::of_seed(2), Trace::Off).digest);
+}
+
+#[test]
+fn what_is_left_out_of_a_scenario_does_not_happen() {
+    let whole = Scenario::of_seed(7);
+    let faults = FAULTS.into_iter().fold(whole.faults, |faults, fault| faults.without(fault));
+    let quiet = Scenario { faults, ..whole.clone() };
+    assert_eq!(live(&quiet, Trace::Off).counts.cuts, 1, "only the one at the end");
+    let empty = Scenario { left_out: (0..whole.deeds()).collect(), ..quiet };
+    assert_eq!(live(&empty, Trace::Off).counts.deleted, 0);
+}
+
+#[test]
+fn a_fault_is_found_by_its_name() {
+    assert_eq!(Fault::named("cuts-in-a-row"), Some(Fault::CutsInARow));
+    assert!(FAULTS.into_iter().all(|fault| Fault::named(&fault.to_string()) == Some(fault)));
+    assert_eq!(Fault::named("luck"), None);
+}

@@ -1,0 +1,139 @@
+//! Tries out scenarios: a broken promise is a panic, which is caught and told; the shrinker makes its scenario short.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, Once};
+
+use machine::Instant;
+use simulated::room::{FAULTS, Report, Scenario, Trace, live};
+
+/// Lives that the shrinker may spend.
+const LIVES_MAX: u32 = 400;
+
+/// What came of a room.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Good(Report),
+    /// Which promise was broken, and where that was found.
+    Failed(String),
+}
+
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
+
+/// Lives through a room.
+pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> Outcome {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        std::panic::set_hook(Box::new(|panic| {
+            if let Ok(mut last) = LAST_PANIC.lock() {
+                *last = panic.to_string().replace('\n', " ");
+            }
+        }));
+    });
+    match catch_unwind(AssertUnwindSafe(|| live(scenario, trace))) {
+        Ok(report) => Outcome::Good(report),
+        Err(_) => Outcome::Failed(LAST_PANIC.lock().map(|last| last.clone()).unwrap_or_default()),
+    }
+}
+
+/// A scenario with less in it that fails at the same place, and how; `None` if it does not fail.
+pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
+    let Outcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
+    let mut shrinker = Shrinker { best: scenario.clone(), failure: first, lives: 0 };
+    shrinker.run();
+    Some((shrinker.best, shrinker.failure))
+}
+
+/// What is left of a scenario, as options of `./barepost test sim`.
+pub(crate) fn words(scenario: &Scenario) -> String {
+    let whole = Scenario::of_seed(scenario.seed);
+    let mut words = format!("--seed {}", scenario.seed);
+    let is_off = |fault: &_| whole.faults.contain(*fault) && !scenario.faults.contain(*fault);
+    let off: Vec<String> = FAULTS.into_iter().filter(is_off).map(|fault| fault.to_string()).collect();
+    let without: Vec<String> = scenario.left_out.iter().map(usize::to_string).collect();
+    if !off.is_empty() {
+        words += &format!(" --off {}", off.join(","));
+    }
+    if !without.is_empty() {
+        words += &format!(" --without {}", without.join(","));
+    }
+    if scenario.until != whole.until {
+        words += &format!(" --until {}", scenario.until.0);
+    }
+    words
+}
+
+struct Shrinker {
+    best: Scenario,
+    failure: String,
+    lives: u32,
+}
+
+impl Shrinker {
+    fn run(&mut self) {
+        loop {
+            let before = self.best.clone();
+            self.shorten();
+            self.switch_off();
+            self.leave_out();
+            if self.best == before || self.lives >= LIVES_MAX {
+                return;
+            }
+        }
+    }
+
+    /// Whether the candidate fails at the same place; if so it is the best one.
+    fn takes(&mut self, candidate: Scenario) -> bool {
+        if self.lives >= LIVES_MAX || candidate == self.best {
+            return false;
+        }
+        self.lives += 1;
+        match try_out(&candidate, Trace::Off) {
+            Outcome::Failed(failure) if place(&failure) == place(&self.failure) => {
+                (self.best, self.failure) = (candidate, failure);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn shorten(&mut self) {
+        let (mut good, mut bad) = (0, self.best.until.0);
+        while bad - good > bad / 16 + 1 {
+            let middle = good + (bad - good) / 2;
+            let candidate = Scenario { until: Instant(middle), ..self.best.clone() };
+            if self.takes(candidate) {
+                bad = middle;
+            } else {
+                good = middle;
+            }
+        }
+    }
+
+    fn switch_off(&mut self) {
+        for fault in FAULTS {
+            let candidate = Scenario { faults: self.best.faults.without(fault), ..self.best.clone() };
+            self.takes(candidate);
+        }
+    }
+
+    /// Leaves out deeds, by halves of what is left, then quarters, and so on to single ones.
+    fn leave_out(&mut self) {
+        let is_in = |scenario: &Scenario, deed: &usize| !scenario.left_out.contains(deed);
+        let mut size = self.best.deeds().div_ceil(2);
+        while size > 0 {
+            let there: Vec<usize> = (0..self.best.deeds()).filter(|deed| is_in(&self.best, deed)).collect();
+            for some in there.chunks(size) {
+                let mut candidate = self.best.clone();
+                candidate.left_out.extend(some);
+                candidate.left_out.sort_unstable();
+                self.takes(candidate);
+            }
+            size /= 2;
+        }
+    }
+}
+
+/// The source line that a panic names.
+fn place(failure: &str) -> &str {
+    failure.split(": ").next().unwrap_or_default()
+}
