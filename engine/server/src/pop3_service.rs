@@ -109,14 +109,18 @@ impl Conversation {
             deletion::go_on(session, hands);
             login::decide(session, hands);
             reading::end_if_refused(session, hands);
+            reading::ask_again(session, hands);
             session.resumed(hands);
         });
     }
 
-    /// A deadline has passed: the session's, that of an answer held back, or that of a deletion to be gone on with.
+    /// A deadline has passed: the session's, that of an answer held back, or of a deletion or a read to be asked for again.
     pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
-            if !login::answer_held_back(session, hands) && !deletion::go_on(session, hands) {
+            let was_ours = login::answer_held_back(session, hands)
+                || deletion::go_on(session, hands)
+                || reading::ask_again(session, hands);
+            if !was_ours {
                 session.deadline_expired(hands);
             }
         });

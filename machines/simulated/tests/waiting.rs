@@ -303,3 +303,19 @@ fn who_waits_for_a_buffer_goes_on_in_the_moment_in_which_it_comes_back() {
     assert!(room.smtp_reply(&mut talk).starts_with("250 "));
     assert!(room.machine.now.since(before) < Micros::from_millis(50), "{:?}", room.machine.now.since(before));
 }
+
+#[test]
+fn more_readers_than_reads_at_once_all_get_their_letters() {
+    let one_read = Sizes { transactions: 1, ..FEW_BUFFERS };
+    let mut room = Room::with_sizes(15, MemoryDisk::blank(16 << 20), one_read);
+    let letter = b"A line of a letter\r\n".repeat(5_000);
+    for user in ["ada", "grace"] {
+        assert!(room.deliver(&format!("{user}@barepost.test"), &letter).starts_with("250 "));
+    }
+    let mut talks = ["ada", "grace"].map(|user| room.log_in(user));
+    talks.iter().for_each(|talk| room.send(talk, b"RETR 1\r\n"));
+    for talk in &mut talks {
+        assert!(room.line(talk).starts_with("+OK"));
+        assert_eq!(room::without_trace(room.pop3_lines(talk)), letter);
+    }
+}

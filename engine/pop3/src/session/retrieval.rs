@@ -87,6 +87,13 @@ impl Session {
         actions.read(message);
     }
 
+    /// The reading of a message takes longer, for reasons of the server's own: the client has its time anew.
+    pub fn renew_deadline(&self, actions: &mut impl Actions) {
+        if matches!(self.expect, Expect::Message(_)) {
+            actions.set_deadline(Some(AUTOLOGOUT));
+        }
+    }
+
     /// The next bytes of the message that [`Actions::read`] asked for, as they are stored. Returns how many were taken;
     /// the rest is to be offered again, with what follows it, when there is more room. Once everything is taken and
     /// [`Session::waits_for`] is no longer [`WaitsFor::Message`] nothing more is wanted of it.

@@ -1,10 +1,12 @@
 //! RETR and TOP: a message is read part by part, each when the connection has room for all of it.
 //!
 //! Invariants:
+//! - Who finds the store busy with the reads of others asks again, and is not refused.
 //! - A part is held for as long as it takes to copy it. However slowly a client reads, it holds no buffer of the store's.
 //! - A session has at most one read under way. One that nobody wants any more is waited for before the next begins, so
 //!   that its bytes cannot be taken for another's.
 
+use machine::Micros;
 use pop3::{MessageNumber, ReadError};
 use store::{Body, INBOX, Outcome, Refusal, Uid};
 
@@ -14,6 +16,9 @@ use super::{Hands, State};
 
 /// Octets that the store reads at a time: [`Body::bytes`].
 const PART_OCTETS_MAX: u32 = 32_672;
+
+/// How soon a read is asked for again that the store had no place for.
+const RETRY: Micros = Micros::from_millis(10);
 
 /// Bytes around a message: `+OK`, its size, the end of its last line, and the line of one dot.
 const AROUND_BYTES_MAX: usize = 64;
@@ -35,6 +40,8 @@ pub(super) enum Read {
     Idle,
     /// It will, once there is room for what it brings.
     WantsRoom,
+    /// It will, once it reads for fewer others.
+    WantsPlace,
     UnderWay,
     /// It does, but nobody wants it.
     Unwanted,
@@ -60,11 +67,13 @@ pub(super) fn begin(message: MessageNumber, hands: &mut Hands<'_>) {
     let octets = maildrop.octets(message);
     let uid = maildrop.uid(message).unwrap_or(Uid(0));
     hands.state.reading = Some(Reading { uid, octets, taken: 0, refused: None });
+    // What is started is never answered from within the call, and the session's deadline is set when the call has ended.
     if let Err(refusal) = request_part(hands) {
-        // What is started is never answered from within the call.
         if let Some(reading) = &mut hands.state.reading {
             reading.refused = Some(refusal);
         }
+        hands.common.ready.resume(hands.caller.connection.0);
+    } else if hands.state.read == Read::WantsPlace {
         hands.common.ready.resume(hands.caller.connection.0);
     }
 }
@@ -73,7 +82,7 @@ pub(super) fn begin(message: MessageNumber, hands: &mut Hands<'_>) {
 pub(super) fn stop(hands: &mut Hands<'_>) {
     hands.state.reading = None;
     hands.state.read = match hands.state.read {
-        Read::Idle | Read::WantsRoom => Read::Idle,
+        Read::Idle | Read::WantsRoom | Read::WantsPlace => Read::Idle,
         Read::UnderWay | Read::Unwanted => Read::Unwanted,
     };
 }
@@ -84,6 +93,17 @@ pub(super) fn go_on(session: &mut pop3::Session, hands: &mut Hands<'_>) {
         hands.state.read = Read::Idle;
         request_or_fail(session, hands);
     }
+}
+
+/// There may be a place for the next part's read. False when the session wants none.
+pub(super) fn ask_again(session: &mut pop3::Session, hands: &mut Hands<'_>) -> bool {
+    if hands.state.read != Read::WantsPlace {
+        return false;
+    }
+    hands.state.read = Read::Idle;
+    session.renew_deadline(hands);
+    request_or_fail(session, hands);
+    true
 }
 
 /// Tells the session of a message that the store would not read.
@@ -141,8 +161,14 @@ fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
         *read = Read::WantsRoom;
         return Ok(());
     }
-    hands.common.store.read(maildrop.account, INBOX, reading.uid, reading.taken, continuation)?;
-    *read = Read::UnderWay;
+    match hands.common.store.read(maildrop.account, INBOX, reading.uid, reading.taken, continuation) {
+        Ok(()) => *read = Read::UnderWay,
+        Err(Refusal::Busy) => {
+            *read = Read::WantsPlace;
+            hands.common.set_deadline(hands.caller.connection, Some(RETRY));
+        }
+        Err(refusal) => return Err(refusal),
+    }
     Ok(())
 }
 
