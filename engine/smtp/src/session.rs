@@ -173,7 +173,7 @@ impl Session {
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if self.waits_for == WaitsFor::MessageRoom {
+            if matches!(self.waits_for, WaitsFor::MessageRoom | WaitsFor::Stored) {
                 break;
             }
             if actions.send_room() < REPLY_BYTES_MAX && self.expect != Expect::Closed {

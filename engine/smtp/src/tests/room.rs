@@ -84,6 +84,16 @@ fn nothing_is_taken_while_the_store_is_at_work() {
 }
 
 #[test]
+fn while_the_store_is_at_work_nothing_else_is_waited_for() {
+    let mut talk = Conversation::addressed();
+    talk.store_answers = false;
+    talk.says("DATA\r\n.\r\n");
+    talk.world.send_room = 100;
+    assert_eq!(talk.session.bytes_arrived(b"NOOP\r\n", &mut talk.world), 0);
+    assert_eq!(talk.session.waits_for(), WaitsFor::Stored);
+}
+
+#[test]
 fn what_the_store_cannot_take_is_not_taken() {
     let mut talk = Conversation::addressed();
     talk.message_room_step = 0;
