@@ -100,17 +100,18 @@ def free_ports():
 
 
 class Machine:
-    """Something that answers on forwarded ports."""
+    """Something that answers: on forwarded ports, or at an address of its own."""
 
+    host = "127.0.0.1"
     ports = 0
 
     def smtp(self, **how):
         """A new SMTP connection that has read the greeting."""
-        return Smtp(self.ports + SMTP, **how)
+        return Smtp(self.ports + SMTP, host=self.host, **how)
 
     def pop3(self, user=None, **how):
         """A new POP3 connection that has read the greeting, and is logged in when a user is named."""
-        session = Pop3(self.ports + POP3, **how)
+        session = Pop3(self.ports + POP3, host=self.host, **how)
         try:
             if user:
                 session.log_in(user)
@@ -137,14 +138,14 @@ class Run(Machine):
     _has_built = False
 
     def __init__(self, data, *arguments, ports=None, accel="tcg", environment=None):
-        self.data = pathlib.Path(data)
         self.ports = ports or free_ports()
+        self._run(data, ["--ports", self.ports, "--accel", accel, *arguments], environment)
+
+    def _run(self, data, arguments, environment=None):
+        self.data = pathlib.Path(data)
         self.ready_ms = None
-        self.process = Process(
-            [COMMAND, "run", "--ports", self.ports, "--data", self.data, "--accel", accel, *arguments],
-            self.data.with_suffix(".console"),
-            environment,
-        )
+        command = [COMMAND, "run", "--data", self.data, *arguments]
+        self.process = Process(command, self.data.with_suffix(".console"), environment)
 
     def ready(self):
         """Waits until it serves."""

@@ -20,8 +20,8 @@ class Gone(OSError):
 class Lines:
     """A connection that speaks in CRLF lines; nothing is hidden or repaired."""
 
-    def __init__(self, port, timeout=ANSWER_SECONDS, source=None):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout, source)
+    def __init__(self, port, timeout=ANSWER_SECONDS, source=None, host="127.0.0.1"):
+        self.socket = socket.create_connection((host, port), timeout, source)
         try:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError:

@@ -12,6 +12,7 @@ mod disk;
 mod failure;
 mod guest;
 mod hold;
+mod hosted;
 mod house;
 mod image;
 mod packages;

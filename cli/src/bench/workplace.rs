@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
-use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Setup};
+use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Plugin, Running, Setup};
 use crate::house::House;
 use crate::run::{DataFolder, watch_services};
 use crate::services::{Reached, SERVICES, base_max};
@@ -121,9 +121,7 @@ impl Serving {
             if let Some(Event::Ended) = self.guest.next_event(Duration::from_millis(20)) {
                 return match self.guest.end()? {
                     End::Clean => Ok(()),
-                    End::Other(status) => {
-                        Err(Failure::broke(format_args!("the guest did not stop cleanly ({status})")))
-                    }
+                    End::Other(how) => Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}"))),
                 };
             }
         }

@@ -1,4 +1,5 @@
-//! A guest: the image in QEMU, with what it says and how it is stopped.
+//! A guest: the image in QEMU, with what it says and how it is stopped; and what every machine that is served from
+//! here has in common with it.
 //!
 //! The serial console goes through pipes, never through the terminal itself, so nothing that the guest does can leave
 //! the terminal in a bad state; what is not printable in a line of it is replaced.
@@ -13,7 +14,7 @@ pub(crate) use accelerator::{Accelerator, AcceleratorChoice};
 pub(crate) use command_line::{MachineType, Network, Plugin, Setup};
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -27,15 +28,42 @@ const CLEAN_STOP: i32 = 33;
 /// The longest line of the console that is kept whole, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// What a guest does that concerns us.
+/// What a machine does that concerns us.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// It printed a line on its console.
     Line(String),
-    /// QEMU itself had something to say.
+    /// What it runs on had something to say.
     Complaint(String),
-    /// QEMU is gone.
+    /// It is gone.
     Ended,
+}
+
+/// How a machine ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It stopped because it was asked to, with everything written.
+    Clean,
+    /// It did not: how it did, for people.
+    Other(String),
+}
+
+/// A machine that runs.
+pub(crate) trait Running {
+    /// When it was started.
+    fn started(&self) -> Instant;
+
+    /// The next thing that happens within `patience`, if any does. After [`Event::Ended`] there is nothing more.
+    fn next_event(&self, patience: Duration) -> Option<Event>;
+
+    /// Asks it to end its sessions, write what it holds, and go.
+    fn ask_to_stop(&mut self);
+
+    /// Ends it at once, as a power cut would.
+    fn kill(&mut self);
+
+    /// How it ended; waits until it has.
+    fn end(self) -> Result<End, Failure>;
 }
 
 /// A guest that runs. Dropped, it is killed.
@@ -70,18 +98,18 @@ impl Guest {
         Ok(Guest { qemu, console, events, started })
     }
 
-    /// When QEMU was started.
-    pub(crate) fn started(&self) -> Instant {
-        self.started
-    }
-
     /// QEMU's process.
     pub(crate) fn process_id(&self) -> u32 {
         self.qemu.id()
     }
+}
 
-    /// The next thing that happens within `patience`, if any does. After [`Event::Ended`] there is nothing more.
-    pub(crate) fn next_event(&self, patience: Duration) -> Option<Event> {
+impl Running for Guest {
+    fn started(&self) -> Instant {
+        self.started
+    }
+
+    fn next_event(&self, patience: Duration) -> Option<Event> {
         match self.events.recv_timeout(patience) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout) => None,
@@ -89,21 +117,19 @@ impl Guest {
         }
     }
 
-    /// Asks the guest to end its sessions, write what it holds, and go.
-    pub(crate) fn ask_to_stop(&mut self) {
+    fn ask_to_stop(&mut self) {
         // If QEMU is gone already, its end is on its way as an event.
         let _ = self.console.write_all(&[STOP_BYTE]).and_then(|()| self.console.flush());
     }
 
-    /// Ends QEMU at once, as a power cut would.
-    pub(crate) fn kill(&mut self) {
+    fn kill(&mut self) {
         hold::kill_group(&self.qemu);
     }
 
-    /// How QEMU ended; waits until it has.
-    pub(crate) fn end(mut self) -> Result<End, Failure> {
+    fn end(mut self) -> Result<End, Failure> {
         let status = self.qemu.wait().map_err(Failure::io("waiting for QEMU"))?;
-        Ok(if status.code() == Some(CLEAN_STOP) { End::Clean } else { End::Other(status) })
+        let other = || End::Other(format!("QEMU ended ({status})"));
+        Ok(if status.code() == Some(CLEAN_STOP) { End::Clean } else { other() })
     }
 }
 
@@ -115,15 +141,6 @@ impl Drop for Guest {
             let _ = self.qemu.wait();
         }
     }
-}
-
-/// How a guest ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
-    /// It stopped because it was asked to, with everything written.
-    Clean,
-    /// It did not.
-    Other(ExitStatus),
 }
 
 /// Sends every line of `stream`, without its end and without control characters.

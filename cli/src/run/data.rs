@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,13 +15,12 @@ use server::configuration::Configuration;
 
 use crate::disk;
 use crate::failure::Failure;
+use crate::run::LEAVE_PATIENCE;
 
 /// What is written on the first run.
 pub(super) const DEMO: &str = include_str!("demo.toml");
 /// The size of a new disk. The file is sparse: it takes what is written to it.
 const DISK_BYTES: u64 = 1 << 30;
-/// How long a machine that was just killed may still hold what it had.
-pub(super) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A data folder that is ours alone.
 pub(crate) struct DataFolder {
@@ -66,6 +65,11 @@ impl DataFolder {
         Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, disk: file })
     }
 
+    /// The disk, for a machine in this process.
+    pub(crate) fn disk(&self) -> Result<File, Failure> {
+        self.disk.try_clone().map_err(Failure::io("opening the disk"))
+    }
+
     /// Lets programs that are started from now on hold the lock as well.
     pub(crate) fn pass_lock_on(&self) -> Result<(), Failure> {
         fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty()))
@@ -95,8 +99,9 @@ fn not_text(bytes: &[u8]) -> String {
     format!("{line}:{column}: this byte is not UTF-8; expected text in UTF-8")
 }
 
-fn size(disk: &File) -> std::io::Result<()> {
-    if disk.metadata()?.len() == 0 { disk.set_len(DISK_BYTES) } else { Ok(()) }
+fn size(mut disk: &File) -> std::io::Result<()> {
+    // Not the metadata's length, which is 0 for a block device.
+    if disk.seek(SeekFrom::End(0))? == 0 { disk.set_len(DISK_BYTES) } else { Ok(()) }
 }
 
 fn lock(disk: &File, folder: &Path) -> Result<(), Failure> {

@@ -1,10 +1,12 @@
 //! `barepost run`: builds the machine, boots it, and serves until somebody asks to stop.
 //!
-//! What can be refused is refused first, cheapest check first, and before anything boots: the configuration, the disk,
-//! the ports, QEMU, the accelerator. Then the image is built and booted.
+//! What can be refused is refused first, cheapest check first, and before anything boots: the ports or the tap
+//! interface, the configuration, the disk, QEMU, the accelerator. Then the image is built and booted; or, hosted, the
+//! engine starts in this process.
 
 mod data;
 mod ready;
+mod serve;
 
 pub(crate) use data::DataFolder;
 pub(crate) use ready::watch as watch_services;
@@ -12,30 +14,24 @@ pub(crate) use ready::watch as watch_services;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::guest::{AcceleratorChoice, End, Event, Guest, MachineType, Network, Setup};
+use crate::guest::{AcceleratorChoice, Guest, MachineType, Network, Setup};
+use crate::hosted::Hosted;
 use crate::house::House;
 use crate::image;
 use crate::packages;
 use crate::services::{Reached, SERVICES, Service, base_max};
 use crate::stop::Stop;
-use crate::terminal::{remark, say};
+use crate::terminal::say;
 
-/// How long the guest may take to end its sessions and write what it holds.
-const STOP_BUDGET: Duration = Duration::from_secs(10);
-/// How long the guest may take until it serves.
-const READY_BUDGET: Duration = Duration::from_secs(120);
-/// How often the guest may panic before it serves for the first time; after that it may as often as it comes back.
-const PANICS_MAX: u32 = 3;
+/// How long a machine that was just killed may still hold what it had.
+pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// The guest's address in QEMU's own network, where the forwarded ports lead.
 const FORWARDED_TO: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
-/// How soon a signal is noticed.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -60,10 +56,21 @@ pub(crate) struct Options {
     /// A tap interface of this host, in place of forwarded ports; the address is that of barepost.toml
     #[arg(long, value_name = "IF")]
     tap: Option<String>,
+    /// The engine as a Linux process at the tap interface, in place of a machine in QEMU
+    #[arg(long, requires = "tap", conflicts_with_all = ["ports", "accel", "machine"])]
+    hosted: bool,
 }
 
 /// Errors: how the machine failed; stopping it when asked to is success.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    match &options.tap {
+        Some(interface) if options.hosted => run_hosted(options, interface, stop),
+        _ => run_guest(house, options, stop),
+    }
+}
+
+/// The image in QEMU.
+fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let network = network(options)?;
     let data = DataFolder::open(&options.data)?;
     check_reached(&network, data.configuration.network.as_ref())
@@ -82,79 +89,36 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
         configuration: data.configuration_path.clone(),
         plugin: None,
     };
-    let services = reachable_services(&setup.network, &data);
-    announce(&setup, &services, &data);
+    let services = match &setup.network {
+        Network::User { base } => SERVICES.iter().map(|service| (*service, service.forwarded(*base))).collect(),
+        Network::Tap { .. } => services_on_tap(&data),
+    };
+    announce(&format!("{} under {}", setup.machine, setup.accelerator), options, &services, &data);
     if stop.is_requested() {
         return Ok(());
     }
     data.pass_lock_on()?;
     let guest = Guest::start(&setup)?;
-    let ready = watch_services(services);
-    serve(guest, &ready, stop)
+    serve::serve(guest, &watch_services(services), stop)
 }
 
-/// Shows what the guest says until it ends; asks it to end when somebody asks us.
-fn serve(mut guest: Guest, ready: &Receiver<Instant>, stop: &Stop) -> Result<(), Failure> {
-    let mut is_ready = false;
-    let mut panics = 0;
-    let mut asked: Option<Instant> = None;
-    let mut asked_again = Instant::now();
-    loop {
-        match guest.next_event(PATIENCE) {
-            Some(Event::Line(line)) => {
-                panics += u32::from(line.contains("] PANIC "));
-                say(&line);
-            }
-            Some(Event::Complaint(line)) => remark(format_args!("qemu: {line}")),
-            Some(Event::Ended) => break,
-            None => {}
-        }
-        if let (false, Ok(moment)) = (is_ready, ready.try_recv()) {
-            is_ready = true;
-            say(format_args!("barepost: ready in {} ms", moment.duration_since(guest.started()).as_millis()));
-        }
-        if !is_ready && panics >= PANICS_MAX {
-            return Err(Failure::broke("the machine panics before it serves; its console says why"));
-        }
-        if !is_ready && asked.is_none() && guest.started().elapsed() > READY_BUDGET {
-            return Err(Failure::broke(format_args!("not ready after {} s", READY_BUDGET.as_secs())));
-        }
-        if stop.is_requested() {
-            let since = *asked.get_or_insert_with(Instant::now);
-            // Again and again, because a machine that is still booting may lose what is typed.
-            if since.elapsed() < PATIENCE || asked_again.elapsed() > Duration::from_secs(1) {
-                asked_again = Instant::now();
-                guest.ask_to_stop();
-            }
-            if stop.is_urgent() || since.elapsed() > STOP_BUDGET {
-                guest.kill();
-            }
-        }
+/// The engine in this process.
+fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
+    let tap = Hosted::attach(interface)?;
+    let data = DataFolder::open(&options.data)?;
+    let services = services_on_tap(&data);
+    announce(&format!("hosted on {interface}"), options, &services, &data);
+    if stop.is_requested() {
+        return Ok(());
     }
-    verdict(guest.end()?, stop)
+    let machine = Hosted::start(tap, &data, options.memory)?;
+    serve::serve(machine, &watch_services(services), stop)
 }
 
-/// Looks at the wish itself, not at whether the guest was told of it: QEMU that is just starting gets the Ctrl-C of the
-/// terminal too, and may be gone before the guest could be asked.
-fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
-    match (end, stop.is_requested()) {
-        (End::Clean, true) => Ok(()),
-        (End::Clean, false) => Err(Failure::broke("the machine stopped by itself; its console says why")),
-        (End::Other(_), true) => {
-            Err(Failure::broke("the machine was killed before it had stopped; what it acknowledged is on the disk"))
-        }
-        (End::Other(status), false) => Err(Failure::broke(format_args!("the machine is gone: QEMU ended ({status})"))),
-    }
-}
-
-fn announce(setup: &Setup, services: &[(Service, SocketAddr)], data: &DataFolder) {
-    say(format_args!(
-        "barepost: {} under {}, {} MiB, data in {}",
-        setup.machine,
-        setup.accelerator,
-        setup.memory_mib,
-        data.disk_path.parent().unwrap_or(Path::new(".")).display()
-    ));
+/// `machine`: what it is and where it runs.
+fn announce(machine: &str, options: &Options, services: &[(Service, SocketAddr)], data: &DataFolder) {
+    let folder = data.disk_path.parent().unwrap_or(Path::new("."));
+    say(format_args!("barepost: {machine}, {} MiB, data in {}", options.memory, folder.display()));
     for (service, address) in services {
         say(format_args!("barepost: {} at {address}", service.name));
     }
@@ -207,7 +171,7 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     loop {
         match TcpListener::bind(address) {
             Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::AddrInUse && started.elapsed() < data::LEAVE_PATIENCE => {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && started.elapsed() < LEAVE_PATIENCE => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(error) => {
@@ -220,16 +184,11 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     }
 }
 
-/// Where the services are reached; none are known in advance on a tap interface with DHCP.
-fn reachable_services(network: &Network, data: &DataFolder) -> Vec<(Service, SocketAddr)> {
+/// Where the services are reached on a tap interface; none are known in advance with DHCP.
+fn services_on_tap(data: &DataFolder) -> Vec<(Service, SocketAddr)> {
     let own_address = data.configuration.network.as_ref().map(|network| IpAddr::V4(network.address));
-    SERVICES
-        .iter()
-        .filter_map(|service| match network {
-            Network::User { base } => Some((*service, service.forwarded(*base))),
-            Network::Tap { .. } => own_address.map(|address| (*service, SocketAddr::new(address, service.port))),
-        })
-        .collect()
+    let at = |service: &Service| own_address.map(|address| (*service, SocketAddr::new(address, service.port)));
+    SERVICES.iter().filter_map(at).collect()
 }
 
 fn one_core(text: &str) -> Result<u32, String> {
@@ -264,17 +223,6 @@ mod tests {
         for wrong in ["256", "M", "1.5G", "16M", "-1G", "99999999G", "256MB"] {
             assert!(memory_mib(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn whoever_asked_to_stop_is_not_told_that_the_machine_is_gone() {
-        use std::os::unix::process::ExitStatusExt;
-        let interrupted = || End::Other(std::process::ExitStatus::from_raw(2));
-        let asked = verdict(interrupted(), &Stop::requested()).unwrap_err().to_string();
-        assert!(asked.contains("before it had stopped"), "{asked}");
-        assert!(verdict(interrupted(), &Stop::default()).unwrap_err().to_string().contains("is gone"));
-        verdict(End::Clean, &Stop::requested()).unwrap();
-        verdict(End::Clean, &Stop::default()).unwrap_err();
     }
 
     #[test]

@@ -95,6 +95,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "hosted",
+        shows: "the engine as a Linux process at a tap interface serves, keeps mail and ends as the image does",
+        work: Work::Script("tests/hosted.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "clients",
         shows: "mail programs that people have send and fetch, and get back what was sent",
         work: Work::Script("tests/clients.py", &["--quick"]),

@@ -16,6 +16,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("qemu-img", "qemu-utils"),
+    ("ip", "iproute2"),
     ("swaks", "swaks"),
     ("msmtp", "msmtp"),
     ("mpop", "mpop"),

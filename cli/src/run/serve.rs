@@ -1,0 +1,91 @@
+//! A machine that serves: what it says is shown until it ends, and it is asked to end when somebody asks us.
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::guest::{End, Event, Running};
+use crate::stop::Stop;
+use crate::terminal::{remark, say};
+
+/// How long the machine may take to end its sessions and write what it holds.
+const STOP_BUDGET: Duration = Duration::from_secs(10);
+/// How long the machine may take until it serves.
+const READY_BUDGET: Duration = Duration::from_secs(120);
+/// How often the machine may panic before it serves for the first time; after that it may as often as it comes back.
+const PANICS_MAX: u32 = 3;
+/// How soon a signal is noticed.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Shows what the machine says until it ends; asks it to end when somebody asks us.
+///
+/// `ready`: tells when all services have greeted.
+///
+/// Errors: how the machine failed; stopping it when asked to is success.
+pub(super) fn serve(mut machine: impl Running, ready: &Receiver<Instant>, stop: &Stop) -> Result<(), Failure> {
+    let mut is_ready = false;
+    let mut panics = 0;
+    let mut asked: Option<Instant> = None;
+    let mut asked_again = Instant::now();
+    loop {
+        match machine.next_event(PATIENCE) {
+            Some(Event::Line(line)) => {
+                panics += u32::from(line.contains("] PANIC "));
+                say(&line);
+            }
+            Some(Event::Complaint(line)) => remark(format_args!("qemu: {line}")),
+            Some(Event::Ended) => break,
+            None => {}
+        }
+        if let (false, Ok(moment)) = (is_ready, ready.try_recv()) {
+            is_ready = true;
+            say(format_args!("barepost: ready in {} ms", moment.duration_since(machine.started()).as_millis()));
+        }
+        if !is_ready && panics >= PANICS_MAX {
+            return Err(Failure::broke("the machine panics before it serves; its console says why"));
+        }
+        if !is_ready && asked.is_none() && machine.started().elapsed() > READY_BUDGET {
+            return Err(Failure::broke(format_args!("not ready after {} s", READY_BUDGET.as_secs())));
+        }
+        if stop.is_requested() {
+            let since = *asked.get_or_insert_with(Instant::now);
+            // Again and again, because a machine that is still booting may lose what is typed.
+            if since.elapsed() < PATIENCE || asked_again.elapsed() > Duration::from_secs(1) {
+                asked_again = Instant::now();
+                machine.ask_to_stop();
+            }
+            if stop.is_urgent() || since.elapsed() > STOP_BUDGET {
+                machine.kill();
+            }
+        }
+    }
+    verdict(machine.end()?, stop)
+}
+
+/// Looks at the wish itself, not at whether the machine was told of it: QEMU that is just starting gets the Ctrl-C of the
+/// terminal too, and may be gone before it could be asked.
+fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
+    match (end, stop.is_requested()) {
+        (End::Clean, true) => Ok(()),
+        (End::Clean, false) => Err(Failure::broke("the machine stopped by itself; its console says why")),
+        (End::Other(_), true) => {
+            Err(Failure::broke("the machine was killed before it had stopped; what it acknowledged is on the disk"))
+        }
+        (End::Other(how), false) => Err(Failure::broke(format_args!("the machine is gone: {how}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asked_to_stop_is_not_told_that_the_machine_is_gone() {
+        let interrupted = || End::Other("QEMU ended (signal: 2)".into());
+        let asked = verdict(interrupted(), &Stop::requested()).unwrap_err().to_string();
+        assert!(asked.contains("before it had stopped"), "{asked}");
+        assert!(verdict(interrupted(), &Stop::default()).unwrap_err().to_string().contains("is gone"));
+        verdict(End::Clean, &Stop::requested()).unwrap();
+        verdict(End::Clean, &Stop::default()).unwrap_err();
+    }
+}

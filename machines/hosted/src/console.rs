@@ -1,0 +1,57 @@
+//! The console: lines with the time at which they were printed, for a thread that shows them.
+//!
+//! A terminal that takes its time never makes a turn wait: what finds no room is lost, and the loss is said.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use machine::Instant;
+
+/// Lines that wait to be shown.
+const LINES: usize = 1024;
+
+/// The machine's end of it.
+pub(crate) struct Console {
+    lines: SyncSender<String>,
+    lost: u64,
+}
+
+impl Console {
+    /// The console, and where its lines are fetched. Those end when the console is gone.
+    pub(crate) fn new() -> (Console, Receiver<String>) {
+        let (lines, shown) = sync_channel(LINES);
+        (Console { lines, lost: 0 }, shown)
+    }
+
+    pub(crate) fn print(&mut self, now: Instant, text: fmt::Arguments<'_>) {
+        if self.lost > 0 && self.lines.try_send(format!("[console: {} lines lost]", self.lost)).is_ok() {
+            self.lost = 0;
+        }
+        let line = format!("[{:5}.{:06}] {text}", now.0 / 1_000_000, now.0 % 1_000_000);
+        self.lost += u64::from(self.lines.try_send(line).is_err());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_carries_its_time() {
+        let (mut console, lines) = Console::new();
+        console.print(Instant(12_000_345), format_args!("hello"));
+        assert_eq!(lines.recv().unwrap(), "[   12.000345] hello");
+    }
+
+    #[test]
+    fn lines_that_nobody_shows_are_lost_and_counted_and_nobody_waits() {
+        let (mut console, lines) = Console::new();
+        for _ in 0..LINES + 7 {
+            console.print(Instant::START, format_args!("line"));
+        }
+        assert_eq!(lines.try_iter().count(), LINES);
+        console.print(Instant::START, format_args!("later"));
+        assert_eq!(lines.recv().unwrap(), "[console: 7 lines lost]");
+        assert_eq!(lines.recv().unwrap(), "[    0.000000] later");
+    }
+}

@@ -1,0 +1,168 @@
+//! What only `ioctl` says: that a file is a tap interface, and how its frames are to look (tun/tap of Linux,
+//! `linux/if_tun.h`; `netdevice(7)`).
+//!
+//! The one place of `unsafe` in this crate. Every request here reads or writes one record of [`RECORD_BYTES`] or less,
+//! which is ours and initialized, or takes a number; Linux keeps none of it after the call.
+#![allow(unsafe_code)]
+
+use std::fmt;
+
+use machine::Ethernet;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::ioctl::{IntegerSetter, Opcode, Updater, ioctl};
+use rustix::net::{AddressFamily, SocketType, netdevice};
+
+const TUNSETIFF: Opcode = 0x4004_54CA;
+const TUNSETOFFLOAD: Opcode = 0x4004_54D0;
+const TUNSETVNETHDRSZ: Opcode = 0x4004_54D8;
+const SIOCGIFMTU: Opcode = 0x8921;
+const SIOCGIFHWADDR: Opcode = 0x8927;
+
+const IFF_TAP: u16 = 0x0002;
+const IFF_NO_PI: u16 = 0x1000;
+const IFF_VNET_HDR: u16 = 0x4000;
+
+/// Checksums may be left out of what we receive; TCP over IPv4 may come in long frames.
+const TUN_F_CSUM: usize = 0x01;
+const TUN_F_TSO4: usize = 0x02;
+
+/// Bytes of `struct ifreq`: a name, and what is said or asked of it.
+const RECORD_BYTES: usize = 40;
+const NAME_BYTES: usize = 16;
+
+type Record = [u8; RECORD_BYTES];
+
+/// A tap interface whose other end is ours.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// Frames are read from and written to it; no call on it blocks.
+    pub(crate) device: OwnedFd,
+    /// The interface's own address, which is that of Linux's end.
+    pub(crate) address: Ethernet,
+    /// The largest IP packet of the interface, in bytes.
+    pub(crate) mtu: u16,
+}
+
+/// Why a tap interface is not ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttachError {
+    /// There is no interface of this name.
+    Missing,
+    /// The interface is of another kind, or a tap with many queues.
+    NoTap,
+    /// Somebody else has its other end.
+    Busy,
+    /// We may not have it.
+    Forbidden,
+    /// Linux says something else.
+    Other(Errno),
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttachError::Missing => out.write_str("there is no such tap interface"),
+            AttachError::NoTap => out.write_str("this is no tap interface, or one with many queues"),
+            AttachError::Busy => out.write_str("another program has this tap interface"),
+            AttachError::Forbidden => {
+                out.write_str("no right to this tap interface, which its owner and root have (CAP_NET_ADMIN)")
+            }
+            AttachError::Other(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+/// Takes the other end of the tap interface called `name`, with a header of `header_bytes` before each frame that says
+/// what is left out of it, and with checksums and segmentation offered in both directions. The interface has to be
+/// there: none is made.
+pub(crate) fn attach(name: &str, header_bytes: i32) -> Result<Attached, AttachError> {
+    let named = record(name).ok_or(AttachError::Missing)?;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(AttachError::Other)?;
+    netdevice::name_to_index(&socket, name).map_err(|_| AttachError::Missing)?;
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(AttachError::of)?;
+
+    let mut wanted = named;
+    put(&mut wanted, NAME_BYTES, &(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR).to_ne_bytes());
+    exchange::<TUNSETIFF>(&device, &mut wanted).map_err(AttachError::of)?;
+    let mut header = [0; RECORD_BYTES];
+    put(&mut header, 0, &header_bytes.to_ne_bytes());
+    exchange::<TUNSETVNETHDRSZ>(&device, &mut header).map_err(AttachError::Other)?;
+    set::<TUNSETOFFLOAD>(&device, TUN_F_CSUM | TUN_F_TSO4).map_err(AttachError::Other)?;
+
+    let mut asked = named;
+    exchange::<SIOCGIFHWADDR>(&socket, &mut asked).map_err(AttachError::Other)?;
+    // A `struct sockaddr`: two bytes of its kind, then the address.
+    let address = take(&asked, NAME_BYTES + 2);
+    let mut asked = named;
+    exchange::<SIOCGIFMTU>(&socket, &mut asked).map_err(AttachError::Other)?;
+    let mtu = u32::from_ne_bytes(take(&asked, NAME_BYTES));
+    Ok(Attached { device, address: Ethernet(address), mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
+}
+
+impl AttachError {
+    fn of(error: Errno) -> AttachError {
+        match error {
+            Errno::INVAL => AttachError::NoTap,
+            Errno::BUSY => AttachError::Busy,
+            Errno::PERM | Errno::ACCESS => AttachError::Forbidden,
+            other => AttachError::Other(other),
+        }
+    }
+}
+
+/// A record about the interface `name`; `None` when no interface can be called that.
+fn record(name: &str) -> Option<Record> {
+    let mut record = [0; RECORD_BYTES];
+    let is_name = !name.is_empty() && name.len() < NAME_BYTES && !name.contains('\0');
+    is_name.then(|| {
+        put(&mut record, 0, name.as_bytes());
+        record
+    })
+}
+
+fn put(record: &mut Record, start: usize, bytes: &[u8]) {
+    record.iter_mut().skip(start).zip(bytes).for_each(|(place, byte)| *place = *byte);
+}
+
+fn take<const BYTES: usize>(record: &Record, start: usize) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    bytes.iter_mut().zip(record.iter().skip(start)).for_each(|(place, byte)| *place = *byte);
+    bytes
+}
+
+/// Lets Linux read and answer a record.
+fn exchange<const OPCODE: Opcode>(file: impl AsFd, record: &mut Record) -> io::Result<()> {
+    // SAFETY: 1. the opcodes above that come here exchange at most a `struct ifreq`, which is what a record is long;
+    // 2. it is initialized, borrowed for the call, and any bytes make a record.
+    unsafe { ioctl(file, Updater::<OPCODE, Record>::new(record)) }
+}
+
+/// Tells Linux a number.
+fn set<const OPCODE: Opcode>(file: impl AsFd, number: usize) -> io::Result<()> {
+    // SAFETY: the opcode above that comes here takes a number, and no address.
+    unsafe { ioctl(file, IntegerSetter::<OPCODE>::new_usize(number)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_missing_and_is_not_made() {
+        for name in ["", "no-such-tap0", "a-name-that-is-too-long", "nul\0"] {
+            assert_eq!(attach(name, 12).unwrap_err(), AttachError::Missing, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_record_holds_the_name_and_what_follows() {
+        let mut record = record("tap0").unwrap();
+        put(&mut record, NAME_BYTES, &7_u32.to_ne_bytes());
+        assert_eq!(&record[..6], b"tap0\0\0");
+        assert_eq!(u32::from_ne_bytes(take(&record, NAME_BYTES)), 7);
+        assert_eq!(take::<4>(&record, RECORD_BYTES - 2), [0; 4]);
+    }
+}

@@ -1,0 +1,175 @@
+//! The card: one end of a tap interface, whose other end is Linux's.
+//!
+//! Before each frame stands the header of virtio 1.2, section 5.1.6, in both directions: a checksum need not be computed by whoever
+//! sends and may be left out of what is received, and one long frame stands for many segments.
+//!
+//! A frame is read and written with one call each, in a turn, which Linux carries out at once: there is no ring, and no
+//! frame to be remembered after it was handed over.
+//!
+//! Invariants:
+//! - A buffer is with the engine or in `buffers`.
+//! - What Linux says of lengths selects among our own bytes, and no more.
+
+use std::io::IoSlice;
+
+use machine::{Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing, PIECES_MAX, Piece, TransmitError};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
+
+use crate::control::{self, AttachError, Attached};
+
+/// Bytes of the header before each frame, that of version 1.
+const HEADER_BYTES: usize = 12;
+
+/// The frame's transport checksum is not filled in: it covers the pseudo header only.
+const FLAG_NEEDS_CHECKSUM: u8 = 1;
+/// The transport checksum was found right.
+const FLAG_CHECKSUM_VALID: u8 = 2;
+
+const SEGMENTS_TCP_IPV4: u8 = 1;
+
+/// The longest IP packet with its Ethernet header.
+const FRAME_BYTES_MAX: usize = 14 + 65_535;
+
+/// Frames that may be with the engine at a time.
+const BUFFERS: usize = 4;
+
+/// Longer packets than the image's card has are not asked for.
+const MTU_MAX: u16 = 1500;
+
+/// A tap interface whose other end is ours.
+pub struct Tap {
+    device: OwnedFd,
+    card: Card,
+    buffers: Vec<Box<[u8]>>,
+    is_gone: bool,
+}
+
+impl Tap {
+    /// Takes the other end of the tap interface called `name`, which has to be there.
+    ///
+    /// Errors: why it is not ours.
+    pub fn attach(name: &str) -> Result<Tap, AttachError> {
+        let Attached { device, address, mtu } = control::attach(name, HEADER_BYTES as i32)?;
+        let card = Card {
+            address: opposite(address),
+            mtu: mtu.min(MTU_MAX),
+            offloads: Offloads { checksum: true, segmentation_ipv4: true },
+        };
+        Ok(Tap::over(device, card))
+    }
+
+    /// A card whose frames go through `device`.
+    pub(crate) fn over(device: OwnedFd, card: Card) -> Tap {
+        let buffer = || vec![0; HEADER_BYTES + FRAME_BYTES_MAX].into_boxed_slice();
+        Tap { device, card, buffers: (0..BUFFERS).map(|_| buffer()).collect(), is_gone: false }
+    }
+
+    pub(crate) fn card(&self) -> Card {
+        self.card
+    }
+
+    /// Whether the interface was taken away. It does not come back.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    /// The next frame, if one has arrived and there is a buffer for it.
+    pub(crate) fn receive(&mut self) -> Option<Frame> {
+        let mut buffer = self.buffers.pop()?;
+        loop {
+            match io::read(&self.device, &mut *buffer) {
+                Ok(bytes) if bytes >= HEADER_BYTES => {
+                    let checksum = checksum(&buffer);
+                    return Some(Frame::new(buffer, HEADER_BYTES..bytes, checksum));
+                }
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {}
+                Ok(_) | Err(_) => self.is_gone = true,
+            }
+            self.buffers.push(buffer);
+            return None;
+        }
+    }
+
+    /// Takes the buffer of a frame for the next ones.
+    pub(crate) fn give_back(&mut self, frame: Frame) {
+        let buffer = frame.into_buffer();
+        if self.buffers.len() < BUFFERS && buffer.len() == HEADER_BYTES + FRAME_BYTES_MAX {
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// Hands a frame to Linux.
+    pub(crate) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+        check(frame, self.card)?;
+        let header = header(frame);
+        let mut parts = [IoSlice::new(&[]); 2 + PIECES_MAX];
+        let all = [header.as_slice(), frame.head].into_iter().chain(frame.payload.iter().map(Piece::bytes));
+        parts.iter_mut().zip(all).for_each(|(place, part)| *place = IoSlice::new(part));
+        loop {
+            return match io::writev(&self.device, &parts) {
+                Ok(_) => Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => Err(TransmitError::Full),
+                Err(Errno::INVAL) => Err(TransmitError::Malformed),
+                // The interface is down: a cable that is not plugged in, which frames are lost on.
+                Err(Errno::IO) => Ok(()),
+                Err(_) => {
+                    self.is_gone = true;
+                    Ok(())
+                }
+            };
+        }
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// Our address: the interface's own belongs to Linux's end. The same for the same interface, another for any other, and
+/// locally administered.
+fn opposite(Ethernet([first, second, rest @ ..]): Ethernet) -> Ethernet {
+    let [third, fourth, fifth, sixth] = rest;
+    Ethernet([first & !1 | 2, second ^ 0xBA, third, fourth, fifth, sixth])
+}
+
+/// What the header says of a received frame's checksum. One that is not filled in has never left this host.
+fn checksum(buffer: &[u8]) -> Checksum {
+    match buffer.first() {
+        Some(flags) if flags & (FLAG_NEEDS_CHECKSUM | FLAG_CHECKSUM_VALID) != 0 => Checksum::Verified,
+        _ => Checksum::Unknown,
+    }
+}
+
+/// Errors: `Malformed` when the frame breaks a limit of [`Outgoing`], or wants what the card does not do.
+fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
+    let payload_bytes: usize = frame.payload.iter().map(Piece::len).sum();
+    let head_bytes_max = if frame.payload.is_empty() { FRAME_BYTES_MAX } else { HEAD_BYTES_MAX };
+    let is_sound = frame.head.len() <= head_bytes_max
+        && frame.payload.len() <= PIECES_MAX
+        && frame.head.len() + payload_bytes <= FRAME_BYTES_MAX
+        && (frame.checksum.is_none() || card.offloads.checksum)
+        && (frame.segment_bytes.is_none() || card.offloads.segmentation_ipv4 && frame.checksum.is_some());
+    if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
+}
+
+/// The header of a frame to be sent, in the host's byte order.
+fn header(frame: &Outgoing<'_>) -> [u8; HEADER_BYTES] {
+    let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
+    let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {
+        Some(bytes) => (SEGMENTS_TCP_IPV4, frame.head.len() as u16, bytes.get()),
+        None => (0, 0, 0),
+    };
+    let [h0, h1] = head_bytes.to_ne_bytes();
+    let [s0, s1] = segment_bytes.to_ne_bytes();
+    let [c0, c1] = checksum.start.to_ne_bytes();
+    let [o0, o1] = checksum.offset.to_ne_bytes();
+    [FLAG_NEEDS_CHECKSUM, kind, h0, h1, s0, s1, c0, c1, o0, o1, 0, 0]
+}
+
+#[cfg(test)]
+mod tests;

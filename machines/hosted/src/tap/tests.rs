@@ -1,0 +1,146 @@
+//! Frames through a pair of sockets, at the other end of which the test plays Linux.
+
+use super::*;
+use machine::{Block, ChecksumOffload};
+use std::num::NonZeroU16;
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+
+const CARD: Card = Card {
+    address: Ethernet([2, 0, 0, 0, 0, 1]),
+    mtu: 1500,
+    offloads: Offloads { checksum: true, segmentation_ipv4: true },
+};
+
+fn connected() -> (Tap, UnixDatagram) {
+    let (ours, linux) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    (Tap::over(ours.into(), CARD), linux)
+}
+
+fn received(linux: &UnixDatagram) -> Vec<u8> {
+    let mut bytes = vec![0; 1 << 17];
+    let count = linux.recv(&mut bytes).unwrap();
+    bytes.truncate(count);
+    bytes
+}
+
+const PLAIN: Outgoing<'_> = Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
+
+#[test]
+fn what_linux_sends_arrives_without_its_header_and_longest_frames_whole() {
+    let (mut tap, linux) = connected();
+    for bytes in [60, 1514, FRAME_BYTES_MAX] {
+        linux.send(&[vec![0; HEADER_BYTES], vec![9; bytes]].concat()).unwrap();
+        let frame = tap.receive().unwrap();
+        assert_eq!(frame.bytes(), vec![9; bytes]);
+        assert_eq!(frame.checksum(), Checksum::Unknown);
+        tap.give_back(frame);
+    }
+    assert!(tap.receive().is_none());
+    assert!(!tap.is_gone());
+}
+
+#[test]
+fn a_checksum_that_linux_vouches_for_is_verified() {
+    let (mut tap, linux) = connected();
+    for (flags, expected) in
+        [(FLAG_NEEDS_CHECKSUM, Checksum::Verified), (FLAG_CHECKSUM_VALID, Checksum::Verified), (0, Checksum::Unknown)]
+    {
+        let mut bytes = vec![0; HEADER_BYTES + 60];
+        bytes[0] = flags;
+        linux.send(&bytes).unwrap();
+        let frame = tap.receive().unwrap();
+        assert_eq!(frame.checksum(), expected);
+        tap.give_back(frame);
+    }
+}
+
+#[test]
+fn frames_wait_with_linux_while_the_engine_has_all_buffers() {
+    let (mut tap, linux) = connected();
+    for number in 0..=BUFFERS as u8 {
+        linux.send(&[number; HEADER_BYTES + 60]).unwrap();
+    }
+    let mut frames: Vec<Frame> = std::iter::from_fn(|| tap.receive()).collect();
+    assert_eq!(frames.len(), BUFFERS);
+    tap.give_back(frames.remove(0));
+    assert_eq!(tap.receive().unwrap().bytes(), [BUFFERS as u8; 60]);
+}
+
+#[test]
+fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
+    let (mut tap, linux) = connected();
+    let block: Arc<Block> = Arc::new([5; 4096]);
+    let pieces = [Piece::from_block(block, 0..900), Piece::from_static(b"end")];
+    tap.transmit(&Outgoing { head: &[1; 54], payload: &pieces, checksum: None, segment_bytes: None }).unwrap();
+    assert_eq!(received(&linux), [&[0; HEADER_BYTES][..], &[1; 54], &[5; 900], b"end"].concat());
+}
+
+#[test]
+fn a_long_frame_tells_linux_where_to_sum_and_where_to_cut() {
+    let (mut tap, linux) = connected();
+    let block: Arc<Block> = Arc::new([5; 4096]);
+    let pieces: Vec<Piece> = (0..15).map(|_| Piece::from_block(Arc::clone(&block), 0..4096)).collect();
+    let checksum = Some(ChecksumOffload { start: 34, offset: 16 });
+    let frame = Outgoing { head: &[1; 66], payload: &pieces, checksum, segment_bytes: NonZeroU16::new(1448) };
+    tap.transmit(&frame).unwrap();
+    let bytes = received(&linux);
+    assert_eq!(bytes.len(), HEADER_BYTES + 66 + 15 * 4096);
+    // struct virtio_net_hdr: flags, kind, then head, segment, start and offset of the sum.
+    assert_eq!(bytes[..2], [1, 1]);
+    let words: Vec<u16> = bytes[2..10].chunks(2).map(|word| u16::from_ne_bytes([word[0], word[1]])).collect();
+    assert_eq!(words, [66, 1448, 34, 16]);
+}
+
+#[test]
+fn what_breaks_a_limit_is_never_sent() {
+    let (mut tap, linux) = connected();
+    linux.set_nonblocking(true).unwrap();
+    let piece = Piece::from_static(b"x");
+    let too_many = vec![piece.clone(); PIECES_MAX + 1];
+    let long: Arc<Block> = Arc::new([0; 4096]);
+    let too_long: Vec<Piece> = (0..17).map(|_| Piece::from_block(Arc::clone(&long), 0..4096)).collect();
+    for wrong in [
+        Outgoing { payload: &too_many, ..PLAIN },
+        Outgoing { payload: &too_long, ..PLAIN },
+        Outgoing { head: &[0; HEAD_BYTES_MAX + 1], payload: std::slice::from_ref(&piece), ..PLAIN },
+        Outgoing { segment_bytes: NonZeroU16::new(1460), ..PLAIN },
+    ] {
+        assert_eq!(tap.transmit(&wrong), Err(TransmitError::Malformed));
+    }
+    assert!(linux.recv(&mut [0; 10]).is_err());
+}
+
+#[test]
+fn a_full_interface_says_so_and_takes_the_frame_later() {
+    let (mut tap, linux) = connected();
+    let mut sent = 0;
+    while tap.transmit(&PLAIN).is_ok() {
+        sent += 1;
+        assert!(sent < 100_000);
+    }
+    assert_eq!(tap.transmit(&PLAIN), Err(TransmitError::Full));
+    received(&linux);
+    tap.transmit(&PLAIN).unwrap();
+    assert!(!tap.is_gone());
+}
+
+#[test]
+fn an_interface_that_was_taken_away_is_gone() {
+    let (mut tap, linux) = connected();
+    drop(linux);
+    tap.transmit(&PLAIN).unwrap();
+    assert!(tap.is_gone());
+    assert!(tap.receive().is_none());
+}
+
+#[test]
+fn our_address_is_another_one_than_that_of_the_interface_and_stays_the_same() {
+    let theirs = Ethernet([0x3a, 0x17, 1, 2, 3, 4]);
+    let Ethernet([first, ..]) = opposite(theirs);
+    assert_eq!(first & 0b11, 0b10, "locally administered, and no group");
+    assert_ne!(opposite(theirs), theirs);
+    assert_eq!(opposite(theirs), opposite(theirs));
+    assert_ne!(opposite(theirs), opposite(Ethernet([0x3a, 0x17, 1, 2, 3, 5])));
+}

@@ -1,0 +1,198 @@
+"""The promise: the engine serves as a Linux process at a tap interface as the image does in QEMU.
+
+`./barepost run --hosted --tap IF` prints the same lines, keeps the same mail in the same data folder, ends the same way, and says
+in one line, with status 2, why a tap interface can't be had.
+
+Takes 30 seconds; --quick leaves nothing out.
+"""
+
+import os
+import poplib
+import smtplib
+import subprocess
+import time
+
+import barepost
+import network
+from mail import DOMAIN, PASSWORD, Letters
+from processes import STOP_SECONDS, cpu_seconds, die_with_us, program
+
+LINUX, MACHINE = "10.9.0.1", "10.9.0.2"
+TAP = "tap0"
+ADA = f"ada@{DOMAIN}"
+CONFIGURATION = (
+    barepost.CONFIGURATION
+    + f"""
+[network]
+address = "{MACHINE}/24"
+
+[access]
+plaintext_auth_from = ["10.9.0.0/24"]
+unthrottled_from    = ["10.9.0.0/24"]
+"""
+)
+
+
+class Hosted(barepost.Run):
+    """The machine as a Linux process."""
+
+    host = MACHINE
+
+    def __init__(self, data, *arguments, tap=TAP):
+        self._run(data, ["--hosted", "--tap", tap, *arguments])
+
+
+class HostedTest(barepost.Test):
+    configuration = CONFIGURATION
+
+    def setUp(self):
+        super().setUp()
+        network.make_tap(TAP, f"{LINUX}/24")
+        self.addCleanup(network.ip, f"link delete {TAP}")
+
+    def start(self, data, *arguments, **how):
+        return self.watch(Hosted(data, *arguments, **how))
+
+
+class Serving(HostedTest):
+    def test_hosted_it_serves_mail_programs_and_prints_what_the_guest_prints(self):
+        machine = self.boot()
+        body = "\n".join(f"line {number}" for number in range(2000)) + "\n"
+        done = subprocess.run(
+            [program("swaks"), "--server", MACHINE, "--from", "sender@client.test", "--to", ADA, "--body", "-"],
+            input=body, capture_output=True, text=True, timeout=60, preexec_fn=die_with_us,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with smtplib.SMTP(MACHINE, 25, timeout=30) as sender:
+            sender.sendmail("sender@client.test", [ADA], "Subject: second\r\n\r\nby smtplib\r\n")
+        reader = poplib.POP3(MACHINE, 110, timeout=30)
+        reader.user(ADA)
+        reader.pass_(PASSWORD)
+        self.assertEqual(reader.stat()[0], 2)
+        lines = reader.retr(1)[1]
+        self.assertEqual([line for line in lines if line.startswith(b"line ")], body.encode().split(b"\n")[:-1])
+        self.assertEqual(reader.retr(2)[1][-1], b"by smtplib")
+        reader.quit()
+        said = "\n".join(machine.process.lines())
+        for line in (rf"^barepost: hosted on {TAP}, 256 MiB, data in /", rf"^barepost: SMTP at {MACHINE}:25$",
+                     rf"^barepost: POP3 at {MACHINE}:110$", r"^\[ +0\.\d{6}\] sizes: \d+ connections",
+                     rf"^\[ +\d+\.\d{{6}}\] serving {DOMAIN} as mail\.{DOMAIN}$", r"^barepost: ready in \d+ ms$"):
+            self.assertRegex(said, f"(?m){line}")
+
+    def test_hosted_messages_of_many_segments_come_back_exact(self):
+        machine = self.boot()
+        letters = Letters(barepost.options.seed)
+        sizes = (1, 1400, 1500, 65_535, 300_000, 8_000_000)
+        before = network.traffic(TAP)
+        for number, size in enumerate(sizes):
+            self.assertEqual(machine.deliver("sender@client.test", ADA, letters.make(number, size)).code, 250)
+        for number, found in enumerate(machine.mailbox("ada")):
+            self.assertSame(found.content, letters.make(number, sizes[number]))
+        # Linux cuts and joins nothing on a tap: a frame longer than the MTU was handed over whole.
+        for way, (frames, octets) in network.traffic(TAP, before).items():
+            barepost.say(f"{way}: {octets / frames:.0f} bytes a frame")
+            if way == "to the machine":
+                self.assertGreater(octets / frames, 1514)
+
+    def test_hosted_it_sleeps_when_idle(self):
+        machine = self.boot()
+        with machine.smtp(), machine.pop3("ada"):
+            time.sleep(1)
+            seconds = 5
+            before = cpu_seconds(machine.process.pid)
+            time.sleep(seconds)
+            share = (cpu_seconds(machine.process.pid) - before) / seconds
+            barepost.say(f"idle: {share:.2%} of a core")
+            self.assertLess(share, 0.02)
+
+
+class Ending(HostedTest):
+    def test_hosted_killed_it_loses_nothing_acknowledged_and_serves_again(self):
+        data, letters = self.data(), Letters(barepost.options.seed)
+        identifiers = {}
+        for number in range(5):
+            machine = self.boot(data)
+            with machine.pop3("ada") as reader:
+                self.assertEqual(reader.uidls(), identifiers)
+            message = letters.make(number, 50_000)
+            self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
+            # Killed with a message half way in.
+            amid = self.enterContext(machine.smtp())
+            amid.ehlo()
+            amid.envelope("sender@client.test", ADA)
+            amid.send(b"DATA\r\n" + b"x" * 3000)
+            identifiers = {found.number: found.uidl for found in machine.mailbox("ada")}
+            machine.kill()
+        machine = self.boot(data)
+        self.assertEqual([letters.recognize(found.content) for found in machine.mailbox("ada")], list(range(5)))
+
+    def test_hosted_ctrl_c_says_421_and_keeps_what_was_acknowledged(self):
+        data = self.data()
+        for signal in ("interrupt", "terminate"):
+            machine = self.boot(data)
+            idle = self.enterContext(machine.smtp())
+            idle.ehlo()
+            amid = self.enterContext(machine.smtp())
+            amid.ehlo()
+            self.assertIsNone(amid.envelope("sender@client.test", ADA))
+            self.assertEqual(amid.command("DATA").code, 354)
+            amid.send(b"Subject: never whole\r\n\r\nthe first of two lines\r\n")
+            reader = self.enterContext(machine.pop3("grace"))
+            self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
+            machine.interrupt() if signal == "interrupt" else machine.process.popen.terminate()
+            self.assertEqual(idle.reply().code, 421)
+            self.assertEqual(amid.reply().code, 421)
+            self.assertTrue(reader.is_closed_within(10))
+            self.assertEqual(machine.process.wait(STOP_SECONDS), 0, machine.process.tail())
+            self.assertRegex(machine.process.lines()[-1], r"\] stopped$")
+        found = self.boot(data).mailbox("ada")
+        self.assertEqual([Letters(1).recognize(each.content) for each in found], [1, 1])
+
+    def test_hosted_a_tap_that_is_taken_away_ends_it_with_status_1(self):
+        data = self.data()
+        machine = self.boot(data)
+        self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
+        network.ip(f"link delete {TAP}")
+        self.assertEqual(machine.process.wait(STOP_SECONDS), 1, machine.process.tail())
+        self.assertIn("tap interface", machine.process.lines()[-1])
+        network.make_tap(TAP, f"{LINUX}/24")
+        self.assertEqual(len(self.boot(data).mailbox("ada")), 1)
+
+
+class Refusing(HostedTest):
+    def refused(self, tap, *expected, data=None, child=die_with_us):
+        done = subprocess.run(
+            [barepost.COMMAND, "run", "--hosted", "--tap", tap, "--data", data or self.data()],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=barepost.READY_SECONDS,
+            preexec_fn=child,
+        )
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual(done.stdout, "")
+        for text in expected:
+            self.assertIn(text, done.stderr)
+
+    def test_hosted_a_tap_that_is_missing_or_none_or_taken_is_told_in_one_line(self):
+        self.refused("notap0", "--tap notap0", "ip tuntap add dev notap0 mode tap")
+        self.refused("lo", "--tap lo", "no tap interface")
+        self.refused("a-name-longer-than-any", "there is no such tap interface")
+        self.boot(self.data("first"))
+        self.refused(TAP, f"--tap {TAP}", "another program has this tap interface", data=self.data("second"))
+
+    def test_hosted_a_tap_of_somebody_else_is_told_in_one_line(self):
+        network.make_tap("tap1", owner=os.getuid() + 1)
+        self.addCleanup(network.ip, "link delete tap1")
+        self.refused("tap1", "--tap tap1", "CAP_NET_ADMIN", child=network.without_rights_to_networks)
+
+    def test_hosted_a_second_machine_on_the_same_data_is_refused(self):
+        network.make_tap("tap1")
+        self.addCleanup(network.ip, "link delete tap1")
+        data = self.data()
+        first = self.boot(data)
+        self.refused("tap1", "another barepost", data=data)
+        self.assertEqual(first.deliver("", ADA, b"\r\nstill there\r\n").code, 250)
+
+
+if __name__ == "__main__":
+    network.enter()
+    barepost.main()

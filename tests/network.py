@@ -1,0 +1,68 @@
+"""A network of the test's own: a namespace with tap interfaces, which vanishes with the process that made it.
+
+The process moves into the namespace before it starts anything; nothing outside of it sees or is seen, and there is nothing
+to clean up, however the test ends.
+"""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+from processes import die_with_us
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
+
+
+def enter():
+    """Moves this process, which must not have started a thread yet, into a network of its own. Ends it where that is not
+    permitted."""
+    user, group, libc = os.getuid(), os.getgid(), ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        # Who is not root may be so in a namespace of users.
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+            sys.exit(
+                f"network namespaces are not permitted here ({os.strerror(ctypes.get_errno())}): "
+                "this test needs root with CAP_SYS_ADMIN, or unprivileged user namespaces"
+            )
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+            pathlib.Path(f"/proc/self/{name}").write_text(text)
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        sys.exit("/dev/net/tun is not there or not permitted: this test needs tap interfaces")
+    ip("link set lo up")
+
+
+def ip(arguments):
+    """Runs `ip` of iproute2."""
+    done = subprocess.run(["ip", *arguments.split()], capture_output=True, text=True, timeout=20)
+    if done.returncode != 0:
+        raise AssertionError(f"ip {arguments}: {done.stderr.strip()}")
+
+
+def make_tap(name, address=None, owner=None):
+    """A tap interface; up, and with an address like `10.0.0.1/24` when one is given."""
+    ip(f"tuntap add dev {name} mode tap" + (f" user {owner}" if owner is not None else ""))
+    if address:
+        ip(f"addr add {address} dev {name}")
+    ip(f"link set {name} up")
+
+
+def traffic(name, before=None):
+    """(frames, bytes) in each direction through a tap interface, as Linux counts them; since `before`, when given."""
+    for line in pathlib.Path("/proc/self/net/dev").read_text().splitlines():
+        interface, _, numbers = line.partition(":")
+        if interface.strip() == name:
+            numbers = [int(number) for number in numbers.split()]
+            # What Linux receives is what the machine sent.
+            counts = {"from the machine": (numbers[1], numbers[0]), "to the machine": (numbers[9], numbers[8])}
+            return {way: tuple(now - then for now, then in zip(counts[way], (before or {}).get(way, (0, 0))))
+                    for way in counts}
+    raise AssertionError(f"there is no interface {name}")
+
+
+def without_rights_to_networks():
+    """In the child, before it becomes its program: takes away CAP_NET_ADMIN for good (PR_CAPBSET_DROP), and lets it die with the test."""
+    die_with_us()
+    cap_net_admin = 12
+    ctypes.CDLL(None).prctl(24, cap_net_admin, 0, 0, 0)
