@@ -1,5 +1,7 @@
 """A network of the test's own: a namespace with tap interfaces, which vanishes with the process that made it.
 
+Interfaces can be joined by a wire that is as bad as a test wants it (tests/wire).
+
 The process moves into the namespace before it starts anything; nothing outside of it sees or is seen, and there is nothing
 to clean up, however the test ends.
 """
@@ -10,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 
-from processes import die_with_us
+from processes import ROOT, die_with_us
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
 
@@ -46,6 +48,42 @@ def make_tap(name, address=None, owner=None):
     if address:
         ip(f"addr add {address} dev {name}")
     ip(f"link set {name} up")
+
+
+def join(bridge, *names):
+    """A bridge of interfaces, which has no address of its own."""
+    ip(f"link add {bridge} type bridge")
+    ip(f"link set {bridge} up")
+    for name in names:
+        ip(f"link set {name} master {bridge}")
+
+
+class Wire:
+    """A wire between two tap interfaces; `there` and `back` say how frames fare, as tests/wire has it."""
+
+    _program = None
+
+    def __init__(self, one, other, there="", back="", seed=0, capture=None):
+        if not Wire._program:
+            built = subprocess.run(
+                ["cargo", "build", "--quiet", "--release", "--offline", "-p", "wire", "--target-dir", "target"], cwd=ROOT,
+                capture_output=True, text=True, preexec_fn=die_with_us,
+            )
+            if built.returncode != 0:
+                raise AssertionError(f"building tests/wire: {built.stderr}")
+            Wire._program = ROOT / "target/release/wire"
+        arguments = ["--seed", str(seed), "--there", there, "--back", back]
+        self._process = subprocess.Popen(
+            [Wire._program, one, other, *arguments, *(["--capture", capture] if capture else [])],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_us,
+        )
+        if self._process.stdout.readline() != "ready\n":
+            raise AssertionError(f"wire: {self.cut()}")
+
+    def cut(self):
+        """Ends it; returns what became of the frames, for people."""
+        said, complaints = self._process.communicate(timeout=20)
+        return (said + complaints).strip()
 
 
 def traffic(name, before=None):

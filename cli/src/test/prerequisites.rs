@@ -17,6 +17,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("qemu-img", "qemu-utils"),
     ("ip", "iproute2"),
+    ("tshark", "tshark"),
     ("swaks", "swaks"),
     ("msmtp", "msmtp"),
     ("mpop", "mpop"),

@@ -6,8 +6,7 @@
 //! |---|---|
 //! | `life` | a thread that is the machine: it starts, prints, is asked to stop, ends |
 //! | `world` | the trait `Machine` over what follows, and the sleep that no event is lost in |
-//! | `tap` | frames, with checksums and segmentation left to Linux |
-//! | `control` | what only `ioctl` says; the one place of `unsafe` |
+//! | `card` | frames, with checksums and segmentation left to Linux |
 //! | `disk` | a file, read, written and flushed by threads, so that no turn waits for it |
 //! | `bell` | what wakes the machine from other threads |
 //! | `console` | lines for whoever shows them |
@@ -16,16 +15,15 @@
 //! - No call of the engine's blocks: the tap's file never makes anybody wait, the disk's threads are reached through
 //!   channels with a place for each request that there may be, and a line that finds no room is lost and counted.
 //! - A flush is an `fdatasync` that begins after every write that completed before it was requested.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod bell;
+mod card;
 mod console;
-mod control;
 mod disk;
 mod life;
-mod tap;
 mod world;
 
-pub use control::AttachError;
+pub use card::Tap;
 pub use life::{Ending, Life, Setup};
-pub use tap::Tap;
+pub use tap::AttachError;

@@ -13,8 +13,8 @@ use server::configuration::Configuration;
 use server::{Engine, Next, Sizes};
 
 use crate::bell::Bell;
+use crate::card::Tap;
 use crate::console::Console;
-use crate::tap::Tap;
 use crate::world::HostedMachine;
 
 /// What a machine is made of.

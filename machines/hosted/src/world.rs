@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::bell::Bell;
+use crate::card::Tap;
 use crate::console::Console;
 use crate::disk::FileDisk;
-use crate::tap::Tap;
 
 /// One core of a host, with a tap interface and a file.
 pub(crate) struct HostedMachine {

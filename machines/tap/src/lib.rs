@@ -1,13 +1,11 @@
-//! What only `ioctl` says: that a file is a tap interface, and how its frames are to look (tun/tap of Linux,
-//! `linux/if_tun.h`; `netdevice(7)`).
+//! A tap interface of Linux, held at its other end: what is written to it, Linux receives there, and what Linux sends there is read.
 //!
-//! The one place of `unsafe` in this crate. Every request here reads or writes one record of [`RECORD_BYTES`] or less,
+//! That a file is this end of an interface, and how its frames are to look, only `ioctl` says (`linux/if_tun.h`,
+//! `netdevice(7)`); so this is a place of `unsafe`, and there is nothing else in it. Every request here reads or writes one record of [`RECORD_BYTES`] or less,
 //! which is ours and initialized, or takes a number; Linux keeps none of it after the call.
-#![allow(unsafe_code)]
 
 use std::fmt;
 
-use machine::Ethernet;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -36,14 +34,27 @@ type Record = [u8; RECORD_BYTES];
 
 /// A tap interface whose other end is ours.
 #[derive(Debug)]
-pub(crate) struct Attached {
-    /// Frames are read from and written to it; no call on it blocks.
-    pub(crate) device: OwnedFd,
-    /// The interface's own address, which is that of Linux's end.
-    pub(crate) address: Ethernet,
+pub struct Interface {
+    /// One frame is read or written by one call; none blocks.
+    pub device: OwnedFd,
+    /// The interface's own hardware address, which is that of Linux's end.
+    pub address: [u8; 6],
     /// The largest IP packet of the interface, in bytes.
-    pub(crate) mtu: u16,
+    pub mtu: u16,
 }
+
+/// How frames look at our end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frames {
+    /// As on a wire.
+    Plain,
+    /// Behind the header of virtio 1.2, section 5.1.6, of version 1 (12 bytes, in the host's byte order), which says what was left
+    /// to whoever receives: checksums, and the segmentation of TCP over IPv4. In both directions.
+    Offloaded,
+}
+
+/// Bytes of the header before each frame of [`Frames::Offloaded`].
+pub const HEADER_BYTES: usize = 12;
 
 /// Why a tap interface is not ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,10 +85,10 @@ impl fmt::Display for AttachError {
     }
 }
 
-/// Takes the other end of the tap interface called `name`, with a header of `header_bytes` before each frame that says
-/// what is left out of it, and with checksums and segmentation offered in both directions. The interface has to be
-/// there: none is made.
-pub(crate) fn attach(name: &str, header_bytes: i32) -> Result<Attached, AttachError> {
+/// Takes the other end of the tap interface called `name`. The interface has to be there: none is made.
+///
+/// Errors: why it is not ours.
+pub fn attach(name: &str, frames: Frames) -> Result<Interface, AttachError> {
     let named = record(name).ok_or(AttachError::Missing)?;
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(AttachError::Other)?;
     netdevice::name_to_index(&socket, name).map_err(|_| AttachError::Missing)?;
@@ -85,12 +96,17 @@ pub(crate) fn attach(name: &str, header_bytes: i32) -> Result<Attached, AttachEr
     let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(AttachError::of)?;
 
     let mut wanted = named;
-    put(&mut wanted, NAME_BYTES, &(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR).to_ne_bytes());
+    // An interface remembers what its last user wanted: all of it is said anew.
+    let (flags, offloads) = match frames {
+        Frames::Plain => (IFF_TAP | IFF_NO_PI, 0),
+        Frames::Offloaded => (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4),
+    };
+    put(&mut wanted, NAME_BYTES, &flags.to_ne_bytes());
     exchange::<TUNSETIFF>(&device, &mut wanted).map_err(AttachError::of)?;
     let mut header = [0; RECORD_BYTES];
-    put(&mut header, 0, &header_bytes.to_ne_bytes());
+    put(&mut header, 0, &(HEADER_BYTES as i32).to_ne_bytes());
     exchange::<TUNSETVNETHDRSZ>(&device, &mut header).map_err(AttachError::Other)?;
-    set::<TUNSETOFFLOAD>(&device, TUN_F_CSUM | TUN_F_TSO4).map_err(AttachError::Other)?;
+    set::<TUNSETOFFLOAD>(&device, offloads).map_err(AttachError::Other)?;
 
     let mut asked = named;
     exchange::<SIOCGIFHWADDR>(&socket, &mut asked).map_err(AttachError::Other)?;
@@ -99,7 +115,7 @@ pub(crate) fn attach(name: &str, header_bytes: i32) -> Result<Attached, AttachEr
     let mut asked = named;
     exchange::<SIOCGIFMTU>(&socket, &mut asked).map_err(AttachError::Other)?;
     let mtu = u32::from_ne_bytes(take(&asked, NAME_BYTES));
-    Ok(Attached { device, address: Ethernet(address), mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
+    Ok(Interface { device, address, mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
 }
 
 impl AttachError {
@@ -153,7 +169,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there_is_missing_and_is_not_made() {
         for name in ["", "no-such-tap0", "a-name-that-is-too-long", "nul\0"] {
-            assert_eq!(attach(name, 12).unwrap_err(), AttachError::Missing, "{name}");
+            assert_eq!(attach(name, Frames::Plain).unwrap_err(), AttachError::Missing, "{name}");
         }
     }
 

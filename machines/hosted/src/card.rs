@@ -16,10 +16,7 @@ use machine::{Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoin
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 
-use crate::control::{self, AttachError, Attached};
-
-/// Bytes of the header before each frame, that of version 1.
-const HEADER_BYTES: usize = 12;
+use tap::{AttachError, Frames, HEADER_BYTES, Interface};
 
 /// The frame's transport checksum is not filled in: it covers the pseudo header only.
 const FLAG_NEEDS_CHECKSUM: u8 = 1;
@@ -50,9 +47,9 @@ impl Tap {
     ///
     /// Errors: why it is not ours.
     pub fn attach(name: &str) -> Result<Tap, AttachError> {
-        let Attached { device, address, mtu } = control::attach(name, HEADER_BYTES as i32)?;
+        let Interface { device, address, mtu } = tap::attach(name, Frames::Offloaded)?;
         let card = Card {
-            address: opposite(address),
+            address: opposite(Ethernet(address)),
             mtu: mtu.min(MTU_MAX),
             offloads: Offloads { checksum: true, segmentation_ipv4: true },
         };
