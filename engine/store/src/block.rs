@@ -91,7 +91,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], key: &Key, page: Page, shard: ShardId) 
         return None;
     }
     let hash = key.check(bytes, HEADER_BYTES + length)?;
-    let sequence = reader.u64()?;
+    let sequence = reader.count()?;
     let group_first = reader.u64()?;
     let previous = reader.u64()?;
     let group_blocks = reader.u32()?;

@@ -4,6 +4,9 @@
 
 use alloc::vec::Vec;
 
+/// Above anything that a store ever counts: more cannot be right, whatever its seal.
+pub(crate) const COUNT_MAX: u64 = 1 << 48;
+
 /// Reads fields one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
@@ -41,6 +44,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    /// A number of things that happened, at most [`COUNT_MAX`]: so one more can always be counted.
+    pub(crate) fn count(&mut self) -> Option<u64> {
+        self.u64().filter(|count| *count <= COUNT_MAX)
     }
 
     pub(crate) fn key(&mut self) -> Option<[u8; 16]> {

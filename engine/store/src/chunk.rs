@@ -131,7 +131,7 @@ pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     let hash = key.check(bytes, HEADER_BYTES + length as usize)?.short();
     let mailbox = reader.u32()?;
     let uid_validity = reader.u32()?;
-    let last = Last { uid: reader.u32()?, octets: reader.u32()?, modseq: reader.u64()?, date: reader.u32()? };
+    let last = Last { uid: reader.u32()?, octets: reader.u32()?, modseq: reader.count()?, date: reader.u32()? };
     let header =
         Header { account, guid, index, length, mailbox, uid_validity, last: (kind == KIND_LAST).then_some(last) };
     Some(Chunk { header, pages, hash })

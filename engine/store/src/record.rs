@@ -170,7 +170,7 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             mailbox: reader.u32()?,
             uid_validity: reader.u32()?,
             uid_next: reader.u32()?,
-            highest_modseq: reader.u64()?,
+            highest_modseq: reader.count()?,
             name: reader.text()?,
         },
         DELIVERED => Record::Delivered {
@@ -191,7 +191,7 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
         REMOVED => Record::Removed {
             account: AccountId(reader.u64()?),
             mailbox: reader.u32()?,
-            modseq: reader.u64()?,
+            modseq: reader.count()?,
             ranges: Words(reader.rest()),
         },
         _ => return parse_small(kind, reader),
@@ -204,7 +204,7 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             account: AccountId(reader.u64()?),
             mailbox: reader.u32()?,
             uid: reader.u32()?,
-            modseq: reader.u64()?,
+            modseq: reader.count()?,
             flags: reader.u8()?,
             keywords: reader.u16()?,
         },
@@ -217,7 +217,7 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             from: Page(reader.u32()?),
             to: Page(reader.u32()?),
         },
-        SHARD => Record::Shard { guid_next: reader.u64()? },
+        SHARD => Record::Shard { guid_next: reader.count()? },
         _ => return None,
     })
 }

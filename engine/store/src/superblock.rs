@@ -109,7 +109,7 @@ fn parse_first(bytes: &[u8], page: Page) -> Option<Superblock> {
     reader.take(12)?;
     let own_page = reader.u32()?;
     let stored = reader.take(16)?;
-    let sequence = reader.u64()?;
+    let sequence = reader.count()?;
     let id = reader.key()?;
     let key = Key::new(reader.key()?);
     let pages = u32::try_from(reader.u64()?).ok()?;
@@ -130,13 +130,13 @@ fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>
     let segment = reader.u32()?;
     let place = reader.u16()?;
     let started = reader.u16()? == 1;
-    let root =
-        Root { segment: SegmentIndex(segment), place, started, sequence: reader.u64()?, previous: reader.u64()? };
-    match segment {
-        NO_SEGMENT => Some(None),
-        _ if segment < geometry.segments() && u32::from(place) < geometry.link_place() => Some(Some(root)),
-        _ => None,
+    if segment == NO_SEGMENT {
+        return Some(None);
     }
+    let root =
+        Root { segment: SegmentIndex(segment), place, started, sequence: reader.count()?, previous: reader.u64()? };
+    let is_inside = segment < geometry.segments() && u32::from(place) < geometry.link_place();
+    is_inside.then_some(Some(root))
 }
 
 fn page_hash(key: &Key, bytes: &[u8]) -> Option<Hash> {

@@ -6,6 +6,7 @@ mod buffers;
 mod cuts;
 mod damage;
 mod disk;
+mod lies;
 mod model;
 mod rig;
 mod space;

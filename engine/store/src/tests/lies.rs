@@ -1,0 +1,52 @@
+//! Disks whose seals are right and that say what cannot be: nothing that is counted on from there overflows.
+
+use crate::block::{self, Header};
+use crate::bytes::COUNT_MAX;
+use crate::hash::Key;
+use crate::index::AccountId;
+use crate::layout::{Geometry, PAGE_BYTES, Page, SegmentIndex, ShardId};
+use crate::record::{put_removed, put_shard, records};
+use crate::superblock::{Root, Slot, Superblock};
+use alloc::vec::Vec;
+
+fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
+    let mut roots = [None; crate::SHARDS];
+    roots[3] =
+        Some(Root { segment: SegmentIndex(1), place: 0, started: true, sequence: root_sequence, previous: u64::MAX });
+    let geometry = Geometry { pages: 256, segment_pages: 16 };
+    Superblock { sequence, id: [1; 16], key: Key::new([2; 16]), geometry, roots }
+}
+
+#[test]
+fn a_superblock_that_counts_beyond_reason_is_not_believed() {
+    let is_believed =
+        |superblock: &Superblock| matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), Slot::Valid(_));
+    assert!(is_believed(&superblock(COUNT_MAX, COUNT_MAX)));
+    assert!(!is_believed(&superblock(COUNT_MAX + 1, 1)));
+    assert!(!is_believed(&superblock(u64::MAX, 1)));
+    assert!(!is_believed(&superblock(1, u64::MAX)));
+}
+
+#[test]
+fn a_journal_block_that_counts_beyond_reason_is_not_believed() {
+    let (key, shard) = (Key::new([2; 16]), ShardId(3));
+    for (sequence, is_believed) in [(COUNT_MAX, true), (u64::MAX, false)] {
+        let header = Header { shard, sequence, group_first: sequence, group_blocks: 1, previous: u64::MAX };
+        let mut pair = alloc::vec![0; 2 * PAGE_BYTES];
+        block::emit_records(&mut pair, &key, Page(24), header, &[]);
+        assert_eq!(block::parse(&pair[..PAGE_BYTES], &key, Page(24), shard).is_some(), is_believed);
+    }
+}
+
+#[test]
+fn a_record_that_counts_beyond_reason_is_passed_over() {
+    let account = AccountId(3);
+    let written = |count: u64| {
+        let mut bytes = Vec::new();
+        put_shard(&mut bytes, count);
+        put_removed(&mut bytes, account, 1, count, &[(1, 1)]);
+        bytes
+    };
+    assert_eq!(records(&written(COUNT_MAX)).count(), 2);
+    assert_eq!(records(&written(u64::MAX)).count(), 0);
+}
