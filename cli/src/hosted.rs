@@ -51,7 +51,8 @@ impl Hosted {
         let sizes = Sizes::for_memory(u64::from(memory_mib) << 20).ok_or_else(|| {
             Failure::refused(format_args!("--memory {memory_mib}M: the engine needs {} MiB", MEMORY_BYTES_MIN >> 20))
         })?;
-        let setup = Setup { tap, disk: data.disk()?, configuration: data.configuration.clone(), sizes };
+        let setup =
+            Setup { tap, disk: data.disk()?, configuration: data.configuration.clone(), site: data.site()?, sizes };
         let life = Life::start(setup).map_err(Failure::io("starting the machine"))?;
         Ok(Hosted { life, started, is_left: false })
     }

@@ -18,6 +18,7 @@ mod image;
 mod packages;
 mod run;
 mod services;
+mod site;
 mod stop;
 mod terminal;
 mod test;

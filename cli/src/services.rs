@@ -5,16 +5,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use server::Protocol;
 pub(crate) use server::{POP3, SERVICES, SMTP, ServiceEntry as Service};
 
-/// What a client of any service says that leaves at once.
-pub(crate) const FAREWELL: &[u8] = b"QUIT\r\n";
-
 /// A service as a client sees it.
 pub(crate) trait Reached {
     /// Where the service is reached when guest port P is port BASE+P of this machine.
     fn forwarded(&self, base: u16) -> SocketAddr;
 
-    /// How its greeting starts.
+    /// What a client says before the service says anything.
+    fn question(&self) -> &'static [u8];
+
+    /// How the first thing starts that the service says: three bytes.
     fn greeting(&self) -> &'static [u8];
+
+    /// What a client says then that leaves at once.
+    fn farewell(&self) -> &'static [u8];
 }
 
 impl Reached for Service {
@@ -22,10 +25,25 @@ impl Reached for Service {
         SocketAddr::from((Ipv4Addr::LOCALHOST, base.saturating_add(self.port)))
     }
 
+    fn question(&self) -> &'static [u8] {
+        match self.protocol {
+            Protocol::Smtp | Protocol::Pop3 => b"",
+            Protocol::Http => b"OPTIONS * HTTP/1.0\r\n\r\n",
+        }
+    }
+
     fn greeting(&self) -> &'static [u8] {
         match self.protocol {
             Protocol::Smtp => b"220",
             Protocol::Pop3 => b"+OK",
+            Protocol::Http => b"HTT",
+        }
+    }
+
+    fn farewell(&self) -> &'static [u8] {
+        match self.protocol {
+            Protocol::Smtp | Protocol::Pop3 => b"QUIT\r\n",
+            Protocol::Http => b"",
         }
     }
 }

@@ -67,6 +67,7 @@ impl Workplace {
             network: Network::User { base },
             disk: self.data.disk_path.clone(),
             configuration: self.data.configuration_path.clone(),
+            site: self.data.site_path.clone(),
             plugin,
         })?;
         let ready = watch_services(SERVICES.iter().map(|service| (*service, service.forwarded(base))).collect());

@@ -59,6 +59,8 @@ pub(crate) struct Setup {
     pub(crate) network: Network,
     pub(crate) disk: PathBuf,
     pub(crate) configuration: PathBuf,
+    /// The packed site.
+    pub(crate) site: Option<PathBuf>,
     pub(crate) plugin: Option<Plugin>,
 }
 
@@ -76,6 +78,9 @@ impl Setup {
         line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");
         line.option("-device", "isa-debug-exit,iobase=0xf4,iosize=4");
         line.option("-fw_cfg", with_file("name=opt/barepost/barepost.toml,file=", &self.configuration, ""));
+        if let Some(site) = &self.site {
+            line.option("-fw_cfg", with_file("name=opt/barepost/site.pack,file=", site, ""));
+        }
 
         line.option("-netdev", self.network.backend());
         line.option("-device", self.device("virtio-net", "netdev=network"));

@@ -14,6 +14,7 @@ fn setup() -> Setup {
         network: Network::User { base: 20000 },
         disk: "disk.img".into(),
         configuration: "barepost.toml".into(),
+        site: Some("site.pack".into()),
         plugin: None,
     }
 }
@@ -25,7 +26,7 @@ fn line(setup: &Setup) -> String {
 #[test]
 fn every_service_is_forwarded_to_the_loopback_only() {
     let line = line(&setup());
-    assert!(line.contains("-netdev user,id=network,hostfwd=tcp:127.0.0.1:20025-:25,hostfwd=tcp:127.0.0.1:20110-:110"));
+    assert!(line.contains("-netdev user,id=network,hostfwd=tcp:127.0.0.1:20025-:25,hostfwd=tcp:127.0.0.1:20110-:110,hostfwd=tcp:127.0.0.1:20080-:80"));
 }
 
 #[test]

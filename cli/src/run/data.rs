@@ -10,15 +10,18 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use http::Site;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use server::configuration::Configuration;
 
 use crate::disk;
 use crate::failure::Failure;
 use crate::run::LEAVE_PATIENCE;
+use crate::site;
 
 /// What is written on the first run.
-pub(super) const DEMO: &str = include_str!("demo.toml");
+pub(super) const DEMO: &str = include_str!("demo/barepost.toml");
+const DEMO_PAGE: &str = include_str!("demo/index.html");
 /// The size of a new disk. The file is sparse: it takes what is written to it.
 const DISK_BYTES: u64 = 1 << 30;
 
@@ -29,6 +32,8 @@ pub(crate) struct DataFolder {
     /// Whether `barepost.toml` is as it was made on the first run.
     pub(crate) is_demo: bool,
     pub(crate) disk_path: PathBuf,
+    /// The packed site, if there is one.
+    pub(crate) site_path: Option<PathBuf>,
     disk: File,
 }
 
@@ -49,7 +54,7 @@ impl DataFolder {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused("making the folder", folder))?;
         let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
         let configuration_path = folder.join("barepost.toml");
-        make_configuration(&configuration_path).map_err(refused("making the file", &configuration_path))?;
+        make_demo(&folder, &configuration_path).map_err(refused("making the file", &configuration_path))?;
         let bytes = std::fs::read(&configuration_path).map_err(refused("reading", &configuration_path))?;
         let wrong = |what: &dyn Display| Failure::refused(format_args!("{}:{what}", configuration_path.display()));
         let text = String::from_utf8(bytes).map_err(|error| wrong(&not_text(error.as_bytes())))?;
@@ -62,7 +67,24 @@ impl DataFolder {
         lock(&file, &folder)?;
         size(&file).map_err(refused("making the disk", &disk_path))?;
         disk::check_format(&file, &disk_path)?;
-        Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, disk: file })
+        let site_path = match &configuration.web.site {
+            None => None,
+            Some(site) => {
+                let pack =
+                    site::pack(&folder.join(site)).map_err(|failure| wrong(&format_args!(" [web] site: {failure}")))?;
+                let path = folder.join("site.pack");
+                std::fs::write(&path, pack).map_err(refused("writing", &path))?;
+                Some(path)
+            }
+        };
+        Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, site_path, disk: file })
+    }
+
+    /// The site, for a machine in this process. It stays for as long as that.
+    pub(crate) fn site(&self) -> Result<Site, Failure> {
+        let Some(path) = &self.site_path else { return Ok(Site::default()) };
+        let pack = std::fs::read(path).map_err(Failure::io("reading the packed site"))?;
+        Site::new(pack.leak()).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
     }
 
     /// The disk, for a machine in this process.
@@ -83,9 +105,18 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-fn make_configuration(path: &Path) -> std::io::Result<()> {
+/// Makes the configuration if there is none, and the page that it names.
+fn make_demo(folder: &Path, path: &Path) -> std::io::Result<()> {
     match private(OpenOptions::new().write(true).create_new(true)).open(path) {
-        Ok(mut file) => file.write_all(DEMO.as_bytes()),
+        Ok(mut file) => {
+            file.write_all(DEMO.as_bytes())?;
+            let site = folder.join("site");
+            if site.exists() {
+                return Ok(());
+            }
+            std::fs::create_dir(&site)?;
+            std::fs::write(site.join("index.html"), DEMO_PAGE)
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
@@ -141,7 +172,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("a/b");
         let data = DataFolder::open(&folder).unwrap();
-        assert!(data.is_demo);
+        assert!(data.is_demo && data.site_path.as_ref().is_some_and(|path| path.exists()));
         let disk = data.disk_path.metadata().unwrap();
         assert_eq!(disk.len(), DISK_BYTES);
         assert!(disk.blocks() * 512 < 1 << 20, "the disk is sparse");
@@ -151,7 +182,11 @@ mod tests {
         let data = DataFolder::open(&folder).unwrap();
         assert!(!data.is_demo);
         assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left there");
+        assert_eq!(
+            std::fs::read_dir(&folder).unwrap().count(),
+            4,
+            "site and pack are left alone, and nothing else is there"
+        );
     }
 
     #[test]

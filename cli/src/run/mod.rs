@@ -87,6 +87,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         network,
         disk: data.disk_path.clone(),
         configuration: data.configuration_path.clone(),
+        site: data.site_path.clone(),
         plugin: None,
     };
     let services = match &setup.network {

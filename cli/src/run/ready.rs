@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::services::{FAREWELL, Reached, Service};
+use crate::services::{Reached, Service};
 
 /// How long one attempt waits for the greeting. QEMU's network takes the connection at once and tries only once, so
 /// while the machine boots many short attempts find it soonest; later, a busy one is given time.
@@ -39,9 +39,10 @@ fn greets(service: &Service, address: SocketAddr, patience: Duration) -> bool {
     let greeting = || -> std::io::Result<bool> {
         let mut connection = TcpStream::connect_timeout(&address, patience)?;
         connection.set_read_timeout(Some(patience))?;
+        connection.write_all(service.question())?;
         let mut start = [0; 3];
         connection.read_exact(&mut start)?;
-        connection.write_all(FAREWELL)?;
+        connection.write_all(service.farewell())?;
         Ok(start == service.greeting())
     };
     greeting().unwrap_or(false)

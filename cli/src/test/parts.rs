@@ -109,6 +109,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "web",
+        shows: "a site is served as browsers and curl ask for it, and what is ambiguous is refused",
+        work: Work::Script("tests/web.py", &[]),
+        budget: Duration::from_secs(240),
+        when: When::Always,
+    },
+    Part {
         name: "load",
         shows: "10,000 messages over 1, 10 and 100 sessions are stored, none twice",
         work: Work::Script("tests/load.py", &[]),

@@ -16,6 +16,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("qemu-img", "qemu-utils"),
+    ("curl", "curl"),
     ("ip", "iproute2"),
     ("tshark", "tshark"),
     ("swaks", "swaks"),

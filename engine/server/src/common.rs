@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use http::Site;
 use machine::{Instant, Micros, UnixTime};
 use message::DateTimeNow;
 use net::{ConnectionId, Net};
@@ -76,6 +77,10 @@ pub(crate) struct Common {
     pub(crate) transactions: Vec<Box<Transaction>>,
     /// Where the trace fields of a message are put together.
     pub(crate) trace: Box<[u8; TRACE_BYTES_MAX]>,
+    pub(crate) site: Site,
+    pub(crate) logs_requests: bool,
+    /// Requests of this turn that are to be told of on the console.
+    pub(crate) request_log: Vec<String>,
     pub(crate) logins: Logins,
     /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
     pub(crate) maildrops: BTreeSet<AccountId>,

@@ -98,6 +98,7 @@ impl Engine {
         self.resume();
         self.live(machine);
         self.out(machine);
+        self.tell_requests(machine);
         self.next()
     }
 
@@ -170,6 +171,13 @@ impl Engine {
         let output = self.common.net.output(self.common.now, machine, &mut budget);
         self.unfinished |= output != Output::All;
         machine.ring_doorbells();
+    }
+
+    /// The access log: what this turn's requests were, and what came of them.
+    fn tell_requests(&mut self, machine: &mut impl Machine) {
+        for line in self.common.request_log.drain(..) {
+            machine.print(format_args!("{line}"));
+        }
     }
 
     fn next(&self) -> Next {

@@ -8,7 +8,7 @@
 //! | `engine` | one turn, its five phases and their budgets |
 //! | `session` | what happens to a connection, told to its session |
 //! | `pressure` | who has to go when something runs short |
-//! | `smtp_service`, `pop3_service` | the hands of the two protocols |
+//! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
 //! | `logins` | a password, a gate, an answer in time |
 //! | `directory` | from a path to an account |
 //! | `life`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
@@ -23,6 +23,7 @@ mod common;
 pub mod configuration;
 mod directory;
 mod engine;
+mod http_service;
 mod identifier;
 mod in_use;
 mod life;
@@ -39,5 +40,5 @@ mod start;
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
-pub use services::{POP3, Protocol, SERVICES, SMTP, ServiceEntry};
+pub use services::{HTTP, POP3, Protocol, SERVICES, SMTP, ServiceEntry};
 pub use sizes::{MEMORY_BYTES_MIN, Sizes};

@@ -7,6 +7,8 @@ pub enum Protocol {
     Smtp,
     /// RFC 1939.
     Pop3,
+    /// RFC 9112.
+    Http,
 }
 
 impl Protocol {
@@ -15,6 +17,7 @@ impl Protocol {
         match self {
             Protocol::Smtp => smtp::BUSY,
             Protocol::Pop3 => pop3::BUSY,
+            Protocol::Http => http::BUSY,
         }
     }
 }
@@ -35,5 +38,8 @@ pub const SMTP: ServiceEntry = ServiceEntry { port: 25, protocol: Protocol::Smtp
 /// Mail to its readers.
 pub const POP3: ServiceEntry = ServiceEntry { port: 110, protocol: Protocol::Pop3, name: "POP3" };
 
+/// Pages to everybody.
+pub const HTTP: ServiceEntry = ServiceEntry { port: 80, protocol: Protocol::Http, name: "HTTP" };
+
 /// All services, in the order in which they are announced.
-pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3];
+pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP];

@@ -17,7 +17,7 @@ use crate::common::{Common, Point};
 use crate::engine::Engine;
 use crate::pressure::Mark;
 use crate::services::{Protocol, SERVICES, ServiceEntry};
-use crate::{pop3_service, smtp_service};
+use crate::{http_service, pop3_service, smtp_service};
 
 /// One connection's session.
 pub(crate) struct Session {
@@ -41,6 +41,7 @@ pub(crate) struct Caller {
 enum Talk {
     Smtp(smtp_service::Conversation),
     Pop3(pop3_service::Conversation),
+    Http(http_service::Conversation),
     /// Nothing: the caller was sent away when he came.
     Over,
 }
@@ -79,6 +80,7 @@ impl Session {
             }
             Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
+            Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
         };
         Session { caller, talk, peer_half: PeerHalf::Open, mark: None }
     }
@@ -87,6 +89,7 @@ impl Session {
         match &self.talk {
             Talk::Smtp(talk) => talk.waits_for(),
             Talk::Pop3(talk) => talk.waits_for(),
+            Talk::Http(talk) => talk.waits_for(),
             Talk::Over => WaitsFor::Nothing,
         }
     }
@@ -110,6 +113,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
+            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Over => bytes.len(),
         }
     }
@@ -118,7 +122,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.woken(self.caller, point, outcome, common),
             Talk::Pop3(talk) => talk.woken(self.caller, point, outcome, common),
-            Talk::Over => common.forget(outcome),
+            Talk::Http(_) | Talk::Over => common.forget(outcome),
         }
     }
 
@@ -130,6 +134,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
+            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
             Talk::Over => {}
         }
     }
@@ -139,6 +144,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
+            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Over => {}
         }
     }
@@ -148,6 +154,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
+            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Over => {}
         }
     }

@@ -5,6 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use http::Site;
 use machine::Machine;
 use mail::Hasher;
 use message::DateTimeNow;
@@ -44,6 +45,9 @@ impl Engine {
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Box::new([0; TRACE_BYTES_MAX]),
             logins: Logins::new(sizes.connections, Hasher::new(), [random(machine), random(machine)]),
+            site: Site::default(),
+            logs_requests: configuration.web.access_log,
+            request_log: Vec::new(),
             maildrops: BTreeSet::new(),
             orphans: Vec::new(),
             open_messages: 0,
@@ -54,6 +58,11 @@ impl Engine {
         let mut users = configuration.users;
         users.reverse();
         Engine::with(common, sizes, users)
+    }
+
+    /// Serves `site` from now on; until then there is none.
+    pub fn publish(&mut self, site: Site) {
+        self.common.site = site;
     }
 }
 

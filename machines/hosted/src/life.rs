@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
 use server::{Engine, Next, Sizes};
@@ -25,6 +26,8 @@ pub struct Setup {
     pub disk: File,
     /// What it serves.
     pub configuration: Configuration,
+    /// The files that it serves by HTTP.
+    pub site: Site,
     /// How much of everything the engine has.
     pub sizes: Sizes,
 }
@@ -55,11 +58,11 @@ impl Life {
     ///
     /// Errors: as Linux has them, when there can be no more files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
-        let Setup { tap, disk, configuration, sizes } = setup;
+        let Setup { tap, disk, configuration, site, sizes } = setup;
         let (bell, stop) = (Bell::new()?, Arc::new(AtomicBool::new(false)));
         let (console, lines) = Console::new();
         let machine = HostedMachine::new(tap, disk, console, bell.clone(), Arc::clone(&stop))?;
-        let live = move || live(machine, configuration, sizes);
+        let live = move || live(machine, configuration, site, sizes);
         let thread = std::thread::Builder::new().name("machine".into()).spawn(live)?;
         Ok(Life { lines, stop, bell, thread })
     }
@@ -84,8 +87,9 @@ impl Life {
 }
 
 /// One turn after the other, and sleep where there is nothing to do.
-fn live(mut machine: HostedMachine, configuration: Configuration, sizes: Sizes) -> Ending {
+fn live(mut machine: HostedMachine, configuration: Configuration, site: Site, sizes: Sizes) -> Ending {
     let mut engine = Engine::new(configuration, sizes, &mut machine);
+    engine.publish(site);
     loop {
         match engine.turn(&mut machine) {
             Next::Now => {}

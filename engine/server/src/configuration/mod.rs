@@ -18,6 +18,7 @@ mod error;
 mod network;
 mod users;
 mod values;
+mod web;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use error::ConfigurationError;
 pub use network::{Access, Network};
 pub use users::{PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, Prefix};
+pub use web::Web;
 
 use alloc::vec::Vec;
 use document::{Document, Item, Section};
@@ -43,8 +45,8 @@ pub const PREFIXES_MAX: usize = 64;
 /// The most name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
 
-const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access"];
-const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay", "tls", "web"];
+const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "web"];
+const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay", "tls"];
 
 /// What `barepost.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +61,8 @@ pub struct Configuration {
     pub users: Vec<User>,
     /// Who may do more than a stranger.
     pub access: Access,
+    /// What is served by HTTP.
+    pub web: Web,
 }
 
 impl Configuration {
@@ -79,7 +83,8 @@ impl Configuration {
         let network = root.section("network")?.map(|section| network::network(&section)).transpose()?;
         let users = users::users(&root, &domains)?;
         let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
-        Ok(Configuration { hostname, domains, network, users, access })
+        let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
+        Ok(Configuration { hostname, domains, network, users, access, web })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use super::{Configuration, Password, TEXT_BYTES_MAX, USERS_MAX};
+use super::{Configuration, Password, TEXT_BYTES_MAX, USERS_MAX, Web};
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
 domains  = ["barepost.test", "example.org"]
@@ -121,10 +121,21 @@ fn the_first_of_several_mistakes_in_the_file_is_told() {
 
 #[test]
 fn sections_of_later_versions_are_refused_as_such() {
-    for (section, name) in [("[relay]", "relay"), ("[[tls]]", "tls"), ("[web]", "web")] {
+    for (section, name) in [("[relay]", "relay"), ("[[tls]]", "tls")] {
         let what = format!("`{name}` is not supported by this version yet");
         refused(&with_root(section), 3, &what, "the file without it");
     }
+}
+
+#[test]
+fn what_is_served_by_http_is_named() {
+    let web = |section: &str| Configuration::parse(&with_root(section)).unwrap().web;
+    assert_eq!(web(""), Web::default());
+    assert_eq!(web("[web]\nsite = 'site/'"), Web { site: Some("site/".into()), access_log: false });
+    assert_eq!(web("[web]\naccess_log = true"), Web { site: None, access_log: true });
+    refused(&with_root("[web]\nsite = ''"), 4, "empty", "the folder of the site's files");
+    refused(&with_root("[web]\nhttps_only = true"), 4, "not supported by this version yet", "without it");
+    refused(&with_root("[web]\nsites = 'a'"), 4, "`sites` is not known", "`site`");
 }
 
 #[test]

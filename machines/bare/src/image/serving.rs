@@ -1,6 +1,7 @@
 //! The machine's life when it serves mail: the loop around the engine, and the configuration that it starts with.
 
 use bare::{BareMachine, Memory, end, fw_cfg};
+use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
 use server::{Ending, Engine, MEMORY_BYTES_MIN, Next, Sizes};
@@ -8,14 +9,20 @@ use server::{Ending, Engine, MEMORY_BYTES_MIN, Next, Sizes};
 /// What the configuration is called where QEMU hands it over.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 
+/// What the packed site is called there.
+const SITE_FILE: &str = "opt/barepost/site.pack";
+
 /// The whole of the machine's life: one turn after the other, and sleep where there is nothing to do.
 pub(super) fn run(mut machine: BareMachine) -> ! {
-    let memory_bytes = machine.memory().total as u64;
+    let site = site();
+    // The site stays for ever: what it takes is not the engine's.
+    let memory_bytes = machine.memory().total.saturating_sub(site.bytes()) as u64;
     let Some(sizes) = Sizes::for_memory(memory_bytes) else {
         let (has, needs) = (memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
         end::refuse(format_args!("{has} MiB of memory are left for the engine, and it needs {needs}"));
     };
     let mut engine = Engine::new(configuration(), sizes, &mut machine);
+    engine.publish(site);
     let Memory { total, free } = machine.memory();
     machine.print(format_args!(
         "memory: {} KiB for the engine, {} KiB of them taken",
@@ -34,6 +41,15 @@ pub(super) fn run(mut machine: BareMachine) -> ! {
         if crash_sector.is_none() {
             crash_sector = engine.crash_sector().inspect(|sector| end::set_crash_sector(*sector));
         }
+    }
+}
+
+/// The packed site, read once and kept for ever; the empty one if there is none.
+fn site() -> Site {
+    let Some(file) = fw_cfg::file(SITE_FILE) else { return Site::default() };
+    match Site::new(file.leak()) {
+        Ok(site) => site,
+        Err(error) => end::refuse(format_args!("{SITE_FILE}: {error}")),
     }
 }
 

@@ -1,0 +1,175 @@
+//! The site: a folder's files packed into one file that the machine gets, with their compressed forms.
+//!
+//! Names that begin with a dot are left out, as nobody means to publish `.git`; `.well-known` (RFC 8615) is the exception.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::File;
+
+use crate::failure::Failure;
+
+/// The largest pack that a machine takes, in bytes: the limit of the image's `fw_cfg` reader.
+const PACK_BYTES_MAX: usize = 64 << 20;
+/// A compressed form is kept when it saves a twentieth at least.
+const WORTHWHILE: (usize, usize) = (19, 20);
+/// How hard brotli tries, of 11; the two above this take ten times as long for a few percent.
+const BROTLI_QUALITY: i32 = 9;
+/// How far back brotli looks: 2 to this, in bytes; what every client has room for.
+const BROTLI_WINDOW_BITS: i32 = 22;
+
+/// Packs the files of `folder`, under the paths that they have there.
+///
+/// Errors: refused when the folder cannot be read or holds what cannot be served.
+pub(crate) fn pack(folder: &Path) -> Result<Vec<u8>, Failure> {
+    let root = folder.canonicalize().map_err(|error| refused(folder, error))?;
+    let mut files = BTreeMap::new();
+    collect(&root, &root, "", &mut files)?;
+    let pack = http::pack(&files).map_err(|error| refused(folder, error))?;
+    if pack.len() > PACK_BYTES_MAX {
+        let (has, most) = (pack.len() >> 20, PACK_BYTES_MAX >> 20);
+        return Err(refused(folder, format_args!("the site is {has} MiB, packed; at most {most} MiB can be served")));
+    }
+    Ok(pack)
+}
+
+fn collect(root: &Path, folder: &Path, prefix: &str, files: &mut BTreeMap<String, File>) -> Result<(), Failure> {
+    for entry in fs::read_dir(folder).map_err(|error| refused(folder, error))? {
+        let path = entry.map_err(|error| refused(folder, error))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(refused(&path, "the name is not UTF-8"));
+        };
+        if name.starts_with('.') && name != ".well-known" {
+            continue;
+        }
+        let name = format!("{prefix}/{name}");
+        let target = inside(root, &path)?;
+        if target.is_dir() {
+            if target != path {
+                return Err(refused(&path, "a link to a folder; only links to files are followed"));
+            }
+            collect(root, &target, &name, files)?;
+        } else if target.is_file() {
+            files.insert(name, file(&target)?);
+        } else {
+            return Err(refused(&path, "neither a file nor a folder"));
+        }
+    }
+    Ok(())
+}
+
+/// Where `path` leads to, which must not be outside of the site.
+fn inside(root: &Path, path: &Path) -> Result<PathBuf, Failure> {
+    let target = path.canonicalize().map_err(|error| refused(path, error))?;
+    if target.starts_with(root) { Ok(target) } else { Err(refused(path, "a link that leads out of the site")) }
+}
+
+fn file(path: &Path) -> Result<File, Failure> {
+    let plain = fs::read(path).map_err(|error| refused(path, error))?;
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).map_err(|error| refused(path, error))?;
+    let is_worthwhile = |packed: &Vec<u8>| packed.len() * WORTHWHILE.1 <= plain.len() * WORTHWHILE.0;
+    let gzip = Some(gzip(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
+    let brotli = Some(brotli(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
+    let modified = httpdate::fmt_http_date(modified.max(std::time::UNIX_EPOCH));
+    Ok(File { content_type: content_type(path), modified, gzip, brotli, plain })
+}
+
+/// What a file is, by its name. Text is UTF-8.
+fn content_type(path: &Path) -> String {
+    let guess = mime_guess::from_path(path).first_or_octet_stream();
+    let is_text = guess.type_() == mime_guess::mime::TEXT || guess == mime_guess::mime::APPLICATION_JAVASCRIPT;
+    if is_text { format!("{guess}; charset=utf-8") } else { guess.to_string() }
+}
+
+fn gzip(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(plain)?;
+    encoder.finish()
+}
+
+fn brotli(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    let parameters = brotli::enc::BrotliEncoderParams {
+        quality: BROTLI_QUALITY,
+        lgwin: BROTLI_WINDOW_BITS,
+        size_hint: plain.len(),
+        ..Default::default()
+    };
+    brotli::BrotliCompress(&mut &*plain, &mut packed, &parameters)?;
+    Ok(packed)
+}
+
+fn refused(path: &Path, why: impl std::fmt::Display) -> Failure {
+    Failure::refused(format_args!("{}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Coding, Site};
+    use std::io::Read;
+
+    fn site(folder: &Path) -> Site {
+        Site::new(Box::leak(pack(folder).unwrap().into_boxed_slice())).unwrap()
+    }
+
+    #[test]
+    fn a_folder_is_packed_with_its_types_and_its_compressed_forms() {
+        let place = tempfile::tempdir().unwrap();
+        let text = "All work and no play makes Jack a dull boy.\n".repeat(100);
+        fs::create_dir_all(place.path().join("deep/er")).unwrap();
+        fs::create_dir_all(place.path().join(".well-known")).unwrap();
+        fs::create_dir_all(place.path().join(".git")).unwrap();
+        for name in ["index.html", "deep/er/a b.css", ".well-known/security.txt", ".git/config", ".htpasswd"] {
+            fs::write(place.path().join(name), &text).unwrap();
+        }
+        fs::write(place.path().join("noise.bin"), [1, 2, 3]).unwrap();
+        let site = site(place.path());
+        assert_eq!(site.len(), 4, "what begins with a dot is left out");
+        let page = site.find("/index.html").unwrap();
+        assert_eq!(page.content_type, "text/html; charset=utf-8");
+        assert_eq!(site.find("/deep/er/a b.css").unwrap().content_type, "text/css; charset=utf-8");
+        assert_eq!(site.find("/.well-known/security.txt").unwrap().content_type, "text/plain; charset=utf-8");
+        for representation in page.representations.into_iter().flatten() {
+            let mut found = String::new();
+            let read = match representation.coding {
+                Coding::Identity => (&mut &*representation.bytes).read_to_string(&mut found),
+                Coding::Gzip => flate2::read::GzDecoder::new(representation.bytes).read_to_string(&mut found),
+                Coding::Brotli => brotli::Decompressor::new(representation.bytes, 4096).read_to_string(&mut found),
+            };
+            assert_eq!(read.unwrap(), text.len());
+            assert_eq!(found, text);
+        }
+        assert_eq!(page.representations.iter().flatten().count(), 3);
+        let noise = site.find("/noise.bin").unwrap();
+        assert_eq!(noise.content_type, "application/octet-stream");
+        assert_eq!(noise.representations.iter().flatten().count(), 1, "compression would not pay");
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let site = place.path().join("site");
+        let refusal = |words: &str| {
+            let failure = pack(&site).err().unwrap();
+            assert_eq!(failure.status(), 2);
+            assert!(failure.to_string().contains(words), "{failure}");
+        };
+        refusal("No such file");
+        fs::create_dir(&site).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", site.join("secrets")).unwrap();
+        refusal("leads out of the site");
+        fs::remove_file(site.join("secrets")).unwrap();
+        std::os::unix::fs::symlink("nowhere", site.join("broken")).unwrap();
+        refusal("broken");
+        fs::remove_file(site.join("broken")).unwrap();
+        fs::write(site.join("a"), "a").unwrap();
+        std::os::unix::fs::symlink("a", site.join("b")).unwrap();
+        assert_eq!(http::pack(&BTreeMap::new()).unwrap().len(), 16);
+        assert!(pack(&site).unwrap().len() > 16);
+    }
+}

@@ -1,0 +1,128 @@
+//! The chunked transfer coding, to find where a body ends.
+//!
+//! Extensions of chunks and trailer fields are passed over, up to a limit each: nobody has a use for them here. Only CRLF
+//! ends a line.
+//!
+//! Answers to: RFC 9112 section 7.1.
+
+use crate::head::HEAD_BYTES_MAX;
+use crate::response::Status;
+
+/// Hexadecimal digits of a chunk's size.
+const SIZE_DIGITS_MAX: u8 = 15;
+/// Bytes of the extensions of one chunk.
+const EXTENSION_BYTES_MAX: u16 = 256;
+/// Bytes of the trailer section.
+const TRAILER_BYTES_MAX: u16 = HEAD_BYTES_MAX as u16;
+
+/// How far a chunked body has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Chunked(Expect);
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expect {
+    /// A digit of a chunk's size, or what follows the size.
+    Size {
+        size: u64,
+        digits: u8,
+    },
+    /// The rest of a chunk's extensions.
+    Extension {
+        size: u64,
+        bytes: u16,
+    },
+    /// The LF behind the size and the extensions.
+    SizeLf {
+        size: u64,
+    },
+    /// Bytes of a chunk.
+    Data {
+        left: u64,
+    },
+    /// The CR and the LF behind a chunk.
+    DataCr,
+    DataLf,
+    /// The first byte of a line of the trailer section.
+    TrailerLine {
+        bytes: u16,
+    },
+    /// The rest of such a line.
+    Trailer {
+        bytes: u16,
+    },
+    /// The LF of such a line.
+    TrailerLf {
+        bytes: u16,
+    },
+    /// The LF of the empty line at the end.
+    LastLf,
+    /// Nothing: the body is over.
+    Nothing,
+}
+
+impl Chunked {
+    pub(crate) fn new() -> Chunked {
+        Chunked(Expect::Size { size: 0, digits: 0 })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0 == Expect::Nothing
+    }
+
+    /// Passes over what of `bytes` belongs to the body and returns how many bytes that were.
+    ///
+    /// Errors: these are no chunks.
+    pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize, Status> {
+        let mut taken = 0;
+        while let Some(&byte) = bytes.get(taken) {
+            match self.0 {
+                Expect::Nothing => break,
+                Expect::Data { left } => {
+                    let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - taken);
+                    taken += count;
+                    let left = left - count as u64;
+                    self.0 = if left == 0 { Expect::DataCr } else { Expect::Data { left } };
+                }
+                expect => {
+                    self.0 = next(expect, byte).ok_or(Status::BadRequest)?;
+                    taken += 1;
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// What is expected after `byte`; `None` when that must not come here.
+fn next(expect: Expect, byte: u8) -> Option<Expect> {
+    Some(match (expect, byte) {
+        (Expect::Size { size, digits: 1.. }, b'\r') => Expect::SizeLf { size },
+        (Expect::Size { size, digits: 1.. }, b';' | b' ' | b'\t') => Expect::Extension { size, bytes: 0 },
+        (Expect::Size { size, digits }, _) if digits < SIZE_DIGITS_MAX => {
+            Expect::Size { size: size * 16 + u64::from(char::from(byte).to_digit(16)?), digits: digits + 1 }
+        }
+        (Expect::Extension { size, .. }, b'\r') => Expect::SizeLf { size },
+        (Expect::Extension { size, bytes }, _) if bytes < EXTENSION_BYTES_MAX && is_of_line(byte) => {
+            Expect::Extension { size, bytes: bytes + 1 }
+        }
+        (Expect::SizeLf { size: 0 }, b'\n') => Expect::TrailerLine { bytes: 0 },
+        (Expect::SizeLf { size }, b'\n') => Expect::Data { left: size },
+        (Expect::DataCr, b'\r') => Expect::DataLf,
+        (Expect::DataLf, b'\n') => Expect::Size { size: 0, digits: 0 },
+        (Expect::TrailerLine { .. }, b'\r') => Expect::LastLf,
+        (Expect::Trailer { bytes }, b'\r') => Expect::TrailerLf { bytes },
+        (Expect::TrailerLine { bytes } | Expect::Trailer { bytes }, _)
+            if bytes < TRAILER_BYTES_MAX && is_of_line(byte) =>
+        {
+            Expect::Trailer { bytes: bytes + 1 }
+        }
+        (Expect::TrailerLf { bytes }, b'\n') => Expect::TrailerLine { bytes },
+        (Expect::LastLf, b'\n') => Expect::Nothing,
+        _ => return None,
+    })
+}
+
+fn is_of_line(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}

@@ -1,0 +1,121 @@
+//! Content codings, and which of them a client would like best.
+//!
+//! Answers to: RFC 9110 sections 8.4 and 12.5.3, RFC 7932 (br).
+
+use crate::head::list;
+
+/// How a file's bytes are coded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coding {
+    /// Not at all.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 7932.
+    Brotli,
+}
+
+impl Coding {
+    /// All codings; what comes first is smallest, as a rule.
+    pub(crate) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Gzip, Coding::Identity];
+
+    /// The name of the coding in header fields.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Coding::Identity => "identity",
+            Coding::Gzip => "gzip",
+            Coding::Brotli => "br",
+        }
+    }
+
+    /// What sets the entity tag of this coding apart from those of the others.
+    pub(crate) fn tag_suffix(self) -> &'static str {
+        match self {
+            Coding::Identity => "",
+            Coding::Gzip => "-gz",
+            Coding::Brotli => "-br",
+        }
+    }
+}
+
+/// How much a client likes something, in thousandths (RFC 9110 section 12.4.2).
+type Quality = u16;
+
+/// The codings that a client takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Accepted {
+    gzip: Quality,
+    brotli: Quality,
+    identity: Quality,
+}
+
+impl Accepted {
+    /// From the values of `Accept-Encoding` fields. Without any, nothing but identity is sent: who takes more says so.
+    pub(crate) fn from_fields<'a>(values: impl Iterator<Item = &'a [u8]>) -> Accepted {
+        let (mut gzip, mut brotli, mut identity, mut others) = (None, None, None, None);
+        for item in values.flat_map(list) {
+            let (name, quality) = parse(item);
+            let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+            let place = match () {
+                () if is(b"br") => &mut brotli,
+                () if is(b"gzip") || is(b"x-gzip") => &mut gzip,
+                () if is(b"identity") => &mut identity,
+                () if is(b"*") => &mut others,
+                () => continue,
+            };
+            *place = Some(quality);
+        }
+        Accepted {
+            gzip: gzip.or(others).unwrap_or(0),
+            brotli: brotli.or(others).unwrap_or(0),
+            identity: identity.or(others).unwrap_or(1).max(1),
+        }
+    }
+
+    /// The one that the client likes best of those that `is_there`; of those it likes equally, the smallest.
+    pub(crate) fn best(self, is_there: impl Fn(Coding) -> bool) -> Coding {
+        let mut best = (Coding::Identity, 0);
+        for coding in Coding::ALL {
+            let quality = self.quality(coding);
+            if quality > best.1 && is_there(coding) {
+                best = (coding, quality);
+            }
+        }
+        best.0
+    }
+
+    fn quality(self, coding: Coding) -> Quality {
+        match coding {
+            Coding::Identity => self.identity,
+            Coding::Gzip => self.gzip,
+            Coding::Brotli => self.brotli,
+        }
+    }
+}
+
+/// A name and its quality: `gzip;q=0.5`. What is no quality counts as none.
+fn parse(item: &[u8]) -> (&[u8], Quality) {
+    let mut parts = item.split(|&byte| byte == b';');
+    let name = parts.next().unwrap_or_default().trim_ascii();
+    let quality = parts.map(<[u8]>::trim_ascii).find_map(|part| part.strip_prefix(b"q=").or(part.strip_prefix(b"Q=")));
+    (name, quality.map_or(1000, |quality| thousandths(quality).unwrap_or(0)))
+}
+
+/// `qvalue`: `0`, `1`, `0.85`, `1.000`.
+fn thousandths(text: &[u8]) -> Option<Quality> {
+    let (whole, fraction) = match text {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let mut value = match whole {
+        b'0' => 0,
+        b'1' => 1,
+        _ => return None,
+    };
+    for place in 0..3 {
+        let digit = fraction.get(place).unwrap_or(&b'0');
+        value = value * 10 + Quality::from(digit.is_ascii_digit().then(|| digit - b'0')?);
+    }
+    (value <= 1000).then_some(value)
+}

@@ -1,0 +1,81 @@
+//! Conditions: whether a client wants a representation that it may have already.
+//!
+//! Answers to: RFC 9110 sections 8.8.3 and 13.
+
+use crate::date;
+use crate::head::{Head, list};
+use crate::site::Tag;
+
+/// What comes of a request's conditions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// The request is carried out.
+    Proceed,
+    /// The client has it: 304.
+    NotModified,
+    /// Not this one: 412.
+    Failed,
+}
+
+/// What conditions are held against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Validators<'a> {
+    pub(crate) tag: &'a Tag,
+    /// Seconds since 1970-01-01.
+    pub(crate) modified: u64,
+}
+
+/// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
+pub(crate) fn evaluate(head: &Head<'_, '_>, own: Validators<'_>) -> Verdict {
+    if head.values("if-match").next().is_some() {
+        if !head.values("if-match").any(|value| names(value, own.tag, Comparison::Strong)) {
+            return Verdict::Failed;
+        }
+    } else if let Some(since) = date_of(head, "if-unmodified-since")
+        && own.modified > since
+    {
+        return Verdict::Failed;
+    }
+    if head.values("if-none-match").next().is_some() {
+        if head.values("if-none-match").any(|value| names(value, own.tag, Comparison::Weak)) {
+            return Verdict::NotModified;
+        }
+    } else if let Some(since) = date_of(head, "if-modified-since")
+        && own.modified <= since
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Proceed
+}
+
+/// Whether a `Range` is to be looked at: only of the very representation that the client has the rest of (RFC 9110 section 13.1.5).
+pub(crate) fn allows_range(head: &Head<'_, '_>, own: Validators<'_>) -> bool {
+    match head.only("if-range") {
+        Ok(None) => true,
+        Ok(Some(value)) if value.first() == Some(&b'"') => own.tag.as_bytes() == value,
+        // A date must be the very one that was told.
+        Ok(Some(value)) => date::parse(value) == Some(own.modified),
+        Err(_) => false,
+    }
+}
+
+/// How entity tags are compared (RFC 9110 section 8.8.3.2). Ours are strong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Strong,
+    Weak,
+}
+
+/// Whether a list of entity tags, or `*`, names ours.
+fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
+    list(value).any(|item| match item.strip_prefix(b"W/") {
+        _ if item == b"*" => true,
+        Some(weak) => comparison == Comparison::Weak && weak == own.as_bytes(),
+        None => item == own.as_bytes(),
+    })
+}
+
+/// A date that cannot be read, or is given twice, is no condition.
+fn date_of(head: &Head<'_, '_>, name: &'static str) -> Option<u64> {
+    date::parse(head.only(name).ok()??)
+}

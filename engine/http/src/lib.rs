@@ -1,0 +1,55 @@
+//! RFC 9112: the server's side of an HTTP/1.1 connection, as a grammar and a state machine, and the site that it serves.
+//!
+//! A [`Session`] is told what arrived and acts through [`Actions`], which whoever owns the connection implements. It
+//! knows no TCB, no store and no clock. What it serves is a [`Site`]: files packed into one piece of memory, with their
+//! compressed forms, their types and their tags beside them, so that a response is a short head and bytes that lie ready.
+//!
+//! Invariants:
+//! - A session owns no buffer. Bytes that it does not take are offered again: the caller keeps them.
+//! - Where a request ends is never guessed. What two servers could read in two ways is answered by 400, and the connection
+//!   ends: no request can be smuggled.
+//! - Every request gets exactly one final response, in order; none is begun before the one before it is queued whole.
+//! - A response's head fits into [`RESPONSE_HEAD_BYTES_MAX`]; the bytes of a file are never copied.
+//!
+//! | file | story |
+//! |---|---|
+//! | `session` | one connection: its waiting points and what happens at each |
+//! | `head` | the request line and the fields, strictly |
+//! | `framing`, `chunked` | how long a request's body is, and where it ends |
+//! | `target` | from a request's target to a path |
+//! | `coding`, `conditions`, `ranges` | which bytes of a file are the answer |
+//! | `date` | what dates clients write |
+//! | `response` | heads of responses |
+//! | `site` | the packed site |
+//!
+//! Answers to: RFC 9110 (semantics), RFC 9112 (messages); of RFC 9111, what an origin server says to caches.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod actions;
+mod chunked;
+mod coding;
+mod conditions;
+mod date;
+mod framing;
+mod head;
+mod ranges;
+mod response;
+mod session;
+mod site;
+mod target;
+
+pub use actions::{Actions, Exchange};
+pub use coding::Coding;
+pub use date::DATE_BYTES;
+pub use head::HEAD_BYTES_MAX;
+pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX};
+pub use session::{Session, WaitsFor};
+pub use site::{File, Representation, Resource, Site, SiteError, pack};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Heads of responses, and bodies of those that no file stands for.
+//!
+//! Answers to: RFC 9112 section 4, RFC 9110 sections 8, 10.2 and 15.
+
+use core::fmt::{self, Write};
+
+use heapless::Vec;
+
+use crate::actions::Actions;
+use crate::coding::Coding;
+use crate::site::Tag;
+
+/// The longest head of a response, in bytes, with the body of one that says what was wrong.
+pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
+
+/// What to tell a client for whom there is no session, before the connection is closed.
+pub const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// What an answer comes to (RFC 9110 section 15).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Status {
+    Ok,
+    NoContent,
+    PartialContent,
+    MovedPermanently,
+    NotModified,
+    BadRequest,
+    NotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    PreconditionFailed,
+    UriTooLong,
+    RangeNotSatisfiable,
+    ExpectationFailed,
+    HeaderFieldsTooLarge,
+    NotImplemented,
+    VersionNotSupported,
+}
+
+impl Status {
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Status::Ok => 200,
+            Status::NoContent => 204,
+            Status::PartialContent => 206,
+            Status::MovedPermanently => 301,
+            Status::NotModified => 304,
+            Status::BadRequest => 400,
+            Status::NotFound => 404,
+            Status::MethodNotAllowed => 405,
+            Status::RequestTimeout => 408,
+            Status::PreconditionFailed => 412,
+            Status::UriTooLong => 414,
+            Status::RangeNotSatisfiable => 416,
+            Status::ExpectationFailed => 417,
+            Status::HeaderFieldsTooLarge => 431,
+            Status::NotImplemented => 501,
+            Status::VersionNotSupported => 505,
+        }
+    }
+
+    /// Code and reason, as in a status line.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Status::Ok => "200 OK",
+            Status::NoContent => "204 No Content",
+            Status::PartialContent => "206 Partial Content",
+            Status::MovedPermanently => "301 Moved Permanently",
+            Status::NotModified => "304 Not Modified",
+            Status::BadRequest => "400 Bad Request",
+            Status::NotFound => "404 Not Found",
+            Status::MethodNotAllowed => "405 Method Not Allowed",
+            Status::RequestTimeout => "408 Request Timeout",
+            Status::PreconditionFailed => "412 Precondition Failed",
+            Status::UriTooLong => "414 URI Too Long",
+            Status::RangeNotSatisfiable => "416 Range Not Satisfiable",
+            Status::ExpectationFailed => "417 Expectation Failed",
+            Status::HeaderFieldsTooLarge => "431 Request Header Fields Too Large",
+            Status::NotImplemented => "501 Not Implemented",
+            Status::VersionNotSupported => "505 HTTP Version Not Supported",
+        }
+    }
+}
+
+/// The fields of every method's list (RFC 9110 section 10.2.1).
+pub(crate) const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
+
+/// What becomes of the connection after a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum After {
+    /// It stays open, which goes without saying.
+    Open,
+    /// It stays open, and a client of HTTP/1.0 is told so.
+    OpenAsAsked,
+    /// It is closed.
+    Close,
+}
+
+/// The head of a response while it is put together.
+pub(crate) struct ResponseHead(Vec<u8, RESPONSE_HEAD_BYTES_MAX>);
+
+impl ResponseHead {
+    pub(crate) fn begin(status: Status, after: After, actions: &mut impl Actions) -> ResponseHead {
+        let mut head = ResponseHead(Vec::new());
+        head.text("HTTP/1.1 ").text(status.text()).text("\r\nDate: ").bytes(&actions.date()).text("\r\n");
+        match after {
+            After::Open => &mut head,
+            After::OpenAsAsked => head.text("Connection: keep-alive\r\n"),
+            After::Close => head.text("Connection: close\r\n"),
+        };
+        head
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> &mut ResponseHead {
+        self.bytes(text.as_bytes())
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut ResponseHead {
+        let fitted = self.0.extend_from_slice(bytes);
+        debug_assert!(fitted.is_ok(), "no head is longer");
+        self
+    }
+
+    pub(crate) fn field(&mut self, name: &str, value: &str) -> &mut ResponseHead {
+        self.text(name).text(": ").text(value).text("\r\n")
+    }
+
+    pub(crate) fn number_field(&mut self, name: &str, number: u64) -> &mut ResponseHead {
+        self.text(name).text(": ").decimal(number).text("\r\n")
+    }
+
+    /// A field whose value takes formatting: for what is rare.
+    pub(crate) fn formatted_field(&mut self, name: &str, value: fmt::Arguments<'_>) -> &mut ResponseHead {
+        self.text(name).text(": ");
+        let fitted = self.0.write_fmt(value);
+        debug_assert!(fitted.is_ok(), "no head is longer");
+        self.text("\r\n")
+    }
+
+    /// What tells one representation of a resource from others, and how long it stays the same.
+    pub(crate) fn validators(&mut self, tag: &Tag, modified: &str, varies: bool) -> &mut ResponseHead {
+        self.text("ETag: ").bytes(tag.as_bytes()).text("\r\n").field("Last-Modified", modified);
+        if varies { self.field("Vary", "Accept-Encoding") } else { self }
+    }
+
+    pub(crate) fn coding(&mut self, coding: Coding) -> &mut ResponseHead {
+        if coding == Coding::Identity { self } else { self.field("Content-Encoding", coding.name()) }
+    }
+
+    fn decimal(&mut self, number: u64) -> &mut ResponseHead {
+        let mut digits = [0; 20];
+        let mut left = number;
+        let mut count = 0;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (left % 10) as u8;
+            left /= 10;
+            count += 1;
+            if left == 0 {
+                break;
+            }
+        }
+        let start = digits.len() - count;
+        self.bytes(digits.get(start..).unwrap_or_default())
+    }
+
+    /// Ends the head, and queues it.
+    pub(crate) fn send(&mut self, actions: &mut impl Actions) {
+        self.text("\r\n");
+        actions.send(&self.0);
+    }
+
+    /// Ends the head, and queues it with a body that is no longer than a few words.
+    pub(crate) fn send_with(&mut self, body: &[&str], actions: &mut impl Actions) {
+        self.text("\r\n");
+        for part in body {
+            self.text(part);
+        }
+        actions.send(&self.0);
+    }
+}

@@ -1,0 +1,269 @@
+//! A session: what the server remembers of one connection between two events.
+//!
+//! Each variant of [`Expect`] is a waiting point and has one handler. What the answer to a request is stands in
+//! `session/answer.rs`, how its bytes leave in `session/outgoing.rs`.
+//!
+//! A request's body is read to its end before the answer is given, so that a body that is broken is answered by 400 and by
+//! nothing else. A long one is not waited for: then the answer comes at once and the connection ends with it (RFC 9112
+//! section 9.6), as it does for a client that waits to be told to send its body (RFC 9110 section 10.1.1), since nobody knows
+//! then whether it will.
+//!
+//! Answers to: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
+
+mod answer;
+mod outgoing;
+
+use alloc::boxed::Box;
+
+use machine::Micros;
+
+use crate::actions::{Actions, Exchange};
+use crate::framing::Body;
+use crate::head::{self, Head, Start};
+use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, Status};
+
+use answer::Answer;
+use outgoing::Outgoing;
+
+/// How long a connection may be open without a request.
+const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
+/// How long a client may take for a whole head, and for a whole body: a limit that no trickle prolongs.
+const REQUEST_TIMEOUT: Micros = Micros::from_secs(30);
+/// How long a client may take for what it has room for of a response.
+const RESPONSE_TIMEOUT: Micros = Micros::from_secs(60);
+/// The longest body that is read to keep a connection open, in bytes, what frames chunks counted in.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// One client's connection.
+#[derive(Debug)]
+pub struct Session {
+    expect: Expect,
+    waits_for: WaitsFor,
+    stopping: bool,
+    outgoing: Outgoing,
+}
+
+const _: () = assert!(size_of::<Session>() <= 112);
+
+/// What the session waits for. One variant a waiting point, one handler each.
+#[derive(Debug)]
+enum Expect {
+    /// A request, of whose head so many bytes were searched for its end.
+    Head { searched: usize },
+    /// The rest of a request's body, for which no more than so many bytes are read. Then its answer is due.
+    Body { body: Body, left: usize, answer: Box<Answer> },
+    /// Room for the rest of a response.
+    Room { after: After },
+    /// Nothing any more.
+    Closed,
+}
+
+/// What must happen before the session takes bytes again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitsFor {
+    /// More bytes than it was offered, and nothing else.
+    Bytes,
+    /// Room for a response, or for more of one: offer the bytes again, or none, once there is some.
+    SendRoom,
+    /// Nothing: it is over.
+    Nothing,
+}
+
+/// What a handler has done with the bytes that it was given.
+enum Taken {
+    /// So many bytes; there may be work for the next handler.
+    AndGoOn(usize),
+    /// So many bytes, and now something else must happen first.
+    AndWait(usize, WaitsFor),
+}
+
+impl Session {
+    /// A client has connected. It speaks first.
+    pub fn connected(actions: &mut impl Actions) -> Session {
+        actions.set_deadline(Some(IDLE_TIMEOUT));
+        Session {
+            expect: Expect::Head { searched: 0 },
+            waits_for: WaitsFor::Bytes,
+            stopping: false,
+            outgoing: Outgoing::Nothing,
+        }
+    }
+
+    /// What must happen before bytes are worth offering.
+    pub fn waits_for(&self) -> WaitsFor {
+        self.waits_for
+    }
+
+    /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with
+    /// what follows it, when [`Session::waits_for`] has come. The rest is never more than [`crate::HEAD_BYTES_MAX`] bytes,
+    /// unless the session waits for room.
+    pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
+        let mut taken = 0;
+        loop {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            match self.step(rest, actions) {
+                Taken::AndGoOn(count) => taken += count,
+                Taken::AndWait(count, event) => {
+                    self.waits_for = event;
+                    return taken + count;
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
+        match &mut self.expect {
+            Expect::Head { searched } => {
+                let searched = *searched;
+                self.head_bytes_arrived(bytes, searched, actions)
+            }
+            Expect::Body { body, left, .. } => {
+                let within_limit = bytes.get(..*left).unwrap_or(bytes);
+                match body.pass_over(within_limit) {
+                    Err(status) => self.refuse(status, actions),
+                    Ok(taken) => {
+                        *left -= taken;
+                        match (body.is_over(), *left) {
+                            (false, 1..) => Taken::AndWait(taken, WaitsFor::Bytes),
+                            (is_over, _) => self.body_ended(taken, is_over, actions),
+                        }
+                    }
+                }
+            }
+            Expect::Room { after } => {
+                let after = *after;
+                self.room_may_be_there(after, actions)
+            }
+            // Unread bytes would make TCP answer by a reset, which could overtake the response.
+            Expect::Closed => Taken::AndWait(bytes.len(), WaitsFor::Nothing),
+        }
+    }
+
+    fn head_bytes_arrived(&mut self, bytes: &[u8], searched: usize, actions: &mut impl Actions) -> Taken {
+        if !bytes.is_empty() && actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
+            return Taken::AndWait(0, WaitsFor::SendRoom);
+        }
+        match head::start(bytes, searched) {
+            Start::EmptyLine => Taken::AndGoOn(2),
+            Start::Bad(status) => self.refuse(status, actions),
+            Start::Partial(count) => {
+                if searched == 0 && count > 0 {
+                    actions.set_deadline(Some(REQUEST_TIMEOUT));
+                }
+                self.expect = Expect::Head { searched: count };
+                Taken::AndWait(0, WaitsFor::Bytes)
+            }
+            Start::Whole(length) => match self.head_arrived(bytes.get(..length).unwrap_or_default(), actions) {
+                Ok(()) => Taken::AndGoOn(length),
+                Err(status) => self.refuse(status, actions),
+            },
+        }
+    }
+
+    /// A request's head is whole. Gives the answer, or waits for the request's body.
+    ///
+    /// Errors: where the request ends cannot be known.
+    fn head_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<(), Status> {
+        let mut room = head::room();
+        let head = Head::parse(bytes, &mut room)?;
+        let body = Body::of(&head)?;
+        let mut answer = Answer::to(&head, actions.site())?;
+        actions.answered(&Exchange {
+            method: head.method,
+            target: head.target,
+            status: answer.status().code(),
+            bytes: answer.body_bytes(),
+        });
+        let is_long = matches!(body, Body::Length(length) if length > BODY_BYTES_MAX as u64);
+        if !body.is_over() && !is_long && !head.lists("expect", "100-continue") {
+            actions.set_deadline(Some(REQUEST_TIMEOUT));
+            self.expect = Expect::Body { body, left: BODY_BYTES_MAX, answer: Box::new(answer) };
+            return Ok(());
+        }
+        if self.stopping || !body.is_over() {
+            answer.ends_connection();
+        }
+        self.respond(&answer, actions);
+        Ok(())
+    }
+
+    /// The body has ended, or is too long to be waited for.
+    fn body_ended(&mut self, taken: usize, is_over: bool, actions: &mut impl Actions) -> Taken {
+        let Expect::Body { mut answer, .. } = core::mem::replace(&mut self.expect, Expect::Closed) else {
+            return Taken::AndGoOn(taken);
+        };
+        if self.stopping || !is_over {
+            answer.ends_connection();
+        }
+        self.respond(&answer, actions);
+        Taken::AndGoOn(taken)
+    }
+
+    fn respond(&mut self, answer: &Answer, actions: &mut impl Actions) {
+        self.outgoing = answer.send(actions);
+        self.expect = Expect::Room { after: answer.after() };
+        actions.set_deadline(Some(RESPONSE_TIMEOUT));
+    }
+
+    /// Sends on, and goes on to the next request when all of the response is queued.
+    fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> Taken {
+        let before = actions.send_room();
+        if !self.outgoing.send_on(actions) {
+            if actions.send_room() != before {
+                actions.set_deadline(Some(RESPONSE_TIMEOUT));
+            }
+            return Taken::AndWait(0, WaitsFor::SendRoom);
+        }
+        if after == After::Close || self.stopping {
+            self.finish(actions);
+        } else {
+            self.expect = Expect::Head { searched: 0 };
+            actions.set_deadline(Some(IDLE_TIMEOUT));
+        }
+        Taken::AndGoOn(0)
+    }
+
+    /// Says what is wrong with a request of which nobody knows where it ends, and ends the session.
+    fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
+        let answer = Answer::refusal(status, actions.site());
+        actions.answered(&Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
+        self.respond(&answer, actions);
+        Taken::AndGoOn(0)
+    }
+
+    /// The time that was last set is up.
+    pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
+        match self.expect {
+            Expect::Head { searched: 0 } | Expect::Room { .. } => self.finish(actions),
+            Expect::Head { .. } | Expect::Body { .. } => {
+                self.refuse(Status::RequestTimeout, actions);
+                self.bytes_arrived(&[], actions);
+            }
+            Expect::Closed => {}
+        }
+    }
+
+    /// The server is about to go away. What was asked for is still answered.
+    pub fn stopping(&mut self, actions: &mut impl Actions) {
+        self.stopping = true;
+        if let Expect::Head { .. } = self.expect {
+            self.finish(actions);
+        }
+    }
+
+    /// The client will send no more, or the connection is lost. Everything before that was offered, and the session was
+    /// not waiting for anything but bytes; or it does not matter any more.
+    pub fn peer_closed(&mut self, actions: &mut impl Actions) {
+        if !matches!(self.expect, Expect::Closed) {
+            self.finish(actions);
+        }
+    }
+
+    fn finish(&mut self, actions: &mut impl Actions) {
+        self.expect = Expect::Closed;
+        self.waits_for = WaitsFor::Nothing;
+        self.outgoing = Outgoing::Nothing;
+        actions.set_deadline(None);
+        actions.close();
+    }
+}

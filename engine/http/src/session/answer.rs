@@ -1,0 +1,293 @@
+//! What the answer to a request is: which file, which form of it, which part, or why not.
+//!
+//! Answers to: RFC 9110 sections 9 (methods), 13.2.2 (order of conditions), 14.2 (ranges) and 15 (status codes).
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::ops::Range;
+
+use crate::actions::Actions;
+use crate::coding::{Accepted, Coding};
+use crate::conditions::{self, Validators, Verdict};
+use crate::head::{Head, Version};
+use crate::ranges::{self, Asked, Parts};
+use crate::response::{ALLOW, After, ResponseHead, Status};
+use crate::site::{Resource, Site};
+use crate::target::{Path, Target};
+
+use super::outgoing::{Outgoing, PartsLeft};
+
+/// The longest target whose folder is redirected to.
+const MOVED_BYTES_MAX: usize = 1024;
+
+/// What a folder is asked for.
+const INDEX: &str = "index.html";
+
+/// An answer that is known and not given yet.
+#[derive(Debug)]
+pub(super) struct Answer {
+    content: Content,
+    /// Whether only its head is asked for.
+    head_only: bool,
+    after: After,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// A file, or parts of it.
+    File { resource: Resource, coding: Coding, part: Part },
+    /// The client has the file.
+    NotModified { resource: Resource, coding: Coding },
+    /// It is a folder: its name with a slash behind it.
+    Moved(String),
+    /// Which methods there are.
+    Options,
+    /// None of the parts that were asked for; so many bytes there are.
+    OutOfRange(u64),
+    /// Something is wrong; the site may have a page for that.
+    Error(Status, Option<Resource>),
+}
+
+/// How much of a file.
+#[derive(Debug)]
+enum Part {
+    Whole,
+    One(Range<u64>),
+    Many(Box<Parts>),
+}
+
+impl Answer {
+    /// The answer to a request.
+    ///
+    /// Errors: the request makes no sense, and the connection is to end.
+    pub(super) fn to(head: &Head<'_, '_>, site: &Site) -> Result<Answer, Status> {
+        let target = match Target::parse(head.target) {
+            Err(Status::BadRequest) if head.method != "CONNECT" => return Err(Status::BadRequest),
+            target => target,
+        };
+        let content = match (head.method, target) {
+            _ if head.values("expect").any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
+                Content::error(Status::ExpectationFailed, site)
+            }
+            ("GET" | "HEAD", Ok(Target::Path(path))) => file(&path, head, site),
+            ("GET" | "HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
+            ("OPTIONS", Ok(_)) => Content::Options,
+            ("GET" | "HEAD" | "OPTIONS", Err(status)) => Content::error(status, site),
+            ("POST" | "PUT" | "DELETE" | "CONNECT" | "TRACE" | "PATCH", _) => {
+                Content::error(Status::MethodNotAllowed, site)
+            }
+            _ => Content::error(Status::NotImplemented, site),
+        };
+        Ok(Answer { content, head_only: head.method == "HEAD", after: after(head) })
+    }
+
+    /// The answer to what is no request.
+    pub(super) fn refusal(status: Status, site: &Site) -> Answer {
+        Answer { content: Content::error(status, site), head_only: false, after: After::Close }
+    }
+
+    /// The connection ends with this answer.
+    pub(super) fn ends_connection(&mut self) {
+        self.after = After::Close;
+    }
+
+    pub(super) fn after(&self) -> After {
+        self.after
+    }
+
+    pub(super) fn status(&self) -> Status {
+        match &self.content {
+            Content::File { part: Part::Whole, .. } => Status::Ok,
+            Content::File { .. } => Status::PartialContent,
+            Content::NotModified { .. } => Status::NotModified,
+            Content::Moved(_) => Status::MovedPermanently,
+            Content::Options => Status::NoContent,
+            Content::OutOfRange(_) => Status::RangeNotSatisfiable,
+            Content::Error(status, _) => *status,
+        }
+    }
+
+    /// Bytes of the response's body.
+    pub(super) fn body_bytes(&self) -> u64 {
+        match &self.content {
+            _ if self.head_only => 0,
+            Content::File { resource, coding, part } => part.length(resource, *coding),
+            Content::Error(status, page) => error_length(*status, page.as_ref()),
+            Content::NotModified { .. } | Content::Moved(_) | Content::Options | Content::OutOfRange(_) => 0,
+        }
+    }
+
+    /// Queues the head of the response, and returns what is to follow.
+    pub(super) fn send(&self, actions: &mut impl Actions) -> Outgoing {
+        let mut head = ResponseHead::begin(self.status(), self.after, actions);
+        match &self.content {
+            Content::File { resource, coding, part } => return self.send_file(head, resource, *coding, part, actions),
+            Content::Error(status, page) => return self.send_error(head, *status, page.as_ref(), actions),
+            Content::NotModified { resource, coding } => {
+                head.validators(&resource.tag(*coding), resource.modified, resource.varies())
+            }
+            Content::Moved(location) => head.field("Location", location).number_field("Content-Length", 0),
+            Content::Options => head.text(ALLOW),
+            Content::OutOfRange(length) => head
+                .formatted_field("Content-Range", format_args!("bytes */{length}"))
+                .number_field("Content-Length", 0),
+        }
+        .send(actions);
+        Outgoing::Nothing
+    }
+
+    fn send_file(
+        &self,
+        mut head: ResponseHead,
+        resource: &Resource,
+        coding: Coding,
+        part: &Part,
+        actions: &mut impl Actions,
+    ) -> Outgoing {
+        let tag = resource.tag(coding);
+        let bytes = resource.representation(coding).map_or(&[][..], |representation| representation.bytes);
+        head.coding(coding).validators(&tag, resource.modified, resource.varies()).field("Accept-Ranges", "bytes");
+        let outgoing = match part {
+            Part::Whole => {
+                head.field("Content-Type", resource.content_type);
+                Outgoing::Bytes(bytes)
+            }
+            Part::One(range) => {
+                let last = range.end.saturating_sub(1);
+                let value = format_args!("bytes {}-{last}/{}", range.start, bytes.len());
+                head.formatted_field("Content-Range", value).field("Content-Type", resource.content_type);
+                Outgoing::Bytes(outgoing_part(bytes, range))
+            }
+            Part::Many(parts) => {
+                let boundary = PartsLeft::boundary(resource);
+                let value = format_args!("multipart/byteranges; boundary={boundary}");
+                head.formatted_field("Content-Type", value);
+                Outgoing::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
+            }
+        };
+        head.number_field("Content-Length", part.length(resource, coding)).send(actions);
+        if self.head_only { Outgoing::Nothing } else { outgoing }
+    }
+
+    fn send_error(
+        &self,
+        mut head: ResponseHead,
+        status: Status,
+        page: Option<&Resource>,
+        actions: &mut impl Actions,
+    ) -> Outgoing {
+        if status == Status::MethodNotAllowed {
+            head.text(ALLOW);
+        }
+        head.number_field("Content-Length", error_length(status, page));
+        match page.and_then(|page| page.representation(Coding::Identity)) {
+            Some(page_bytes) => {
+                head.field("Content-Type", page.map_or("", |page| page.content_type)).send(actions);
+                if self.head_only { Outgoing::Nothing } else { Outgoing::Bytes(page_bytes.bytes) }
+            }
+            None => {
+                head.field("Content-Type", "text/plain; charset=utf-8");
+                let body = [status.text(), "\n"];
+                head.send_with(if self.head_only { &[] } else { &body }, actions);
+                Outgoing::Nothing
+            }
+        }
+    }
+}
+
+impl Content {
+    /// The site's page for a status is its file `404.html`, and so on.
+    fn error(status: Status, site: &Site) -> Content {
+        let text = status.text();
+        let code = text.split(' ').next().unwrap_or_default();
+        Content::Error(status, site.find(&alloc::format!("/{code}.html")))
+    }
+}
+
+impl Part {
+    /// Bytes of the response's body.
+    fn length(&self, resource: &Resource, coding: Coding) -> u64 {
+        let whole = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
+        match self {
+            Part::Whole => whole,
+            Part::One(range) => range.end - range.start,
+            Part::Many(parts) => PartsLeft::length(resource, whole, parts),
+        }
+    }
+}
+
+fn error_length(status: Status, page: Option<&Resource>) -> u64 {
+    match page.and_then(|page| page.representation(Coding::Identity)) {
+        Some(page) => page.bytes.len() as u64,
+        None => status.text().len() as u64 + 1,
+    }
+}
+
+fn outgoing_part(bytes: &'static [u8], range: &Range<u64>) -> &'static [u8] {
+    bytes.get(range.start as usize..range.end as usize).unwrap_or_default()
+}
+
+/// The file at `path`, or why it is not sent.
+fn file(path: &Path, head: &Head<'_, '_>, site: &Site) -> Content {
+    let index = path.as_str().ends_with('/').then(|| path.with(INDEX));
+    let found = match index {
+        Some(index) => index.and_then(|index| site.find(index.as_str())),
+        None => site.find(path.as_str()),
+    };
+    match found {
+        Some(resource) => form(resource, head),
+        None if is_folder(path, site) && head.target.len() <= MOVED_BYTES_MAX => Content::Moved(moved(head.target)),
+        None => Content::error(Status::NotFound, site),
+    }
+}
+
+fn is_folder(path: &Path, site: &Site) -> bool {
+    path.with("/").and_then(|folder| folder.with(INDEX)).is_some_and(|index| site.find(index.as_str()).is_some())
+}
+
+/// The target with a slash behind its path. Its query is kept.
+fn moved(target: &str) -> String {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    // Two slashes at the start would name another host.
+    let path = path.strip_prefix('/').map_or(path, |rest| rest.trim_start_matches('/'));
+    if path.contains("://") { alloc::format!("{path}/{query}") } else { alloc::format!("/{path}/{query}") }
+}
+
+/// Which form of a file, and how much of it.
+fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
+    let accepted = Accepted::from_fields(head.values("accept-encoding"));
+    let coding = accepted.best(|coding| resource.representation(coding).is_some());
+    let tag = resource.tag(coding);
+    let own = Validators { tag: &tag, modified: resource.modified_seconds() };
+    match conditions::evaluate(head, own) {
+        Verdict::NotModified => return Content::NotModified { resource, coding },
+        Verdict::Failed => return Content::Error(Status::PreconditionFailed, None),
+        Verdict::Proceed => {}
+    }
+    let part = match head.only("range") {
+        // Ranges are defined for GET alone (RFC 9110 section 14.2).
+        Ok(Some(range)) if head.method == "GET" && conditions::allows_range(head, own) => {
+            let length = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
+            match ranges::parse(range, length) {
+                Asked::Nothing => return Content::OutOfRange(length),
+                Asked::Whole => Part::Whole,
+                Asked::Parts(parts) => match parts.as_slice() {
+                    [only] => Part::One(only.clone()),
+                    _ => Part::Many(Box::new(parts)),
+                },
+            }
+        }
+        _ => Part::Whole,
+    };
+    Content::File { resource, coding, part }
+}
+
+/// Whether the connection stays open (RFC 9112 section 9.3).
+fn after(head: &Head<'_, '_>) -> After {
+    match head.version {
+        _ if head.lists("connection", "close") => After::Close,
+        Version::Http11 => After::Open,
+        Version::Http10 if head.lists("connection", "keep-alive") => After::OpenAsAsked,
+        Version::Http10 => After::Close,
+    }
+}

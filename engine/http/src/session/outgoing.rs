@@ -1,0 +1,113 @@
+//! What of a response is still to be queued.
+//!
+//! Answers to: RFC 9110 section 14.6 (several parts).
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::ops::Range;
+
+use crate::actions::Actions;
+use crate::ranges::Parts;
+use crate::response::RESPONSE_HEAD_BYTES_MAX;
+use crate::site::Resource;
+
+/// The rest of a response's body.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    Nothing,
+    /// These bytes.
+    Bytes(&'static [u8]),
+    /// Parts of a file, each with a head of its own.
+    Parts(Box<PartsLeft>),
+}
+
+/// Several parts of a file, some of them sent.
+#[derive(Debug)]
+pub(super) struct PartsLeft {
+    resource: Resource,
+    whole: &'static [u8],
+    parts: Parts,
+    /// Parts whose head is queued.
+    begun: usize,
+    /// What of the last of those is not.
+    bytes: &'static [u8],
+    ended: bool,
+}
+
+impl Outgoing {
+    /// Queues as much as there is room for; true when nothing is left.
+    pub(super) fn send_on(&mut self, actions: &mut impl Actions) -> bool {
+        let done = match self {
+            Outgoing::Nothing => true,
+            Outgoing::Bytes(bytes) => send(bytes, actions),
+            Outgoing::Parts(parts) => parts.send_on(actions),
+        };
+        if done {
+            *self = Outgoing::Nothing;
+        }
+        done
+    }
+}
+
+/// Queues as many of `bytes` as there is room for, and leaves the others; true when none is left.
+fn send(bytes: &mut &'static [u8], actions: &mut impl Actions) -> bool {
+    if !bytes.is_empty() {
+        let count = actions.send_static(bytes);
+        *bytes = bytes.get(count..).unwrap_or_default();
+    }
+    bytes.is_empty()
+}
+
+impl PartsLeft {
+    pub(super) fn new(resource: Resource, whole: &'static [u8], parts: &Parts) -> PartsLeft {
+        PartsLeft { resource, whole, parts: parts.clone(), begun: 0, bytes: &[], ended: false }
+    }
+
+    /// What stands between the parts. It has the file's tag in it, so that no file has it within.
+    pub(super) fn boundary(resource: &Resource) -> String {
+        format!("part-{}", resource.digits())
+    }
+
+    /// Bytes of the whole body, of parts of a representation that is `whole` bytes long.
+    pub(super) fn length(resource: &Resource, whole: u64, parts: &Parts) -> u64 {
+        let heads = parts.iter().map(|part| part_head(resource, part, whole).len() as u64 + part.end - part.start);
+        heads.sum::<u64>() + end(resource).len() as u64
+    }
+
+    fn send_on(&mut self, actions: &mut impl Actions) -> bool {
+        while send(&mut self.bytes, actions) {
+            if self.ended {
+                return true;
+            }
+            if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
+                return false;
+            }
+            match self.parts.get(self.begun) {
+                Some(part) => {
+                    actions.send(part_head(&self.resource, part, self.whole.len() as u64).as_bytes());
+                    self.bytes = self.whole.get(part.start as usize..part.end as usize).unwrap_or_default();
+                    self.begun += 1;
+                }
+                None => {
+                    actions.send(end(&self.resource).as_bytes());
+                    self.ended = true;
+                }
+            }
+        }
+        false
+    }
+}
+
+fn part_head(resource: &Resource, part: &Range<u64>, whole: u64) -> String {
+    let boundary = PartsLeft::boundary(resource);
+    let (content_type, last) = (resource.content_type, part.end.saturating_sub(1));
+    format!(
+        "\r\n--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: bytes {}-{last}/{whole}\r\n\r\n",
+        part.start
+    )
+}
+
+fn end(resource: &Resource) -> String {
+    format!("\r\n--{}--\r\n", PartsLeft::boundary(resource))
+}

@@ -1,0 +1,279 @@
+//! The packed site: the files of a folder in one piece of memory, each with what a response needs to say of it.
+//!
+//! It is packed once, on the host, by [`pack`], and read where it lies by [`Site`]. Numbers are little endian; a place
+//! is (offset from the pack's start, length), 4 bytes each.
+//!
+//! ```text
+//! 0    8  "BPSITE\0\1"
+//! 8    4  number of files
+//! 12   4  length of the whole
+//! 16      for each file, in the order of the paths' bytes, 88 bytes:
+//!           0   place of the path, which begins with "/"
+//!           8   place of the content type
+//!           16  the date of its last change, an IMF-fixdate of 29 bytes, 3 bytes of zeros
+//!           48  its entity tag: 16 hexadecimal digits
+//!           64  place of its bytes; as they are, by gzip, by brotli; a coding that there is not is (0, 0)
+//!         then paths, content types and bytes
+//! ```
+//!
+//! Invariant: a [`Site`] was looked through once. Whatever it hands out lies inside of the pack and is what it should be.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::hash::Hasher;
+use core::ops::Range;
+
+use siphasher::sip::SipHasher13;
+
+use crate::coding::Coding;
+use crate::date::{self, DATE_BYTES};
+
+const MAGIC: [u8; 8] = *b"BPSITE\0\x01";
+const HEADER_BYTES: usize = 16;
+const ENTRY_BYTES: usize = 88;
+const TAG_DIGITS: usize = 16;
+
+/// The site that is served, as it was packed. The empty one has no files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Site {
+    pack: &'static [u8],
+    entries: &'static [[u8; ENTRY_BYTES]],
+}
+
+/// Why a pack is not one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SiteError {
+    /// It is not a packed site, or of another version.
+    NotASite,
+    /// Something in it points outside, is out of order, or is not what it should be.
+    Broken,
+}
+
+impl fmt::Display for SiteError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            SiteError::NotASite => "not a packed site of this version",
+            SiteError::Broken => "the packed site is damaged",
+        })
+    }
+}
+
+/// A file of the site.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resource {
+    /// The value of `Content-Type`.
+    pub content_type: &'static str,
+    /// The value of `Last-Modified`.
+    pub modified: &'static str,
+    /// How its bytes can be had: plain, and compressed where that is shorter.
+    pub representations: [Option<Representation>; 3],
+    tag: &'static str,
+}
+
+/// A file's bytes in one coding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Representation {
+    /// How they are coded.
+    pub coding: Coding,
+    /// The bytes.
+    pub bytes: &'static [u8],
+}
+
+/// An entity tag, with its quotes: the file's and what coding it has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Tag(heapless::Vec<u8, 24>);
+
+impl Tag {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Site {
+    /// Looks through a packed site.
+    ///
+    /// Errors: it is none, or it is damaged.
+    pub fn new(pack: &'static [u8]) -> Result<Site, SiteError> {
+        let (header, rest) = pack.split_at_checked(HEADER_BYTES).ok_or(SiteError::NotASite)?;
+        if !header.starts_with(&MAGIC) {
+            return Err(SiteError::NotASite);
+        }
+        let count = number(header, 8).ok_or(SiteError::NotASite)?;
+        if number(header, 12) != Some(pack.len()) {
+            return Err(SiteError::Broken);
+        }
+        let entries = rest.as_chunks().0.get(..count).ok_or(SiteError::Broken)?;
+        let site = Site { pack, entries };
+        let mut before = "";
+        for entry in entries {
+            let path = site.text(entry, 0).ok_or(SiteError::Broken)?;
+            site.resource(entry).ok_or(SiteError::Broken)?;
+            if !path.starts_with('/') || path <= before {
+                return Err(SiteError::Broken);
+            }
+            before = path;
+        }
+        Ok(site)
+    }
+
+    /// The file at `path`.
+    pub fn find(&self, path: &str) -> Option<Resource> {
+        let compare = |entry: &[u8; ENTRY_BYTES]| self.text(entry, 0).unwrap_or_default().cmp(path);
+        let index = self.entries.binary_search_by(compare).ok()?;
+        self.resource(self.entries.get(index)?)
+    }
+
+    /// How many files it has.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        self.pack.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn resource(&self, entry: &'static [u8; ENTRY_BYTES]) -> Option<Resource> {
+        let modified = text(entry, 16..16 + DATE_BYTES)?;
+        date::parse(modified.as_bytes())?;
+        let tag = text(entry, 48..48 + TAG_DIGITS)?;
+        let representation = |coding, at| match number(entry, at)? {
+            0 => Some(None),
+            _ => Some(Some(Representation { coding, bytes: self.slice(entry, at)? })),
+        };
+        Some(Resource {
+            content_type: self.text(entry, 8).filter(|text| text.len() <= CONTENT_TYPE_BYTES_MAX)?,
+            modified,
+            representations: [
+                representation(Coding::Identity, 64).filter(|plain| plain.is_some())?,
+                representation(Coding::Gzip, 72)?,
+                representation(Coding::Brotli, 80)?,
+            ],
+            tag: tag.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(tag)?,
+        })
+    }
+
+    fn slice(&self, entry: &[u8], at: usize) -> Option<&'static [u8]> {
+        let start = number(entry, at)?;
+        self.pack.get(start..start.checked_add(number(entry, at + 4)?)?)
+    }
+
+    fn text(&self, entry: &[u8], at: usize) -> Option<&'static str> {
+        core::str::from_utf8(self.slice(entry, at)?).ok()
+    }
+}
+
+impl Resource {
+    /// Its bytes in `coding`.
+    pub(crate) fn representation(&self, coding: Coding) -> Option<Representation> {
+        self.representations.into_iter().flatten().find(|found| found.coding == coding)
+    }
+
+    /// Whether there is more than one way to have it.
+    pub(crate) fn varies(&self) -> bool {
+        self.representations.iter().flatten().count() > 1
+    }
+
+    pub(crate) fn tag(&self, coding: Coding) -> Tag {
+        let parts = ["\"", self.tag, coding.tag_suffix(), "\""];
+        Tag(parts.iter().flat_map(|part| part.bytes()).collect())
+    }
+
+    /// The digits of its entity tags.
+    pub(crate) fn digits(&self) -> &'static str {
+        self.tag
+    }
+
+    /// Seconds since 1970-01-01 of its last change.
+    pub(crate) fn modified_seconds(&self) -> u64 {
+        date::parse(self.modified.as_bytes()).unwrap_or(0)
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    usize::try_from(u32::from_le_bytes(*bytes)).ok()
+}
+
+fn text(bytes: &'static [u8], range: Range<usize>) -> Option<&'static str> {
+    core::str::from_utf8(bytes.get(range)?).ok()
+}
+
+/// The longest `Content-Type`.
+const CONTENT_TYPE_BYTES_MAX: usize = 128;
+
+/// A file to be packed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// The value of `Content-Type`, at most 128 bytes.
+    pub content_type: String,
+    /// The date of its last change: an `IMF-fixdate`.
+    pub modified: String,
+    /// Its bytes.
+    pub plain: Vec<u8>,
+    /// The same by gzip, if that is worth it.
+    pub gzip: Option<Vec<u8>>,
+    /// The same by brotli, if that is worth it.
+    pub brotli: Option<Vec<u8>>,
+}
+
+/// Packs files, each under its path, which begins with `/`.
+///
+/// Errors: more than 4 GiB in all, or a path, a type or a date that [`Site::new`] would refuse.
+pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
+    let mut entries = Vec::with_capacity(files.len() * ENTRY_BYTES);
+    let mut body = Vec::new();
+    let body_start = HEADER_BYTES + files.len() * ENTRY_BYTES;
+    for (path, file) in files {
+        if file.modified.len() != DATE_BYTES
+            || file.content_type.len() > CONTENT_TYPE_BYTES_MAX
+            || !path.starts_with('/')
+        {
+            return Err(SiteError::Broken);
+        }
+        let codings = [Some(&file.plain), file.gzip.as_ref(), file.brotli.as_ref()];
+        let places = [Some(path.as_bytes()), Some(file.content_type.as_bytes())]
+            .into_iter()
+            .chain(codings.map(|bytes| bytes.map(Vec::as_slice)));
+        let places: Vec<_> =
+            places.map(|bytes| place(bytes, body_start, &mut body)).collect::<Option<_>>().ok_or(SiteError::Broken)?;
+        let [path_place, type_place, codings @ ..] = places.as_slice() else { return Err(SiteError::Broken) };
+        entries.extend([path_place, type_place].into_iter().flatten());
+        entries.extend_from_slice(file.modified.as_bytes());
+        entries.extend([0; 32 - DATE_BYTES]);
+        entries.extend(tag_of(file).bytes());
+        entries.extend(codings.iter().flatten());
+    }
+    let length = u32::try_from(body_start + body.len()).map_err(|_| SiteError::Broken)?;
+    let mut packed = Vec::with_capacity(body_start + body.len());
+    packed.extend(MAGIC);
+    packed.extend((files.len() as u32).to_le_bytes());
+    packed.extend(length.to_le_bytes());
+    packed.append(&mut entries);
+    packed.append(&mut body);
+    Ok(packed)
+}
+
+/// Adds `bytes` to the body and returns their place; (0, 0) for none; `None` when it lies too far behind.
+fn place(bytes: Option<&[u8]>, body_start: usize, body: &mut Vec<u8>) -> Option<[u8; 8]> {
+    let Some(bytes) = bytes else { return Some([0; 8]) };
+    let offset = u32::try_from(body_start + body.len()).ok()?;
+    let length = u32::try_from(bytes.len()).ok()?;
+    body.extend_from_slice(bytes);
+    Some((u64::from(offset) | u64::from(length) << 32).to_le_bytes())
+}
+
+/// What a file's bytes and type are, in 16 digits: another version has others.
+fn tag_of(file: &File) -> String {
+    let mut hasher = SipHasher13::new();
+    hasher.write(file.content_type.as_bytes());
+    hasher.write(&file.plain);
+    alloc::format!("{:016x}", hasher.finish())
+}

@@ -1,0 +1,120 @@
+//! From the target of a request to the path of a file.
+//!
+//! Answers to: RFC 9112 section 3.2, RFC 3986 sections 3.3, 5.2.4 and 6.2.2.
+
+use heapless::Vec;
+
+use crate::head::is_of_authority;
+use crate::response::Status;
+
+/// The longest path, decoded, in bytes.
+const PATH_BYTES_MAX: usize = 1024;
+
+/// What a request asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack, for one request")]
+pub(crate) enum Target {
+    /// The server itself: `*`.
+    Server,
+    /// A path.
+    Path(Path),
+}
+
+/// A path: it begins with `/`, is decoded, and has no segments `.` and `..`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Path(Vec<u8, PATH_BYTES_MAX>);
+
+impl Target {
+    /// Reads a target of visible ASCII.
+    ///
+    /// Errors: it is none, or leads out of the site.
+    pub(crate) fn parse(target: &str) -> Result<Target, Status> {
+        if target == "*" {
+            return Ok(Target::Server);
+        }
+        // A fragment is never sent: who sends one means something else by it.
+        if target.contains('#') {
+            return Err(Status::BadRequest);
+        }
+        let path = match target.strip_prefix('/') {
+            Some(_) => target,
+            None => path_of_absolute(target).ok_or(Status::BadRequest)?,
+        };
+        let path = path.split('?').next().unwrap_or_default();
+        Path::decode(path).map(Target::Path)
+    }
+}
+
+/// The path of an absolute target, which a server must take although clients send it to proxies only.
+fn path_of_absolute(target: &str) -> Option<&str> {
+    let (scheme, rest) = target.split_once("://")?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end)?;
+    let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let is_authority = !authority.is_empty() && authority.bytes().all(is_of_authority);
+    (is_http && is_authority).then_some(if path.starts_with('/') { path } else { "/" })
+}
+
+impl Path {
+    fn decode(raw: &str) -> Result<Path, Status> {
+        let mut path = Path(Vec::new());
+        for segment in raw.split('/').skip(1) {
+            path.leave_dots()?;
+            path.enter(segment)?;
+        }
+        if path.leave_dots()? {
+            path.push(b'/')?;
+        }
+        core::str::from_utf8(&path.0).map_err(|_| Status::NotFound)?;
+        Ok(path)
+    }
+
+    /// Goes one segment on. The slash in front of a segment belongs to it.
+    fn enter(&mut self, raw: &str) -> Result<(), Status> {
+        self.push(b'/')?;
+        let mut bytes = raw.bytes();
+        while let Some(byte) = bytes.next() {
+            match if byte == b'%' { escaped(&mut bytes).ok_or(Status::BadRequest)? } else { byte } {
+                0 => return Err(Status::BadRequest),
+                // An encoded slash is no separator, and no file has one in its name.
+                b'/' => return Err(Status::NotFound),
+                byte => self.push(byte)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out a last segment of one or two dots, and says whether there was one.
+    fn leave_dots(&mut self) -> Result<bool, Status> {
+        let Some(last) = self.0.iter().rposition(|&byte| byte == b'/') else { return Ok(false) };
+        let (parents, segment) = self.0.split_at_checked(last).ok_or(Status::BadRequest)?;
+        let left = match segment {
+            b"/." => last,
+            b"/.." => parents.iter().rposition(|&byte| byte == b'/').ok_or(Status::BadRequest)?,
+            _ => return Ok(false),
+        };
+        self.0.truncate(left);
+        Ok(true)
+    }
+
+    fn push(&mut self, byte: u8) -> Result<(), Status> {
+        self.0.push(byte).map_err(|_| Status::NotFound)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// This path with something behind it; `None` when it gets too long.
+    pub(crate) fn with(&self, suffix: &str) -> Option<Path> {
+        let mut path = self.clone();
+        path.0.extend_from_slice(suffix.as_bytes()).ok()?;
+        Some(path)
+    }
+}
+
+/// The byte that two hexadecimal digits stand for.
+fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
+    let mut digit = || char::from(digits.next()?).to_digit(16);
+    u8::try_from(digit()? * 16 + digit()?).ok()
+}

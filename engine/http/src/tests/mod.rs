@@ -1,0 +1,11 @@
+//! What the crate promises, each promise a test.
+
+mod conditions;
+mod dates;
+mod framing;
+mod parts;
+mod properties;
+mod requests;
+mod sites;
+mod waiting;
+mod world;

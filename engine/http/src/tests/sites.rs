@@ -1,0 +1,74 @@
+//! The packed site.
+
+use super::world::{file, files, site};
+use crate::{Coding, Site, SiteError, pack};
+use proptest::prelude::*;
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::string::ToString;
+use std::vec::Vec;
+
+fn leaked(bytes: Vec<u8>) -> &'static [u8] {
+    Box::leak(bytes.into_boxed_slice())
+}
+
+#[test]
+fn every_file_is_found_as_it_was_packed() {
+    let files = files();
+    let site = site(&files);
+    assert_eq!(site.len(), files.len());
+    for (path, file) in &files {
+        let found = site.find(path).unwrap();
+        assert_eq!((found.content_type, found.modified), (file.content_type.as_str(), file.modified.as_str()));
+        for (coding, bytes) in [
+            (Coding::Identity, Some(&file.plain)),
+            (Coding::Gzip, file.gzip.as_ref()),
+            (Coding::Brotli, file.brotli.as_ref()),
+        ] {
+            assert_eq!(found.representation(coding).map(|found| found.bytes), bytes.map(Vec::as_slice));
+        }
+    }
+    for path in ["", "/", "/hello", "/hello.txt/", "/zzz", "hello.txt"] {
+        assert!(site.find(path).is_none(), "{path}");
+    }
+    assert!(Site::default().is_empty() && Site::default().find("/").is_none());
+}
+
+#[test]
+fn another_content_or_type_has_another_tag() {
+    let tag = |content_type, bytes| {
+        let files = BTreeMap::from([("/a".to_string(), file(content_type, bytes))]);
+        site(&files).find("/a").unwrap().tag(Coding::Identity)
+    };
+    assert_eq!(tag("a/b", b"x"), tag("a/b", b"x"));
+    assert_ne!(tag("a/b", b"x"), tag("a/b", b"y"));
+    assert_ne!(tag("a/b", b"x"), tag("a/c", b"x"));
+}
+
+#[test]
+fn what_is_no_site_is_refused() {
+    let good = pack(&files()).unwrap();
+    assert_eq!(Site::new(b"").err(), Some(SiteError::NotASite));
+    assert_eq!(Site::new(b"BPSITE\0\x02aaaaaaaaaaaaaaa").err(), Some(SiteError::NotASite));
+    assert_eq!(Site::new(leaked(good[..good.len() - 1].to_vec())).err(), Some(SiteError::Broken));
+    let mut wrong = files();
+    wrong.insert("relative".to_string(), file("a/b", b""));
+    assert_eq!(pack(&wrong).err(), Some(SiteError::Broken));
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_pack_is_refused_or_serves_what_lies_inside(at in 0usize..900, byte in any::<u8>()) {
+        let mut pack = pack(&files()).unwrap();
+        let at = at % pack.len();
+        pack[at] = byte;
+        if let Ok(site) = Site::new(leaked(pack)) {
+            for path in files().keys() {
+                if let Some(found) = site.find(path) {
+                    found.tag(Coding::Brotli);
+                    found.modified_seconds();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A world for one session: a small site, a connection whose room can run out, and a reader of what was said.
+
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use machine::Micros;
+
+use crate::{Actions, Exchange, File, Session, Site, WaitsFor, pack};
+
+pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+pub(super) const HELLO: &[u8] = b"Hello, world, this is a file.\n";
+
+pub(super) fn file(content_type: &str, plain: &[u8]) -> File {
+    File {
+        content_type: content_type.to_string(),
+        modified: MODIFIED.to_string(),
+        plain: plain.to_vec(),
+        gzip: None,
+        brotli: None,
+    }
+}
+
+pub(super) fn files() -> BTreeMap<String, File> {
+    let style = File {
+        gzip: Some(b"gzipped".to_vec()),
+        brotli: Some(b"brotli!".to_vec()),
+        ..file("text/css", b"body { color: black }")
+    };
+    let zipped = File { gzip: Some(b"only gzipped".to_vec()), ..file("text/plain", b"plain, or gzipped") };
+    [
+        ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
+        ("/hello.txt", file("text/plain; charset=utf-8", HELLO)),
+        ("/style.css", style),
+        ("/zipped.txt", zipped),
+        ("/empty", file("application/octet-stream", b"")),
+        ("/folder/index.html", file("text/html; charset=utf-8", b"<h1>Folder</h1>")),
+        ("/with space/\u{fc}.txt", file("text/plain; charset=utf-8", b"umlaut")),
+        ("/404.html", file("text/html; charset=utf-8", b"<h1>Nothing here</h1>")),
+    ]
+    .map(|(path, file)| (path.to_string(), file))
+    .into()
+}
+
+/// A site that lives as long as the test.
+pub(super) fn site(files: &BTreeMap<String, File>) -> Site {
+    Site::new(Box::leak(pack(files).unwrap().into_boxed_slice())).unwrap()
+}
+
+pub(super) struct World {
+    site: Site,
+    pub(super) said: Vec<u8>,
+    /// Bytes that were queued without a copy.
+    pub(super) uncopied: usize,
+    pub(super) room: usize,
+    pub(super) deadline: Option<Micros>,
+    pub(super) closed: bool,
+    pub(super) log: Vec<(String, String, u16, u64)>,
+}
+
+impl Actions for World {
+    fn site(&self) -> &Site {
+        &self.site
+    }
+
+    fn send_room(&self) -> usize {
+        self.room
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.room, "a response's head is begun only when there is room for it");
+        assert!(!self.closed);
+        self.room -= bytes.len();
+        self.said.extend_from_slice(bytes);
+    }
+
+    fn send_static(&mut self, bytes: &'static [u8]) -> usize {
+        assert!(!self.closed);
+        let count = bytes.len().min(self.room);
+        self.room -= count;
+        self.uncopied += count;
+        self.said.extend_from_slice(&bytes[..count]);
+        count
+    }
+
+    fn date(&mut self) -> [u8; 29] {
+        *b"Tue, 03 Nov 2026 21:04:05 GMT"
+    }
+
+    fn answered(&mut self, exchange: &Exchange<'_>) {
+        let Exchange { method, target, status, bytes } = *exchange;
+        self.log.push((method.to_string(), target.to_string(), status, bytes));
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        self.deadline = after;
+    }
+
+    fn close(&mut self) {
+        assert!(!self.closed, "a session is closed once");
+        self.closed = true;
+    }
+}
+
+/// A response, taken apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Response {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let mut found = self.fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
+        let value = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} is said once");
+        value
+    }
+
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+/// A connection: the session and its world.
+pub(super) struct Talk {
+    pub(super) session: Session,
+    pub(super) world: World,
+    kept: Vec<u8>,
+}
+
+impl Talk {
+    pub(super) fn new() -> Talk {
+        Talk::with(site(&files()))
+    }
+
+    pub(super) fn with(site: Site) -> Talk {
+        let mut world = World {
+            site,
+            said: Vec::new(),
+            uncopied: 0,
+            room: 1 << 20,
+            deadline: None,
+            closed: false,
+            log: Vec::new(),
+        };
+        Talk { session: Session::connected(&mut world), world, kept: Vec::new() }
+    }
+
+    /// Bytes arrive; what the session leaves is kept for it.
+    pub(super) fn arrive(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
+        loop {
+            let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
+            assert!(taken <= self.kept.len());
+            self.kept.drain(..taken);
+            if taken == 0 || self.kept.is_empty() {
+                break;
+            }
+        }
+        if self.session.waits_for() == WaitsFor::Bytes {
+            assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
+        }
+    }
+
+    /// Asks and returns the one response. `head`: lines without their ends.
+    pub(super) fn ask(&mut self, head: &[&str]) -> Response {
+        self.arrive(request(head).as_bytes());
+        let is_head = head[0].starts_with("HEAD");
+        let mut responses = self.responses(|_| is_head);
+        assert_eq!(responses.len(), 1, "{head:?}");
+        responses.remove(0)
+    }
+
+    /// Takes apart all that was said since. `is_head` tells which responses answer a HEAD.
+    pub(super) fn responses(&mut self, is_head: impl Fn(usize) -> bool) -> Vec<Response> {
+        let said = std::mem::take(&mut self.world.said);
+        self.world.room += said.len();
+        let mut rest = said.as_slice();
+        let mut responses = Vec::new();
+        while !rest.is_empty() {
+            let end = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
+            let head = std::str::from_utf8(&rest[..end - 4]).unwrap();
+            rest = &rest[end..];
+            let mut lines = head.split("\r\n");
+            let status = lines.next().unwrap().strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
+            let fields =
+                lines.map(|line| line.split_once(": ").unwrap()).map(|(a, b)| (a.to_string(), b.to_string())).collect();
+            let mut response = Response { status, fields, body: Vec::new() };
+            assert!(response.field("date").is_some());
+            if !is_head(responses.len()) && !matches!(status, 204 | 304) {
+                let length = response.field("content-length").expect("a length").parse().unwrap();
+                response.body = rest[..length].to_vec();
+                rest = &rest[length..];
+            }
+            responses.push(response);
+        }
+        responses
+    }
+}
+
+pub(super) fn request(head: &[&str]) -> String {
+    let mut text = head.join("\r\n");
+    if !head.iter().any(|line| line.to_ascii_lowercase().starts_with("host:")) && !head[0].ends_with("HTTP/1.0") {
+        text += "\r\nHost: web.test";
+    }
+    text + "\r\n\r\n"
+}
+
+/// The answer to one request on a connection of its own.
+pub(super) fn ask(head: &[&str]) -> Response {
+    Talk::new().ask(head)
+}

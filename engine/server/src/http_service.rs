@@ -1,0 +1,112 @@
+//! HTTP served: what a session wants done, done to the connection and the site.
+//!
+//! The bytes of a file are never copied: the connection's segments point into the packed site.
+
+use alloc::format;
+
+use http::{DATE_BYTES, Exchange, Site};
+use machine::{Micros, Piece};
+
+use crate::common::Common;
+use crate::session::{Caller, WaitsFor};
+
+/// Bytes of responses that a client may leave unread before its next request is looked at: so those who never read cannot
+/// have all the memory.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a file that are queued as one piece.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Bytes of a target that are logged.
+const LOGGED_BYTES_MAX: usize = 200;
+
+/// One HTTP connection.
+pub(crate) struct Conversation {
+    session: http::Session,
+}
+
+impl Conversation {
+    /// A client has connected.
+    pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
+        Conversation { session: http::Session::connected(&mut Hands { common, caller }) }
+    }
+
+    pub(crate) fn waits_for(&self) -> WaitsFor {
+        match self.session.waits_for() {
+            http::WaitsFor::Bytes => WaitsFor::Bytes,
+            http::WaitsFor::SendRoom => WaitsFor::SendRoom,
+            http::WaitsFor::Nothing => WaitsFor::Nothing,
+        }
+    }
+
+    /// Lets the session act.
+    pub(crate) fn with<R>(
+        &mut self,
+        caller: Caller,
+        common: &mut Common,
+        act: impl FnOnce(&mut http::Session, &mut Hands<'_>) -> R,
+    ) -> R {
+        act(&mut self.session, &mut Hands { common, caller })
+    }
+}
+
+/// A session's hands.
+pub(crate) struct Hands<'a> {
+    common: &'a mut Common,
+    caller: Caller,
+}
+
+impl http::Actions for Hands<'_> {
+    fn site(&self) -> &Site {
+        &self.common.site
+    }
+
+    fn send_room(&self) -> usize {
+        self.common.net.send_room_within(self.caller.connection, UNREAD_BYTES_MAX)
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.common.say(self.caller.connection, bytes);
+    }
+
+    fn send_static(&mut self, bytes: &'static [u8]) -> usize {
+        let mut queued = 0;
+        for piece in bytes.chunks(PIECE_BYTES) {
+            let piece_bytes = piece.len();
+            if self.common.net.send_piece(self.common.now, self.caller.connection, Piece::from_static(piece)).is_err() {
+                break;
+            }
+            queued += piece_bytes;
+        }
+        queued
+    }
+
+    fn date(&mut self) -> [u8; DATE_BYTES] {
+        let mut date = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+        let zone = b"GMT".len();
+        let now = self.common.date_now.at(self.common.wall);
+        // RFC 9110 section 5.6.7 is RFC 5322's form with another name for the zone.
+        for (place, byte) in date.iter_mut().take(DATE_BYTES - zone).zip(now) {
+            *place = *byte;
+        }
+        date
+    }
+
+    fn answered(&mut self, exchange: &Exchange<'_>) {
+        if self.common.logs_requests {
+            let Exchange { method, target, status, bytes } = exchange;
+            let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
+            self.common
+                .request_log
+                .push(format!("web: {} \"{method} {target}\" {status} {bytes}", self.caller.address));
+        }
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        self.common.set_deadline(self.caller.connection, after);
+    }
+
+    fn close(&mut self) {
+        self.common.close(self.caller.connection);
+    }
+}

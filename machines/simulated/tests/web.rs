@@ -1,0 +1,122 @@
+//! Pages through the whole engine: over a wire to a TCP that is not ours.
+
+#![allow(clippy::expect_used, reason = "a test may fail")]
+
+mod room;
+
+use std::collections::BTreeMap;
+
+use http::{File, Site};
+use machine::Micros;
+use room::{Room, Talk};
+
+const LARGE_BYTES: usize = 2_000_000;
+
+fn large() -> Vec<u8> {
+    (0..LARGE_BYTES).map(|at| (at / 3) as u8).collect()
+}
+
+fn serving(seed: u64) -> Room {
+    let file = |bytes: &[u8]| File {
+        content_type: "text/plain".to_string(),
+        modified: "Sun, 06 Nov 1994 08:49:37 GMT".to_string(),
+        plain: bytes.to_vec(),
+        gzip: None,
+        brotli: None,
+    };
+    let files = BTreeMap::from([("/index.html".to_string(), file(b"Index")), ("/large".to_string(), file(&large()))]);
+    let pack = http::pack(&files).expect("it is a site");
+    let mut room = Room::new(seed);
+    room.engine.publish(Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site"));
+    room
+}
+
+fn request(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").into_bytes()
+}
+
+/// The body of the next response, whose status must be this.
+fn body(room: &mut Room, talk: &mut Talk, status: &str) -> Vec<u8> {
+    let first = room.line(talk);
+    assert!(first.starts_with(&format!("HTTP/1.1 {status}")), "{first}");
+    let mut length = 0;
+    loop {
+        let line = room.line(talk);
+        match line.split_once(": ") {
+            None => break,
+            Some(("Content-Length", value)) => length = value.parse().expect("a length"),
+            Some(_) => {}
+        }
+    }
+    room.until("the body arrives", |room| {
+        room.listen(talk);
+        talk.heard.len() >= length
+    });
+    talk.heard.drain(..length).collect()
+}
+
+#[test]
+fn a_page_arrives_and_the_connection_serves_for_the_next() {
+    let mut room = serving(1);
+    let mut talk = room.connect(80);
+    for _ in 0..50 {
+        room.send(&talk, &request("/"));
+        assert_eq!(body(&mut room, &mut talk, "200"), b"Index");
+    }
+    room.part(talk);
+}
+
+#[test]
+fn pipelined_requests_for_large_files_arrive_whole_and_in_order() {
+    let mut room = serving(2);
+    let mut talk = room.connect(80);
+    let paths = ["/large", "/", "/nothing", "/large", "/", "/large"];
+    room.send(&talk, &paths.map(request).concat());
+    for path in paths {
+        let found = body(&mut room, &mut talk, if path == "/nothing" { "404" } else { "200" });
+        match path {
+            "/large" => assert!(found == large(), "every byte, in its place"),
+            "/" => assert_eq!(found, b"Index"),
+            _ => {}
+        }
+    }
+    room.part(talk);
+}
+
+#[test]
+fn who_closes_its_half_after_a_request_still_gets_the_answer() {
+    let mut room = serving(3);
+    let mut talk = room.connect(80);
+    room.send(&talk, &request("/large"));
+    room.close(&talk);
+    assert!(body(&mut room, &mut talk, "200") == large());
+    room.until("the server closes its half", |room| room.has_hung_up(&mut talk));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_head_that_trickles_ends_after_its_time_whatever_comes() {
+    let mut room = serving(4);
+    let mut talk = room.connect(80);
+    room.send(&talk, b"GET / HTTP/1.1\r\nX: ");
+    for _ in 0..29 {
+        room.pass(Micros::from_secs(1));
+        room.try_to_send(&talk, b"a");
+    }
+    assert!(room.line_heard(&mut talk).is_none());
+    room.pass(Micros::from_secs(2));
+    assert_eq!(room.line(&mut talk), "HTTP/1.1 408 Request Timeout");
+    room.until("the server hangs up", |room| room.has_hung_up(&mut talk));
+}
+
+#[test]
+fn readers_who_vanish_leave_nothing_behind() {
+    let mut room = serving(5);
+    for round in 0..20 {
+        let talk = room.connect(80);
+        room.send(&talk, &[request("/large"), request("/large"), request("/")].concat());
+        room.pass(Micros::from_millis(round * 7));
+        room.abort(&talk);
+    }
+    room.until_nothing_is_in_use();
+}
