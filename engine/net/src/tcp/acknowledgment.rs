@@ -3,13 +3,13 @@
 use machine::Instant;
 
 use super::actions::{Actions, CloseReason};
+use super::flight::Fate;
 use super::handshake::MSS_DEFAULT;
 use super::pools::Pools;
-use super::recovery::{Duplicate, Progress};
 use super::segment::SegmentRepr;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
-use super::timers::Alarm;
+use super::timers::{Alarm, Awaited};
 use super::timestamps::TIMESTAMP_BYTES;
 
 /// The acknowledgment lies outside of what it could be (RFC 5961 §5.2): the rest of the segment is not to be trusted.
@@ -30,14 +30,17 @@ impl Tcb {
             let behind = self.snd_una.since(acknowledgment);
             return if behind <= self.snd_wnd_max { Ok(()) } else { Err(Unacceptable) };
         }
-        if outstanding == 0 || self.owes(Owed::PERSIST) {
+        if outstanding == 0 || self.awaited == Awaited::Window {
             // The peer lives, and answers; that is all a probe asks.
             self.attempts = 0;
         }
         if ahead > 0 {
             self.progress(now, segment, pools, actions);
-        } else if self.is_duplicate(segment, outstanding) {
-            self.duplicate(outstanding);
+        } else if outstanding > 0 {
+            let duplicate = self.is_duplicate(segment);
+            if duplicate || !segment.options.sack.is_empty() {
+                self.flight_acknowledged(now, segment, 0, duplicate);
+            }
         }
         if self.state != State::Closed {
             self.update_window(segment);
@@ -47,24 +50,17 @@ impl Tcb {
 
     /// Bytes, and our FIN perhaps, are acknowledged for the first time.
     fn progress(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
-        let acknowledgment = segment.acknowledgment;
-        let count = acknowledgment.since(self.snd_una);
-        let flight = self.snd_max.since(self.snd_una);
+        let count = segment.acknowledgment.since(self.snd_una);
         let queued = self.queued();
         let fin_acknowledged = count > queued;
+        self.snd_una = segment.acknowledgment;
+        self.attempts = 0;
+        self.timers.retransmit = Alarm::NONE;
+        self.flight_acknowledged(now, segment, count, false);
         if let Some(queue) = self.send_queue.as_mut() {
             queue.acknowledge(count.min(queued), &mut pools.blocks);
         }
         self.settle_send_queue(pools);
-        self.snd_una = acknowledgment;
-        self.snd_nxt = self.snd_nxt.later(acknowledgment);
-        self.attempts = 0;
-        if self.round_trip.acknowledged(now, acknowledgment) || self.learn_round_trip_from_echo(now, segment) {
-            self.backoff = 0;
-        }
-        let progress = self.recovery.acknowledged(acknowledgment);
-        self.adjust_congestion(progress, count, flight);
-        self.timers.retransmit = Alarm::NONE;
         if fin_acknowledged {
             self.fin_acknowledged(now, pools, actions);
         }
@@ -77,19 +73,6 @@ impl Tcb {
         }
     }
 
-    /// What was sent again tells nothing certain (Karn), unless an echo says which copy arrived (RFC 7323 §4.1).
-    fn learn_round_trip_from_echo(&mut self, now: Instant, segment: &SegmentRepr<'_>) -> bool {
-        let Some(stamps) = segment.options.timestamps else { return false };
-        if self.round_trip.is_timing() || !self.has_agreed(Agreed::TIMESTAMPS) {
-            return false;
-        }
-        let span = self.timestamps.since(now, stamps.echo);
-        if let Some(span) = span {
-            self.round_trip.learn(span);
-        }
-        span.is_some()
-    }
-
     /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would
     /// have fitted (RFC 1191). Believed only of what is on the way, and never below [`MSS_DEFAULT`]: anybody can write such
     /// a message (RFC 5927 §7.2). What is on the way is sent again in smaller segments; no congestion is inferred.
@@ -99,23 +82,8 @@ impl Tcb {
         let mss = mss.max(MSS_DEFAULT) - timestamps;
         if is_on_the_way && mss < self.mss && self.snd_una != self.snd_max && self.is_synchronized() {
             self.mss = mss;
-            self.snd_nxt = self.snd_una;
-            self.round_trip.retransmitted();
-        }
-    }
-
-    fn adjust_congestion(&mut self, progress: Progress, count: u32, flight_before: u32) {
-        let mss = u32::from(self.mss);
-        match progress {
-            Progress::Good => self.congestion.acknowledged(count, flight_before, mss),
-            Progress::Partial => {
-                self.congestion.partial_in_recovery(count, mss);
-                self.round_trip.retransmitted();
-                self.owe(Owed::RETRANSMIT);
-            }
-            Progress::Recovered => {
-                self.forgive(Owed::RETRANSMIT);
-                self.congestion.recovered(self.snd_max.since(self.snd_una), mss);
+            if let Some(queue) = self.send_queue.as_deref_mut() {
+                queue.flight.judge(|_| Fate::Lost);
             }
         }
     }
@@ -133,24 +101,10 @@ impl Tcb {
     }
 
     /// RFC 5681 §2. An empty segment that changes nothing while something is on the way.
-    fn is_duplicate(&self, segment: &SegmentRepr<'_>, outstanding: u32) -> bool {
-        outstanding > 0
-            && segment.sequence_len() == 0
+    fn is_duplicate(&self, segment: &SegmentRepr<'_>) -> bool {
+        segment.sequence_len() == 0
             && u32::from(segment.window) << self.peer_shift == self.snd_wnd
-            && !self.owes(Owed::PERSIST)
-    }
-
-    fn duplicate(&mut self, outstanding: u32) {
-        let mss = u32::from(self.mss);
-        match self.recovery.duplicate_arrived(self.snd_una, self.snd_max) {
-            Duplicate::MayBeLoss | Duplicate::Echo => {}
-            Duplicate::Loss => {
-                self.congestion.loss_found(outstanding, mss);
-                self.round_trip.retransmitted();
-                self.owe(Owed::RETRANSMIT);
-            }
-            Duplicate::Left => self.congestion.duplicate_in_recovery(mss),
-        }
+            && self.awaited != Awaited::Window
     }
 
     /// Takes the window of a segment that is not older than the one it was last taken from.
@@ -162,7 +116,7 @@ impl Tcb {
         self.snd_wnd = u32::from(segment.window) << self.peer_shift;
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         self.snd_wl1 = segment.sequence;
-        if self.snd_wnd > before && self.owes(Owed::PERSIST) {
+        if self.snd_wnd > before && self.awaited == Awaited::Window {
             // What was not answered were probes: it says nothing about the path.
             self.backoff = 0;
         }

@@ -58,16 +58,16 @@ impl Tcb {
         if !segment.flags.has(Flags::SYN) {
             return;
         }
-        self.learn_syn(now, segment);
+        self.learn_syn(segment);
         if acknowledges {
             self.syn_acknowledged(now, segment, actions);
         } else {
             self.state = State::SynReceived;
-            self.snd_nxt = self.snd_una;
+            self.owe(Owed::RETRANSMIT);
         }
     }
 
-    fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
+    fn learn_syn(&mut self, segment: &SegmentRepr<'_>) {
         self.receive = ReceiveWindow::after_syn(segment.sequence);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
@@ -83,22 +83,21 @@ impl Tcb {
         self.snd_wnd_max = self.snd_wnd;
         self.snd_wl1 = segment.sequence;
         self.forgive(Owed::REFUSAL);
-        self.heard_at = millis(now);
         self.congestion = Congestion::new(u32::from(self.mss), self.attempts > 0);
     }
 
     /// Our SYN was acknowledged: the connection is established.
     fn syn_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, actions: &mut Actions) {
         self.snd_una = segment.acknowledgment;
-        self.snd_nxt = self.snd_una;
         self.snd_max = self.snd_una;
-        if !self.round_trip.acknowledged(now, segment.acknowledgment) {
-            self.round_trip = RoundTrip::after_handshake(None);
-        }
+        self.forgive(Owed::RETRANSMIT);
+        let sample = (self.attempts == 0).then(|| Micros(self.silent_for(now).0 + 500));
+        self.round_trip = RoundTrip::after_handshake(sample);
         self.attempts = 0;
         self.backoff = 0;
         self.state = State::Established;
         self.timers.retransmit = Alarm::NONE;
+        self.heard_at = millis(now);
         self.owe(Owed::ACK);
         self.arm_idle(now);
         actions.connected = true;
@@ -137,7 +136,6 @@ impl Tcb {
         }
         self.learn_timestamp(segment);
         self.restart_after_idleness(now);
-        self.heard_at = millis(now);
         if self.state == State::SynReceived {
             if segment.acknowledgment != self.snd_una + 1 {
                 return self.challenge(now);
@@ -145,6 +143,7 @@ impl Tcb {
             self.syn_acknowledged(now, segment, actions);
             self.forgive(Owed::ACK);
         }
+        self.heard_at = millis(now);
         if self.acknowledgment_arrived(now, segment, pools, actions).is_err() {
             return self.challenge(now);
         }

@@ -1,20 +1,25 @@
-//! Congestion control: how much may be on the way at the same time (RFC 5681, initial window of RFC 6928).
+//! Congestion control: how much may be on the way at the same time. CUBIC (RFC 9438) after slow start (RFC 5681), with the
+//! initial window of RFC 6928; while a loss is repaired the rate falls proportionally (PRR, RFC 6937).
 //!
-//! What was lost, and when, is `recovery`'s business; it calls here. Another algorithm (CUBIC) replaces the
-//! bodies of `acknowledged`, `loss_found` and `timed_out`; ECN becomes another caller of `loss_found`.
+//! What was lost, and when, is `recovery`'s business; it calls here.
 //!
 //! Invariant: the window never falls below one segment.
 
-/// The window never grows beyond this: 64 times what a send queue holds.
+use machine::Instant;
+
+use super::cubic::{BETA_TENTHS, Epoch};
+
+/// The window never grows beyond this: several times what a send queue holds.
 const WINDOW_MAX: u32 = 16 * 1024 * 1024;
 
-/// Congestion state of one connection; all in bytes.
-#[derive(Clone, Copy)]
+/// Congestion state of one connection; all in bytes. What only counts while something is on the way lies in the send
+/// queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Congestion {
     window: u32,
     slow_start_threshold: u32,
-    /// Acknowledged since the window last grew, in congestion avoidance.
-    acknowledged: u32,
+    /// The window before the last loss, lowered for others to have their share: W_max. Zero before the first.
+    peak: u32,
 }
 
 /// The initial window: ten segments (RFC 6928 §2).
@@ -22,11 +27,33 @@ pub(super) fn initial_window(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))
 }
 
+/// Bytes newly acknowledged, and all around it that growth depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Growth {
+    pub(super) now: Instant,
+    pub(super) bytes: u32,
+    /// What was on the way before.
+    pub(super) flight: u32,
+    pub(super) mss: u32,
+    /// Smoothed, in microseconds.
+    pub(super) round_trip: u32,
+}
+
+/// What proportional rate reduction keeps while a loss is repaired (RFC 6937 §3.1), in bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reduction {
+    /// What was on the way when it began.
+    pub(super) flight: u32,
+    /// What has arrived since, and what was sent.
+    pub(super) delivered: u32,
+    pub(super) sent: u32,
+}
+
 impl Congestion {
     /// A new connection. After a lost SYN the window is one segment (RFC 5681 §3.1).
     pub(super) fn new(mss: u32, syn_lost: bool) -> Congestion {
         let window = if syn_lost { mss } else { initial_window(mss) };
-        Congestion { window, slow_start_threshold: u32::MAX, acknowledged: 0 }
+        Congestion { window, slow_start_threshold: u32::MAX, peak: 0 }
     }
 
     /// How much may be on the way.
@@ -35,21 +62,18 @@ impl Congestion {
         self.window
     }
 
-    /// New bytes were acknowledged, and nothing is amiss. `flight`: what was on the way before. The window grows only
-    /// when it was what held us back (RFC 7661 §1): in slow start by what was acknowledged, at most two segments at a time
-    /// (RFC 3465); later by one segment for each window acknowledged.
-    pub(super) fn acknowledged(&mut self, bytes: u32, flight: u32, mss: u32) {
-        if flight.saturating_mul(2) < self.window {
-            return;
-        }
-        if self.window < self.slow_start_threshold {
-            self.grow(bytes.min(2 * mss));
-            return;
-        }
-        self.acknowledged = self.acknowledged.saturating_add(bytes);
-        if self.acknowledged >= self.window {
-            self.acknowledged -= self.window;
-            self.grow(mss);
+    /// New bytes were acknowledged, and nothing is being repaired. The window grows only when it was what held us back
+    /// (RFC 7661 §1): in slow start by what was acknowledged, at most two segments at a time (RFC 3465); later along
+    /// the curve.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, growth: &Growth, epoch: &mut Epoch) {
+        if growth.flight.saturating_mul(2) < self.window {
+            epoch.end();
+        } else if self.window < self.slow_start_threshold {
+            self.grow(growth.bytes.min(2 * growth.mss));
+        } else {
+            let Growth { now, bytes, mss, round_trip, .. } = *growth;
+            self.grow(epoch.growth(now, self.window, self.peak, bytes, mss, round_trip));
         }
     }
 
@@ -57,40 +81,45 @@ impl Congestion {
         self.window = self.window.saturating_add(by).min(WINDOW_MAX);
     }
 
-    /// Three duplicate acknowledgments told of a loss: half the window, and the three that have left the network
-    /// (RFC 5681 §3.2 steps 2 and 3).
-    pub(super) fn loss_found(&mut self, flight: u32, mss: u32) {
-        self.slow_start_threshold = (flight / 2).max(2 * mss);
-        self.window = self.slow_start_threshold + 3 * mss;
-        self.acknowledged = 0;
+    /// A loss was found, or reported by a router: lowers the threshold (RFC 9438 §4.6), and remembers the peak; less of it
+    /// when the last one was higher, for then others have come (§4.7). `flight`: what was on the way, of which no more
+    /// counts than the window allowed.
+    pub(super) fn lower(&mut self, flight: u32, mss: u32) {
+        let used = flight.min(self.window);
+        let kept = u64::from(used) * u64::from(BETA_TENTHS) / 10;
+        self.slow_start_threshold = (kept as u32).max(2 * mss);
+        let shared = u64::from(used) * u64::from(10 + BETA_TENTHS) / 20;
+        self.peak = if used < self.peak { shared as u32 } else { used };
     }
 
-    /// In recovery another segment has left the network (RFC 5681 §3.2 step 4).
-    pub(super) fn duplicate_in_recovery(&mut self, mss: u32) {
-        self.grow(mss);
+    /// While a loss is repaired: `arrived` bytes have newly arrived and `pipe` bytes are on the way (RFC 6937 §3.1, with the
+    /// slow-start reduction bound).
+    pub(super) fn reduce(&mut self, reduction: &mut Reduction, arrived: u32, pipe: u32, mss: u32) {
+        reduction.delivered = reduction.delivered.saturating_add(arrived);
+        let threshold = self.slow_start_threshold;
+        let more = if pipe > threshold {
+            let share = u64::from(reduction.delivered) * u64::from(threshold);
+            let allowed = share.div_ceil(u64::from(reduction.flight.max(1)));
+            u32::try_from(allowed).unwrap_or(u32::MAX).saturating_sub(reduction.sent)
+        } else {
+            let limit = reduction.delivered.saturating_sub(reduction.sent).max(arrived) + mss;
+            (threshold - pipe).min(limit)
+        };
+        self.window = pipe.saturating_add(more).max(mss);
     }
 
-    /// In recovery a partial acknowledgment: deflate by what it covers, but let one segment go (RFC 6582 §3.2 step 3).
-    pub(super) fn partial_in_recovery(&mut self, bytes: u32, mss: u32) {
-        self.window = self.window.saturating_sub(bytes).max(mss);
-        if bytes >= mss {
-            self.grow(mss);
-        }
-    }
-
-    /// Recovery is over. `flight`: what is on the way now (RFC 6582 §3.2 step 3, option 1: no burst).
-    pub(super) fn recovered(&mut self, flight: u32, mss: u32) {
-        self.window = self.slow_start_threshold.min(flight.max(mss) + mss);
+    /// The repair is done. `pipe`: what is on the way now (RFC 6582 §3.2 step 3, option 1: no burst).
+    pub(super) fn recovered(&mut self, pipe: u32, mss: u32) {
+        self.window = self.slow_start_threshold.min(pipe.max(mss) + mss);
     }
 
     /// The retransmission timer expired: start again from one segment. The threshold falls only with the first
     /// expiry for the same data (RFC 5681 §3.1).
     pub(super) fn timed_out(&mut self, flight: u32, mss: u32, first: bool) {
         if first {
-            self.slow_start_threshold = (flight / 2).max(2 * mss);
+            self.lower(flight, mss);
         }
         self.window = mss;
-        self.acknowledged = 0;
     }
 
     /// Nothing was sent for a while, so the window says nothing about the path any more (RFC 5681 §4.1).

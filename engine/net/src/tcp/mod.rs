@@ -23,7 +23,7 @@
 //! - [`Pools`] are one per core and are passed to whatever may borrow from them or give back.
 //!
 //! Invariants:
-//! - `snd_una <= snd_nxt <= snd_max`, and all of them within what was queued, FIN included ([`Tcb::assert_invariants`]).
+//! - `snd_una <= snd_max`, both within what was queued, FIN included ([`Tcb::assert_invariants`]).
 //! - The right edge of the receive window never moves left; what was promised is taken if blocks are there.
 //! - An idle connection owns no queue and no block.
 //! - Nothing here panics on a segment, whatever it says.
@@ -31,8 +31,10 @@
 //! Nagle's algorithm is off by design: sessions write whole replies, so the small segment it would hold back is the
 //! last one of a reply that the peer is waiting for. Silly windows are avoided at both ends all the same.
 //!
-//! What is to come has its place: SACK and RACK in `recovery`, CUBIC and ECN in `congestion`, their options in `options`,
-//! SYN cookies in `half_open`.
+//! How loss is found and repaired: `flight` knows what is on the way, `rack` (or duplicates, for peers without SACK) says what of
+//! it is lost, `recovery` acts upon that and `congestion` says how much may be sent, along the curve of `cubic`. What only
+//! counts while something is on the way lies in the lent send queue: an idle connection keeps its windows, its round
+//! trip and nothing else.
 
 mod acknowledgment;
 mod actions;
@@ -40,11 +42,14 @@ mod ageing;
 mod arrival;
 mod closed;
 mod congestion;
+mod cubic;
+mod flight;
 mod half_open;
 mod handshake;
 mod options;
 mod output;
 mod pools;
+mod rack;
 mod receive_queue;
 mod recovery;
 mod round_trip;

@@ -8,12 +8,14 @@ use core::num::NonZeroU16;
 
 use machine::{Instant, Piece};
 
+use super::flight::Fate;
 use super::options::{Options, SackBlock, SackBlocks, Timestamps};
 use super::pools::Pools;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
+use super::timers::millis;
 use super::timestamps::TIMESTAMP_BYTES;
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
@@ -26,7 +28,7 @@ pub struct SendLimits {
 
 /// A stretch of what is queued.
 #[derive(Clone, Copy)]
-struct Stretch {
+pub(super) struct Stretch {
     offset: u32,
     len: u32,
     fin: bool,
@@ -68,9 +70,13 @@ impl Tcb {
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         if self.owes(Owed::RETRANSMIT) {
-            let stretch = self.first_unacknowledged();
-            self.send_stretch(now, stretch, pools, emit)?;
+            if let Some(stretch) = self.first_lost() {
+                self.send_stretch(now, stretch, pools, emit)?;
+            }
             self.forgive(Owed::RETRANSMIT);
+        }
+        if self.owes(Owed::TAIL_PROBE) {
+            self.probe_tail(now, pools, emit)?;
         }
         self.restart_after_idleness(now);
         while let Some(stretch) = self.next_stretch(limits) {
@@ -85,7 +91,7 @@ impl Tcb {
             self.forgive(Owed::PROBE);
         }
         if self.owes(Owed::KEEPALIVE) {
-            self.send_empty(now, self.snd_nxt - 1, pools, emit)?;
+            self.send_empty(now, self.snd_max - 1, pools, emit)?;
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
@@ -99,14 +105,13 @@ impl Tcb {
     #[inline]
     pub(super) fn sendable(&self) -> u32 {
         let Some(queue) = self.send_queue.as_ref() else { return 0 };
-        let flight = self.snd_nxt.since(self.snd_una);
-        let unsent = queue.len().saturating_sub(flight);
+        let outstanding = self.snd_max.since(self.snd_una);
+        let unsent = queue.len().saturating_sub(outstanding);
         if unsent == 0 {
             return 0;
         }
         let mss = u32::from(self.mss);
-        let congestion = self.congestion.window().saturating_add(self.recovery.extra_segments() * mss);
-        let room = self.snd_wnd.min(congestion).saturating_sub(flight);
+        let room = self.snd_wnd.saturating_sub(outstanding).min(self.congestion.window().saturating_sub(self.pipe()));
         if unsent <= room {
             return unsent;
         }
@@ -119,27 +124,31 @@ impl Tcb {
     /// Whether our FIN, or our SYN, is the next to be sent, and the window has room for it.
     pub(super) fn may_send_control(&self) -> bool {
         match self.state {
-            State::SynSent | State::SynReceived => self.snd_nxt == self.snd_una,
+            State::SynSent | State::SynReceived => self.snd_max == self.snd_una,
             _ => {
-                let flight = self.snd_nxt.since(self.snd_una);
-                self.fin_unacknowledged() && flight == self.queued() && flight < self.snd_wnd
+                let outstanding = self.snd_max.since(self.snd_una);
+                self.fin_unacknowledged() && outstanding == self.queued() && outstanding < self.snd_wnd
             }
         }
     }
 
-    /// Whether anything waits to be sent, windows aside.
+    /// Whether anything waits to be sent, or to be sent again, windows aside.
     pub(super) fn has_unsent(&self) -> bool {
         let end = self.queued() + u32::from(self.fin_unacknowledged());
-        self.snd_nxt.since(self.snd_una) < end
+        self.snd_max.since(self.snd_una) < end || self.lost() > 0
     }
 
     fn fin_unacknowledged(&self) -> bool {
         matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
     }
 
+    /// What was lost comes before what is new.
     fn next_stretch(&self, limits: SendLimits) -> Option<Stretch> {
+        if let Some(lost) = self.next_lost() {
+            return Some(lost);
+        }
         let len = self.sendable();
-        let offset = self.snd_nxt.since(self.snd_una);
+        let offset = self.snd_max.since(self.snd_una);
         if len == 0 {
             return self.may_send_control().then_some(Stretch { offset, len: 0, fin: true });
         }
@@ -156,10 +165,53 @@ impl Tcb {
         Stretch { offset, len, fin }
     }
 
-    fn first_unacknowledged(&self) -> Stretch {
-        let len = self.queued().min(u32::from(self.mss));
-        let fin_was_sent = self.snd_max.since(self.snd_una) > self.queued();
-        Stretch { offset: 0, len, fin: fin_was_sent && len == self.queued() }
+    /// The first of what is lost, if the congestion window has room for it.
+    #[inline]
+    pub(super) fn next_lost(&self) -> Option<Stretch> {
+        if self.lost() == 0 {
+            return None;
+        }
+        let room = self.congestion.window().saturating_sub(self.pipe());
+        self.first_lost().filter(|stretch| stretch.len + u32::from(stretch.fin) <= room)
+    }
+
+    /// The first segment of what is lost, filled up with what is new, or a FIN that stands alone; as far as the peer's window
+    /// has room for it.
+    fn first_lost(&self) -> Option<Stretch> {
+        let Some(queue) = &self.send_queue else {
+            return self.fin_unacknowledged().then_some(Stretch { offset: 0, len: 0, fin: true });
+        };
+        let lost = queue.flight.first_lost()?;
+        let offset = lost.start.since(self.snd_una);
+        let all = queue.len() + u32::from(self.fin_unacknowledged());
+        let end = if lost.end == self.snd_max { all } else { lost.end.since(self.snd_una) }.min(self.snd_wnd);
+        let len = end.min(queue.len()).saturating_sub(offset).min(u32::from(self.mss));
+        let fin = offset + len == queue.len() && end > queue.len();
+        (len > 0 || fin).then_some(Stretch { offset, len, fin })
+    }
+
+    /// New bytes if there are any that the peer takes, else the last segment once more (RFC 8985 §7.3).
+    fn probe_tail(
+        &mut self,
+        now: Instant,
+        pools: &Pools,
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        let (queued, mss) = (self.queued(), u32::from(self.mss));
+        let outstanding = self.snd_max.since(self.snd_una);
+        let unsent = queued.saturating_sub(outstanding).min(mss).min(self.snd_wnd.saturating_sub(outstanding));
+        if unsent > 0 {
+            self.send_stretch(now, self.with_fin(outstanding, unsent), pools, emit)?;
+        } else if outstanding > 0 && outstanding <= self.snd_wnd {
+            let offset = outstanding.min(queued).saturating_sub(mss);
+            let stretch = Stretch { offset, len: outstanding.min(queued) - offset, fin: outstanding > queued };
+            self.send_stretch(now, stretch, pools, emit)?;
+            self.owe(Owed::TAIL_AGAIN);
+        }
+        self.tail = self.snd_max;
+        self.owe(Owed::TAIL);
+        self.forgive(Owed::TAIL_PROBE);
+        Ok(())
     }
 
     /// As much as the window takes, and one byte (or the FIN) when it takes nothing.
@@ -205,19 +257,19 @@ impl Tcb {
 
     fn sent(&mut self, now: Instant, start: SequenceNumber, count: u32) {
         let end = start + count;
-        if start == self.snd_max && !self.owes(Owed::PROBE) {
-            self.round_trip.sent(now, end);
-            if start == self.snd_una {
-                // What was asked in vain before, by keepalive, does not count against what is asked now.
-                self.attempts = 0;
-            }
+        let is_probe = self.owes(Owed::PROBE);
+        if start == self.snd_una && start == self.snd_max && !is_probe {
+            // What was asked in vain before, by keepalive, does not count against what is asked now.
+            self.attempts = 0;
         }
-        self.snd_max = self.snd_max.later(end);
         // A probe beyond the window is not on the way: it is to be sent again when the window opens.
-        let is_beyond_window = end.since(self.snd_una) > self.snd_wnd && self.owes(Owed::PROBE);
-        if !is_beyond_window {
-            self.snd_nxt = self.snd_nxt.later(end);
+        let is_beyond_window = is_probe && end.since(self.snd_una) > self.snd_wnd;
+        let fate = if is_beyond_window { Fate::Lost } else { Fate::OnTheWay };
+        if let Some(queue) = self.send_queue.as_deref_mut() {
+            queue.flight.sent(now.0 as u32, start, end, fate);
         }
+        self.recovery_sent(now, count, start != self.snd_max);
+        self.snd_max = self.snd_max.later(end);
         self.acknowledgment_sent();
     }
 
@@ -309,16 +361,17 @@ impl Tcb {
             emit(&reset, &[])?;
             self.forgive(Owed::REFUSAL);
         }
-        if self.snd_nxt == self.snd_una {
+        if self.snd_max == self.snd_una || self.owes(Owed::RETRANSMIT) {
             emit(&self.syn(now), &[])?;
             if self.snd_max == self.snd_una {
-                self.round_trip.sent(now, self.snd_una + 1);
+                // Nothing was heard yet: this is when the wait for it begins.
+                self.heard_at = millis(now);
             }
-            self.snd_nxt = self.snd_una + 1;
-            self.snd_max = self.snd_nxt;
+            self.snd_max = self.snd_una + 1;
+            self.forgive(Owed::RETRANSMIT);
             self.arm_retransmit(now);
         } else if self.owes(Owed::ACK) {
-            emit(&self.header(now, self.snd_nxt, Flags::ACK), &[])?;
+            emit(&self.header(now, self.snd_max, Flags::ACK), &[])?;
         }
         self.forgive(Owed::ACK);
         Ok(())
@@ -346,7 +399,7 @@ impl Tcb {
 
     /// RFC 5681 §4.1: after a pause longer than the timeout no more than the initial window is sent at once.
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
-        if self.snd_nxt == self.snd_una && self.silent_for(now) > self.round_trip.timeout() {
+        if self.snd_max == self.snd_una && self.silent_for(now) > self.round_trip.timeout() {
             self.congestion.idled(u32::from(self.mss));
         }
     }
@@ -354,8 +407,7 @@ impl Tcb {
     /// Asserts what always holds between events. For tests and simulators; costs a few dozen instructions.
     pub fn assert_invariants(&self) {
         let end = self.snd_una + self.queued() + 1;
-        assert!(!self.snd_nxt.is_before(self.snd_una), "snd_una <= snd_nxt");
-        assert!(!self.snd_max.is_before(self.snd_nxt), "snd_nxt <= snd_max");
+        assert!(!self.snd_max.is_before(self.snd_una), "snd_una <= snd_max");
         assert!(
             self.state == State::Closed || !self.snd_max.is_after(end),
             "no more is sent than is queued, and a FIN"
@@ -363,6 +415,9 @@ impl Tcb {
         assert!(!self.receive.edge.is_before(self.receive.nxt), "what has arrived was promised room");
         assert!(!self.receive.nxt.is_before(self.receive.told), "no more is acknowledged than has arrived");
         assert!(self.send_queue.as_ref().is_none_or(|queue| queue.len() > 0), "an empty send queue is given back");
+        if let Some(queue) = &self.send_queue {
+            queue.flight.assert_invariants(self.snd_una, self.snd_max);
+        }
         assert!(self.congestion.window() >= u32::from(self.mss), "the congestion window never closes");
         if let Some(queue) = &self.receive_queue {
             assert!(!queue.is_empty(), "an empty receive queue is given back");

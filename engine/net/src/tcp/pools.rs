@@ -29,7 +29,7 @@ const RETIRED_LOOKED_AT_MAX: usize = 8;
 pub struct PoolSizes {
     /// Blocks of [`BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
     pub blocks: usize,
-    /// Connections that may have bytes to be sent or acknowledged at the same time. 1.6 KB each.
+    /// Connections that may have bytes to be sent or acknowledged at the same time. 2.7 KB each.
     pub send_queues: usize,
     /// Connections that may keep received bytes at the same time. 0.7 KB each. While all are lent no other
     /// connection can receive anything, because what arrives may have to be kept.

@@ -1,11 +1,9 @@
 //! The round trip and the retransmission timeout that follows from it (RFC 6298).
 //!
-//! One segment at a time is timed, and none that was sent twice (Karn); then an echoed timestamp may tell. So there is one
-//! sample a round trip, which is what the constants of RFC 6298 are made for (RFC 7323 appendix G).
+//! One sample a round trip is taken, which is what the constants of RFC 6298 are made for (RFC 7323 appendix G): see
+//! `recovery`, which knows when everything was sent.
 
-use machine::{Instant, Micros};
-
-use super::sequence::SequenceNumber;
+use machine::Micros;
 
 /// The timeout before anything was measured (RFC 6298 §2.1).
 pub const RTO_INITIAL: Micros = Micros::from_secs(1);
@@ -26,16 +24,12 @@ pub(super) struct RoundTrip {
     /// Zero before the first sample.
     smoothed: u32,
     variation: u32,
-    /// The number after the segment being timed.
-    timed_until: SequenceNumber,
-    /// When it was sent, as microseconds on a circle; zero when none is being timed.
-    timed_since: u32,
 }
 
 impl RoundTrip {
     /// Nothing is measured yet.
     pub(super) fn unknown() -> RoundTrip {
-        RoundTrip { smoothed: 0, variation: 0, timed_until: SequenceNumber(0), timed_since: 0 }
+        RoundTrip { smoothed: 0, variation: 0 }
     }
 
     /// After a handshake that took `sample`, or had to be repeated.
@@ -64,36 +58,10 @@ impl RoundTrip {
         Micros(self.timeout().0 << backoff.min(16)).min(RTO_MAX)
     }
 
-    /// New bytes up to `until` are being sent.
+    /// The round trip in microseconds, zero when none is known.
     #[inline]
-    pub(super) fn sent(&mut self, now: Instant, until: SequenceNumber) {
-        if self.timed_since == 0 {
-            self.timed_since = (now.0 as u32).max(1);
-            self.timed_until = until;
-        }
-    }
-
-    /// Something is sent again: what it would tell is not certain any more.
-    #[inline]
-    pub(super) fn retransmitted(&mut self) {
-        self.timed_since = 0;
-    }
-
-    /// Bytes up to `until` were acknowledged. Returns whether that gave a sample.
-    #[inline]
-    pub(super) fn acknowledged(&mut self, now: Instant, until: SequenceNumber) -> bool {
-        if self.timed_since == 0 || until.is_before(self.timed_until) {
-            return false;
-        }
-        let span = (now.0 as u32).wrapping_sub(self.timed_since);
-        self.timed_since = 0;
-        self.learn(Micros(u64::from(span)));
-        true
-    }
-
-    /// Whether some segment is being timed.
-    pub(super) fn is_timing(&self) -> bool {
-        self.timed_since != 0
+    pub(super) fn smoothed(&self) -> u32 {
+        self.smoothed
     }
 
     /// RFC 6298 §2.2 and §2.3.

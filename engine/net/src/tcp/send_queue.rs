@@ -13,7 +13,10 @@ use alloc::sync::Arc;
 use heapless::{Deque, Vec};
 use machine::{BLOCK_BYTES, PIECES_MAX, Piece};
 
+use super::cubic::Epoch;
+use super::flight::Flight;
 use super::pools::BlockPool;
+use super::recovery::Recovery;
 
 /// Bytes that one connection may have queued and unacknowledged.
 pub const SEND_BYTES_MAX: u32 = 256 * 1024;
@@ -33,6 +36,10 @@ pub(super) struct SendQueue {
     acknowledged: u32,
     /// Up to where the last piece's block is filled, when it is a block that may be appended to.
     filled: Option<u16>,
+    /// What of it is on the way, how losses of it are repaired, and the climb of the congestion window.
+    pub(super) flight: Flight,
+    pub(super) recovery: Recovery,
+    pub(super) epoch: Epoch,
 }
 
 impl SendQueue {
@@ -153,6 +160,9 @@ impl SendQueue {
         self.len = 0;
         self.acknowledged = 0;
         self.filled = None;
+        self.flight.clear();
+        self.recovery = Recovery::default();
+        self.epoch.end();
     }
 }
 

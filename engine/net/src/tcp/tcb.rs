@@ -2,8 +2,8 @@
 //! segments do to it in `arrival` and `acknowledgment`, what it sends in `output`, what time does in `timers`.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
-//! - `snd_una <= snd_nxt <= snd_max <= snd_una + queued + 1`. Between `snd_nxt` and `snd_max` lies what was sent before
-//!   a timeout and is to be sent again.
+//! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: what is to be sent again is known to
+//!   the flight in the send queue.
 //! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our FIN is acknowledged.
 //! - With nothing queued there is no send queue; with nothing kept there is no receive queue.
 //! - A connection whose `state` is `Closed` or `TimeWait` owes at most one last segment.
@@ -17,13 +17,12 @@ use super::congestion::Congestion;
 use super::handshake::{Beginning, Handshake};
 use super::pools::Pools;
 use super::receive_queue::ReceiveQueue;
-use super::recovery::Recovery;
 use super::round_trip::RoundTrip;
 use super::segment::SegmentRepr;
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::time_wait::TimeWait;
-use super::timers::{Alarm, Timers, millis};
+use super::timers::{Alarm, Awaited, Timers, millis};
 use super::timestamps::TimestampClock;
 use super::window::{ReceiveWindow, WINDOW_SHIFT};
 
@@ -45,7 +44,7 @@ pub(super) enum State {
 
 /// What the connection is about to do, or waits for; a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owed(u8);
+pub(super) struct Owed(u16);
 
 impl Owed {
     pub(super) const NONE: Owed = Owed(0);
@@ -53,21 +52,30 @@ impl Owed {
     pub(super) const ACK: Owed = Owed(1);
     /// A reset, and then nothing more.
     pub(super) const RESET: Owed = Owed(2);
-    /// The first unacknowledged segment, again, now.
+    /// The first of what is lost, or a SYN or FIN that stands alone, again, whatever the congestion window says.
     pub(super) const RETRANSMIT: Owed = Owed(4);
     /// A probe into a window that is closed, or too small.
     pub(super) const PROBE: Owed = Owed(8);
     /// A question whether the peer still lives.
     pub(super) const KEEPALIVE: Owed = Owed(16);
-    /// The retransmit alarm is the persist timer.
-    pub(super) const PERSIST: Owed = Owed(32);
+    /// A tail probe, now.
+    pub(super) const TAIL_PROBE: Owed = Owed(32);
     /// A session was refused room, and is to be told when there is some.
     pub(super) const ROOM: Owed = Owed(64);
     /// A reset for what answered our SYN wrongly; its number is in `snd_wl1`. The connection goes on.
     pub(super) const REFUSAL: Owed = Owed(128);
 
+    /// A tail probe is on the way, up to `tail`.
+    pub(super) const TAIL: Owed = Owed(256);
+    /// It was not new, but the last segment once more.
+    pub(super) const TAIL_AGAIN: Owed = Owed(512);
+
     /// What makes `output` send something whatever the windows say.
-    const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 128);
+    const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 32 | 128);
+
+    pub(super) const fn with(self, other: Owed) -> Owed {
+        Owed(self.0 | other.0)
+    }
 }
 
 /// What both ends have agreed on; before the handshake is over: what we propose. A set of bits.
@@ -84,6 +92,11 @@ impl Agreed {
 
     /// All that we propose.
     pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4);
+
+    #[inline]
+    pub(super) fn has(self, on: Agreed) -> bool {
+        self.0 & on.0 != 0
+    }
 
     pub(super) fn and(self, other: Agreed) -> Agreed {
         Agreed(self.0 | other.0)
@@ -109,7 +122,6 @@ pub struct Tcb {
     pub(super) send_queue: Option<Box<SendQueue>>,
     pub(super) receive_queue: Option<Box<ReceiveQueue>>,
     pub(super) snd_una: SequenceNumber,
-    pub(super) snd_nxt: SequenceNumber,
     /// The number after the last one ever sent.
     pub(super) snd_max: SequenceNumber,
     /// The peer's window, in bytes, and the largest that it ever was.
@@ -124,8 +136,13 @@ pub struct Tcb {
     pub(super) duplicate_bytes: u16,
     pub(super) round_trip: RoundTrip,
     pub(super) congestion: Congestion,
-    pub(super) recovery: Recovery,
+    /// The number after the last one sent when the congestion window was last lowered.
+    pub(super) recover: SequenceNumber,
+    /// The number after the last one of the tail probe.
+    pub(super) tail: SequenceNumber,
     pub(super) timers: Timers,
+    /// What the retransmit alarm waits for.
+    pub(super) awaited: Awaited,
     pub(super) timestamps: TimestampClock,
     /// When the peer was last heard, in milliseconds on a circle.
     pub(super) heard_at: u32,
@@ -158,7 +175,6 @@ impl Tcb {
             .and(Agreed::SACK.given(handshake.sack_permitted));
         tcb.timestamps = handshake.timestamps.unwrap_or(tcb.timestamps);
         tcb.snd_una = handshake.iss + 1;
-        tcb.snd_nxt = tcb.snd_una;
         tcb.snd_max = tcb.snd_una;
         tcb.snd_wl1 = handshake.irs;
         tcb.receive = ReceiveWindow::after_syn(handshake.irs);
@@ -181,7 +197,6 @@ impl Tcb {
             send_queue: None,
             receive_queue: None,
             snd_una: iss,
-            snd_nxt: iss,
             snd_max: iss,
             snd_wnd: 0,
             snd_wnd_max: 0,
@@ -191,8 +206,10 @@ impl Tcb {
             duplicate_bytes: 0,
             round_trip: RoundTrip::unknown(),
             congestion: Congestion::new(u32::from(mss), false),
-            recovery: Recovery::new(iss),
+            recover: iss,
+            tail: iss,
             timers: Timers::NONE,
+            awaited: Awaited::Acknowledgment,
             timestamps: TimestampClock { offset: beginning.timestamp_offset, recent: 0 },
             heard_at: millis(now),
             challenged_at: 0,
@@ -233,7 +250,7 @@ impl Tcb {
 
     /// Whether there is something to send now.
     pub(super) fn wants_to_speak(&self) -> bool {
-        self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control()
+        self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control() || self.next_lost().is_some()
     }
 
     /// Sends no more than what is queued, then a FIN. Receiving goes on until the peer closes too; what the session does not
@@ -285,7 +302,7 @@ impl Tcb {
             _ if self.owes(Owed::URGENT) => None,
             State::Closed => Some(Ended::Gone),
             State::TimeWait => Some(Ended::TimeWait(TimeWait {
-                snd_nxt: self.snd_nxt,
+                snd_nxt: self.snd_max,
                 rcv_nxt: self.receive.nxt,
                 window: self.receive.on_wire(self.shift()),
                 timestamps: self.has_agreed(Agreed::TIMESTAMPS).then_some(self.timestamps),
@@ -361,7 +378,7 @@ impl Tcb {
     /// Whether both ends do this.
     #[inline]
     pub(super) fn has_agreed(&self, on: Agreed) -> bool {
-        self.agreed.0 & on.0 != 0
+        self.agreed.has(on)
     }
 
     /// Forgets what a segment just sent has settled: each carries an acknowledgment.

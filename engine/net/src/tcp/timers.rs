@@ -1,7 +1,8 @@
 //! A connection's timers: three alarms, of which the earliest is its one deadline.
 //!
-//! - `retransmit`: RFC 6298's timer while something is on the way; the persist timer (RFC 9293 §3.8.6.1) while something
-//!   waits and nothing may be sent. Never both.
+//! - `retransmit`: one of four, see [`Awaited`]. RFC 6298's timer while something is on the way, or before it the tail probe's
+//!   or the one for what may only be reordered (RFC 8985); the persist timer (RFC 9293 §3.8.6.1) while something waits
+//!   and nothing may be sent. Never two of them.
 //! - `acknowledge`: the delayed acknowledgment (RFC 9293 §3.8.6.3).
 //! - `idle`: keepalive (RFC 9293 §3.8.4), the wait for the peer's FIN, and the next look for room in the pools.
 //!   It is not moved with every segment; when it expires, `heard_at` tells how long the peer has really been silent.
@@ -78,6 +79,19 @@ impl Alarm {
     }
 }
 
+/// What the retransmit alarm waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Awaited {
+    /// An acknowledgment of what is on the way: RFC 6298.
+    Acknowledgment,
+    /// The same, but when none comes only the tail is probed: RFC 8985 §7.
+    TailAcknowledgment,
+    /// What may have been overtaken: RFC 8985 §6.2.
+    Reordered,
+    /// A wider window of the peer's: the persist timer.
+    Window,
+}
+
 /// The three alarms.
 #[derive(Clone, Copy)]
 pub(super) struct Timers {
@@ -104,7 +118,7 @@ impl Tcb {
         }
         if self.timers.retransmit.is_due(now) {
             self.timers.retransmit = Alarm::NONE;
-            self.retransmit_expired(pools, actions);
+            self.retransmit_expired(now, pools, actions);
         }
         if self.state != State::Closed && self.timers.idle.is_due(now) {
             self.timers.idle = Alarm::NONE;
@@ -113,7 +127,18 @@ impl Tcb {
     }
 
     /// What is to be done about it is `output`'s business, which sets the timer again.
-    fn retransmit_expired(&mut self, pools: &mut Pools, actions: &mut Actions) {
+    fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
+        match self.awaited {
+            Awaited::Reordered => {
+                self.find_losses(now, 0);
+                self.settle_retransmit_alarm(now);
+            }
+            Awaited::TailAcknowledgment => self.tail_unacknowledged(now),
+            Awaited::Acknowledgment | Awaited::Window => self.unanswered(now, pools, actions),
+        }
+    }
+
+    fn unanswered(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         let attempts_max =
             if matches!(self.state, State::SynSent | State::SynReceived) { SYN_ATTEMPTS_MAX } else { ATTEMPTS_MAX };
         self.attempts = self.attempts.saturating_add(1);
@@ -122,16 +147,35 @@ impl Tcb {
             return;
         }
         self.backoff = self.backoff.saturating_add(1);
-        if self.owes(Owed::PERSIST) {
-            self.owe(Owed::PROBE);
-            return;
+        match self.awaited {
+            Awaited::Window => self.owe(Owed::PROBE),
+            _ => self.time_out(now),
         }
-        let mss = u32::from(self.mss);
-        self.congestion.timed_out(self.snd_max.since(self.snd_una), mss, self.attempts == 1);
-        self.recovery.timed_out(self.snd_max);
-        self.round_trip.retransmitted();
-        self.forgive(Owed::RETRANSMIT);
-        self.snd_nxt = self.snd_una;
+    }
+
+    /// Probes the tail, unless what was sent last has had less time than that.
+    fn tail_unacknowledged(&mut self, now: Instant) {
+        let sent_at = self.send_queue.as_ref().and_then(|queue| queue.flight.last_sent_at());
+        let age = sent_at.map_or(0, |sent_at| (now.0 as u32).wrapping_sub(sent_at));
+        let left = self.tail_patience().saturating_sub(u64::from(age));
+        if self.may_probe_tail() && left > 0 {
+            self.timers.retransmit = Alarm::after(now, Micros(left));
+        } else if self.may_probe_tail() {
+            self.owe(Owed::TAIL_PROBE);
+        } else {
+            self.arm_retransmit(now);
+        }
+    }
+
+    /// Two round trips, and a little for clocks (RFC 8985 §7.2). In microseconds.
+    fn tail_patience(&self) -> u64 {
+        2 * u64::from(self.round_trip.smoothed()) + 2000
+    }
+
+    /// Looks again for losses once `wait` has passed.
+    pub(super) fn wait_for_reordered(&mut self, now: Instant, wait: Micros) {
+        self.awaited = Awaited::Reordered;
+        self.timers.retransmit = Alarm::after(now, wait);
     }
 
     fn idle_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
@@ -171,23 +215,35 @@ impl Tcb {
 
     /// Keeps the retransmit alarm in step with what is on the way and what waits.
     pub(super) fn settle_retransmit_alarm(&mut self, now: Instant) {
-        if self.snd_nxt != self.snd_una {
-            if !self.timers.retransmit.is_set() || self.owes(Owed::PERSIST) {
-                self.forgive(Owed::PERSIST);
-                self.arm_retransmit(now);
+        if self.snd_max.since(self.snd_una) > self.lost() {
+            if !self.timers.retransmit.is_set() || self.awaited == Awaited::Window {
+                self.arm_for_flight(now);
             }
         } else if self.has_unsent() {
-            if !self.timers.retransmit.is_set() || !self.owes(Owed::PERSIST) {
-                self.owe(Owed::PERSIST);
+            if !self.timers.retransmit.is_set() || self.awaited != Awaited::Window {
                 self.arm_retransmit(now);
+                self.awaited = Awaited::Window;
             }
         } else {
-            self.forgive(Owed::PERSIST);
+            self.awaited = Awaited::Acknowledgment;
             self.timers.retransmit = Alarm::NONE;
         }
     }
 
+    /// The tail probe's timer comes first where there is one. A single segment's acknowledgment may be delayed, so its probe
+    /// would come no sooner than its timeout.
+    fn arm_for_flight(&mut self, now: Instant) {
+        self.arm_retransmit(now);
+        let patience = Micros(self.tail_patience());
+        let is_single = self.snd_max.since(self.snd_una) <= u32::from(self.mss);
+        if !is_single && patience < self.round_trip.timeout() && self.may_probe_tail() {
+            self.awaited = Awaited::TailAcknowledgment;
+            self.timers.retransmit = Alarm::after(now, patience);
+        }
+    }
+
     pub(super) fn arm_retransmit(&mut self, now: Instant) {
+        self.awaited = Awaited::Acknowledgment;
         self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
     }
 }

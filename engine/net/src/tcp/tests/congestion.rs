@@ -1,10 +1,16 @@
-//! How the congestion window grows and falls, without a connection around it.
+//! How the congestion window grows and falls, without a connection around it. Its curve has tests of its own, in `cubic`.
 
-use crate::tcp::SequenceNumber;
-use crate::tcp::congestion::{Congestion, initial_window};
-use crate::tcp::recovery::{Duplicate, Progress, Recovery};
+use machine::Instant;
+
+use crate::tcp::congestion::{Congestion, Growth, Reduction, initial_window};
+use crate::tcp::cubic::Epoch;
 
 const MSS: u32 = 1000;
+
+fn acknowledge(congestion: &mut Congestion, bytes: u32, flight: u32) {
+    let growth = Growth { now: Instant(1_000_000), bytes, flight, mss: MSS, round_trip: 10_000 };
+    congestion.acknowledged(&growth, &mut Epoch::default());
+}
 
 #[test]
 fn the_initial_window_is_ten_segments_unless_they_are_large() {
@@ -16,30 +22,31 @@ fn the_initial_window_is_ten_segments_unless_they_are_large() {
 }
 
 #[test]
-fn it_doubles_each_round_trip_until_a_loss_and_then_grows_by_a_segment() {
+fn it_doubles_each_round_trip_until_a_loss_and_falls_to_seven_tenths() {
     let mut congestion = Congestion::new(MSS, false);
     for _ in 0..10 {
-        congestion.acknowledged(MSS, congestion.window(), MSS);
+        let window = congestion.window();
+        acknowledge(&mut congestion, MSS, window);
     }
     assert_eq!(congestion.window(), 20_000);
-    congestion.loss_found(20_000, MSS);
-    assert_eq!(congestion.window(), 13_000);
+    congestion.lower(20_000, MSS);
     congestion.recovered(20_000, MSS);
-    assert_eq!(congestion.window(), 10_000);
-    for round in 1..=5 {
-        let window = congestion.window();
-        for _ in 0..window / MSS {
-            congestion.acknowledged(MSS, window, MSS);
-        }
-        assert_eq!(congestion.window(), 10_000 + round * MSS);
-    }
+    assert_eq!(congestion.window(), 14_000);
+}
+
+#[test]
+fn what_limited_transmit_adds_does_not_raise_the_threshold() {
+    let mut congestion = Congestion::new(MSS, false);
+    congestion.lower(12_000, MSS);
+    congestion.recovered(12_000, MSS);
+    assert_eq!(congestion.window(), 7_000);
 }
 
 #[test]
 fn it_does_not_grow_while_the_session_is_what_holds_us_back() {
     let mut congestion = Congestion::new(MSS, false);
     for _ in 0..100 {
-        congestion.acknowledged(100, 100, MSS);
+        acknowledge(&mut congestion, 100, 100);
     }
     assert_eq!(congestion.window(), 10_000);
 }
@@ -47,42 +54,64 @@ fn it_does_not_grow_while_the_session_is_what_holds_us_back() {
 #[test]
 fn one_acknowledgment_of_much_makes_no_burst() {
     let mut congestion = Congestion::new(MSS, false);
-    congestion.acknowledged(10_000, 10_000, MSS);
+    acknowledge(&mut congestion, 10_000, 10_000);
     assert_eq!(congestion.window(), 12_000);
 }
 
 #[test]
 fn only_the_first_timeout_for_the_same_bytes_lowers_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);
-    congestion.timed_out(20_000, MSS, true);
+    congestion.timed_out(10_000, MSS, true);
     congestion.timed_out(2000, MSS, false);
     assert_eq!(congestion.window(), MSS);
-    for _ in 0..9 {
-        congestion.acknowledged(MSS, congestion.window(), MSS);
+    for _ in 0..6 {
+        let window = congestion.window();
+        acknowledge(&mut congestion, MSS, window);
     }
-    assert_eq!(congestion.window(), 10_000, "slow start up to half of what was on the way");
-    congestion.acknowledged(MSS, congestion.window(), MSS);
-    assert_eq!(congestion.window(), 10_000, "and then no more");
+    assert_eq!(congestion.window(), 7_000, "slow start up to seven tenths of what was on the way");
+    acknowledge(&mut congestion, 1, 7_000);
+    assert!(congestion.window() < 7_100, "and then slowly");
 }
 
+/// RFC 6937 §3.1: with twenty segments on the way and one lost, the rate falls evenly, to the threshold and no lower.
 #[test]
-fn a_connection_that_has_sent_many_gigabytes_still_sees_a_loss() {
-    let mut recovery = Recovery::new(SequenceNumber(0));
-    let mut at = SequenceNumber(1);
-    for _ in 0..20 {
-        at = at + 500_000_000;
-        assert_eq!(recovery.acknowledged(at), Progress::Good);
-        assert_eq!(recovery.duplicate_arrived(at, at + 9000), Duplicate::MayBeLoss);
-        assert_eq!(recovery.duplicate_arrived(at, at + 9000), Duplicate::MayBeLoss);
-        assert_eq!(recovery.duplicate_arrived(at, at + 9000), Duplicate::Loss);
-        assert_eq!(recovery.acknowledged(at + 9000), Progress::Recovered);
-        at = at + 9000;
+fn while_a_loss_is_repaired_the_rate_falls_evenly_to_the_threshold() {
+    let mut congestion = Congestion::new(MSS, false);
+    for _ in 0..10 {
+        let window = congestion.window();
+        acknowledge(&mut congestion, MSS, window);
     }
-    for _ in 0..20 {
-        at = at + 500_000_000;
-        assert_eq!(recovery.acknowledged(at), Progress::Good);
+    congestion.lower(20_000, MSS);
+    let mut reduction = Reduction { flight: 20_000, ..Reduction::default() };
+    let (mut pipe, mut sent, mut bursts) = (19_000, 0, 0);
+    for _ in 0..19 {
+        pipe -= MSS;
+        congestion.reduce(&mut reduction, MSS, pipe, MSS);
+        let may = congestion.window().saturating_sub(pipe) / MSS;
+        bursts += u32::from(may > 1);
+        reduction.sent += may * MSS;
+        pipe += may * MSS;
+        sent += may;
     }
-    assert_eq!(recovery.duplicate_arrived(at, at + 9000), Duplicate::MayBeLoss);
-    assert_eq!(recovery.duplicate_arrived(at, at + 9000), Duplicate::MayBeLoss);
-    assert_eq!(recovery.duplicate_arrived(at, at + 9000), Duplicate::Loss);
+    assert_eq!(bursts, 0);
+    assert!((12..=14).contains(&sent), "{sent}");
+    assert!((13_000..=14_000).contains(&pipe), "{pipe}");
+}
+
+/// The same when most of the window was lost: one segment more than what arrives, up to the threshold.
+#[test]
+fn after_heavy_loss_the_rate_climbs_back_to_the_threshold() {
+    let mut congestion = Congestion::new(MSS, false);
+    congestion.lower(10_000, MSS);
+    let mut reduction = Reduction { flight: 10_000, ..Reduction::default() };
+    let (mut pipe, mut most) = (2_000, 0);
+    for _ in 0..10 {
+        pipe -= MSS;
+        congestion.reduce(&mut reduction, MSS, pipe, MSS);
+        let may = congestion.window().saturating_sub(pipe) / MSS;
+        most = most.max(may);
+        reduction.sent += may * MSS;
+        pipe += may * MSS;
+    }
+    assert_eq!((most, pipe), (2, 7_000));
 }

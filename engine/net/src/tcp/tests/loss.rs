@@ -69,8 +69,8 @@ fn three_duplicates_bring_the_lost_segment_at_once() {
         talk.peer(". 1:1 ack 1").we(". 10001:11001 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 11001:12001 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 1:1001 ack 1").silence();
-        // Half of the twelve on the way, and the three that left: nine. Only the fourth duplicate from here makes room.
-        talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
+        // Seven tenths of ten: with the first once more, eight are on the way. The third duplicate from here makes room.
+        talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 12001:13001 ack 1").silence();
         // All of it arrived: no burst follows, and then growth by one segment for each window.
         talk.peer(". 1:1 ack 12001").we(". 13001:14001 ack 1").silence();

@@ -10,6 +10,7 @@ mod options;
 mod pipe;
 mod reassembly;
 mod receiving;
+mod repair;
 mod round_trip;
 mod selective;
 mod sending;

@@ -1,17 +1,15 @@
 //! The retransmission timeout, by the arithmetic of RFC 6298.
 
-use machine::{Instant, Micros};
+use machine::Micros;
 
+use super::Conversation;
 use crate::tcp::round_trip::RoundTrip;
-use crate::tcp::{RTO_INITIAL, RTO_MAX, RTO_MIN, SequenceNumber};
-
-const NOW: Instant = Instant(7_000_000);
+use crate::tcp::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 
 fn after(samples_ms: &[u64]) -> RoundTrip {
     let mut round_trip = RoundTrip::unknown();
     for sample in samples_ms {
-        round_trip.sent(NOW, SequenceNumber(1));
-        assert!(round_trip.acknowledged(NOW + Micros::from_millis(*sample), SequenceNumber(1)));
+        round_trip.learn(Micros::from_millis(*sample));
     }
     round_trip
 }
@@ -33,21 +31,17 @@ fn it_stays_within_its_bounds_with_backoff_too() {
 }
 
 #[test]
-fn an_acknowledgment_of_less_than_what_is_timed_is_no_sample() {
-    let mut round_trip = RoundTrip::unknown();
-    round_trip.sent(NOW, SequenceNumber(3));
-    round_trip.sent(NOW + Micros::from_millis(50), SequenceNumber(9));
-    assert!(!round_trip.acknowledged(NOW + Micros::from_millis(60), SequenceNumber(2)));
-    assert!(round_trip.acknowledged(NOW + Micros::from_millis(100), SequenceNumber(3)));
-    assert_eq!(round_trip.timeout(), Micros(300_000), "only the first of both was timed");
-    assert!(!round_trip.acknowledged(NOW + Micros::from_millis(200), SequenceNumber(9)));
-}
-
-#[test]
-fn what_was_sent_twice_is_no_sample() {
-    let mut round_trip = after(&[100]);
-    round_trip.sent(NOW, SequenceNumber(3));
-    round_trip.retransmitted();
-    assert!(!round_trip.acknowledged(NOW + Micros::from_millis(900), SequenceNumber(3)));
-    assert_eq!(round_trip.timeout(), Micros(300_000));
+fn one_sample_is_taken_each_round_trip_and_none_of_what_was_sent_twice() {
+    let mut talk = Conversation::established();
+    assert_eq!(talk.tcb.round_trip.smoothed(), 10_000);
+    talk.write(2000).we_whatever();
+    talk.wait(90).peer(". 1:1 ack 1001");
+    assert_eq!(talk.tcb.round_trip.smoothed(), 20_000);
+    talk.wait(90).peer(". 1:1 ack 2001");
+    assert_eq!(talk.tcb.round_trip.smoothed(), 20_000, "it was on the way when the sample was taken");
+    talk.write(1000).wait(200).we_whatever();
+    talk.wait(10).peer(". 1:1 ack 3001");
+    assert_eq!(talk.tcb.round_trip.smoothed(), 20_000);
+    talk.write(1000).wait(100).peer(". 1:1 ack 4001");
+    assert_eq!(talk.tcb.round_trip.smoothed(), 30_000);
 }

@@ -1,0 +1,210 @@
+//! How losses are found and repaired with a peer that acknowledges selectively: RACK and tail probes (RFC 8985), and what
+//! forged or broken acknowledgments cannot do.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::Conversation;
+use crate::tcp::flight::{Fate, Flight};
+use crate::tcp::*;
+
+/// A conversation in which segments up to `to` were sent at once, a round trip ago.
+fn sent(to: u32) -> Conversation {
+    let mut talk = Conversation::selective();
+    talk.write(to as usize - 1).we_whatever();
+    talk.wait(10);
+    talk
+}
+
+#[test]
+fn what_was_overtaken_is_lost_after_a_quarter_of_the_round_trip() {
+    let mut talk = sent(5001);
+    talk.peer(". 1:1 ack 1 1001-2001").silence();
+    talk.wait(2).silence().wait(1).we(". 1:1001 ack 1").silence();
+}
+
+#[test]
+fn three_segments_beyond_a_gap_bring_the_lost_one_at_once() {
+    let mut talk = sent(5001);
+    talk.peer(". 1:1 ack 1 1001-4001").we(". 1:1001 ack 1").silence();
+    talk.peer(". 1:1 ack 5001").silence().lent_nothing();
+}
+
+#[test]
+fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
+    let mut talk = sent(5001);
+    talk.peer(". 1:1 ack 1 1001-2001").wait(2).peer(". 1:1 ack 2001").peer(". 1:1 ack 5001").silence();
+    talk.lent_nothing();
+    // Reordering seen in this flight: three beyond a gap are no proof any more.
+    let mut talk = sent(10_001);
+    talk.peer(". 1:1 ack 1 1001-2001").peer(". 1:1 ack 2001").peer(". 1:1 ack 2001 3001-6001").silence();
+    talk.wait(3).we(". 2001:3001 ack 1").silence();
+}
+
+#[test]
+fn every_lost_segment_is_sent_again_once_and_no_other() {
+    let mut talk = sent(10_001);
+    talk.peer(". 1:1 ack 1 1001-2001 3001-4001 5001-10001");
+    let mut again = 0;
+    for lost in ["1:1001", "2001:3001", "4001:5001"] {
+        talk.we(&format!(". {lost} ack 1"));
+        again += 1;
+    }
+    assert_eq!(again, 3);
+    talk.silence();
+    talk.wait(10).peer(". 1:1 ack 10001").silence().lent_nothing();
+}
+
+#[test]
+fn a_repetition_that_is_lost_too_is_found_by_what_was_sent_after_it() {
+    let mut talk = sent(13_001);
+    talk.peer(". 1:1 ack 1 1001-10001").we(". 1:1001 ack 1").we(". 10001:11001 ack 1").we(". 11001:12001 ack 1");
+    talk.we("P. 12001:13001 ack 1").silence();
+    talk.wait(10).peer(". 1:1 ack 1 1001-13001").we(". 1:1001 ack 1").silence();
+}
+
+#[test]
+fn the_tail_is_probed_after_two_round_trips_and_once() {
+    let mut talk = Conversation::selective();
+    talk.write(3000).we_whatever();
+    talk.wait(21).silence().wait(1).we("P. 2001:3001 ack 1").silence();
+    talk.wait(100).silence();
+    talk.wait(200).we(". 1:1001 ack 1");
+}
+
+#[test]
+fn what_a_tail_probe_brings_to_light_is_repaired() {
+    let mut talk = Conversation::selective();
+    talk.write(3000).we_whatever();
+    talk.wait(22).we("P. 2001:3001 ack 1");
+    talk.wait(10).peer(". 1:1 ack 1001 2001-3001").wait(3).we(". 1001:2001 ack 1").silence();
+    talk.wait(10).peer(". 1:1 ack 3001").silence().lent_nothing();
+}
+
+#[test]
+fn a_tail_probe_carries_new_bytes_if_there_are_some() {
+    let mut talk = Conversation::selective();
+    talk.write(12_000);
+    assert_eq!(talk.we_whatever(), 10);
+    talk.wait(22).we(". 10001:11001 ack 1").silence();
+}
+
+#[test]
+fn a_tail_that_was_repaired_by_its_probe_counts_as_a_loss_unless_it_came_twice() {
+    for (text, expected) in [(". 1:1 ack 4001", 7), (". 1:1 ack 3001 2001-3001", 10)] {
+        let mut talk = Conversation::selective();
+        talk.write(3000).we_whatever();
+        talk.wait(22).we("P. 2001:3001 ack 1");
+        talk.write(20_000);
+        talk.we_whatever();
+        talk.wait(10).peer(". 1:1 ack 3001").peer(text).we_whatever();
+        talk.peer(". 1:1 ack 10001");
+        assert_eq!(talk.tcb.congestion.window() < 10_000, expected == 7, "{text}");
+    }
+}
+
+#[test]
+fn forged_blocks_change_nothing() {
+    for text in ["5001-6001", "4001-5002", "-999-1", "3001-2001", "1-1", "2000000000-2000001000", "0-900"] {
+        let mut talk = sent(5001);
+        talk.peer(&format!(". 1:1 ack 1 {}", text.replace("-999-1", "0-1"))).wait(50).we_whatever();
+        assert_eq!(talk.tcb.pipe(), 4000 + 1000, "{text}");
+        talk.peer(". 1:1 ack 5001").silence().lent_nothing();
+    }
+}
+
+#[test]
+fn a_peer_that_takes_its_word_back_gets_everything_again() {
+    let mut talk = sent(5001);
+    talk.peer(". 1:1 ack 1 1001-5001").we(". 1:1001 ack 1");
+    talk.wait(10).peer(". 1:1 ack 1001").silence();
+    talk.wait(400).we(". 1001:2001 ack 1").peer(". 1:1 ack 2001");
+    talk.we(". 2001:3001 ack 1").we(". 3001:4001 ack 1").peer(". 1:1 ack 4001").we("P. 4001:5001 ack 1").silence();
+    talk.peer(". 1:1 ack 5001").lent_nothing();
+}
+
+#[test]
+fn a_timeout_that_was_too_early_is_taken_back() {
+    let mut talk = Conversation::stamped(100);
+    talk.write(5000).we_whatever();
+    let window = talk.tcb.congestion.window();
+    talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").silence();
+    assert_eq!(talk.tcb.congestion.window(), 1000);
+    // The echo is of the first copy.
+    talk.wait(10).peer(". 1:1 ack 1001 val 101 ecr 0").silence();
+    assert!(talk.tcb.congestion.window() >= window);
+    let mut talk = Conversation::stamped(100);
+    talk.write(5000).we_whatever();
+    talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").wait(10).peer(". 1:1 ack 1001 val 101 ecr 200");
+    assert_eq!(talk.we_whatever(), 2, "the echo is of the second: slow start goes on");
+}
+
+proptest! {
+    /// Against the plainest model: one entry a byte.
+    #[test]
+    fn the_flight_never_believes_more_than_was_said(
+        steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..300), 1..300),
+        start in prop_oneof![Just(0u32), Just(u32::MAX - 1000), Just((1 << 31) - 500)],
+    ) {
+        let start = SequenceNumber(start);
+        let mut flight = Flight::default();
+        let mut said: Vec<bool> = vec![];
+        let (mut una, mut clock) = (0u32, 0u32);
+        for (kind, place, count) in steps {
+            clock += 10;
+            let max = said.len() as u32;
+            let from = una + place % (max - una + 1);
+            let to = (from + count).min(max);
+            match kind {
+                0 | 1 => {
+                    flight.sent(clock, start + max, start + max + count, Fate::OnTheWay);
+                    said.resize((max + count) as usize, false);
+                }
+                2 => {
+                    let block = SackBlock { start: start + from, end: start + to };
+                    flight.acknowledge_block(block, &mut |_| {});
+                    (from..to).for_each(|byte| said[byte as usize] = true);
+                }
+                3 => {
+                    una = to.min(una + count);
+                    flight.acknowledge(start + una, &mut |_| {});
+                }
+                4 => flight.judge(|run| if (run.sent_at / 10) % 3 == 0 { Fate::Lost } else { Fate::OnTheWay }),
+                _ => {
+                    if let Some(lost) = flight.first_lost() {
+                        flight.sent(clock, lost.start, (lost.start + count).earlier(lost.end), Fate::OnTheWay);
+                    } else {
+                        flight.lose_first(count);
+                    }
+                }
+            }
+            flight.assert_invariants(start + una, start + said.len() as u32);
+            let truth = said[una as usize..].iter().filter(|arrived| **arrived).count() as u32;
+            prop_assert!(flight.arrived() <= truth);
+        }
+    }
+}
+
+#[test]
+fn more_gaps_than_there_is_room_for_are_not_told_apart_and_nothing_is_believed() {
+    let mut flight = Flight::default();
+    let at = |segment: u32| SequenceNumber(segment * 1000);
+    for segment in 0..400 {
+        flight.sent(segment, at(segment), at(segment + 1), Fate::OnTheWay);
+        flight.assert_invariants(at(0), at(segment + 1));
+    }
+    for segment in (1..400).step_by(2) {
+        flight.acknowledge_block(SackBlock { start: at(segment), end: at(segment + 1) }, &mut |_| {});
+        assert!(flight.arrived() <= segment.div_ceil(2) * 1000);
+        flight.assert_invariants(at(0), at(400));
+    }
+    assert!(flight.arrived() >= 28_000, "as many gaps are told apart as there is room for");
+    flight.judge(|_| Fate::Lost);
+    flight.sent(1000, at(0), at(1), Fate::OnTheWay);
+    flight.assert_invariants(at(0), at(400));
+    flight.acknowledge(at(400), &mut |_| {});
+    flight.assert_invariants(at(400), at(400));
+}
