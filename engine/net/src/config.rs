@@ -17,7 +17,7 @@ pub enum Addressing {
 pub struct Limits {
     /// Connections.
     pub connections: usize,
-    /// Handshakes under way.
+    /// Handshakes under way that are remembered. Further ones, with zero all, are answered by SYN cookies.
     pub half_open: usize,
     /// Connections remembered after their end.
     pub time_wait: usize,

@@ -76,6 +76,10 @@ pub struct Counters {
     pub accepted: u64,
     /// Connections that we opened, whatever came of them.
     pub connects: u64,
+    /// SYNs answered by a cookie, because there was no room to remember them.
+    pub cookies_out: u64,
+    /// Cookies that came back.
+    pub cookies_in: u64,
     /// SYNs not answered because a table was full.
     pub refused_full: u64,
     /// Segments to a port or connection that does not exist.

@@ -21,7 +21,7 @@ use crate::random::Random;
 use crate::rate::RateLimit;
 use crate::reassembly::Reassembly;
 use crate::segments::Caller;
-use crate::tcp::{HalfOpenTable, InitialSequences, Pools, SendLimits, SequenceNumber, Tcb, TimeWaitTable};
+use crate::tcp::{Cookies, HalfOpenTable, InitialSequences, Pools, SendLimits, SequenceNumber, Tcb, TimeWaitTable};
 use crate::template::{TCP_BYTES, Template};
 use crate::udp::{self, Ports};
 
@@ -62,6 +62,7 @@ pub struct Net {
     pub(crate) flows: FlowTable,
     pub(crate) connections: FrameTable<Connection>,
     pub(crate) half_open: HalfOpenTable<Caller>,
+    pub(crate) cookies: Cookies,
     pub(crate) time_wait: TimeWaitTable<Flow>,
     pub(crate) initial_sequences: InitialSequences,
     /// The largest payload that we take in one segment, in bytes.
@@ -105,6 +106,7 @@ impl Net {
             half_open: HalfOpenTable::new(limits.half_open, local_mss),
             time_wait: TimeWaitTable::with_capacity(limits.time_wait),
             initial_sequences: InitialSequences::new(&keys.key()),
+            cookies: Cookies::new(&keys.key(), local_mss),
             local_mss,
             pools: Pools::new(limits.pools),
             timers: DelayQueue::with_capacity(limits.connections, now),

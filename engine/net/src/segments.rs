@@ -62,7 +62,8 @@ impl Net {
             Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
             Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
             Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
-            None => self.stranger_arrived(now, &arrival, None),
+            None if segment.flags.has(Flags::SYN) => self.stranger_arrived(now, &arrival, None),
+            None => self.stray_arrived(now, &arrival, events),
         }
     }
 
@@ -137,14 +138,15 @@ impl Net {
             HalfOpenVerdict::Nothing => {}
             HalfOpenVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
             HalfOpenVerdict::Removed => self.flows.remove(&arrival.caller.flow),
-            HalfOpenVerdict::Completed(handshake) => self.accept(now, id, &handshake, arrival, events),
+            HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, events),
         }
     }
 
+    /// A handshake is complete; `id` is its entry, unless a cookie has stood for it.
     fn accept(
         &mut self,
         now: Instant,
-        id: HalfOpenId,
+        id: Option<HalfOpenId>,
         handshake: &Handshake,
         arrival: &Arrival<'_>,
         events: &mut Events,
@@ -152,9 +154,11 @@ impl Net {
         let Caller { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
             // The service has closed its port in the meantime.
-            self.half_open.remove(id, &arrival.caller);
-            self.flows.remove(&flow);
-            return self.stranger_arrived(now, arrival, None);
+            if let Some(id) = id {
+                self.half_open.remove(id, &arrival.caller);
+                self.flows.remove(&flow);
+            }
+            return self.refuse(now, &arrival.caller, &arrival.segment);
         };
         let Some(template) = self.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
@@ -165,7 +169,9 @@ impl Net {
             self.link.counters.refused_full += 1;
             return;
         };
-        self.half_open.remove(id, &arrival.caller);
+        if let Some(id) = id {
+            self.half_open.remove(id, &arrival.caller);
+        }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
         self.link.counters.accepted += 1;
         let peer = SocketAddr::V4(SocketAddrV4::new(flow.peer, flow.peer_port));
@@ -185,7 +191,7 @@ impl Net {
         }
     }
 
-    /// A segment that belongs to no connection: a SYN for a service, or something to be refused. `used`: the number after
+    /// A SYN that belongs to no connection: it is for a service, or to be refused. `used`: the number after
     /// the last that the connection used which was here before, if that is remembered.
     fn stranger_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
         let (caller, segment) = (&arrival.caller, &arrival.segment);
@@ -202,12 +208,28 @@ impl Net {
                 Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
                 None => self.initial_sequences.next(now, &key),
             };
-            let (id, evicted) = self.half_open.syn_arrived(now, *caller, segment, beginning);
-            if let Some(evicted) = evicted {
-                self.link.counters.refused_full += 1;
-                self.flows.remove(&evicted.flow);
+            match self.half_open.syn_arrived(now, *caller, segment, beginning) {
+                Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
+                None => {
+                    self.link.counters.cookies_out += 1;
+                    let answer = self.cookies.answer(now, &key, segment, beginning.timestamp_offset);
+                    self.answer(now, caller, &answer);
+                }
             }
-            self.flows.set(caller.flow, Entry::HalfOpen(id.0));
+        }
+    }
+
+    /// Something other than a SYN that belongs to no connection: it completes a handshake that a cookie stands for, or is
+    /// refused.
+    fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, events: &mut Events) {
+        let key = (arrival.caller.flow, self.link.interface.own());
+        let offset = self.initial_sequences.timestamp_offset(&key);
+        match self.cookies.completed(now, &key, &arrival.segment, offset) {
+            Some(handshake) => {
+                self.link.counters.cookies_in += 1;
+                self.accept(now, None, &handshake, arrival, events);
+            }
+            None => self.refuse(now, &arrival.caller, &arrival.segment),
         }
     }
 

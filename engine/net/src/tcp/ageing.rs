@@ -36,7 +36,7 @@ pub(super) struct Ageing<T, const QUEUES: usize> {
 
 impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     pub(super) fn with_capacity(capacity: usize) -> Self {
-        assert!(capacity > 0 && capacity < NOBODY as usize, "an ageing table holds some entries, and fewer than 2^32");
+        assert!(capacity < NOBODY as usize, "an ageing table holds fewer than 2^32 entries");
         let empty = || Slot { value: None, deadline: Instant::START, previous: NOBODY, next: NOBODY, queue: 0 };
         Ageing {
             slots: (0..capacity).map(|_| empty()).collect(),

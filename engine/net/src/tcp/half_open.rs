@@ -2,9 +2,8 @@
 //! here and no TCB; the TCB is made when the handshake completes (RFC 4987 §3.3).
 //!
 //! This is the LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with RFC 5961's rules for
-//! resets and SYNs. A full table gives up its most often unanswered, oldest entry for a new SYN: under a flood of
-//! forged SYNs an honest peer has a round trip's time before its entry is the oldest, instead of none at all.
-//! SYN cookies will stand in `syn_arrived`, where the table is found full.
+//! resets and SYNs. When the table is full nobody is pushed out: SYNs that find no room are answered by [`super::Cookies`]. A
+//! table without any room leaves every handshake to them.
 //!
 //! An entry stands in the queue of how many SYN-ACKs it has been sent; queue 0 is of those to be sent one now.
 
@@ -84,7 +83,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     }
 
     /// A SYN (without ACK and RST) has arrived for a port that is listened on. Its SYN-ACK goes out by the next
-    /// `output`. Returns the entry, and the key of the entry that had to go for it, if one had to.
+    /// `output`. `None` when the table is full.
     ///
     /// Data on the SYN is not kept: the peer sends it again, because the SYN-ACK does not acknowledge it.
     pub fn syn_arrived(
@@ -93,8 +92,10 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         key: K,
         segment: &SegmentRepr<'_>,
         beginning: Beginning,
-    ) -> (HalfOpenId, Option<K>) {
-        let evicted = if self.entries.is_full() { self.evict() } else { None };
+    ) -> Option<HalfOpenId> {
+        if self.entries.is_full() {
+            return None;
+        }
         let entry = HalfOpen {
             key,
             sent_at: now,
@@ -110,13 +111,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             sent: 0,
             challenges: 0,
         };
-        let index = self.entries.insert(entry, TO_BE_SENT, now);
-        (HalfOpenId(index.unwrap_or(u32::MAX)), evicted)
-    }
-
-    fn evict(&mut self) -> Option<K> {
-        let (index, _) = (0..QUEUES).rev().find_map(|queue| self.entries.oldest(queue))?;
-        self.entries.remove(index).map(|entry| entry.key)
+        self.entries.insert(entry, TO_BE_SENT, now).map(HalfOpenId)
     }
 
     /// A segment has arrived for the entry.

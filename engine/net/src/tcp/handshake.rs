@@ -64,11 +64,20 @@ impl InitialSequences {
 
     /// The numbers for a connection that `key` (addresses and ports of both ends) names, opened now.
     pub fn next(&self, now: Instant, key: &impl Hash) -> Beginning {
-        let mut hasher = self.hasher;
-        key.hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = self.hash(key);
         let iss = SequenceNumber((hash as u32).wrapping_add((now.0 / 4) as u32));
         Beginning { iss, timestamp_offset: (hash >> 32) as u32 }
+    }
+
+    /// Where the timestamps of the connections that `key` names begin.
+    pub fn timestamp_offset(&self, key: &impl Hash) -> u32 {
+        (self.hash(key) >> 32) as u32
+    }
+
+    fn hash(&self, key: &impl Hash) -> u64 {
+        let mut hasher = self.hasher;
+        key.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The same, for a connection that follows another of the same key which has used all numbers before `snd_nxt`. Who has

@@ -9,7 +9,7 @@
 //! ```text
 //!                 SYN               completing ACK                    ended() == TimeWait
 //!   (listener) ────────> HalfOpenTable ───────────> Tcb (128 bytes) ──────────────────────> TimeWaitTable ──> (gone)
-//!                                                   ^      │ ended() == Gone                     │ SYN: NewConnection
+//!       └── it is full: Cookies, and nothing kept ──^      │ ended() == Gone                     │ SYN: NewConnection
 //!                          Tcb::connect ────────────┘      └─────────────> (gone)                └──> as (listener)
 //! ```
 //! - A segment for no connection: [`reset_for`], rate limited by the caller.
@@ -42,6 +42,7 @@ mod ageing;
 mod arrival;
 mod closed;
 mod congestion;
+mod cookies;
 mod cubic;
 mod flight;
 mod half_open;
@@ -66,6 +67,7 @@ mod window;
 pub use actions::{Actions, CloseReason};
 pub use arrival::CHALLENGE_INTERVAL;
 pub use closed::reset_for;
+pub use cookies::Cookies;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, SYN_ACK_WAIT, SYN_ACKS_MAX};
 pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
 pub use options::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps, WINDOW_SHIFT_MAX};

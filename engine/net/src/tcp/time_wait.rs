@@ -68,6 +68,7 @@ pub struct TimeWaitTable<K> {
 impl<K: Copy + PartialEq> TimeWaitTable<K> {
     /// A table for `capacity` entries.
     pub fn with_capacity(capacity: usize) -> Self {
+        assert!(capacity > 0, "there is room for a connection that is over");
         TimeWaitTable { entries: Ageing::with_capacity(capacity) }
     }
 

@@ -3,6 +3,7 @@
 mod closing;
 mod congestion;
 mod conversation;
+mod cookies;
 mod forged;
 mod handshakes;
 mod loss;

@@ -131,7 +131,7 @@ fn joined(now: Instant, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
     let mut wire = Vec::new();
     let limits = SendLimits { segmentation_bytes: None };
     let syn = speak(&mut client, now, limits, &pools);
-    let (id, _) = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1]));
+    let id = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1])).unwrap();
     let answered = table.output(now, |_, segment| {
         wire.push(*segment);
         Ok(())

@@ -33,8 +33,7 @@ fn sent(table: &mut HalfOpenTable<u32>, now: Instant) -> Vec<(u32, SegmentToSend
 #[test]
 fn a_syn_is_answered_and_the_completing_segment_settles_what_was_agreed() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, evicted) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
-    assert_eq!(evicted, None);
+    let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     let answers = sent(&mut table, NOW);
     assert_eq!(answers.len(), 1);
     let (key, answer) = answers[0];
@@ -89,7 +88,7 @@ fn a_syn_ack_that_the_card_refused_is_sent_later() {
 #[test]
 fn a_repeated_syn_is_answered_again_and_the_round_trip_is_then_unknown() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, _) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
+    let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     sent(&mut table, NOW);
     for _ in 0..100 {
         assert_eq!(table.segment_arrived(NOW, id, &9, &syn()), HalfOpenVerdict::Nothing);
@@ -102,7 +101,7 @@ fn a_repeated_syn_is_answered_again_and_the_round_trip_is_then_unknown() {
 #[test]
 fn one_syn_is_never_answered_more_than_six_times() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, _) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
+    let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     let mut count = 0;
     for _ in 0..100 {
         count += sent(&mut table, NOW).len();
@@ -114,7 +113,7 @@ fn one_syn_is_never_answered_more_than_six_times() {
 #[test]
 fn only_the_right_segments_move_a_half_open_connection() {
     let mut table = HalfOpenTable::new(4, 1460);
-    let (id, _) = table.syn_arrived(NOW, 9, &syn(), BEGINNING);
+    let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     sent(&mut table, NOW);
     let mut hear = |segment: &SegmentRepr<'_>| table.segment_arrived(NOW, id, &9, segment);
     let wrong_acknowledgment = hear(&segment(Flags::ACK, IRS + 1, ISS + 2));
@@ -131,24 +130,24 @@ fn only_the_right_segments_move_a_half_open_connection() {
 }
 
 #[test]
-fn a_flood_of_syns_pushes_out_the_oldest_and_no_more() {
+fn a_full_table_takes_no_more_and_pushes_nobody_out() {
     let mut table = HalfOpenTable::new(3, 1460);
     for key in 0..3 {
-        assert_eq!(table.syn_arrived(NOW, key, &syn(), BEGINNING).1, None);
-        sent(&mut table, NOW);
+        assert!(table.syn_arrived(NOW, key, &syn(), BEGINNING).is_some());
     }
     for key in 3..1000 {
-        assert_eq!(table.syn_arrived(NOW, key, &syn(), BEGINNING).1, Some(key - 3));
-        sent(&mut table, NOW);
+        assert_eq!(table.syn_arrived(NOW, key, &syn(), BEGINNING), None);
     }
-    assert_eq!(table.len(), 3);
+    assert_eq!(sent(&mut table, NOW).len(), 3);
+    assert_eq!(HalfOpenTable::new(0, 1460).syn_arrived(NOW, 1, &syn(), BEGINNING), None);
 }
 
 #[test]
 fn a_stale_name_of_an_entry_finds_nothing() {
     let mut table = HalfOpenTable::new(1, 1460);
-    let (id, _) = table.syn_arrived(NOW, 1, &syn(), BEGINNING);
-    table.syn_arrived(NOW, 2, &syn(), BEGINNING);
+    let id = table.syn_arrived(NOW, 1, &syn(), BEGINNING).unwrap();
+    table.remove(id, &1);
+    table.syn_arrived(NOW, 2, &syn(), BEGINNING).unwrap();
     assert_eq!(table.segment_arrived(NOW, id, &1, &segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
     table.remove(id, &1);
     assert_eq!(table.len(), 1);

@@ -107,7 +107,7 @@ fn stamped(flags: Flags, sequence: u32, value: u32) -> SegmentRepr<'static> {
 fn a_syn_ack_echoes_the_latest_syn_and_what_completes_must_not_be_older() {
     let mut table = HalfOpenTable::new(1, 1460);
     let beginning = Beginning { iss: SequenceNumber(10), timestamp_offset: 7 };
-    let (id, _) = table.syn_arrived(NOW, 1, &stamped(Flags::SYN, 0, 50), beginning);
+    let id = table.syn_arrived(NOW, 1, &stamped(Flags::SYN, 0, 50), beginning).unwrap();
     table.segment_arrived(NOW, id, &1, &stamped(Flags::SYN, 0, 60));
     let sent = table.output(NOW, |_, answer| {
         assert_eq!(answer.options.timestamps, Some(Timestamps { value: 5007, echo: 60 }));
