@@ -68,9 +68,9 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "sim",
-        shows: "500 machine rooms full of faults and power cuts break no promise",
-        work: Work::Rooms(&["--seeds", "500"]),
-        budget: Duration::from_secs(600),
+        shows: "1,000 machine rooms full of faults and power cuts break no promise",
+        work: Work::Rooms(&["--seeds", "1000"]),
+        budget: Duration::from_secs(900),
         when: When::Always,
     },
     Part {

@@ -3,6 +3,8 @@
 //! Invariants:
 //! - A completed flush makes every write that completed before it was requested durable, and nothing else does.
 //! - Requests that are under way at the same time are carried out in any order.
+//! - What was written is kept as it was written, and what is wrong with a sector lies over it until the sector is written
+//!   again: so the truth is always known.
 //! - After a power cut each sector that had been written and not flushed is, independently, the durable one, any of the
 //!   unflushed ones, or garbage.
 
@@ -14,7 +16,7 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 use crate::Dice;
 
-type SectorBytes = [u8; SECTOR_BYTES];
+pub(crate) type SectorBytes = [u8; SECTOR_BYTES];
 
 /// Requests that the disk takes before it says no.
 const QUEUE: usize = 128;
@@ -31,8 +33,21 @@ pub enum Mood {
     FailsWrites,
     /// It reports an error for each flush, and makes nothing durable.
     FailsFlushes,
+    /// It reports an error for each read.
+    FailsReads,
     /// It reports an error for everything.
     FailsAll,
+    /// It says that it is gone.
+    IsGone,
+}
+
+/// What is wrong with a sector.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Blemish {
+    /// Reading it is an error.
+    Unreadable,
+    /// It reads as something else.
+    ReadsAs(Arc<SectorBytes>),
 }
 
 /// The disk: durable sectors, written ones that are not durable yet, and requests under way.
@@ -42,6 +57,9 @@ pub struct MemoryDisk {
     pub mood: Mood,
     durable: BTreeMap<u64, Arc<SectorBytes>>,
     unflushed: BTreeMap<u64, Vec<Written>>,
+    /// What sectors held before they were written last.
+    before: BTreeMap<u64, Arc<SectorBytes>>,
+    blemishes: BTreeMap<u64, Blemish>,
     sectors: u64,
     requested: VecDeque<Requested>,
     /// Writes that completed so far.
@@ -50,6 +68,7 @@ pub struct MemoryDisk {
     /// Of all requests carried out, how many they are, and the last one of them for people.
     digest: DefaultHasher,
     carried_out: u64,
+    failed: u64,
     last: Option<(DiskOperation, Sector, usize)>,
 }
 
@@ -77,6 +96,8 @@ impl MemoryDisk {
             self.carry_out_any(dice);
         }
         for (sector, versions) in std::mem::take(&mut self.unflushed) {
+            // Whether this sector is good is decided anew.
+            self.blemishes.remove(&sector);
             match dice.below(versions.len() as u64 + 2) as usize {
                 0 => {}
                 1 => {
@@ -93,6 +114,8 @@ impl MemoryDisk {
         }
         MemoryDisk {
             durable: self.durable,
+            before: self.before,
+            blemishes: self.blemishes,
             sectors: self.sectors,
             digest: self.digest,
             carried_out: self.carried_out,
@@ -108,6 +131,11 @@ impl MemoryDisk {
     /// Requests carried out so far, over all lives.
     pub(crate) fn carried_out(&self) -> u64 {
         self.carried_out
+    }
+
+    /// Requests that have failed in this life.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// The request that was carried out last, for people.
@@ -133,6 +161,11 @@ impl MemoryDisk {
     /// Requests that were not carried out yet.
     pub fn waiting(&self) -> usize {
         self.requested.len()
+    }
+
+    /// The same without reads.
+    pub(crate) fn changes_waiting(&self) -> usize {
+        self.requested.iter().filter(|one| one.request.operation != DiskOperation::Read).count()
     }
 
     /// Whether the machine has a completion to fetch.
@@ -174,6 +207,9 @@ impl MemoryDisk {
     pub fn carry_out_any(&mut self, dice: &mut Dice) {
         let any = dice.below(self.requested.len().max(1) as u64) as usize;
         if let Some(next) = self.requested.remove(any) {
+            if self.mood.fails(next.request.operation) {
+                self.half_do(&next.request, dice);
+            }
             self.carry_out(next);
         }
     }
@@ -181,12 +217,14 @@ impl MemoryDisk {
     fn carry_out(&mut self, Requested { request, writes_before }: Requested) {
         let DiskRequest { token, operation, sector, mut buffer } = request;
         let result = match operation {
+            _ if self.mood == Mood::IsGone => Err(DiskError::Gone),
             _ if self.mood.fails(operation) => Err(DiskError::Failed),
             DiskOperation::Flush => {
                 self.flush(writes_before);
                 Ok(())
             }
             _ if !self.contains(sector, buffer.len()) => Err(DiskError::OutOfRange),
+            DiskOperation::Read if self.is_unreadable(sector, buffer.len()) => Err(DiskError::Failed),
             DiskOperation::Read => {
                 self.read(sector, &mut buffer);
                 Ok(())
@@ -197,6 +235,7 @@ impl MemoryDisk {
             }
         };
         self.carried_out += 1;
+        self.failed += u64::from(result.is_err());
         self.last = Some((operation, sector, buffer.len() / SECTOR_BYTES));
         (operation as u8, sector.0, result.is_ok(), &buffer).hash(&mut self.digest);
         self.completed.push_back(DiskCompletion { token, operation, result, buffer });
@@ -218,19 +257,84 @@ impl MemoryDisk {
         self.unflushed.retain(|_, versions| !versions.is_empty());
     }
 
-    pub(crate) fn read(&self, first: Sector, buffer: &mut [u8]) {
-        for (bytes, sector) in buffer.chunks_mut(SECTOR_BYTES).zip(first.0..) {
-            let newest = self.unflushed.get(&sector).and_then(|versions| versions.last()).map(|written| &written.bytes);
-            match newest.or_else(|| self.durable.get(&sector)) {
-                Some(written) => bytes.copy_from_slice(written.as_slice()),
-                None => bytes.fill(0),
+    /// What a request that fails does all the same: nobody knows.
+    fn half_do(&mut self, request: &DiskRequest, dice: &mut Dice) {
+        match request.operation {
+            DiskOperation::Read => {}
+            DiskOperation::Write => {
+                for (bytes, sector) in request.buffer.chunks(SECTOR_BYTES).zip(request.sector.0..self.sectors) {
+                    if dice.one_in(2) {
+                        self.write(Sector(sector), bytes);
+                    }
+                }
+            }
+            DiskOperation::Flush => {
+                let sectors: Vec<u64> = self.unflushed.keys().copied().filter(|_| dice.one_in(2)).collect();
+                for sector in sectors {
+                    if let Some(newest) = self.unflushed.remove(&sector).and_then(|mut versions| versions.pop()) {
+                        self.durable.insert(sector, newest.bytes);
+                    }
+                }
             }
         }
+    }
+
+    fn is_unreadable(&self, first: Sector, bytes: usize) -> bool {
+        let sectors = first.0..first.0 + (bytes / SECTOR_BYTES) as u64;
+        self.blemishes.range(sectors).any(|(_, blemish)| *blemish == Blemish::Unreadable)
+    }
+
+    fn read(&self, first: Sector, buffer: &mut [u8]) {
+        for (bytes, sector) in buffer.chunks_mut(SECTOR_BYTES).zip(first.0..) {
+            match self.blemishes.get(&sector) {
+                Some(Blemish::ReadsAs(other)) => bytes.copy_from_slice(other.as_slice()),
+                _ => bytes.copy_from_slice(self.held(sector).as_slice()),
+            }
+        }
+    }
+
+    /// What was written to a sector last.
+    pub(crate) fn held(&self, sector: u64) -> Arc<SectorBytes> {
+        let newest = self.unflushed.get(&sector).and_then(|versions| versions.last()).map(|written| &written.bytes);
+        newest.or_else(|| self.durable.get(&sector)).cloned().unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
+    }
+
+    /// What a sector held before it was written last.
+    pub(crate) fn held_before(&self, sector: u64) -> Arc<SectorBytes> {
+        self.before.get(&sector).cloned().unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
+    }
+
+    /// The first sector from `from` on that was ever written.
+    pub(crate) fn written_from(&self, from: u64) -> Option<u64> {
+        let next = self.durable.range(from..).next().or_else(|| self.durable.range(..from).next());
+        next.map(|(sector, _)| *sector)
+    }
+
+    /// Lays something over a sector that is wrong with it.
+    pub(crate) fn blemish(&mut self, sector: u64, blemish: Blemish) {
+        self.blemishes.insert(sector, blemish);
+    }
+
+    /// Whether anything is wrong with one of these sectors.
+    pub(crate) fn is_blemished(&self, sectors: std::ops::Range<u64>) -> bool {
+        self.blemishes.range(sectors).next().is_some()
+    }
+
+    /// From now on nothing is wrong with any sector.
+    pub(crate) fn heal(&mut self) {
+        self.blemishes.clear();
+    }
+
+    /// Sectors of the disk.
+    pub(crate) fn sectors(&self) -> u64 {
+        self.sectors
     }
 
     fn write(&mut self, first: Sector, buffer: &[u8]) {
         let (sectors, _) = buffer.as_chunks::<SECTOR_BYTES>();
         for (bytes, sector) in sectors.iter().zip(first.0..) {
+            self.before.insert(sector, self.held(sector));
+            self.blemishes.remove(&sector);
             self.unflushed.entry(sector).or_default().push(Written { number: self.writes, bytes: Arc::new(*bytes) });
         }
         self.writes += 1;
@@ -243,7 +347,8 @@ impl Mood {
             Mood::Works | Mood::Waits => false,
             Mood::FailsWrites => operation == DiskOperation::Write,
             Mood::FailsFlushes => operation == DiskOperation::Flush,
-            Mood::FailsAll => true,
+            Mood::FailsReads => operation == DiskOperation::Read,
+            Mood::FailsAll | Mood::IsGone => true,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use machine::{DiskOperation, DiskRequest, DiskToken, Machine, SECTOR_BYTES, Sector};
 
+use crate::disk::Blemish;
 use crate::{Dice, MemoryDisk, Mood, SimulatedMachine};
 
 fn carry_out(machine: &mut SimulatedMachine, operation: DiskOperation, sector: u64, buffer: Vec<u8>) -> Vec<u8> {
@@ -55,4 +56,30 @@ fn a_flush_covers_what_completed_before_it_was_requested_and_nothing_else() {
         }
     }
     assert!(kept[0] == 100 && kept[1] < 80, "{kept:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_sector_lies_over_it_until_it_is_written() {
+    let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(1 << 20));
+    carry_out(&mut machine, DiskOperation::Write, 3, vec![1; SECTOR_BYTES]);
+    carry_out(&mut machine, DiskOperation::Write, 3, vec![2; SECTOR_BYTES]);
+    let before = machine.disk.held_before(3);
+    machine.disk.blemish(3, Blemish::ReadsAs(before));
+    assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [1; SECTOR_BYTES]);
+    assert_eq!(*machine.disk.held(3), [2; SECTOR_BYTES], "the truth is known");
+    carry_out(&mut machine, DiskOperation::Write, 3, vec![4; SECTOR_BYTES]);
+    assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [4; SECTOR_BYTES]);
+
+    machine.disk.blemish(3, Blemish::Unreadable);
+    let read = DiskRequest {
+        token: DiskToken(1),
+        operation: DiskOperation::Read,
+        sector: Sector(2),
+        buffer: vec![0; 2 * SECTOR_BYTES].into(),
+    };
+    assert!(machine.request(read).is_ok());
+    machine.ring_doorbells();
+    assert_eq!(machine.completed().unwrap().result, Err(machine::DiskError::Failed));
+    machine.disk.heal();
+    assert_eq!(carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]), [4; SECTOR_BYTES]);
 }

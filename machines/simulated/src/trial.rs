@@ -49,7 +49,7 @@ pub(crate) fn words(scenario: &Scenario) -> String {
     let mut words = format!("--seed {}", scenario.seed);
     let is_off = |fault: &_| whole.faults.contain(*fault) && !scenario.faults.contain(*fault);
     let off: Vec<String> = FAULTS.into_iter().filter(is_off).map(|fault| fault.to_string()).collect();
-    let without: Vec<String> = scenario.left_out.iter().map(usize::to_string).collect();
+    let without = ranges(&scenario.left_out);
     if !off.is_empty() {
         words += &format!(" --off {}", off.join(","));
     }
@@ -60,6 +60,16 @@ pub(crate) fn words(scenario: &Scenario) -> String {
         words += &format!(" --until {}", scenario.until.0);
     }
     words
+}
+
+/// `0-3`, `5` for 0, 1, 2, 3, 5.
+fn ranges(numbers: &[usize]) -> Vec<String> {
+    let parts = numbers.chunk_by(|one, next| one + 1 == *next);
+    let text = |part: &[usize]| match part {
+        [first, .., last] => format!("{first}-{last}"),
+        _ => part.first().map(usize::to_string).unwrap_or_default(),
+    };
+    parts.map(text).collect()
 }
 
 struct Shrinker {

@@ -36,6 +36,8 @@ struct Letter {
     body: Vec<u8>,
     recipients: Vec<usize>,
     fates: [Fate; ACCOUNTS.len()],
+    /// A sector of it went bad: it may be unreadable, and it may be gone.
+    is_harmed: bool,
 }
 
 /// The ledger of one machine.
@@ -68,6 +70,7 @@ impl Ledger {
             body: body.clone(),
             recipients: recipients.to_vec(),
             fates: [Fate::Absent; ACCOUNTS.len()],
+            is_harmed: false,
         });
         (LetterId(id), body)
     }
@@ -75,6 +78,18 @@ impl Ledger {
     fn turns_into(&mut self, id: LetterId, fate: Fate) {
         let letter = &mut self.letters[id.0];
         letter.recipients.iter().for_each(|account| letter.fates[*account] = fate);
+    }
+
+    /// A sector goes bad in which a letter of this number lies.
+    pub(super) fn harm(&mut self, number: usize) {
+        if let Some(letter) = self.letters.get_mut(number) {
+            letter.is_harmed = true;
+        }
+    }
+
+    /// How many letters may be unreadable.
+    pub(super) fn harmed(&self) -> usize {
+        self.letters.iter().filter(|letter| letter.is_harmed).count()
     }
 
     /// It is on its way, whole.
@@ -177,6 +192,9 @@ impl Ledger {
             let fate = &mut letter.fates[account];
             *fate = match *fate {
                 _ if is_there => Fate::Present,
+                // Its loss may be taken back as long as it is not durable itself.
+                Fate::Present | Fate::PerhapsDelivered if letter.is_harmed => Fate::PerhapsDeleted,
+                Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
                 Fate::Present => panic!("letter {number} was there, and is gone from {account}"),
                 Fate::PerhapsDeleted => Fate::Deleted(now),
                 Fate::PerhapsDelivered => Fate::Absent,

@@ -12,6 +12,7 @@
 mod audit;
 mod chronicle;
 mod client;
+mod decay;
 mod ledger;
 mod line;
 mod reader;
@@ -264,7 +265,7 @@ impl Room {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let ledger = &mut self.ledgers[visitor.station];
-        let progress = visitor.go_on(&mut host.client, ledger, &mut self.story, self.leaving, station.disk_has_failed);
+        let progress = visitor.go_on(&mut host.client, ledger, &mut self.story, self.leaving, station.disk_ever_failed);
         if progress == Progress::IsDone {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
@@ -287,6 +288,18 @@ impl Room {
             Deed::Partition { host, span } => {
                 self.hosts[host].client.cable = Cable::Out;
                 self.hosts[host].cable_at = Some(self.story.now + span);
+            }
+            Deed::DiskFails { station, mood, span } => {
+                let end = self.story.now + span;
+                self.stations[station].disk_fails(mood, end);
+                let at_latest = end + Micros(dice.below(3_000_000));
+                self.threats.push(Threat { station, requests: u64::MAX, at_latest });
+            }
+            Deed::DiskIsDeaf { station, span } => self.stations[station].deaf_until = self.story.now + span,
+            Deed::Decay { station, how, count } => {
+                let (ledger, machine) = (&mut self.ledgers[station], &mut self.stations[station].machine);
+                let sectors = decay::decay(&mut machine.disk, ledger, how, count, &mut dice);
+                self.story.tell(|| format!("  which harms {sectors:?}"));
             }
             Deed::ClockJump { station, seconds } => {
                 let machine = &mut self.stations[station].machine;

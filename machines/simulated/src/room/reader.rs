@@ -92,8 +92,10 @@ impl Reader {
             Asked::Password if is_good => self.ask(line, "UIDL", Asked::UniqueIds),
             Asked::UniqueIds if is_good => self.listed(&lines, line, around.dice),
             Asked::Message(number) if is_good => self.message_read(*number, lines, line, around),
-            Asked::Message(_) if around.disk_has_failed => {}
-            Asked::Message(_) => panic!("a message of a locked maildrop cannot be read: {first}"),
+            Asked::Message(_) => {
+                let is_excused = around.disk_has_failed || around.ledger.harmed() > 0;
+                assert!(is_excused, "a message of a locked maildrop cannot be read: {first}");
+            }
             Asked::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
             Asked::Password | Asked::UniqueIds => return Progress::IsDone,
             Asked::Quit => {

@@ -23,10 +23,12 @@ impl Room {
         self.story.tell(|| "the faults are over".to_string());
         self.end_faults();
         self.until("everybody is served", REST_AT_LATEST, Room::is_at_rest);
+        self.wake_for_nothing();
         for station in 0..self.stations.len() {
             self.look_at_everything(station);
         }
         self.until("everybody has left", REST_AT_LATEST, Room::is_at_rest);
+        self.wake_for_nothing();
         self.watch_sleep();
         for station in 0..self.stations.len() {
             self.stop(station);
@@ -47,6 +49,15 @@ impl Room {
             if self.stations[number].disk_has_failed || self.stations[number].ended().is_some() {
                 self.cut(number);
             }
+        }
+    }
+
+    /// Nothing in a machine waits for a turn that nobody has asked for.
+    fn wake_for_nothing(&mut self) {
+        for number in 0..self.stations.len() {
+            let (frames, requests) = self.stations[number].turn_unasked(self.story.now, &mut self.story);
+            assert!(requests == 0, "machine {number} was woken for nothing, and had {requests} things to write");
+            assert!(frames == 0, "machine {number} was woken for nothing, and had {frames} frames to send");
         }
     }
 
@@ -74,8 +85,7 @@ impl Room {
     fn is_at_rest(&self) -> bool {
         self.visitors.is_empty()
             && self.stations.iter().all(|station| {
-                station.is_on()
-                    && station.machine.console.iter().any(|line| line.starts_with("serving"))
+                station.is_serving()
                     && station.machine.disk.waiting() == 0
                     && station.engine.in_use() == InUse::default()
             })

@@ -8,7 +8,7 @@ use std::fmt;
 
 use machine::{Instant, Micros};
 
-use crate::Dice;
+use crate::{Dice, Mood};
 
 /// A kind of trouble that a room may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +36,24 @@ pub enum Fault {
     Stalls,
     /// The disk answers late.
     SlowDisk,
+    /// The disk does not answer for a while.
+    DeafDisk,
+    /// The disk fails writes for a while.
+    FailedWrites,
+    /// The disk fails flushes for a while.
+    FailedFlushes,
+    /// The disk is gone for a while.
+    GoneDisk,
+    /// The disk fails reads now and then.
+    ReadErrors,
+    /// Sectors cannot be read any more.
+    Unreadable,
+    /// Bits of sectors turn over.
+    Rot,
+    /// Writes do not reach their sectors, and are reported done.
+    LostWrites,
+    /// Reads and writes reach the wrong sectors.
+    Misdirection,
     /// The disk is small.
     SmallDisk,
     /// There are few connections, buffers and transactions.
@@ -51,7 +69,7 @@ pub enum Fault {
 }
 
 /// All of them.
-pub const FAULTS: [Fault; 17] = [
+pub const FAULTS: [Fault; 26] = [
     Fault::Loss,
     Fault::Duplication,
     Fault::Reordering,
@@ -63,6 +81,15 @@ pub const FAULTS: [Fault; 17] = [
     Fault::Leavers,
     Fault::Stalls,
     Fault::SlowDisk,
+    Fault::DeafDisk,
+    Fault::FailedWrites,
+    Fault::FailedFlushes,
+    Fault::GoneDisk,
+    Fault::ReadErrors,
+    Fault::Unreadable,
+    Fault::Rot,
+    Fault::LostWrites,
+    Fault::Misdirection,
     Fault::SmallDisk,
     Fault::TightPools,
     Fault::Cuts,
@@ -126,8 +153,23 @@ pub(super) enum Deed {
     Cut { station: usize, requests: u64 },
     /// A host's cable is out for a while.
     Partition { host: usize, span: Micros },
+    /// The disk fails in this way for a while; after a while more somebody restarts the machine.
+    DiskFails { station: usize, mood: Mood, span: Micros },
+    /// The disk does not answer for a while.
+    DiskIsDeaf { station: usize, span: Micros },
+    /// Something becomes wrong with some sectors.
+    Decay { station: usize, how: Decay, count: u64 },
     /// The time of day becomes another one, in seconds since 1970.
     ClockJump { station: usize, seconds: u64 },
+}
+
+/// How sectors go bad.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Decay {
+    Unreadable,
+    Rot,
+    LostWrite,
+    Misdirection,
 }
 
 /// A deed, and when.
@@ -162,6 +204,8 @@ pub(super) struct Rates {
     pub(super) drift: i64,
     /// Frames that fit in a ring of the card.
     pub(super) ring: usize,
+    /// Chances in 10,000 that a read fails.
+    pub(super) read_errors: u64,
     /// The longest time that the disk takes for a request.
     pub(super) disk: Micros,
     /// Bytes of a disk.
@@ -233,7 +277,7 @@ impl Scenario {
                 deeds.push(Planned { at, seed: dice.roll(), fault, deed: draw(&mut dice) });
             }
         };
-        let clients = 4 + dice.below(40);
+        let clients = 10 + dice.below(90);
         add(clients, None, &mut |dice| {
             let (host, station) = (host(dice), station(dice));
             if dice.below(5) < 2 { Deed::Reader { host, station } } else { Deed::Sender { host, station } }
@@ -248,6 +292,37 @@ impl Scenario {
             station: station(dice),
             seconds: dice.below(5_000_000_000),
         });
+        let failures = [
+            (Fault::FailedWrites, Mood::FailsWrites),
+            (Fault::FailedFlushes, Mood::FailsFlushes),
+            (Fault::GoneDisk, Mood::IsGone),
+        ];
+        for (fault, mood) in failures {
+            let count = 1 + dice.below(2);
+            add(count, Some(fault), &mut |dice| Deed::DiskFails {
+                station: station(dice),
+                mood,
+                span: Micros(dice.skewed(500_000)),
+            });
+        }
+        add(1 + dice.below(4), Some(Fault::DeafDisk), &mut |dice| Deed::DiskIsDeaf {
+            station: station(dice),
+            span: Micros(dice.skewed(4_000_000)),
+        });
+        let decays = [
+            (Fault::Unreadable, Decay::Unreadable),
+            (Fault::Rot, Decay::Rot),
+            (Fault::LostWrites, Decay::LostWrite),
+            (Fault::Misdirection, Decay::Misdirection),
+        ];
+        for (fault, how) in decays {
+            let count = 1 + dice.below(8);
+            add(count, Some(fault), &mut |dice| Deed::Decay {
+                station: station(dice),
+                how,
+                count: 1 + dice.skewed(16),
+            });
+        }
         Plan { stations, hosts, rates, deeds }
     }
 
@@ -269,6 +344,7 @@ impl Scenario {
             stalls: rate(Fault::Stalls, 300),
             drift: rate(Fault::Drift, 100_000) as i64 * if self.seed.is_multiple_of(2) { 1 } else { -1 },
             ring: 256 - rate(Fault::ShortRings, 250).min(252) as usize,
+            read_errors: rate(Fault::ReadErrors, 3_000),
             disk: Micros(30 + rate(Fault::SlowDisk, 60_000)),
             disk_bytes: if self.faults.contain(Fault::SmallDisk) { 1 << 20 } else { 6 << 20 }
                 + (rate(Fault::SmallDisk, 1_000) << 10),

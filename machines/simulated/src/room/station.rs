@@ -25,8 +25,14 @@ pub(super) struct Station {
     pub(super) engine: Engine,
     pub(super) next: Next,
     pub(super) power: Power,
-    /// A request has failed in this life, or may have.
+    /// How the disk fails, and until when.
+    failing: Option<(Mood, Instant)>,
+    /// The disk carries out nothing before this time.
+    pub(super) deaf_until: Instant,
+    /// A request has failed in this life.
     pub(super) disk_has_failed: bool,
+    /// A request has failed in some life: what clients heard since may be an answer to that.
+    pub(super) disk_ever_failed: bool,
     /// When the core is done with its last turn.
     free_at: Instant,
     /// When the disk carries out its next request, and the card sends its next frame.
@@ -89,7 +95,10 @@ impl Station {
             engine,
             next: Next::Now,
             power: Power::On,
+            failing: None,
+            deaf_until: Instant::START,
             disk_has_failed: false,
+            disk_ever_failed: false,
             free_at: Instant::START,
             disk_at: None,
             card_at: None,
@@ -122,12 +131,24 @@ impl Station {
     /// From now on the machine and its disk are as good as any.
     pub(super) fn heal(&mut self) {
         (self.rates.stalls, self.rates.ring) = (0, 256);
-        self.rates.disk = Micros(100);
+        (self.rates.disk, self.rates.read_errors) = (Micros(100), 0);
+        (self.failing, self.deaf_until) = (None, Instant::START);
+        self.machine.disk.heal();
         self.machine.transmit_ring = self.rates.ring;
     }
 
     pub(super) fn ended(&self) -> Option<Ending> {
         if let Next::Stopped(ending) = self.next { Some(ending) } else { None }
+    }
+
+    /// From now on the disk fails like this, until `until`.
+    pub(super) fn disk_fails(&mut self, mood: Mood, until: Instant) {
+        self.failing = Some((mood, until));
+    }
+
+    /// Whether the engine has found its store, and says so.
+    pub(super) fn is_serving(&self) -> bool {
+        self.is_on() && self.machine.console.iter().any(|line| line.starts_with("serving"))
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -173,6 +194,10 @@ impl Station {
         self.knows_of_stop = self.machine.stop;
         self.next = self.engine.turn(&mut self.machine);
         story.counts.turns += 1;
+        if let Some(ending) = self.ended() {
+            let is_excused = self.machine.stop || self.disk_has_failed;
+            assert!(is_excused, "the machine ended: {ending:?}, {:?}", self.machine.console);
+        }
         story.fold(self.machine.now);
         let sent = self.machine.from_engine.len() - sent_before;
         let taken = frames_before - self.machine.to_engine.len();
@@ -192,12 +217,24 @@ impl Station {
         self.plan_devices(now);
     }
 
+    /// A turn that the engine has not asked for; returns the frames and the writes that come of it. Reads may: compaction
+    /// goes on whenever there is a turn, and waits for none.
+    pub(super) fn turn_unasked(&mut self, now: Instant, story: &mut Chronicle) -> (usize, usize) {
+        let is_due = self.next_turn().is_some_and(|at| at <= now);
+        let busy = self.machine.from_engine.len() + self.machine.disk.waiting();
+        if is_due || busy > 0 || !self.is_on() {
+            return (0, 0);
+        }
+        self.turn(now, story);
+        (self.machine.from_engine.len(), self.machine.disk.changes_waiting())
+    }
+
     /// Says when the disk and the card go on, if they have something to do.
     pub(super) fn plan_devices(&mut self, now: Instant) {
         if self.machine.disk.waiting() == 0 {
             self.disk_at = None;
         } else if self.disk_at.is_none() {
-            self.disk_at = Some(now + Micros(5 + self.dice.skewed(self.rates.disk.0)));
+            self.disk_at = Some(now.max(self.deaf_until) + Micros(5 + self.dice.skewed(self.rates.disk.0)));
         }
         if self.machine.from_engine.is_empty() {
             self.card_at = None;
@@ -210,7 +247,18 @@ impl Station {
     /// The disk carries out one request, any of those that wait.
     pub(super) fn disk_goes_on(&mut self, now: Instant, story: &mut Chronicle) {
         self.disk_at = None;
+        self.failing = self.failing.filter(|(_, until)| now < *until);
+        let is_serving = self.is_serving();
+        let fails_reads = is_serving && self.dice.happens(self.rates.read_errors);
+        let mood = self.failing.map_or(if fails_reads { Mood::FailsReads } else { Mood::Waits }, |(mood, _)| mood);
+        let failed_before = self.machine.disk.failed();
+        self.machine.disk.mood = mood;
         self.machine.disk.carry_out_any(&mut self.dice);
+        self.machine.disk.mood = Mood::Waits;
+        if self.machine.disk.failed() > failed_before {
+            self.disk_has_failed |= mood != Mood::FailsReads;
+            self.disk_ever_failed = true;
+        }
         story.tell(|| format!("disk of {}: {}", self.address, self.machine.disk.last()));
         self.plan_devices(now);
     }

@@ -1,0 +1,113 @@
+//! How sectors go bad: chosen so that it can be survived, and noted whom it harms.
+//!
+//! A sector of a body harms the letter in it, and no other. Of a journal block only one of two sound and equal copies goes
+//! bad, of the superblocks only those in the first half, while those in the second say the same. What is not known to be
+//! one of these is left alone.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use machine::SECTOR_BYTES;
+
+use super::ledger::Ledger;
+use super::scenario::Decay;
+use crate::disk::{Blemish, SectorBytes};
+use crate::{Dice, MemoryDisk};
+
+/// Sectors of a page, the unit in which the store writes.
+const PAGE: u64 = 8;
+/// The longest chunk of a body, in pages.
+const CHUNK_PAGES_MAX: u64 = 8;
+
+/// How often a place is looked for, for each sector that is to go bad.
+const LOOKS: u64 = 20;
+
+/// Makes some sectors bad, as far as it finds any that may be.
+pub(super) fn decay(disk: &mut MemoryDisk, ledger: &mut Ledger, how: Decay, count: u64, dice: &mut Dice) -> Vec<u64> {
+    let mut spoilt = Vec::new();
+    for _ in 0..count * LOOKS {
+        if spoilt.len() as u64 == count {
+            break;
+        }
+        let Some(sector) = disk.written_from(dice.below(disk.sectors())) else { continue };
+        let Some(harmed) = harmed(disk, sector) else { continue };
+        let blemish = blemish(disk, sector, how, dice);
+        harmed.into_iter().for_each(|letter| ledger.harm(letter));
+        disk.blemish(sector, blemish);
+        spoilt.push(sector);
+    }
+    spoilt
+}
+
+fn blemish(disk: &MemoryDisk, sector: u64, how: Decay, dice: &mut Dice) -> Blemish {
+    match how {
+        Decay::Unreadable => Blemish::Unreadable,
+        Decay::Rot => {
+            let mut bytes: SectorBytes = *disk.held(sector);
+            let at = dice.below(SECTOR_BYTES as u64) as usize;
+            bytes[at] ^= 1 << dice.below(8);
+            Blemish::ReadsAs(Arc::new(bytes))
+        }
+        Decay::LostWrite => Blemish::ReadsAs(disk.held_before(sector)),
+        Decay::Misdirection => {
+            // Another sector of the same place in its page looks most like it.
+            let other = dice.below(disk.sectors() / PAGE) * PAGE + sector % PAGE;
+            let other = disk.written_from(other).unwrap_or(sector);
+            Blemish::ReadsAs(disk.held(other))
+        }
+    }
+}
+
+/// The letters that may be lost when this sector is; `None` when it must not be.
+fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
+    let page = sector / PAGE;
+    let first = page_bytes(disk, page..page + 1);
+    if first.get(16..20) == Some(b"JRNL") {
+        let length = 64 + usize::from(u16::from_le_bytes([first[22], first[23]]));
+        let twin = page ^ 1;
+        let other = page_bytes(disk, twin..twin + 1);
+        let is_survivable =
+            !disk.is_blemished(twin * PAGE..(twin + 1) * PAGE) && first.get(..length) == other.get(..length);
+        return is_survivable.then(Vec::new);
+    }
+    if first.starts_with(b"BAREPOST") {
+        let pages = u64::from_le_bytes(first.get(72..80)?.try_into().ok()?);
+        let twin = pages.checked_sub(8)? + page / 2;
+        let other = page_bytes(disk, twin..twin + 1);
+        return (matches!(page, 0 | 8) && first.get(40..2144) == other.get(40..2144)).then(Vec::new);
+    }
+    let chunk = chunk_around(disk, page)?;
+    let letters = letters_in(&page_bytes(disk, chunk));
+    (!letters.is_empty()).then_some(letters)
+}
+
+/// The pages of the body's chunk that this page belongs to.
+fn chunk_around(disk: &MemoryDisk, page: u64) -> Option<Range<u64>> {
+    (page.saturating_sub(CHUNK_PAGES_MAX - 1)..=page).rev().find_map(|first| {
+        let bytes = page_bytes(disk, first..first + 1);
+        let pages = u64::from(bytes[21]);
+        (bytes.get(16..20) == Some(b"BODY") && first + pages > page).then_some(first..first + pages)
+    })
+}
+
+fn page_bytes(disk: &MemoryDisk, pages: Range<u64>) -> Vec<u8> {
+    (pages.start * PAGE..pages.end * PAGE).flat_map(|sector| *disk.held(sector)).collect()
+}
+
+/// The numbers that lines of letters carry.
+fn letters_in(bytes: &[u8]) -> Vec<usize> {
+    let mut letters: Vec<usize> = Vec::new();
+    for opening in [b"<".as_slice(), b"Subject: "] {
+        for at in 0..bytes.len() {
+            let Some(rest) = bytes[at..].strip_prefix(opening) else { continue };
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let ends = matches!(rest.get(digits), Some(b'>' | b'\r'));
+            let number: Option<usize> =
+                std::str::from_utf8(&rest[..digits]).ok().and_then(|digits| digits.parse().ok());
+            letters.extend(number.filter(|_| ends));
+        }
+    }
+    letters.sort_unstable();
+    letters.dedup();
+    letters
+}
