@@ -15,7 +15,7 @@ pub struct ConnectionId(pub FrameId);
 
 impl ConnectionId {
     /// Its slot: smaller than [`crate::Limits::connections`]. A slot serves a new connection only after
-    /// [`Event::Closed`], or after [`crate::Net::abort`], of the one before.
+    /// [`Event::Closed`], or after [`crate::Net::abort`], of the one before; or after [`crate::Net::close`] where no event follows it.
     pub const fn index(self) -> usize {
         self.0.index()
     }

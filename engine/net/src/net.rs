@@ -248,7 +248,8 @@ impl Net {
         }
     }
 
-    /// Ends our direction after all that is queued. Receiving goes on; [`Event::Closed`] follows when both are done.
+    /// Ends our direction after all that is queued. Receiving goes on; [`Event::Closed`] follows when both are done. A
+    /// connection that was not told of as connected yet is aborted: no event follows.
     pub fn close(&mut self, connection: ConnectionId) {
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.close(&mut self.pools);

@@ -52,6 +52,8 @@ struct Place {
     pages: u32,
     guid: u64,
     index: u32,
+    /// Octets of the body in the chunk.
+    length: u32,
 }
 
 impl Store {
@@ -127,7 +129,8 @@ impl Store {
         let place = self.shard(read.account.shard()).and_then(|shard| {
             let entry = shard.index.mailbox(read.account, read.mailbox)?.messages.find(read.uid)?;
             let (page, pages) = shard.index.chunk(entry, index)?;
-            Some(Place { page, pages, guid: entry.guid(), index })
+            let length = entry.octets.saturating_sub(read.offset / CHUNK_OCTETS as u32 * CHUNK_OCTETS as u32);
+            Some(Place { page, pages, guid: entry.guid(), index, length: length.min(CHUNK_OCTETS as u32) })
         });
         let Some(place) = place else {
             self.end_read(id, Outcome::Refused(Refusal::NoSuchMessage));
@@ -153,7 +156,9 @@ impl Store {
         self.segments.read_ended(place.page);
         let sound = chunk::parse(&buffer, &self.superblock.key, place.page).filter(|chunk| {
             let header = chunk.header;
-            ok && header.account == read.account && header.guid == place.guid && header.index == place.index
+            let is_meant = header.account == read.account && header.guid == place.guid && header.index == place.index;
+            // Who reads on from where a shorter chunk ends would never come to the end.
+            ok && is_meant && header.length == place.length
         });
         match sound {
             Some(chunk) => {

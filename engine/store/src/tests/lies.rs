@@ -1,13 +1,42 @@
 //! Disks whose seals are right and that say what cannot be: nothing that is counted on from there overflows.
 
+use super::disk::{Cut, TestDisk};
+use super::rig::{MIB, Rig, body};
 use crate::block::{self, Header};
 use crate::bytes::COUNT_MAX;
 use crate::hash::Key;
 use crate::index::AccountId;
-use crate::layout::{Geometry, PAGE_BYTES, Page, SegmentIndex, ShardId};
+use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, Page, SegmentIndex, ShardId};
 use crate::record::{put_removed, put_shard, records};
 use crate::superblock::{Root, Slot, Superblock};
+use crate::types::Refusal;
 use alloc::vec::Vec;
+use machine::SECTOR_BYTES;
+
+#[test]
+fn a_chunk_of_another_length_than_its_message_has_is_damaged() {
+    let mut rig = Rig::new(MIB);
+    let account = rig.create("ada@example.org");
+    rig.deliver(&[account], &body(1, 300)).unwrap();
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    let key = rig.store.superblock.key.clone();
+    let read = |sector: u64, disk: &TestDisk| -> Vec<u8> {
+        (sector..sector + PAGE_SECTORS).flat_map(|sector| disk.peek(sector)).collect()
+    };
+    let pages = rig.disk.used_sectors().into_iter().filter(|sector| sector % PAGE_SECTORS == 0);
+    let found = pages.map(|sector| (sector, read(sector, &rig.disk)));
+    let (sector, mut chunk) = found.into_iter().find(|(_, page)| &page[16..20] == b"BODY").unwrap();
+    let message = rig.list(account)[0];
+    for length in [0_u32, 299, 300, 301] {
+        chunk[52..56].copy_from_slice(&length.to_le_bytes());
+        key.seal(&mut chunk, 96 + length as usize);
+        for (number, bytes) in chunk.chunks(SECTOR_BYTES).enumerate() {
+            rig.disk.poke(sector + number as u64, bytes.try_into().unwrap());
+        }
+        let expected = if length == 300 { Ok(body(1, 300)) } else { Err(Refusal::Damaged) };
+        assert_eq!(rig.read(account, &message), expected, "{length}");
+    }
+}
 
 fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
     let mut roots = [None; crate::SHARDS];
