@@ -4,6 +4,7 @@
 //! always `N passed, N failed`.
 
 mod counts;
+mod fuzz;
 pub(crate) mod parts;
 mod prerequisites;
 mod rooms;
@@ -24,6 +25,7 @@ use crate::stop::Stop;
 use crate::terminal::say;
 use crate::tidy;
 use counts::Counts;
+use fuzz::Fuzzing;
 use parts::{PARTS, Part, When, Work};
 use rooms::Rooms;
 
@@ -38,6 +40,8 @@ pub(crate) struct Options {
     names: Vec<String>,
     #[command(flatten)]
     rooms: Rooms,
+    #[command(flatten)]
+    fuzzing: Fuzzing,
 }
 
 /// How a part went.
@@ -57,12 +61,15 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
             _ => Err(Failure::refused("options for machine rooms go with `sim` alone")),
         };
     }
+    if options.fuzzing.minutes.is_some() && !parts.iter().any(|part| part.name == "fuzz") {
+        return Err(Failure::refused("--minutes goes with `fuzz`"));
+    }
     let mut outcomes = Vec::new();
     for part in parts {
         if stop.is_requested() {
             break;
         }
-        let outcome = run_part(house, part, stop)?;
+        let outcome = run_part(house, part, options, stop)?;
         say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
         outcomes.push(outcome);
     }
@@ -84,7 +91,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Part>, Failure> {
     named.collect()
 }
 
-fn run_part(house: &House, part: &'static Part, stop: &Stop) -> Result<Outcome, Failure> {
+fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let log_path = log_path(house, part);
     let doing = format!("writing {}", log_path.display());
@@ -101,6 +108,10 @@ fn run_part(house: &House, part: &'static Part, stop: &Stop) -> Result<Outcome, 
         }
         Work::Rooms(arguments) => match rooms::build(house, Some(&log), stop) {
             Ok(mut simulator) => run_command(simulator.args(*arguments), &log, part.budget, stop)?,
+            Err(failure) => note(&mut log, &failure)?,
+        },
+        Work::Fuzz => match fuzz::run(house, &mut log, &options.fuzzing, stop) {
+            Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,
         },
         Work::Image => match image::check(house, &log, part.budget, stop) {

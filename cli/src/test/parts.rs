@@ -21,6 +21,8 @@ pub(crate) enum Work {
     Cargo(&'static [&'static str]),
     /// Lives through machine rooms, with these arguments for the simulator.
     Rooms(&'static [&'static str]),
+    /// Builds the fuzz targets, and runs each.
+    Fuzz,
     /// Builds the image, and checks what it must not hold.
     Image,
     /// Runs a Python script, with these arguments.
@@ -70,6 +72,13 @@ pub(crate) const PARTS: &[Part] = &[
         name: "sim",
         shows: "1,000 machine rooms full of faults and power cuts break no promise",
         work: Work::Rooms(&["--seeds", "1000"]),
+        budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
+        name: "fuzz",
+        shows: "each fuzz target holds for a few seconds, and on all that once broke it",
+        work: Work::Fuzz,
         budget: Duration::from_secs(900),
         when: When::Always,
     },

@@ -1,0 +1,139 @@
+//! `fuzz`: every fuzz target for a few seconds, or for as long as was asked for.
+//!
+//! The targets are built by `cargo fuzz` with a nightly compiler, both of a version of our own choice and got when they are
+//! missing, and then run one after the other, each on its corpus and on the inputs that once broke it. New inputs that
+//! reach new code go to `target/fuzz-corpus`, those that break a promise to `target/test/fuzz`.
+
+mod outcome;
+mod toolchain;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::hold::{self, Ended};
+use crate::house::House;
+use crate::stop::Stop;
+use crate::terminal::say;
+use outcome::Outcome;
+use toolchain::NIGHTLY;
+
+/// How long each target runs when nothing else is asked for.
+const SECONDS_EACH: u64 = 6;
+/// How long a target may take beyond its time: its corpus comes first, and a slow input its end.
+const GRACE: Duration = Duration::from_secs(120);
+const BUILD_BUDGET: Duration = Duration::from_secs(900);
+const TARGET_FOLDER: &str = "target/fuzz";
+
+/// How long, for `fuzz` alone.
+#[derive(Args)]
+pub(super) struct Fuzzing {
+    /// `fuzz`: run all targets for so many minutes together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Fuzzing")]
+    pub(super) minutes: Option<u64>,
+}
+
+/// Builds and runs all targets; one line for each goes to the terminal and to `log`.
+///
+/// Errors: refused when what it takes can't be had; broke when the build fails; told when a target broke a promise.
+pub(super) fn run(house: &House, log: &mut File, fuzzing: &Fuzzing, stop: &Stop) -> Result<(), Failure> {
+    let tools = toolchain::fetch(house, stop)?;
+    build(house, log, &tools, stop)?;
+    let names = targets(house)?;
+    let seconds = fuzzing.minutes.map_or(SECONDS_EACH, |minutes| minutes * 60 / names.len().max(1) as u64);
+    let mut failed = 0_usize;
+    for name in &names {
+        let line = match run_target(house, name, seconds, stop)? {
+            Some(outcome) => {
+                failed = failed.saturating_add(usize::from(!outcome.holds()));
+                outcome.told(name)
+            }
+            None => break,
+        };
+        say(&line);
+        writeln!(log, "{line}").map_err(Failure::io("writing a log"))?;
+    }
+    let passed = names.len().saturating_sub(failed);
+    writeln!(log, "test result: {passed} passed; {failed} failed").map_err(Failure::io("writing a log"))?;
+    if failed == 0 && !stop.is_requested() { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// The targets that the manifest names.
+fn targets(house: &House) -> Result<Vec<String>, Failure> {
+    let path = house.path("fuzz/Cargo.toml");
+    let text = std::fs::read_to_string(&path).map_err(Failure::io(format_args!("reading {}", path.display())))?;
+    let manifest: toml::Table =
+        text.parse().map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))?;
+    let bins = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
+    Ok(bins.filter_map(|bin| bin.get("name")?.as_str().map(str::to_string)).collect())
+}
+
+fn build(house: &House, log: &File, tools: &std::ffi::OsStr, stop: &Stop) -> Result<(), Failure> {
+    let share = || log.try_clone().map_err(Failure::io("sharing a log"));
+    let mut format = hold::command("cargo");
+    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]).current_dir(house.root());
+    format.stdout(share()?).stderr(share()?);
+    hold::run_to_success(&mut format, "checking the format of the fuzz targets", BUILD_BUDGET, stop)?;
+    let mut build = hold::command("cargo");
+    build.arg(format!("+{NIGHTLY}")).args(["fuzz", "build", "--sanitizer", "none", "--target-dir", TARGET_FOLDER]);
+    build.current_dir(house.root()).env("PATH", tools).stdout(share()?).stderr(share()?);
+    hold::run_to_success(&mut build, "building the fuzz targets", BUILD_BUDGET, stop)
+}
+
+/// Runs one target; `None` when somebody asked us to stop.
+fn run_target(house: &House, name: &str, seconds: u64, stop: &Stop) -> Result<Option<Outcome>, Failure> {
+    let doing = format!("fuzzing {name}");
+    let [found, broken] =
+        [PathBuf::from("target/fuzz-corpus").join(name), PathBuf::from("target/test/fuzz").join(name)];
+    for folder in [&found, &broken] {
+        std::fs::create_dir_all(house.path(folder)).map_err(Failure::io(&doing))?;
+    }
+    let log_path = house.path(broken.with_extension("log"));
+    let log = File::create(&log_path).map_err(Failure::io(&doing))?;
+    let program = program(name);
+    let mut command = hold::command(house.path(&program));
+    command.current_dir(house.root());
+    command.args(arguments(house, name, seconds, &broken)).arg(&found);
+    command.args(kept_inputs(house, name));
+    command.stdout(log.try_clone().map_err(Failure::io(&doing))?).stderr(log);
+    let budget = Duration::from_secs(seconds).saturating_add(GRACE);
+    let has_ended = match hold::run(&mut command, budget, stop).map_err(Failure::io(&doing))? {
+        Ended::Finished(status) => Some(status.success()),
+        Ended::OutOfTime => Some(false),
+        Ended::Stopped => None,
+    };
+    let output = std::fs::read(&log_path).map_err(Failure::io(&doing))?;
+    Ok(has_ended.map(|holds| Outcome::read(&String::from_utf8_lossy(&output), holds, &program)))
+}
+
+/// Where `cargo fuzz` puts a target, below the root.
+fn program(name: &str) -> PathBuf {
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    Path::new(TARGET_FOLDER).join(triple).join("release").join(name)
+}
+
+fn arguments(house: &House, name: &str, seconds: u64, broken: &Path) -> Vec<String> {
+    let mut arguments = vec![
+        format!("-max_total_time={seconds}"),
+        format!("-artifact_prefix={}/", broken.display()),
+        "-max_len=4096".to_string(),
+        "-timeout=25".to_string(),
+        "-rss_limit_mb=2048".to_string(),
+        "-print_final_stats=1".to_string(),
+    ];
+    let dictionary = format!("fuzz/dictionaries/{name}.txt");
+    if house.path(&dictionary).is_file() {
+        arguments.push(format!("-dict={dictionary}"));
+    }
+    arguments
+}
+
+/// The corpus, and what once broke a promise, as far as there are such folders.
+fn kept_inputs(house: &House, name: &str) -> Vec<PathBuf> {
+    let folders = ["fuzz/corpus", "fuzz/regressions"].map(|folder| Path::new(folder).join(name));
+    folders.into_iter().filter(|folder| house.path(folder).is_dir()).collect()
+}

@@ -1,0 +1,54 @@
+//! What fuzzing takes beside the house's own compiler: a nightly one, `cargo fuzz`, and a C++ compiler for libFuzzer.
+//!
+//! Versions are pinned. What is missing is got; what can't be got is said in one line.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::packages;
+use crate::stop::Stop;
+use crate::terminal::remark;
+
+/// The compiler that the targets are built with.
+pub(super) const NIGHTLY: &str = "nightly-2026-05-20";
+const CARGO_FUZZ_VERSION: &str = "0.13.2";
+const INSTALL_BUDGET: Duration = Duration::from_secs(900);
+
+/// Gets what is missing. Returns the search path with which cargo finds `cargo fuzz`.
+///
+/// Errors: refused, with what is missing.
+pub(super) fn fetch(house: &House, stop: &Stop) -> Result<OsString, Failure> {
+    packages::program("c++", "g++", stop)?;
+    if !succeeds(Command::new("rustc").arg(format!("+{NIGHTLY}")).arg("--version").env("RUSTUP_AUTO_INSTALL", "0")) {
+        let mut rustup = hold::command("rustup");
+        rustup.args(["toolchain", "install", NIGHTLY, "--profile", "minimal", "--no-self-update"]);
+        install(&mut rustup, &format!("Rust's {NIGHTLY}"), stop)?;
+    }
+    let tools = house.target("tools");
+    let has_cargo_fuzz = Command::new(tools.join("bin/cargo-fuzz")).arg("--version").output().is_ok_and(|output| {
+        String::from_utf8_lossy(&output.stdout).trim().ends_with(&format!(" {CARGO_FUZZ_VERSION}"))
+    });
+    if !has_cargo_fuzz {
+        let mut cargo = hold::command("cargo");
+        cargo.args(["install", "--quiet", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ_VERSION, "--root"]);
+        cargo.arg(&tools).arg("--target-dir").arg(tools.join("build")).current_dir(house.root());
+        install(&mut cargo, &format!("cargo-fuzz {CARGO_FUZZ_VERSION}"), stop)?;
+    }
+    let before = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&before));
+    std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
+}
+
+fn install(command: &mut Command, what: &str, stop: &Stop) -> Result<(), Failure> {
+    remark(format_args!("barepost: installing {what}, for fuzzing"));
+    let failed = |failure| Failure::refused(format_args!("fuzzing needs {what}, which is missing: {failure}"));
+    hold::run_to_success(command, &format!("installing {what}"), INSTALL_BUDGET, stop).map_err(failed)
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}

@@ -1,0 +1,120 @@
+//! The store on any disk: a small valid image, made once by the store itself, with what the fuzzer's bytes change in it.
+//!
+//! Changes of single fields are sealed again with the disk's own key, as whoever wrote the store could have written them,
+//! or no change would get past the hashes; or they are left as they are, as a disk rots.
+//!
+//! Oracles: opening never panics and comes to its end after a bounded number of reads; a disk that is refused is never
+//! written to; on one that serves, everything that is listed can be asked for, new mail is stored, read back as it was, and
+//! is there after a restart; the check of a disk comes to its end too.
+
+mod change;
+mod image;
+mod rig;
+mod seal;
+
+use std::cell::OnceCell;
+
+use arbitrary::{Arbitrary, Unstructured};
+use store::{INBOX, State};
+
+use change::Change;
+use image::Image;
+use rig::{Rig, Stopped};
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    begins: Beginning,
+    changes: Vec<Change>,
+    /// Where sectors cannot be read.
+    unreadable: Vec<u16>,
+    mail: [u8; 3],
+}
+
+/// What the changes are made to.
+#[derive(Arbitrary, Clone, Copy, PartialEq, Eq, Debug)]
+enum Beginning {
+    Valid,
+    Blank,
+    /// Every page begins with these bytes.
+    Raw([u8; 16]),
+}
+
+thread_local! {
+    static IMAGE: OnceCell<Image> = const { OnceCell::new() };
+}
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(data)) else { return };
+    IMAGE.with(|image| attempt(image.get_or_init(Image::make), &input));
+}
+
+fn attempt(valid: &Image, input: &Input) {
+    let mut image = match input.begins {
+        Beginning::Valid => valid.clone(),
+        Beginning::Blank => Image::blank(),
+        Beginning::Raw(bytes) => Image::filled(&bytes),
+    };
+    for change in input.changes.iter().take(24) {
+        change.apply(&mut image, valid);
+    }
+    seal::renew(&mut image);
+    let unreadable: Vec<u64> = input.unreadable.iter().take(8).map(|sector| u64::from(*sector)).collect();
+    check_offline(&image, &unreadable);
+    let before = image.clone();
+    let mut rig = Rig::open(image, unreadable, 1);
+    if let State::Refused(_) = rig.store.state() {
+        assert!(rig.writes == 0 && *rig.image() == before, "a disk that is refused is not written to");
+        return;
+    }
+    ask_for_everything(&mut rig);
+    if rig.store.state() == State::Serving {
+        use_and_reopen(rig, input.mail);
+    }
+}
+
+fn check_offline(image: &Image, unreadable: &[u64]) {
+    let report = store::fsck(&mut rig::Offline { image, unreadable, reads_left: rig::REQUESTS_MAX });
+    assert!(report.refused.is_none() || report.accounts.is_empty());
+}
+
+/// Whatever the index says there is, asking for it ends.
+fn ask_for_everything(rig: &mut Rig) {
+    let accounts: Vec<_> = rig.store.accounts().map(|account| account.id()).take(8).collect();
+    for account in accounts {
+        let messages: Vec<_> = rig.store.messages(account, INBOX).take(20).collect();
+        for message in messages {
+            // A lying size makes a long body of nothing; its start is enough.
+            let _ = rig.read(account, &message);
+        }
+    }
+}
+
+fn use_and_reopen(mut rig: Rig, mail: [u8; 3]) {
+    let mut kept = Vec::new();
+    for (number, size) in (0_u8..).zip(mail) {
+        let Ok(account) = rig.account(&format!("new{}@barepost.test", size % 4)) else { continue };
+        let body = vec![number.wrapping_add(size); usize::from(size) * 200];
+        let before = rig.uids(account);
+        if rig.deliver(account, &body).is_ok() {
+            let uid = rig.uids(account).into_iter().find(|uid| !before.contains(uid));
+            kept.push((account, uid.expect("what was delivered has a UID of its own"), body));
+        }
+    }
+    let check = |rig: &mut Rig| {
+        for (account, uid, body) in &kept {
+            let message = rig.store.message(*account, INBOX, *uid).expect("what was acknowledged is there");
+            assert_eq!(message.octets as usize, body.len());
+            match rig.read(*account, &message) {
+                Ok(read) => assert!(read == *body, "what is read is what was stored"),
+                Err(Stopped::Refused(refusal)) => panic!("what was acknowledged is refused: {refusal:?}"),
+                Err(Stopped::Long) => panic!("a body longer than itself"),
+            }
+        }
+    };
+    check(&mut rig);
+    let (image, unreadable) = rig.power_off();
+    let mut rig = Rig::open(image, unreadable, 2);
+    assert_eq!(rig.store.state(), State::Serving, "what served once serves again");
+    check(&mut rig);
+}

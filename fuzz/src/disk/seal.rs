@@ -1,0 +1,81 @@
+//! The seals of the disk: hashes under its key, and the chain of them in a journal. From `docs/format.md`, sections 3 to 5.
+
+use std::collections::BTreeMap;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use super::image::{Image, PAGES};
+
+const SUPERBLOCKS: [usize; 4] = [0, 8, PAGES - 8, PAGES - 4];
+const FIRST_SEGMENT_PAGE: usize = 24;
+
+fn hash(key: [u8; 16], parts: &[&[u8]]) -> [u8; 16] {
+    use std::hash::Hasher;
+    let mut hasher = SipHasher13::new_with_key(&key);
+    parts.iter().for_each(|part| hasher.write(part));
+    hasher.finish128().as_bytes()
+}
+
+fn key_in(page: &[u8]) -> [u8; 16] {
+    page[56..72].try_into().expect("16 bytes")
+}
+
+/// Seals again what was changed on purpose; where blocks of a journal follow, they name the new hashes.
+pub(super) fn renew(image: &mut Image) {
+    for page in SUPERBLOCKS {
+        if !image.to_seal.contains(&page) {
+            continue;
+        }
+        let bytes = image.page_mut(page);
+        tame(&mut bytes[32..40]);
+        (0..64).for_each(|root| tame(&mut bytes[96 + 32 * root + 8..][..8]));
+        let seal = hash(key_in(bytes), &[&bytes[32..2144], &bytes[..16]]);
+        bytes[16..32].copy_from_slice(&seal);
+    }
+    // What is sealed by another key is not believed anyway.
+    let Some(key) = SUPERBLOCKS.into_iter().find(|page| image.page(*page).starts_with(b"BAREPOST")) else { return };
+    let key = key_in(image.page(key));
+    let mut renamed = BTreeMap::new();
+    for page in FIRST_SEGMENT_PAGE..PAGES - 8 {
+        match &image.page(page)[16..20] {
+            b"JRNL" => renew_block(image, page, key, &mut renamed),
+            b"BODY" if image.to_seal.contains(&page) => renew_chunk(image, page, key),
+            _ => {}
+        }
+    }
+}
+
+/// Brings back a count that is just within what is believed. The next one would be beyond it and mail would be lost, but
+/// only who has the key can bring that about, so it is not held against the store.
+fn tame(count: &mut [u8]) {
+    let value = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+    if (1 << 47..=1 << 48).contains(&value) {
+        count[5..].fill(0);
+    }
+}
+
+fn renew_block(image: &mut Image, page: usize, key: [u8; 16], renamed: &mut BTreeMap<[u8; 8], [u8; 8]>) {
+    let is_changed = image.to_seal.contains(&page);
+    let bytes = image.page_mut(page);
+    let previous: [u8; 8] = bytes[48..56].try_into().expect("8 bytes");
+    let new_previous = renamed.get(&previous).copied();
+    if !is_changed && new_previous.is_none() {
+        return;
+    }
+    tame(&mut bytes[32..40]);
+    bytes[48..56].copy_from_slice(&new_previous.unwrap_or(previous));
+    let old: [u8; 8] = bytes[..8].try_into().expect("8 bytes");
+    let length = usize::from(u16::from_le_bytes([bytes[22], bytes[23]]));
+    let end = (64 + length).min(bytes.len());
+    let seal = hash(key, &[&bytes[16..end]]);
+    bytes[..16].copy_from_slice(&seal);
+    renamed.insert(old, seal[..8].try_into().expect("8 bytes"));
+}
+
+fn renew_chunk(image: &mut Image, page: usize, key: [u8; 16]) {
+    let bytes = image.page(page);
+    let length = u32::from_le_bytes([bytes[52], bytes[53], bytes[54], bytes[55]]);
+    let run = image.run(page, 96 + (length as usize).min(1 << 20));
+    let seal = hash(key, &[&run[16..]]);
+    image.page_mut(page)[..16].copy_from_slice(&seal);
+}

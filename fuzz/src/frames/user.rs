@@ -1,0 +1,148 @@
+//! The network's user: holds a few connections, and judges what arrives on them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use machine::{Frame, Instant, Piece};
+use net::{ConnectionId, Event, Net, Service};
+
+use super::PORT;
+use super::action::Deed;
+use super::peers::{Peers, byte_at};
+
+struct Held {
+    connection: ConnectionId,
+    /// The sequence number of the next byte to be heard, where that is known.
+    next: Option<u32>,
+    /// Whether the peer has answered.
+    is_open: bool,
+}
+
+#[derive(Default)]
+pub(super) struct User {
+    held: Vec<Held>,
+    /// How much of what arrives is left for later, in 256 parts.
+    left: u8,
+}
+
+impl User {
+    pub(super) fn hears(&mut self, events: &[Event], frame: &Frame, net: &mut Net, peers: &Peers) {
+        for event in events {
+            match event.clone() {
+                Event::Accepted { connection, peer, .. } => {
+                    let next = match peer.ip() {
+                        IpAddr::V4(address) => peers.stream_begins((address, peer.port())),
+                        IpAddr::V6(_) => None,
+                    };
+                    assert!(!self.held.iter().any(|held| held.connection.index() == connection.index()));
+                    self.held.push(Held { connection, next, is_open: true });
+                }
+                Event::Connected { connection } => {
+                    let held = self.held.iter_mut().find(|held| held.connection == connection);
+                    held.expect("who connects was asked to").is_open = true;
+                }
+                Event::Data { connection, bytes } => {
+                    let data = frame.bytes().get(bytes).expect("data lies in the frame");
+                    assert!(!data.is_empty(), "nothing is told of as data");
+                    let taken = data.len() - data.len() * usize::from(self.left) / 256;
+                    self.take(connection, &data[..taken], peers);
+                    net.keep(connection, &data[taken..]);
+                }
+                Event::Buffered { connection } | Event::SendRoom { connection } | Event::PeerClosed { connection } => {
+                    assert!(self.holds(connection), "{event:?} of a connection that is over");
+                }
+                Event::Closed { connection, .. } => {
+                    assert!(self.holds(connection), "a connection ends once");
+                    self.held.retain(|held| held.connection != connection);
+                }
+                Event::Datagram { bytes, .. } => {
+                    let _ = net.datagram(frame, &bytes);
+                }
+                Event::AddressChanged { address } => assert_eq!(address, net.address()),
+            }
+        }
+    }
+
+    fn holds(&self, connection: ConnectionId) -> bool {
+        self.held.iter().any(|held| held.connection == connection)
+    }
+
+    fn take(&mut self, connection: ConnectionId, data: &[u8], peers: &Peers) {
+        let held = self.held.iter_mut().find(|held| held.connection == connection);
+        let held = held.expect("data comes on a connection that is there");
+        let Some(next) = &mut held.next else { return };
+        for byte in data {
+            assert!(peers.spoke_freely || *byte == byte_at(*next), "another byte than the peer's at {next}");
+            *next = next.wrapping_add(1);
+        }
+    }
+
+    pub(super) fn does(&mut self, deed: &Deed, now: Instant, net: &mut Net, peers: &Peers) {
+        match *deed {
+            Deed::Connect { peer, port } => {
+                let to = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 3 + peer % 5), 4_000 + u16::from(port % 3)));
+                if let Ok(connection) = net.connect(now, to) {
+                    self.held.push(Held { connection, next: None, is_open: false });
+                }
+            }
+            Deed::Datagram { peer, count } => {
+                let to = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 3 + peer % 8), 53));
+                let _ = net.send_datagram(now, 53, to, &vec![7; usize::from(count) * 6]);
+            }
+            Deed::Take { share } => self.left = 255 - share,
+            Deed::Listen { on: true } => {
+                net.listen(PORT, Service(1));
+            }
+            Deed::Listen { on: false } => net.stop_listening(PORT),
+            Deed::Read { which, .. }
+            | Deed::Send { which, .. }
+            | Deed::SendPiece { which, .. }
+            | Deed::WantRoom { which }
+            | Deed::Close { which }
+            | Deed::Abort { which } => self.does_with(which, deed, now, net, peers),
+        }
+    }
+
+    fn does_with(&mut self, which: u8, deed: &Deed, now: Instant, net: &mut Net, peers: &Peers) {
+        let Some(number) = usize::from(which).checked_rem(self.held.len()) else { return };
+        let connection = self.held[number].connection;
+        match *deed {
+            Deed::Read { count, .. } => {
+                let waiting = net.waiting(connection);
+                let taken = waiting[..waiting.len().min(usize::from(count))].to_vec();
+                self.take(connection, &taken, peers);
+                net.consumed(connection, taken.len());
+            }
+            Deed::Send { count, .. } => {
+                let room = net.send_room(connection);
+                let sent = net.send(now, connection, &vec![9; usize::from(count)]);
+                assert!(sent >= room.min(usize::from(count)), "the room that there was is there");
+            }
+            Deed::SendPiece { count, .. } => {
+                if let Some(block) = net.lend_block() {
+                    let piece = Piece::from_block(block, 0..u32::from(count % 4_097));
+                    if let Err(piece) = net.send_piece(now, connection, piece) {
+                        piece.into_block().into_iter().for_each(|block| net.give_back_block(block));
+                    }
+                }
+            }
+            Deed::WantRoom { .. } => net.want_room(now, connection),
+            Deed::Close { .. } => {
+                net.close(connection);
+                if !self.held[number].is_open {
+                    self.held.swap_remove(number);
+                }
+            }
+            Deed::Abort { .. } => {
+                net.abort(connection);
+                self.held.swap_remove(number);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn aborts_all(&mut self, net: &mut Net) {
+        for held in self.held.drain(..) {
+            net.abort(held.connection);
+        }
+    }
+}

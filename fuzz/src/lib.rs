@@ -1,0 +1,20 @@
+//! Fuzz targets: what is done with the fuzzer's bytes, and what must be true afterwards.
+//!
+//! Each module is one target: its `run` takes the bytes, drives a crate of the engine with them, and panics when a promise
+//! is broken. Oracles here are simple and know nothing of the code that they judge; where they need a second opinion
+//! (dot-stuffing, checksums, seals of the disk) they have one of their own, written from the RFC or from `docs/format.md`.
+//!
+//! Invariants:
+//! - The same bytes do the same: no clock, no chance, no state between two runs.
+//! - A run takes milliseconds. What the bytes ask for is cut to that, never refused.
+#![forbid(unsafe_code)]
+
+pub mod configuration;
+pub mod disk;
+pub mod frames;
+pub mod message;
+mod network;
+pub mod pop3_session;
+mod script;
+pub mod smtp_session;
+pub mod tcp;

@@ -1,0 +1,95 @@
+//! Packets that are right: what a peer would send.
+
+use std::net::Ipv4Addr;
+
+use machine::Ethernet;
+
+use super::check::{field, sum};
+
+/// A frame of `kind`.
+pub(crate) fn ethernet(from: Ethernet, to: Ethernet, kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&to.0[..], &from.0, &kind.to_be_bytes(), payload].concat()
+}
+
+/// An ARP packet of `operation` (RFC 826).
+pub(crate) fn arp(operation: u16, sender: (Ethernet, Ipv4Addr), target: (Ethernet, Ipv4Addr)) -> Vec<u8> {
+    let mut packet = vec![0, 1, 8, 0, 6, 4];
+    packet.extend_from_slice(&operation.to_be_bytes());
+    for (hardware, address) in [sender, target] {
+        packet.extend_from_slice(&hardware.0);
+        packet.extend_from_slice(&address.octets());
+    }
+    packet
+}
+
+/// An IPv4 packet, or a part of one: `fragment` is the field of that name (RFC 791).
+pub(crate) fn ipv4(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, fragment: u16, payload: &[u8]) -> Vec<u8> {
+    let mut header = vec![0x45, 0];
+    header.extend_from_slice(&((20 + payload.len()) as u16).to_be_bytes());
+    header.extend_from_slice(&[0, 7]);
+    header.extend_from_slice(&fragment.to_be_bytes());
+    header.extend_from_slice(&[64, protocol, 0, 0]);
+    header.extend_from_slice(&from.octets());
+    header.extend_from_slice(&to.octets());
+    let checksum = field(sum(&header));
+    header[10..12].copy_from_slice(&checksum);
+    [&header, payload].concat()
+}
+
+/// A TCP segment's fields as they stand on the wire (RFC 9293 §3.1).
+pub(crate) struct Tcp<'a> {
+    pub(crate) from: (Ipv4Addr, u16),
+    pub(crate) to: (Ipv4Addr, u16),
+    pub(crate) sequence: u32,
+    pub(crate) acknowledgment: u32,
+    pub(crate) flags: u8,
+    pub(crate) window: u16,
+    pub(crate) options: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
+impl Tcp<'_> {
+    /// The segment, its checksum right.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let options = &self.options[..self.options.len().min(40)];
+        let padded = options.len().next_multiple_of(4);
+        let mut bytes = [self.from.1.to_be_bytes(), self.to.1.to_be_bytes()].concat();
+        bytes.extend_from_slice(&self.sequence.to_be_bytes());
+        bytes.extend_from_slice(&self.acknowledgment.to_be_bytes());
+        bytes.extend_from_slice(&[((20 + padded) / 4 << 4) as u8, self.flags]);
+        bytes.extend_from_slice(&self.window.to_be_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(options);
+        bytes.resize(20 + padded, 0);
+        bytes.extend_from_slice(self.payload);
+        with_checksum(bytes, 16, pseudo(self.from.0, self.to.0, 6))
+    }
+}
+
+/// A UDP datagram, its checksum right.
+pub(crate) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
+    let mut bytes = [from.1.to_be_bytes(), to.1.to_be_bytes()].concat();
+    bytes.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
+    bytes.extend_from_slice(&[0; 2]);
+    bytes.extend_from_slice(payload);
+    with_checksum(bytes, 6, pseudo(from.0, to.0, 17))
+}
+
+/// An ICMP message, its checksum right.
+pub(crate) fn icmp(kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Vec<u8> {
+    let bytes = [&[kind, code, 0, 0], &rest[..], payload].concat();
+    let checksum = field(sum(&bytes));
+    let mut bytes = bytes;
+    bytes[2..4].copy_from_slice(&checksum);
+    bytes
+}
+
+fn pseudo(from: Ipv4Addr, to: Ipv4Addr, protocol: u8) -> u32 {
+    sum(&from.octets()) + sum(&to.octets()) + u32::from(protocol)
+}
+
+fn with_checksum(mut bytes: Vec<u8>, at: usize, pseudo: u32) -> Vec<u8> {
+    let checksum = field(sum(&bytes) + pseudo + bytes.len() as u32);
+    bytes[at..at + 2].copy_from_slice(&checksum);
+    bytes
+}

@@ -1,0 +1,196 @@
+//! A second reading of a conversation: from the client's bytes and the maildrop, what each response must be. Written from
+//! RFC 1939.
+
+use pop3::LINE_BYTES_MAX;
+
+use super::world::World;
+
+/// The commands of a client, each without its line end; `None` for one that is too long.
+fn commands(mut bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
+    let mut commands = Vec::new();
+    while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        let line = &bytes[..end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        commands.push((end < LINE_BYTES_MAX).then(|| line.to_vec()));
+        bytes = &bytes[end + 1..];
+    }
+    commands
+}
+
+/// What the server has said, read from its start.
+struct Heard<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Heard<'a> {
+    /// The next line without its CRLF.
+    fn line(&mut self) -> Option<&'a [u8]> {
+        let end = self.bytes.windows(2).position(|pair| pair == b"\r\n")?;
+        let (line, rest) = (&self.bytes[..end], &self.bytes[end + 2..]);
+        self.bytes = rest;
+        Some(line)
+    }
+
+    /// The status line of a response: whether it is positive, and what it says.
+    fn status(&mut self) -> Option<(bool, String)> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let line = self.line().expect("a response ends with its line");
+        assert!(line.len() <= 510 && line.iter().all(|byte| (b' '..0x7f).contains(byte)), "{line:?}");
+        let text = String::from_utf8_lossy(line).into_owned();
+        assert!(text.starts_with("+OK") || text.starts_with("-ERR "), "{text:?}");
+        Some((text.starts_with("+OK"), text))
+    }
+
+    /// The lines up to a dot, unstuffed, with their CRLFs; `None` when the dot is missing.
+    fn lines(&mut self) -> Option<Vec<u8>> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line()?;
+            if line == b"." {
+                return Some(lines);
+            }
+            lines.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+            lines.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// Where the session stands.
+struct Reading<'a> {
+    heard: Heard<'a>,
+    world: &'a World,
+    logged_in: bool,
+    marked: Vec<bool>,
+}
+
+/// Checks that the client has heard what its `bytes` and the maildrop of `world` ask for.
+pub(super) fn check(bytes: &[u8], world: &World) {
+    let mut reading = Reading {
+        heard: Heard { bytes: &world.sent },
+        world,
+        logged_in: false,
+        marked: vec![false; world.messages.len()],
+    };
+    assert!(reading.heard.status().is_some_and(|(positive, _)| positive), "a greeting comes first");
+    for command in commands(bytes) {
+        if !reading.response(command.as_deref()) {
+            return;
+        }
+    }
+    if let Some((positive, text)) = reading.heard.status() {
+        assert!(!positive && world.closed, "nobody asked for {text:?}");
+    }
+    assert!(reading.heard.bytes.is_empty(), "one response for each command");
+}
+
+impl Reading<'_> {
+    /// Reads the response to one command; false when the session ends with it.
+    fn response(&mut self, command: Option<&[u8]>) -> bool {
+        let line = command.unwrap_or_default();
+        let (verb, arguments) = match line.iter().position(|byte| *byte == b' ') {
+            Some(space) => (line[..space].to_ascii_uppercase(), line[space + 1..].trim_ascii()),
+            None => (line.to_ascii_uppercase(), &line[..0]),
+        };
+        let Some((positive, text)) = self.heard.status() else {
+            assert!(self.world.closed || self.world.is_asked(), "no response to {:?}", String::from_utf8_lossy(line));
+            return false;
+        };
+        if !positive {
+            let deleted_some = verb == b"QUIT" && text.contains("[SYS/TEMP]");
+            return if deleted_some { self.deleted() } else { !(self.world.closed && self.heard.bytes.is_empty()) };
+        }
+        let number: Option<usize> =
+            std::str::from_utf8(arguments.split(|byte| *byte == b' ').next().unwrap_or_default())
+                .ok()
+                .and_then(|digits| digits.parse().ok());
+        match verb.as_slice() {
+            b"PASS" => self.logged_in = true,
+            b"CAPA" => {
+                let lines = self.heard.lines().expect("capabilities have an end");
+                assert!(lines.windows(6).any(|word| word == b"UIDL\r\n"));
+            }
+            b"STAT" => assert_eq!(text, self.statistics()),
+            b"LIST" | b"UIDL" if arguments.is_empty() => self.listing(&verb),
+            b"RETR" | b"TOP" => return self.message(&verb, arguments, number.expect("a message has a number")),
+            b"DELE" => {
+                let number = number.expect("a message has a number");
+                assert!(!std::mem::replace(&mut self.marked[number - 1], true), "a message is deleted once");
+            }
+            b"RSET" => self.marked.fill(false),
+            b"QUIT" => return self.deleted(),
+            _ => assert!(self.logged_in || matches!(verb.as_slice(), b"USER" | b"UTF8"), "{text:?} before a login"),
+        }
+        true
+    }
+
+    fn statistics(&self) -> String {
+        let left = || self.world.messages.iter().zip(&self.marked).filter(|(_, marked)| !**marked);
+        format!("+OK {} {}", left().count(), left().map(|(message, _)| message.len()).sum::<usize>())
+    }
+
+    fn listing(&mut self, verb: &[u8]) {
+        let lines = self.heard.lines().expect("a list has an end");
+        let mut expected = String::new();
+        for (number, message) in (1..).zip(&self.world.messages) {
+            if self.marked[number - 1] {
+                continue;
+            }
+            let beside = match verb {
+                b"LIST" => message.len().to_string(),
+                _ => format!("{:016x}", 0x5eed_u64 << 32 | (number as u64 + 9)),
+            };
+            expected.push_str(&format!("{number} {beside}\r\n"));
+        }
+        assert_eq!(String::from_utf8_lossy(&lines), expected);
+    }
+
+    /// A message, or as much of it as was asked for; false when reading has failed and so the session ends.
+    fn message(&mut self, verb: &[u8], arguments: &[u8], number: usize) -> bool {
+        let message = &self.world.messages[number - 1];
+        assert!(!self.marked[number - 1], "a deleted message is not read");
+        let Some(lines) = self.heard.lines() else {
+            assert!(self.world.closed || self.world.is_asked(), "a message has an end, or the connection has one");
+            return false;
+        };
+        let mut expected = message.clone();
+        if verb == b"TOP" {
+            let count = arguments.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+            let count = String::from_utf8_lossy(count.trim_ascii()).parse().unwrap_or(usize::MAX);
+            expected = top(message, count);
+        }
+        if !expected.is_empty() && !expected.ends_with(b"\r\n") {
+            expected.extend_from_slice(b"\r\n");
+        }
+        assert_eq!(String::from_utf8_lossy(&lines), String::from_utf8_lossy(&expected));
+        true
+    }
+
+    /// The session has ended with QUIT: what is gone is what was marked.
+    fn deleted(&self) -> bool {
+        let marked: Vec<usize> =
+            (1..).zip(&self.marked).filter(|(_, marked)| **marked).map(|(number, _)| number).collect();
+        assert_eq!(self.world.deleted, marked, "what is deleted is what was marked");
+        assert!(self.world.closed && self.heard.bytes.is_empty(), "nothing follows a farewell");
+        false
+    }
+}
+
+/// The header, the empty line and so many lines of the body.
+fn top(message: &[u8], count: usize) -> Vec<u8> {
+    let mut top = Vec::new();
+    let mut body_lines = None;
+    for line in message.split_inclusive(|byte| *byte == b'\n') {
+        if body_lines == Some(count) {
+            break;
+        }
+        top.extend_from_slice(line);
+        body_lines = match body_lines {
+            None if line == b"\r\n" => Some(0),
+            None => None,
+            Some(lines) => Some(lines + 1),
+        };
+    }
+    top
+}

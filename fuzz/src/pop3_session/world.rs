@@ -1,0 +1,183 @@
+//! The server around a POP3 session: what it answers is in the names that the script uses; it keeps a record of
+//! everything, and asserts what a session owes to it.
+
+use machine::Micros;
+use pop3::{Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, REPLY_BYTES_MAX, Settings, UniqueId};
+
+/// The most bytes of a reply for which no room is made.
+const SHORT_REPLY_BYTES: usize = 128;
+
+/// Messages that a maildrop may have, each of its kind; the last cannot be read to its end.
+const MESSAGES: [&[u8]; 8] = [
+    b"Subject: one\r\n\r\n1\r\n",
+    b"Subject: two\r\n\r\n.\r\n..2\r\n.3",
+    b"",
+    b".\r\n\r\n.\r\n.\r\n",
+    b"no header line ends",
+    b"a: b\r\nc: d\r\n\r\n\r\n\r\nx\r\n",
+    b"\r\n.",
+    b"a: b\r\n\r\nthis one is damaged\r\n",
+];
+
+/// The message that is being read.
+#[derive(Clone)]
+pub(super) struct Reading {
+    pub(super) bytes: Vec<u8>,
+    /// Reading fails after so many bytes.
+    pub(super) fails_after: Option<usize>,
+}
+
+pub(super) struct World {
+    pub(super) sent: Vec<u8>,
+    pub(super) log: Vec<String>,
+    pub(super) messages: Vec<Vec<u8>>,
+    pub(super) reading: Option<Reading>,
+    pub(super) send_room: usize,
+    pub(super) deadline: Option<Micros>,
+    pub(super) closed: bool,
+    /// What QUIT has deleted.
+    pub(super) deleted: Vec<usize>,
+    marks: Vec<bool>,
+    is_open: bool,
+    login: Option<String>,
+    deleting: bool,
+}
+
+impl World {
+    pub(super) fn new(chosen: u8) -> World {
+        let messages: Vec<Vec<u8>> =
+            (0..8).filter(|bit| chosen >> bit & 1 == 1).map(|bit| MESSAGES[bit].to_vec()).collect();
+        World {
+            sent: Vec::new(),
+            log: Vec::new(),
+            reading: None,
+            send_room: REPLY_BYTES_MAX,
+            deadline: None,
+            closed: false,
+            deleted: Vec::new(),
+            marks: vec![false; messages.len()],
+            messages,
+            is_open: false,
+            login: None,
+            deleting: false,
+        }
+    }
+
+    /// The answer to the login that was asked for.
+    pub(super) fn log_in(&mut self) -> Result<(), LoginRefusal> {
+        let user = self.login.take().expect("a login was asked for");
+        let answer = match user.as_str() {
+            "mallory" => Err(LoginRefusal::Credentials),
+            "twin" => Err(LoginRefusal::InUse),
+            "later" => Err(LoginRefusal::TryLater),
+            _ => Ok(()),
+        };
+        self.is_open = answer.is_ok();
+        answer
+    }
+
+    /// The answer to the deletion that was asked for.
+    pub(super) fn delete(&mut self) -> Result<(), DeletionError> {
+        assert!(std::mem::take(&mut self.deleting), "a deletion was asked for");
+        self.deleted = (1..).zip(&self.marks).filter(|(_, mark)| **mark).map(|(number, _)| number).collect();
+        if self.deleted.len() == 3 { Err(DeletionError) } else { Ok(()) }
+    }
+
+    /// Whether something was asked for that takes time.
+    pub(super) fn is_asked(&self) -> bool {
+        self.login.is_some() || self.deleting || self.reading.is_some()
+    }
+
+    fn assert_open(&self) {
+        assert!(self.is_open && !self.closed, "a maildrop is used while it is open");
+    }
+}
+
+impl Actions for World {
+    fn settings(&self) -> Settings {
+        Settings { plain_login: PlainLogin::Offered, faults_max: 12, ..Settings::default() }
+    }
+
+    fn send_room(&self) -> usize {
+        self.send_room
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        assert!(!self.closed, "a reply after the end");
+        assert!(bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES, "a long reply without room");
+        self.sent.extend_from_slice(bytes);
+        self.send_room = self.send_room.saturating_sub(bytes.len());
+    }
+
+    fn login(&mut self, user: &str, password: &[u8]) {
+        assert!(!self.is_open && !self.closed && self.login.is_none());
+        assert!(!user.is_empty() && !user.chars().any(|c| c.is_ascii_control()));
+        self.log.push(format!("login {user:?} {password:?}"));
+        self.login = Some(user.into());
+    }
+
+    fn abandon_login(&mut self) {
+        assert!(!self.is_open && !self.closed && self.login.take().is_some());
+        self.log.push("abandon".into());
+    }
+
+    fn message_bytes(&self, message: MessageNumber) -> u64 {
+        self.assert_open();
+        self.messages[message.index()].len() as u64
+    }
+
+    fn unique_id(&self, message: MessageNumber) -> UniqueId {
+        self.assert_open();
+        UniqueId::from_uid(0x5eed, message.0 + 9)
+    }
+
+    fn is_marked(&self, message: MessageNumber) -> bool {
+        self.assert_open();
+        self.marks[message.index()]
+    }
+
+    fn mark(&mut self, message: MessageNumber) {
+        self.assert_open();
+        assert!(!std::mem::replace(&mut self.marks[message.index()], true), "a message is marked once");
+    }
+
+    fn unmark_all(&mut self) {
+        self.assert_open();
+        self.marks.fill(false);
+    }
+
+    fn read(&mut self, message: MessageNumber) {
+        self.assert_open();
+        assert!(self.reading.is_none() && !self.is_marked(message));
+        let bytes = self.messages[message.index()].clone();
+        let fails_after = bytes.ends_with(b"damaged\r\n").then_some(if message.0.is_multiple_of(2) { 0 } else { 11 });
+        self.reading = Some(Reading { bytes, fails_after });
+    }
+
+    fn stop_reading(&mut self) {
+        self.assert_open();
+        assert!(self.reading.take().is_some(), "a reading is stopped once");
+    }
+
+    fn delete_marked(&mut self) {
+        self.assert_open();
+        assert!(!self.deleting && self.marks.contains(&true));
+        self.deleting = true;
+        self.log.push(format!("delete {:?}", self.marks));
+    }
+
+    fn leave_maildrop(&mut self) {
+        self.assert_open();
+        self.is_open = false;
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        assert!(!self.closed);
+        self.deadline = after;
+    }
+
+    fn close(&mut self) {
+        assert!(!self.closed && !self.is_open && !self.is_asked(), "what was begun is ended before the end");
+        self.closed = true;
+    }
+}

@@ -1,0 +1,237 @@
+//! A second reading of a conversation: from the client's bytes and the server's replies, how many replies there must be
+//! and what must have been stored. Written from RFC 5321 and RFC 3030, and simple: it looks at one byte after the other.
+
+use std::collections::VecDeque;
+
+use smtp::LINE_BYTES_MAX;
+
+use super::world::World;
+
+/// One reply: its code, and its lines.
+struct Reply {
+    code: u16,
+    text: String,
+}
+
+impl Reply {
+    /// Whether the connection is over after it.
+    fn ends(&self) -> bool {
+        matches!(self.code, 221 | 421 | 521)
+    }
+}
+
+/// Checks that `replies` are well-formed, and joins the lines of each.
+fn replies(sent: &[u8]) -> VecDeque<Reply> {
+    let text = std::str::from_utf8(sent).expect("replies are ASCII");
+    assert!(text.is_empty() || text.ends_with("\r\n"), "a reply ends with its line: {text:?}");
+    let mut replies = VecDeque::new();
+    let mut lines = String::new();
+    for line in text.split_terminator("\r\n") {
+        let bytes = line.as_bytes();
+        assert!(bytes.len() <= 510 && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)), "{line:?}");
+        assert!(bytes.len() > 4 && bytes[..3].iter().all(u8::is_ascii_digit), "{line:?}");
+        assert!(lines.is_empty() || lines[..3] == line[..3], "one reply has one code: {text:?}");
+        lines.push_str(line);
+        match bytes[3] {
+            b' ' => {
+                let code = line[..3].parse().expect("three digits");
+                replies.push_back(Reply { code, text: std::mem::take(&mut lines) });
+            }
+            separator => assert_eq!(separator, b'-', "{line:?}"),
+        }
+    }
+    assert!(lines.is_empty(), "a reply has a last line");
+    replies
+}
+
+/// What a reader of the client's bytes finds next.
+enum Found {
+    /// Nothing whole.
+    Incomplete,
+    /// A CR or LF that is not part of a CRLF.
+    BareLineEnd,
+    Line(Vec<u8>),
+    LongLine,
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn line(&mut self) -> Found {
+        let Some(end) = self.bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
+            return Found::Incomplete;
+        };
+        match self.bytes[end..] {
+            [b'\r', b'\n', ..] => {}
+            [b'\r'] => return Found::Incomplete,
+            _ => return Found::BareLineEnd,
+        }
+        let line = self.bytes[..end].to_vec();
+        self.bytes = &self.bytes[end + 2..];
+        if end < LINE_BYTES_MAX { Found::Line(line) } else { Found::LongLine }
+    }
+
+    /// The message up to CRLF.CRLF, its dots undone; `None` when its end is not there.
+    fn data(&mut self) -> Option<Vec<u8>> {
+        let mut lines = Vec::new();
+        let mut rest = self.bytes;
+        loop {
+            let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
+            let line = &rest[..end + 2];
+            rest = &rest[end + 2..];
+            if line == b".\r\n" {
+                self.bytes = rest;
+                return Some(lines);
+            }
+            lines.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+        }
+    }
+
+    fn chunk(&mut self, count: u64) -> Option<Vec<u8>> {
+        let (chunk, rest) = self.bytes.split_at_checked(usize::try_from(count).ok()?)?;
+        self.bytes = rest;
+        Some(chunk.to_vec())
+    }
+}
+
+/// Whether the message has a CR or LF that is not part of a CRLF.
+fn has_bare_line_end(message: &[u8]) -> bool {
+    let text: Vec<u8> = message.to_vec();
+    let mut at = 0;
+    while at < text.len() {
+        match (text[at], text.get(at + 1)) {
+            (b'\r', Some(b'\n')) => at += 2,
+            (b'\r' | b'\n', _) => return true,
+            _ => at += 1,
+        }
+    }
+    false
+}
+
+/// A conversation as it must have been.
+struct Reading<'a> {
+    reader: Reader<'a>,
+    replies: VecDeque<Reply>,
+    /// The chunks of the message that BDAT has begun.
+    chunks: Vec<u8>,
+    /// What must have been stored.
+    stored: Vec<Vec<u8>>,
+}
+
+/// Checks that `world` has heard and stored what the client's `bytes` say.
+pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
+    let mut reading =
+        Reading { reader: Reader { bytes }, replies: replies(&world.sent), chunks: Vec::new(), stored: Vec::new() };
+    let greeting = reading.replies.pop_front().expect("a greeting comes first");
+    assert_eq!(greeting.code, 220);
+    while reading.command(world, message_bytes_max) {}
+    // Only the server's own farewell may come without having been asked for.
+    if let Some(farewell) = reading.replies.pop_front() {
+        assert!(farewell.code == 421 && world.closed, "nobody asked for {:?}", farewell.text);
+    }
+    assert!(reading.replies.is_empty(), "one reply for each command, and {} more", reading.replies.len());
+    assert!(world.stored == reading.stored, "what is stored is what was sent, without its stuffing");
+    assert!(!world.stored.iter().any(|message| has_bare_line_end(message)), "no message can be read as two");
+}
+
+impl Reading<'_> {
+    /// Reads one command and its reply; false when there is no more.
+    fn command(&mut self, world: &World, message_bytes_max: u64) -> bool {
+        let line = match self.reader.line() {
+            Found::Incomplete => return false,
+            Found::BareLineEnd => return self.reply_is(521),
+            Found::LongLine => return self.reply_is(500),
+            Found::Line(line) => line,
+        };
+        let line = line.trim_ascii_end();
+        let word = line.split(|byte| *byte == b' ').next().unwrap_or_default().to_ascii_uppercase();
+        if word == b"BDAT" && std::str::from_utf8(line).is_ok() {
+            return self.chunk(line, message_bytes_max, world);
+        }
+        let Some(reply) = self.replies.pop_front() else { panic!("no reply to {:?}", String::from_utf8_lossy(line)) };
+        match (word.as_slice(), reply.code) {
+            (b"DATA", 354) => return self.message(message_bytes_max, world),
+            (_, 354) => panic!("only DATA is answered by 354"),
+            (b"QUIT", code) => assert!(matches!(code, 221 | 421 | 500 | 501)),
+            (b"RSET" | b"EHLO" | b"HELO", 250) => self.chunks.clear(),
+            _ => {}
+        }
+        self.goes_on_after(&reply)
+    }
+
+    fn message(&mut self, message_bytes_max: u64, world: &World) -> bool {
+        let sent = self.reader.bytes;
+        let Some(message) = self.reader.data() else { return self.unfinished(sent, message_bytes_max, world) };
+        self.answered(message, sent, message_bytes_max, world)
+    }
+
+    fn chunk(&mut self, line: &[u8], message_bytes_max: u64, world: &World) -> bool {
+        let Some((count, is_last)) = chunk_arguments(line) else { return self.reply_is(521) };
+        let sent = self.reader.bytes;
+        let Some(chunk) = self.reader.chunk(count) else { return self.unfinished(sent, message_bytes_max, world) };
+        self.chunks.extend_from_slice(&chunk);
+        let is_taken = self.replies.front().is_some_and(|reply| reply.text == "250 2.0.0 Chunk taken");
+        if !is_last && is_taken {
+            return self.replies.pop_front().is_some_and(|reply| self.goes_on_after(&reply));
+        }
+        let message = std::mem::take(&mut self.chunks);
+        let stored_before = self.stored.len();
+        let goes_on = self.answered(message, sent, message_bytes_max, world);
+        assert!(is_last || self.stored.len() == stored_before, "only the last chunk makes a message");
+        goes_on
+    }
+
+    /// The message is whole: its reply says what became of it.
+    fn answered(&mut self, message: Vec<u8>, sent: &[u8], message_bytes_max: u64, world: &World) -> bool {
+        let Some(reply) = self.replies.pop_front() else {
+            assert!(world.waits_for_store() || world.closed, "no reply to a message");
+            return false;
+        };
+        match reply.code {
+            250 => self.stored.push(message),
+            421 => {}
+            // Too long to be read to its end.
+            552 | 554 if world.closed && self.replies.is_empty() && is_flood(sent, message_bytes_max) => return false,
+            code => assert!(matches!(code, 451 | 452 | 503 | 552 | 554), "{:?}", reply.text),
+        }
+        self.goes_on_after(&reply)
+    }
+
+    /// The end of the message is not there: no reply, unless so much came that it is not waited for.
+    fn unfinished(&mut self, sent: &[u8], message_bytes_max: u64, world: &World) -> bool {
+        if world.closed && is_flood(sent, message_bytes_max) {
+            self.replies.pop_front();
+        }
+        false
+    }
+
+    fn reply_is(&mut self, code: u16) -> bool {
+        let reply = self.replies.pop_front().expect("a fault has its reply");
+        assert!(reply.code == code || reply.code == 421, "{code} was expected, and not {:?}", reply.text);
+        self.goes_on_after(&reply)
+    }
+
+    fn goes_on_after(&self, reply: &Reply) -> bool {
+        assert!(!reply.ends() || self.replies.is_empty(), "nothing is said after {:?}", reply.text);
+        !reply.ends()
+    }
+}
+
+fn is_flood(sent: &[u8], message_bytes_max: u64) -> bool {
+    sent.len() as u64 > message_bytes_max
+}
+
+/// `BDAT SIZE [LAST]`.
+fn chunk_arguments(line: &[u8]) -> Option<(u64, bool)> {
+    let text = std::str::from_utf8(line).ok()?.get(4..)?.trim_start_matches(' ');
+    let (size, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let is_number = (1..=20).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit());
+    let size = is_number.then(|| size.parse().unwrap_or(u64::MAX))?;
+    match rest.trim_start_matches(' ') {
+        last if last.eq_ignore_ascii_case("LAST") => Some((size, true)),
+        "" if !text.contains(' ') => Some((size, false)),
+        _ => None,
+    }
+}

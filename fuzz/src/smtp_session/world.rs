@@ -1,0 +1,190 @@
+//! The server around an SMTP session: it refuses what the addresses in the script say, keeps a record of everything,
+//! and asserts what a session owes to it.
+
+use machine::Micros;
+use smtp::{
+    Actions, Envelope, ForwardPath, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal, SenderRefusal, Settings,
+};
+
+/// The most bytes of a reply for which no room is made.
+const SHORT_REPLY_BYTES: usize = 128;
+
+pub(super) struct World {
+    pub(super) sent: Vec<u8>,
+    pub(super) log: Vec<String>,
+    /// Messages whose answer was that they are stored.
+    pub(super) stored: Vec<Vec<u8>>,
+    pub(super) send_room: usize,
+    pub(super) message_room: usize,
+    pub(super) deadline: Option<Micros>,
+    pub(super) closed: bool,
+    /// A message was dropped while its bytes came: when that is noticed depends on how they are cut.
+    pub(super) dropped_bytes: bool,
+    settings: Settings,
+    /// The local part of the open transaction's sender: it says what goes wrong.
+    sender: Option<String>,
+    /// The message that arrives.
+    message: Option<Vec<u8>>,
+    /// The message that is whole and not answered.
+    whole: Option<Vec<u8>>,
+}
+
+impl World {
+    pub(super) fn new(message_bytes_max: u64) -> World {
+        World {
+            sent: Vec::new(),
+            log: Vec::new(),
+            stored: Vec::new(),
+            send_room: REPLY_BYTES_MAX,
+            message_room: 0,
+            deadline: None,
+            closed: false,
+            dropped_bytes: false,
+            settings: Settings {
+                message_bytes_max,
+                recipients_max: 4,
+                refused_recipients_max: 5,
+                ..Settings::default()
+            },
+            sender: None,
+            message: None,
+            whole: None,
+        }
+    }
+
+    /// What the store answers to the message that is whole.
+    pub(super) fn store(&mut self) -> Result<&'static str, MessageRefusal> {
+        let whole = self.whole.clone();
+        let fails = self.goes_wrong("notstored");
+        match whole {
+            Some(message) if !fails => {
+                self.stored.push(message);
+                Ok("4D2")
+            }
+            _ => Err(MessageRefusal::TryLater),
+        }
+    }
+
+    /// Whether a message is with the store.
+    pub(super) fn waits_for_store(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    fn goes_wrong(&self, what: &str) -> bool {
+        self.sender.as_ref().is_some_and(|sender| sender == what)
+    }
+}
+
+impl Actions for World {
+    fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    fn send_room(&self) -> usize {
+        self.send_room
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        assert!(!self.closed, "a reply after the end");
+        assert!(bytes.len() <= REPLY_BYTES_MAX, "a reply longer than any");
+        assert!(bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES, "a long reply without room");
+        self.sent.extend_from_slice(bytes);
+        self.send_room = self.send_room.saturating_sub(bytes.len());
+    }
+
+    fn hostname(&self) -> &str {
+        "mail.test"
+    }
+
+    fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        assert!(self.sender.is_none() && !self.closed, "one transaction at a time");
+        assert!(mail.declared_bytes.is_none_or(|bytes| bytes <= self.settings.message_bytes_max));
+        let path = mail.reverse_path.text();
+        let local_part = path.rsplit_once('@').map_or("", |(local_part, _)| local_part);
+        match local_part {
+            "full" => return Err(SenderRefusal::StorageFull),
+            "busy" => return Err(SenderRefusal::Busy),
+            _ => {}
+        }
+        self.sender = Some(local_part.into());
+        self.log.push(format!("from {path:?} {:?} {:?} {:?}", mail.declared_bytes, mail.body, mail.character_set));
+        Ok(())
+    }
+
+    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        let text = path.text();
+        assert!(!text.bytes().any(|byte| byte.is_ascii_control()), "no control character is in a path");
+        if let ForwardPath::Mailbox(mailbox) = path {
+            match mailbox.local_part {
+                "nobody" => return Err(RecipientRefusal::UnknownUser),
+                "elsewhere" => return Err(RecipientRefusal::NotLocal),
+                "toomany" => return Err(RecipientRefusal::TooMany),
+                "full" => return Err(RecipientRefusal::MailboxFull),
+                "asleep" => return Err(RecipientRefusal::Unavailable),
+                _ => {}
+            }
+        }
+        self.log.push(format!("to {text:?}"));
+        Ok(())
+    }
+
+    fn transaction_end(&mut self) {
+        assert!(self.message.is_none() && !self.closed, "a message ends before its transaction");
+        assert!(self.sender.take().is_some(), "a transaction ends once");
+        self.whole = None;
+        self.log.push("over".into());
+    }
+
+    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        assert!(envelope.recipients > 0 && envelope.recipients <= self.settings.recipients_max);
+        if self.goes_wrong("nobegin") {
+            return Err(MessageRefusal::StorageFull);
+        }
+        self.message = Some(Vec::new());
+        self.log.push(format!("message {envelope:?}"));
+        Ok(())
+    }
+
+    fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
+        assert!(!self.closed && !bytes.is_empty());
+        let drops = self.goes_wrong("nobytes");
+        let message = self.message.as_mut().expect("bytes belong to a message");
+        if drops && message.len() + bytes.len() > 9 {
+            self.message = None;
+            self.dropped_bytes = true;
+            return Err(MessageRefusal::Loop);
+        }
+        let taken = bytes.len().min(self.message_room);
+        self.message_room -= taken;
+        message.extend_from_slice(&bytes[..taken]);
+        assert!(message.len() as u64 <= self.settings.message_bytes_max, "no message is longer than allowed");
+        Ok(taken)
+    }
+
+    fn message_end(&mut self) -> Result<(), MessageRefusal> {
+        assert!(!self.closed);
+        let message = self.message.take().expect("a message ends once");
+        if self.goes_wrong("noend") {
+            return Err(MessageRefusal::TryLater);
+        }
+        self.whole = Some(message);
+        Ok(())
+    }
+
+    fn message_abort(&mut self) {
+        assert!(!self.closed && self.message.take().is_some(), "a message is dropped once");
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        assert!(!self.closed);
+        self.deadline = after;
+    }
+
+    fn close(&mut self) {
+        assert!(!self.closed, "a connection is closed once");
+        assert!(self.sender.is_none() && self.message.is_none(), "what was begun is ended before the end");
+        self.closed = true;
+    }
+}
