@@ -62,6 +62,8 @@ pub struct Engine {
     events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
     pub(crate) hand: usize,
+    /// Whether anything ran short at the end of the last turn.
+    pub(crate) runs_short: bool,
     /// A phase of this turn left something undone.
     unfinished: bool,
 }
@@ -78,6 +80,7 @@ impl Engine {
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
+            runs_short: false,
             unfinished: false,
         }
     }
@@ -98,7 +101,9 @@ impl Engine {
         self.resume();
         self.live(machine);
         self.out(machine);
-        self.tell_requests(machine);
+        if !self.common.request_log.is_empty() {
+            self.tell_requests(machine);
+        }
         self.next()
     }
 
@@ -180,10 +185,11 @@ impl Engine {
         }
     }
 
-    fn next(&self) -> Next {
+    fn next(&mut self) -> Next {
         if let Life::Stopped(ending) = self.life {
             return Next::Stopped(ending);
         }
+        self.runs_short = self.is_short();
         if self.unfinished || !self.common.ready.is_empty() || self.common.store.has_wakes() || self.is_hurried() {
             return Next::Now;
         }

@@ -45,7 +45,7 @@ enum Shortage {
 impl Engine {
     /// Looks at some sessions if anything runs short.
     pub(crate) fn relieve(&mut self) {
-        if !Shortage::is_any(&self.common) {
+        if !self.runs_short {
             return;
         }
         for _ in 0..LOOKS_PER_TURN.min(self.sessions.len()) {
@@ -59,9 +59,14 @@ impl Engine {
         }
     }
 
+    /// Whether anything runs short.
+    pub(crate) fn is_short(&self) -> bool {
+        Shortage::is_any(&self.common)
+    }
+
     /// When to look at sessions again, if nothing else brings a turn before.
     pub(crate) fn next_look(&self) -> Option<Instant> {
-        Shortage::is_any(&self.common).then(|| self.common.now + LOOK_INTERVAL)
+        self.runs_short.then(|| self.common.now + LOOK_INTERVAL)
     }
 }
 
@@ -71,7 +76,8 @@ impl Shortage {
         [Shortage::AllBuffers, Shortage::Buffers, Shortage::BodyBuffers, Shortage::Transactions, Shortage::Connections];
 
     fn is_any(common: &Common) -> bool {
-        Shortage::ALL.iter().any(|shortage| shortage.is_there(common))
+        // Where all buffers are gone, buffers run short.
+        Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(common))
     }
 
     /// The worst shortage that would be less without the session.

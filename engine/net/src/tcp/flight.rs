@@ -63,6 +63,19 @@ impl Flight {
         self.lost
     }
 
+    /// If all of it is one run that was sent once and is on the way: when it was sent. It is forgotten then.
+    #[inline]
+    pub(super) fn take_single_run(&mut self) -> Option<u32> {
+        match self.runs.as_slice() {
+            [Run { fate: Fate::OnTheWay, again: false, sent_at, .. }] => {
+                let sent_at = *sent_at;
+                self.runs.clear();
+                Some(sent_at)
+            }
+            _ => None,
+        }
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.runs.clear();

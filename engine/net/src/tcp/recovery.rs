@@ -99,6 +99,9 @@ impl Tcb {
     /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Not for one that acknowledges our FIN
     /// alone: it tells nothing.
     pub(super) fn flight_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32, duplicate: bool) {
+        if self.all_arrived_at_once(now, segment, ahead) {
+            return;
+        }
         let pipe = self.pipe() + ahead;
         let was_repairing = self.phase() == Phase::Repairing;
         let Some(news) = self.take_in(now, segment, ahead, duplicate) else { return };
@@ -128,6 +131,29 @@ impl Tcb {
             let growth = Growth { now, bytes: ahead, flight: pipe, mss, round_trip: self.round_trip.smoothed() };
             self.congestion.acknowledged(&growth, &mut queue.epoch);
         }
+    }
+
+    /// The usual acknowledgment: of all that is on the way, which was sent together and once, while nothing is amiss. All that
+    /// counts of it is how long it took; nothing is left that could be lost or overtaken. False: it is another one.
+    #[inline]
+    fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
+        if self.snd_una != self.snd_max || self.owes(Owed::TAIL) || !segment.options.sack.is_empty() {
+            return false;
+        }
+        let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return false };
+        if recovery.phase != Phase::Open || recovery.duplicates > 0 {
+            return false;
+        }
+        let Some(sent_at) = flight.take_single_run() else { return false };
+        self.backoff = 0;
+        self.recover = self.recover.later(self.snd_una - 1);
+        if recovery.timed_until.is_none_or(|until| self.snd_max.is_after(until)) {
+            recovery.timed_until = Some(self.snd_max);
+            self.round_trip.learn(Micros(u64::from((now.0 as u32).wrapping_sub(sent_at))));
+        }
+        let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
+        self.congestion.acknowledged(&Growth { now, bytes: ahead, flight: ahead, mss, round_trip }, epoch);
+        true
     }
 
     /// Enters what was acknowledged into the flight.
