@@ -28,11 +28,12 @@ impl Sum {
         for word in words {
             sum = sum.plus(u64::from_ne_bytes(*word));
         }
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(rest) {
-            *to = *from;
+        match (rest, bytes.last_chunk()) {
+            ([], _) => sum,
+            // The last eight bytes, without those that were added before.
+            (_, Some(last)) => sum.plus((u64::from_le_bytes(*last) >> (64 - 8 * rest.len())).to_le()),
+            (_, None) => sum.plus(short(rest)),
         }
-        sum.plus(u64::from_ne_bytes(last))
     }
 
     /// Adds a block in one chain of additions, each with the carry of the one before.
@@ -111,6 +112,15 @@ impl Sum {
         let sum = (sum & 0xffff) + (sum >> 16);
         ((sum & 0xffff) + (sum >> 16)) as u16
     }
+}
+
+/// Fewer than eight bytes, as if zeros followed.
+fn short(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    u64::from_ne_bytes(word)
 }
 
 #[cfg(test)]
