@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use arbitrary::{Arbitrary, Unstructured};
 use machine::{Checksum, Frame, Instant, Machine, Micros, Offloads};
 use net::tcp::PoolSizes;
-use net::{Address, Addressing, Config, Event, Events, Net, Service};
+use net::{Address, Addressing, Config, Event, Events, Ipv6Addressing, Net, Service};
 use tasks::Budget;
 
 use crate::network::card::CheckedCard;
@@ -60,12 +60,17 @@ struct World {
 
 impl World {
     fn new(asks_for_address: bool, has_offloads: bool) -> World {
-        let offloads = Offloads { checksum: has_offloads, segmentation_ipv4: has_offloads };
+        let offloads = Offloads { checksum: has_offloads, segmentation_ipv4: has_offloads, ..Offloads::default() };
         let card = CheckedCard::new(hardware(2), offloads);
         let own = Address { address: US, prefix_bits: 24, gateway: Some(Ipv4Addr::new(10, 0, 0, 1)) };
         let addressing = if asks_for_address { Addressing::Dhcp } else { Addressing::Static(own) };
         let now = Instant::START + Micros::from_secs(1);
-        let mut net = Net::new(&Config { addressing, limits: limits(SIZES) }, &card.card(), &[7; 32], now);
+        let mut net = Net::new(
+            &Config { addressing, ipv6: Ipv6Addressing::None, limits: limits(SIZES) },
+            &card.card(),
+            &[7; 32],
+            now,
+        );
         assert!(net.listen(PORT, Service(1)) && net.bind(53));
         let mut world = World { net, card, user: User::default(), peers: Peers::default(), now };
         world.speaks(usize::MAX);

@@ -31,7 +31,7 @@ use crate::terminal::say;
 /// How long a machine that was just killed may still hold what it had.
 pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// The guest's address in QEMU's own network, where the forwarded ports lead.
-const FORWARDED_TO: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
+const FORWARDED_TO: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15));
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -154,15 +154,15 @@ fn network(options: &Options) -> Result<Network, Failure> {
 ///
 /// Errors: refused when the machine is to have another one, under which nobody would ever reach it.
 fn check_reached(network: &Network, configured: Option<&server::configuration::Network>) -> Result<(), Failure> {
-    match (network, configured) {
-        (Network::User { .. }, Some(configured)) if configured.address != FORWARDED_TO => {
-            Err(Failure::refused(format_args!(
-                "[network]: ports are forwarded to {FORWARDED_TO}, not to {}; remove the section, or use --tap",
-                configured.address
-            )))
-        }
-        _ => Ok(()),
+    let (Network::User { .. }, Some(configured)) = (network, configured) else { return Ok(()) };
+    if configured.addresses.iter().any(|own| own.address == FORWARDED_TO) {
+        return Ok(());
     }
+    let own: Vec<String> = configured.addresses.iter().map(|own| own.address.to_string()).collect();
+    Err(Failure::refused(format_args!(
+        "[network]: ports are forwarded to {FORWARDED_TO}, not to {}; remove the section, or use --tap",
+        own.join(", ")
+    )))
 }
 
 /// A machine that was just killed may take a moment to give its ports back.
@@ -187,7 +187,8 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
 
 /// Where the services are reached on a tap interface; none are known in advance with DHCP.
 fn services_on_tap(data: &DataFolder) -> Vec<(Service, SocketAddr)> {
-    let own_address = data.configuration.network.as_ref().map(|network| IpAddr::V4(network.address));
+    let network = data.configuration.network.as_ref();
+    let own_address = network.and_then(|network| network.addresses.first()).map(|own| own.address);
     let at = |service: &Service| own_address.map(|address| (*service, SocketAddr::new(address, service.port)));
     SERVICES.iter().filter_map(at).collect()
 }

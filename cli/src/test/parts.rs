@@ -111,6 +111,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "ipv6",
+        shows: "over IPv6 the machine serves Linux's own programs, with fixed addresses and with a router's",
+        work: Work::Script("tests/ipv6.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "clients",
         shows: "mail programs that people have send and fetch, and get back what was sent",
         work: Work::Script("tests/clients.py", &["--quick"]),

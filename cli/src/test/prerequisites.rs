@@ -18,6 +18,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("qemu-img", "qemu-utils"),
     ("curl", "curl"),
     ("ip", "iproute2"),
+    ("ping", "iputils-ping"),
     ("tshark", "tshark"),
     ("swaks", "swaks"),
     ("msmtp", "msmtp"),

@@ -35,6 +35,16 @@ pub struct Offloads {
     pub checksum: bool,
     /// Cuts an [`Outgoing`] of TCP over IPv4 into frames of [`Outgoing::segment_bytes`] each.
     pub segmentation_ipv4: bool,
+    /// The same over IPv6.
+    pub segmentation_ipv6: bool,
+}
+
+impl Offloads {
+    /// Whether the card cuts frames like this one.
+    #[inline]
+    pub fn can_cut(&self, frame: &Outgoing<'_>) -> bool {
+        if frame.is_ipv6() { self.segmentation_ipv6 } else { self.segmentation_ipv4 }
+    }
 }
 
 /// What is known of the transport checksum of a received frame.
@@ -180,6 +190,14 @@ pub struct Outgoing<'a> {
     pub checksum: Option<ChecksumOffload>,
     /// Payload bytes in each frame that the card cuts this one into; `None` for a frame that fits the MTU.
     pub segment_bytes: Option<NonZeroU16>,
+}
+
+impl Outgoing<'_> {
+    /// Whether the frame carries IPv6, as its head says: a card that cuts it must know.
+    #[inline]
+    pub fn is_ipv6(&self) -> bool {
+        self.head.get(12..14).is_some_and(|kind| kind == [0x86, 0xdd])
+    }
 }
 
 /// Why a frame was not queued.

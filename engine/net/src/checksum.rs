@@ -3,7 +3,7 @@
 //! Sums are kept in the machine's own byte order, as words lie in memory, and unfolded: RFC 1071 §2 shows that
 //! neither matters until the end. [`Sum::field`] and [`Sum::is_valid`] are the two ends.
 
-use core::net::Ipv4Addr;
+use crate::ip::Ip;
 
 /// A sum under way: 64 bits with the carry brought around, which is the same sum modulo 0xffff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -59,12 +59,6 @@ impl Sum {
         self.plus(u64::from(word.to_be()))
     }
 
-    /// Adds one 32-bit number.
-    #[inline]
-    pub(crate) fn and_long(self, long: u32) -> Sum {
-        self.plus(u64::from(long.to_be()))
-    }
-
     /// Adds what another sum has come to, over bytes that start at an even offset.
     #[inline]
     pub(crate) fn and_sum(self, other: Sum) -> Sum {
@@ -77,14 +71,12 @@ impl Sum {
         self.plus(u64::from(other.fold().swap_bytes()))
     }
 
-    /// The pseudo header of TCP and UDP over IPv4 (RFC 9293 §3.1), of a transport packet of `length` bytes.
+    /// The pseudo header of a transport packet of `length` bytes, over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1). The
+    /// two differ in nothing that a sum could tell: an IPv4 address in 128 bits adds 0xffff, which is nothing.
     #[inline]
-    pub(crate) fn pseudo_header(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, length: u16) -> Sum {
-        Sum::default()
-            .and_long(source.to_bits())
-            .and_long(destination.to_bits())
-            .and_word(u16::from(protocol))
-            .and_word(length)
+    pub(crate) fn pseudo_header(source: Ip, destination: Ip, protocol: u8, length: u16) -> Sum {
+        let ([a, b], [c, d]) = (source.words(), destination.words());
+        Sum::default().plus(a).plus(b).plus(c).plus(d).and_word(u16::from(protocol)).and_word(length)
     }
 
     /// The checksum field over what was summed, the field itself having been zero: bytes in wire order.
@@ -126,7 +118,7 @@ fn short(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Sum;
-    use core::net::Ipv4Addr;
+    use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
     fn slow(bytes: &[u8]) -> u16 {
@@ -174,11 +166,21 @@ mod tests {
     }
 
     #[test]
-    fn the_pseudo_header_is_that_of_the_standard() {
+    fn the_pseudo_headers_are_those_of_the_standards() {
         let (source, destination) = (Ipv4Addr::new(10, 0, 2, 15), Ipv4Addr::new(192, 168, 255, 254));
         let bytes = [10, 0, 2, 15, 192, 168, 255, 254, 0, 6, 4, 210];
-        let sum = Sum::pseudo_header(source, destination, 6, 1234);
+        let sum = Sum::pseudo_header(source.into(), destination.into(), 6, 1234);
         assert_eq!(sum.field(), slow(&bytes).to_be_bytes());
         assert_eq!(sum.offload_field(), (!slow(&bytes)).to_be_bytes());
+
+        let (source, destination): (Ipv6Addr, Ipv6Addr) =
+            ("2001:db8:1:2:3:4:5:6".parse().unwrap(), "fe80::aabb:ccdd".parse().unwrap());
+        let mut bytes = [0; 40];
+        bytes[..16].copy_from_slice(&source.octets());
+        bytes[16..32].copy_from_slice(&destination.octets());
+        bytes[34..36].copy_from_slice(&1234u16.to_be_bytes());
+        bytes[39] = 58;
+        let sum = Sum::pseudo_header(source.into(), destination.into(), 58, 1234);
+        assert_eq!(sum.field(), slow(&bytes).to_be_bytes());
     }
 }

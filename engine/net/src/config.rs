@@ -1,15 +1,47 @@
 //! What the network is told at construction: its address, or that it must ask for one, and how much of everything.
 
+use core::net::Ipv6Addr;
+
 use crate::interface::Address;
 use crate::tcp::PoolSizes;
 
-/// Where our address comes from.
+/// Where our IPv4 address comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressing {
+    /// Nowhere: IPv4 is not spoken.
+    None,
     /// A DHCP server.
     Dhcp,
     /// The configuration.
     Static(Address),
+}
+
+/// The most fixed IPv6 addresses.
+pub const IPV6_FIXED_MAX: usize = 4;
+
+/// An IPv6 address of ours, with the network it lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ipv6Address {
+    /// The address.
+    pub address: Ipv6Addr,
+    /// Bits of it that name the network, 0 to 128.
+    pub prefix_bits: u8,
+}
+
+/// Where our IPv6 addresses come from. Unless there are none, there is one for the link too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ipv6Addressing {
+    /// Nowhere: IPv6 is not spoken.
+    None,
+    /// The networks that routers advertise (RFC 4862).
+    Automatic,
+    /// The configuration. What routers advertise is not listened to.
+    Static {
+        /// The addresses, with `None` in the places that are not used.
+        addresses: [Option<Ipv6Address>; IPV6_FIXED_MAX],
+        /// The router for everything outside of their networks.
+        gateway: Option<Ipv6Addr>,
+    },
 }
 
 /// How much there is of everything on one core; none of it grows later.
@@ -28,8 +60,10 @@ pub struct Limits {
 /// All that [`crate::Net::new`] needs to know from its user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Where our address comes from.
+    /// Where our IPv4 address comes from.
     pub addressing: Addressing,
+    /// Where our IPv6 addresses come from.
+    pub ipv6: Ipv6Addressing,
     /// How much of everything.
     pub limits: Limits,
 }

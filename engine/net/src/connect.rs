@@ -5,14 +5,14 @@
 //! - A connection stands in the flow table from the call on, so the answer to its SYN finds it.
 //! - While the neighbour is not known the SYN waits with the packets that ask for it; it is not sent to everybody.
 
-use core::net::{SocketAddr, SocketAddrV4};
+use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 
 use crate::ethernet::BROADCAST;
 use crate::event::ConnectionId;
 use crate::flow::{Entry, Flow};
-use crate::interface::Meant;
+use crate::ip::{Ip, Local};
 use crate::link::Unsent;
 use crate::net::{Connection, Net};
 use crate::tcp::{Full, SegmentToSend, Tcb};
@@ -34,19 +34,18 @@ impl Net {
     /// Errors: [`Unsent::NoRoute`] without an address or a way to the peer; [`Unsent::Full`] when there is no room for
     /// another connection, or no port to be had.
     pub fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, Unsent> {
-        let SocketAddr::V4(peer) = peer else { return Err(Unsent::NoRoute) };
-        let interface = &self.link.interface;
-        if interface.meant(*peer.ip()) != Meant::Others || interface.next_hop(*peer.ip()).is_none() {
+        let address = Ip::from(peer.ip());
+        if !self.link.is_stranger(address) || !self.link.has_way_to(address) {
             return Err(Unsent::NoRoute);
         }
-        let flow = self.free_flow(now, peer).ok_or(Unsent::Full)?;
-        let own = self.link.interface.own();
-        let beginning = self.initial_sequences.next(now, &(flow, own));
-        let hardware = self.link.hardware_for(now, flow.peer).unwrap_or(UNKNOWN);
+        let (local, own) = self.link.source_for(now, address).ok_or(Unsent::NoRoute)?;
+        let flow = self.free_flow(now, local, peer).ok_or(Unsent::Full)?;
+        let beginning = self.initial_sequences.next(now, &(flow, Some(own)));
+        let hardware = self.link.hardware_for(now, address).unwrap_or(UNKNOWN);
+        let mss = if local.is_ipv4() { self.local_mss } else { self.link.mss_ipv6() };
         let new = Connection {
-            tcb: Tcb::connect(now, beginning, self.local_mss),
-            template: Template::new(self.link.interface.hardware, hardware, own, &flow),
-            flow,
+            tcb: Tcb::connect(now, beginning, mss),
+            template: self.link.template(hardware, own, &flow),
             armed_for: Instant::NEVER,
             sent_to: beginning.iss,
             user_is_done: false,
@@ -60,11 +59,11 @@ impl Net {
 
     /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and a clock point
     /// (RFC 6056 §3.3.3), or the next one that is free.
-    fn free_flow(&self, now: Instant, peer: SocketAddrV4) -> Option<Flow> {
+    fn free_flow(&self, now: Instant, local: Local, peer: SocketAddr) -> Option<Flow> {
         let start = self.initial_sequences.next(now, &peer).iss.0;
         (0..TRIES_MAX).find_map(|step| {
             let port = FIRST_PORT + (start.wrapping_add(step) % PORTS) as u16;
-            let flow = Flow { peer: *peer.ip(), peer_port: peer.port(), local_port: port };
+            let flow = Flow { peer: peer.ip().into(), local, peer_port: peer.port(), local_port: port };
             (self.flows.find(&flow).is_none() && self.service_of(port).is_none()).then_some(flow)
         })
     }
@@ -86,16 +85,14 @@ impl Net {
         machine: &mut impl Machine,
     ) -> Result<(), Full> {
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
-        if let Some(hardware) = self.link.hardware_for(now, found.flow.peer) {
+        let peer = found.template.flow().peer;
+        if let Some(hardware) = self.link.hardware_for(now, peer) {
             found.template.set_peer(hardware);
             return self.connection_output(now, connection, machine);
         }
-        let next_hop = self.link.interface.next_hop(found.flow.peer);
-        let (template, neighbours) = (&found.template, &mut self.link.neighbours);
+        let (template, link) = (&found.template, &mut self.link);
         let mut hold = |segment: &SegmentToSend, _: &[Piece]| {
-            if let Some(next_hop) = next_hop {
-                neighbours.hold(next_hop, template.head(segment, &[], Offloads::default()).bytes());
-            }
+            link.hold(peer, template.head(segment, &[], Offloads::default()).bytes());
             Ok(())
         };
         let result = found.tcb.output(now, self.send_limits, &self.pools, &mut hold);

@@ -21,13 +21,13 @@ pub struct Counters {
 
     /// Dropped: sent to another hardware address.
     pub dropped_not_ours: u64,
-    /// Dropped: neither ARP nor IPv4.
+    /// Dropped: neither ARP nor IP of a version that is spoken.
     pub dropped_unknown_protocol: u64,
     /// Dropped: a header too short, too long, or with impossible fields.
     pub dropped_malformed: u64,
-    /// Dropped: an IPv4 source that nobody can have, or our own address.
+    /// Dropped: a source that nobody can have, or our own address.
     pub dropped_bad_source: u64,
-    /// Dropped: an IPv4 destination that is not ours.
+    /// Dropped: a destination that is not ours.
     pub dropped_bad_destination: u64,
     /// Dropped: a wrong checksum, of whatever layer.
     pub dropped_checksum: u64,
@@ -45,7 +45,20 @@ pub struct Counters {
     /// ARP packets in which another machine used our address.
     pub arp_conflicts: u64,
 
-    /// IPv4 fragments received.
+    /// Neighbour solicitations sent, questions for doubles among them.
+    pub neighbour_solicitations_out: u64,
+    /// Neighbour advertisements sent.
+    pub neighbour_advertisements_out: u64,
+    /// Router solicitations sent.
+    pub router_solicitations_out: u64,
+    /// Reports sent of the groups that we listen to.
+    pub listener_reports_out: u64,
+    /// Messages in which another machine used an IPv6 address that was, or was to be, ours.
+    pub duplicates: u64,
+    /// Redirects received, which nobody follows.
+    pub redirects_ignored: u64,
+
+    /// Fragments received.
     pub fragments_in: u64,
     /// Datagrams put together from fragments.
     pub reassembled: u64,

@@ -37,13 +37,14 @@ impl Net {
     /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and [`Net::output`] then.
     /// Never later than needed, sometimes earlier.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.ending_from.is_some() || self.address_news {
+        if self.ending_from.is_some() || self.address_news || self.link.ndp.has_news() {
             return Some(Instant::START);
         }
         let next = Instant::or_never(self.timers.next_deadline())
             .min(Instant::or_never(self.half_open.next_deadline()))
             .min(Instant::or_never(self.time_wait.next_deadline()))
             .min(Instant::or_never(self.link.neighbours.next_deadline()))
+            .min(self.link.ndp.next_deadline())
             .min(Instant::or_never(self.reassembly.next_deadline()))
             .min(self.dhcp.as_ref().map_or(Instant::NEVER, Dhcp::next_deadline));
         (next != Instant::NEVER).then_some(next)
@@ -62,7 +63,7 @@ impl Net {
             let connection = ConnectionId(frame);
             let Some(found) = self.connections.get(frame) else { continue };
             let (user_is_done, is_stranded) =
-                (found.user_is_done, found.template.source() != self.link.interface.own());
+                (found.user_is_done, self.link.own_address(found.template.local()) != Some(found.template.source()));
             if is_stranded {
                 self.bury(now, connection, None);
             }

@@ -1,5 +1,7 @@
 //! Ethernet II framing, and the one place where its header is written.
 
+use core::net::Ipv6Addr;
+
 use machine::Ethernet;
 
 /// Bytes in an Ethernet header.
@@ -8,6 +10,8 @@ pub(crate) const ETHERNET_BYTES: usize = 14;
 pub(crate) const TYPE_IPV4: u16 = 0x0800;
 /// The EtherType of ARP.
 pub(crate) const TYPE_ARP: u16 = 0x0806;
+/// The EtherType of IPv6.
+pub(crate) const TYPE_IPV6: u16 = 0x86dd;
 /// Everybody on the link.
 pub(crate) const BROADCAST: Ethernet = Ethernet([0xff; 6]);
 
@@ -37,6 +41,12 @@ impl Header {
         let [high, low] = self.kind.to_be_bytes();
         [a, b, c, d, e, f, g, h, i, j, k, l, high, low]
     }
+}
+
+/// Where packets to a group of IPv6 go (RFC 2464 §7).
+pub(crate) fn of_group(group: Ipv6Addr) -> Ethernet {
+    let [.., a, b, c, d] = group.octets();
+    Ethernet([0x33, 0x33, a, b, c, d])
 }
 
 /// Whether the address names one card: neither a group's nor all zeros.

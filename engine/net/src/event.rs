@@ -1,6 +1,6 @@
 //! What the network tells its user.
 
-use core::net::SocketAddr;
+use core::net::{Ipv6Addr, SocketAddr};
 use core::ops::Range;
 
 use tasks::FrameId;
@@ -86,7 +86,14 @@ pub enum Event {
         /// Its bytes.
         bytes: Place,
     },
-    /// Our address has changed: DHCP gave one or took it away. Connections of a former address are over.
+    /// Our IPv6 addresses have changed: [`crate::Net::ipv6_addresses`]. Connections of one that is gone are over.
+    Ipv6AddressesChanged,
+    /// Another machine uses an IPv6 address that was to be ours; we do without it.
+    AddressTaken {
+        /// The address.
+        address: Ipv6Addr,
+    },
+    /// Our IPv4 address has changed: DHCP gave one or took it away. Connections of a former address are over.
     AddressChanged {
         /// The address now.
         address: Option<Address>,

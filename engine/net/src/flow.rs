@@ -1,8 +1,9 @@
 //! Which connection a segment belongs to: one open-addressed table from four-tuples to connections, half-open ones
 //! and those in TIME-WAIT.
 //!
-//! The four-tuple lies in the slot itself, so a search touches nothing else. The hash is keyed with a secret
-//! (SipHash-1-3), so nobody outside can choose collisions.
+//! A slot holds the ports and a hash of the whole four-tuple, so a search touches nothing else and a slot is small whatever
+//! the family. The hash has 64 bits and is keyed with a secret (SipHash-1-3): nobody outside can choose two flows of one name,
+//! and nature would need longer than the machine lives. Whoever is found knows his own flow, and is asked.
 //!
 //! Invariants:
 //! - There are at least twice as many slots as entries, so a search ends soon.
@@ -12,14 +13,16 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use core::hash::Hasher;
-use core::net::Ipv4Addr;
 
 use siphasher::sip::SipHasher13;
 
-/// A four-tuple without our own address, of which there is one.
+use crate::ip::{Ip, Local};
+
+/// A four-tuple, of either family; our own address stands in it by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Flow {
-    pub(crate) peer: Ipv4Addr,
+    pub(crate) peer: Ip,
+    pub(crate) local: Local,
     pub(crate) peer_port: u16,
     pub(crate) local_port: u16,
 }
@@ -32,12 +35,28 @@ pub(crate) enum Entry {
     TimeWait(u32),
 }
 
+/// What a flow is known by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Name {
+    /// Of the four-tuple. The low bits name its slot.
+    hash: u64,
+    peer_port: u16,
+    local_port: u16,
+}
+
 #[derive(Clone, Copy)]
 struct Slot {
-    flow: Flow,
-    /// A part of the flow's hash, kept so that moving an entry needs no hashing. The low bits name its slot.
-    hash: u32,
+    hash: u64,
+    peer_port: u16,
+    local_port: u16,
     entry: PackedEntry,
+}
+
+impl Slot {
+    #[inline]
+    fn is(&self, name: &Name) -> bool {
+        (self.hash, self.peer_port, self.local_port) == (name.hash, name.peer_port, name.local_port)
+    }
 }
 
 const _: () = assert!(size_of::<Slot>() == 16);
@@ -70,8 +89,7 @@ impl PackedEntry {
 }
 
 const INDEX_MASK: u32 = (1 << 30) - 1;
-const NOBODY: Flow = Flow { peer: Ipv4Addr::UNSPECIFIED, peer_port: 0, local_port: 0 };
-const VACANT: Slot = Slot { flow: NOBODY, hash: 0, entry: PackedEntry::NONE };
+const VACANT: Slot = Slot { hash: 0, peer_port: 0, local_port: 0, entry: PackedEntry::NONE };
 
 pub(crate) struct FlowTable {
     slots: Box<[Slot]>,
@@ -106,16 +124,17 @@ impl FlowTable {
     /// Makes `flow` lead to `entry`, wherever it led before.
     pub(crate) fn set(&mut self, flow: Flow, entry: Entry) {
         let entry = PackedEntry::pack(entry);
-        let hash = self.hash(&flow);
-        let (mut at, capacity) = (hash & self.mask, self.slots.len());
+        let name = self.name(&flow);
+        let (mut at, capacity) = (self.home(name.hash), self.slots.len());
         while let Some(slot) = self.slots.get_mut(at as usize) {
             if slot.entry == PackedEntry::NONE {
                 self.taken += 1;
                 assert!(self.taken * 2 <= capacity, "no more flows than the tables that they lead to can hold");
-                *slot = Slot { flow, hash, entry };
+                let Name { hash, peer_port, local_port } = name;
+                *slot = Slot { hash, peer_port, local_port, entry };
                 return;
             }
-            if slot.flow == flow {
+            if slot.is(&name) {
                 slot.entry = entry;
                 return;
             }
@@ -134,7 +153,7 @@ impl FlowTable {
                 break;
             }
             // It may move into the hole if the hole lies on its way from where it wants to be.
-            let from_home = at.wrapping_sub(slot.hash) & self.mask;
+            let from_home = at.wrapping_sub(slot.hash as u32) & self.mask;
             let from_hole = at.wrapping_sub(hole) & self.mask;
             if from_home >= from_hole {
                 self.put(hole, slot);
@@ -152,22 +171,37 @@ impl FlowTable {
     }
 
     #[inline]
-    fn hash(&self, flow: &Flow) -> u32 {
+    fn home(&self, hash: u64) -> u32 {
+        hash as u32 & self.mask
+    }
+
+    #[inline]
+    fn name(&self, flow: &Flow) -> Name {
         let mut hasher = self.hasher;
         let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
-        hasher.write_u64(u64::from(flow.peer.to_bits()) << 32 | ports);
-        hasher.finish() as u32
+        let [high, low] = flow.peer.words();
+        if flow.local.is_ipv4() {
+            // All that differs between two IPv4 addresses fits one word together with the ports.
+            let [_, _, _, _, a, b, c, d] = low.to_ne_bytes();
+            hasher.write_u64(u64::from(u32::from_ne_bytes([a, b, c, d])) << 32 | ports);
+        } else {
+            hasher.write_u64(high);
+            hasher.write_u64(low);
+            hasher.write_u64(u64::from(flow.local.0) << 32 | ports);
+        }
+        Name { hash: hasher.finish(), peer_port: flow.peer_port, local_port: flow.local_port }
     }
 
     #[inline]
     fn position(&self, flow: &Flow) -> Option<u32> {
-        let mut at = self.hash(flow) & self.mask;
+        let name = self.name(flow);
+        let mut at = self.home(name.hash);
         for _ in 0..self.slots.len() {
             let slot = self.slots.get(at as usize)?;
             if slot.entry == PackedEntry::NONE {
                 return None;
             }
-            if slot.flow == *flow {
+            if slot.is(&name) {
                 return Some(at);
             }
             at = (at + 1) & self.mask;
@@ -185,12 +219,24 @@ impl FlowTable {
 #[cfg(test)]
 mod tests {
     use super::{Entry, Flow, FlowTable};
-    use core::net::Ipv4Addr;
+    use crate::ip::{Ip, Local};
+    use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
     use std::collections::HashMap;
 
     fn flow(number: u32) -> Flow {
-        Flow { peer: Ipv4Addr::from_bits(number / 3), peer_port: 1000 + (number % 3) as u16, local_port: 25 }
+        let peer_port = 1000 + (number % 3) as u16;
+        let bits = number / 6;
+        if number.is_multiple_of(2) {
+            Flow { peer: Ipv4Addr::from_bits(bits).into(), local: Local::IPV4, peer_port, local_port: 25 }
+        } else {
+            Flow {
+                peer: Ipv6Addr::from_bits(bits.into()).into(),
+                local: Local(1 + number % 2),
+                peer_port,
+                local_port: 25,
+            }
+        }
     }
 
     proptest! {
@@ -221,13 +267,20 @@ mod tests {
 
     #[test]
     fn each_part_of_the_flow_and_the_key_count() {
-        let flow = Flow { peer: Ipv4Addr::new(10, 0, 0, 1), peer_port: 1, local_port: 25 };
+        let four = Flow { peer: Ipv4Addr::new(10, 0, 0, 1).into(), local: Local::IPV4, peer_port: 1, local_port: 25 };
+        let address = |text: &str| Ip::from(text.parse::<Ipv6Addr>().unwrap());
+        let six = Flow { peer: address("2001:db8::1"), local: Local(1), ..four };
         let table = FlowTable::new(4, &[1; 16]);
-        let hash = table.hash(&flow);
-        assert_ne!(hash, table.hash(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2), ..flow }));
-        assert_ne!(hash, table.hash(&Flow { peer_port: 2, ..flow }));
-        assert_ne!(hash, table.hash(&Flow { local_port: 110, ..flow }));
-        assert_ne!(hash, FlowTable::new(4, &[2; 16]).hash(&flow));
-        assert_eq!(hash, table.hash(&flow));
+        assert_ne!(table.name(&four).hash, table.name(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2).into(), ..four }).hash);
+        assert_ne!(table.name(&six).hash, table.name(&Flow { peer: address("2001:db8::2"), ..six }).hash);
+        assert_ne!(table.name(&six).hash, table.name(&Flow { peer: address("2001:db9::1"), ..six }).hash);
+        assert_ne!(table.name(&six).hash, table.name(&Flow { local: Local(2), ..six }).hash);
+        for flow in [four, six] {
+            let hash = table.name(&flow).hash;
+            assert_ne!(hash, table.name(&Flow { peer_port: 2, ..flow }).hash);
+            assert_ne!(hash, table.name(&Flow { local_port: 110, ..flow }).hash);
+            assert_ne!(hash, FlowTable::new(4, &[2; 16]).name(&flow).hash);
+            assert_eq!(hash, table.name(&flow).hash);
+        }
     }
 }

@@ -5,36 +5,25 @@
 //! - An error received is only a hint. It must quote a segment of ours that is in flight, and even then it ends no
 //!   established connection (RFC 5927 §4.1, §6.1). Redirects and source quenches are ignored (RFC 6633).
 
-use core::net::Ipv4Addr;
-
 use machine::Instant;
 use smoltcp::wire::{Icmpv4Message, Icmpv4Packet};
 
 use crate::checksum::Sum;
 use crate::ethernet;
+use crate::flow::Flow;
 use crate::interface::Meant;
+use crate::ip::Local;
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP};
 use crate::link::{Link, Packet};
 use crate::rate::RateLimit;
+use crate::receive::Received;
+use crate::template::TCP_BYTES;
 
 /// Bytes in the header of an error.
 const ERROR_BYTES: usize = 8;
 /// The most of a packet that an error quotes, so that the whole stays within 576 bytes (RFC 1812 §4.3.2.3).
 const QUOTE_BYTES_MAX: usize = 576 - ipv4::IPV4_BYTES - ERROR_BYTES;
 const ECHO_REQUEST: u8 = 8;
-
-/// A packet that came, with what stood around it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Received<'a> {
-    pub(crate) ethernet: ethernet::Header,
-    pub(crate) ip: ipv4::Header,
-    /// From the IP header on, as far as it was received in one piece.
-    pub(crate) packet: &'a [u8],
-    pub(crate) payload: &'a [u8],
-    /// Whether the transport checksum is known to be right.
-    pub(crate) verified: bool,
-    pub(crate) meant: Meant,
-}
 
 /// The errors that we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +44,8 @@ impl Complaint {
 /// What somebody on the way says became of a segment of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Our end of the connection, as quoted.
-    pub(crate) local_port: u16,
-    pub(crate) peer: Ipv4Addr,
-    pub(crate) peer_port: u16,
+    /// The connection, as quoted.
+    pub(crate) flow: Flow,
     /// The number of the first byte of the segment.
     pub(crate) sequence: u32,
     pub(crate) trouble: Trouble,
@@ -69,8 +56,8 @@ pub(crate) struct Report {
 pub(crate) enum Trouble {
     /// Nobody there, or nobody who speaks with us, for now.
     Unreachable,
-    /// The packet did not fit, and would not be cut; what would have fitted, if the router says so.
-    TooBig { mtu: u16 },
+    /// The packet did not fit, and would not be cut; how many bytes of payload would have fitted, if the router says so.
+    TooBig { mss: u16 },
 }
 
 pub(crate) struct Icmp {
@@ -98,7 +85,9 @@ impl Icmp {
             Icmpv4Message::EchoRequest if code == 0 => self.answer_echo(link, now, received),
             Icmpv4Message::DstUnreachable if code == 4 => {
                 let [_, _, _, _, _, _, high, low] = *received.payload.first_chunk()?;
-                return report(link, received, Trouble::TooBig { mtu: u16::from_be_bytes([high, low]) });
+                // A router older than RFC 1191 does not say what would have fitted: then the least that everybody takes.
+                let mss = u16::from_be_bytes([high, low]).saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
+                return report(link, received, Trouble::TooBig { mss });
             }
             Icmpv4Message::DstUnreachable | Icmpv4Message::TimeExceeded | Icmpv4Message::ParamProblem => {
                 return report(link, received, Trouble::Unreachable);
@@ -110,13 +99,14 @@ impl Icmp {
 
     /// Tells the sender of a packet what is wrong with it, if it may be told.
     pub(crate) fn complain(&mut self, link: &mut Link, now: Instant, received: &Received<'_>, what: Complaint) {
-        let about_error = received.ip.protocol == PROTOCOL_ICMP
+        let Some(source) = received.source.to_v4() else { return };
+        let about_error = received.protocol == PROTOCOL_ICMP
             && !received.payload.first().is_some_and(|kind| *kind == ECHO_REQUEST || *kind == 0);
         let may = received.meant == Meant::Us
             && !ethernet::is_group(received.ethernet.destination)
-            && received.ip.fragment_offset == 0
-            && ipv4::is_possible_source(received.ip.source)
-            && link.interface.meant(received.ip.source) == Meant::Others
+            && received.begins_datagram
+            && ipv4::is_possible_source(source)
+            && link.interface.meant(source) == Meant::Others
             && !about_error;
         if !may {
             return;
@@ -125,8 +115,7 @@ impl Icmp {
             link.counters.icmp_limited += 1;
             return;
         }
-        let quoted = received.packet.get(..usize::from(received.ip.total_bytes)).unwrap_or(received.packet);
-        let quoted = quoted.get(..QUOTE_BYTES_MAX).unwrap_or(quoted);
+        let quoted = received.packet.get(..QUOTE_BYTES_MAX).unwrap_or(received.packet);
         let sent = answer(link, now, received, ERROR_BYTES + quoted.len(), |bytes| {
             let Some((header, rest)) = bytes.split_first_chunk_mut::<ERROR_BYTES>() else { return };
             let [kind, code] = what.kind_and_code();
@@ -163,17 +152,11 @@ fn answer(
     payload_bytes: usize,
     write: impl FnOnce(&mut [u8]),
 ) -> bool {
-    let Some(hardware) = link.hardware_to_answer(now, received.ip.source, received.ethernet.source) else {
+    let Some(hardware) = link.hardware_to_answer(now, received.source, received.ethernet.source) else {
         link.counters.dropped_no_route += 1;
         return false;
     };
-    let packet = Packet {
-        source: received.ip.destination,
-        destination: received.ip.source,
-        protocol: PROTOCOL_ICMP,
-        payload_bytes,
-        hardware: Some(hardware),
-    };
+    let packet = Packet::new(received.destination, received.source, PROTOCOL_ICMP, payload_bytes).by(hardware);
     let write = |bytes: &mut [u8]| {
         write(bytes);
         let field = Sum::of(bytes).field();
@@ -181,7 +164,7 @@ fn answer(
             [*high, *low] = field;
         }
     };
-    link.send_ipv4(now, &packet, write).is_ok()
+    link.send(now, &packet, write).is_ok()
 }
 
 /// What an error quotes: a TCP segment that we sent, or nothing that concerns us.
@@ -195,11 +178,11 @@ fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<
         return None;
     }
     let [a, b, c, d, e, f, g, h] = *quoted.get(usize::from(ip.header_bytes)..)?.first_chunk()?;
-    Some(Report {
-        local_port: u16::from_be_bytes([a, b]),
-        peer: ip.destination,
+    let flow = Flow {
+        peer: ip.destination.into(),
+        local: Local::IPV4,
         peer_port: u16::from_be_bytes([c, d]),
-        sequence: u32::from_be_bytes([e, f, g, h]),
-        trouble,
-    })
+        local_port: u16::from_be_bytes([a, b]),
+    };
+    Some(Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble })
 }

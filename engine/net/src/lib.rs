@@ -1,4 +1,5 @@
-//! From frames to ordered bytes and back: Ethernet, ARP, IPv4, ICMP, UDP, DHCP and TCP, one [`Net`] a core.
+//! From frames to ordered bytes and back: Ethernet, ARP and Neighbor Discovery, IPv4 and IPv6, ICMP, UDP, DHCP and TCP, one
+//! [`Net`] a core.
 //!
 //! A frame goes up through one chain of calls and in place, and comes out as an [`Event`]: bytes of a connection lie in
 //! the frame itself. Replies go down at the end of the turn: [`Net::output`] lets every connection that has something
@@ -6,12 +7,13 @@
 //!
 //! ```text
 //!   frame_arrived ─ ethernet ─┬─ arp ── link, neighbours
-//!                             └─ ipv4 ─ reassembly ─┬─ icmp
+//!                             ├─ ipv4 ─ reassembly ─┬─ icmp, icmpv6 ── ndp
+//!                             └─ ipv6 ─ extensions ─┤
 //!                                                   ├─ udp ── dhcp, Event::Datagram
 //!                                                   └─ tcp ── flow ─┬─ tcp::Tcb ── Event::{Accepted, Data, …}
 //!                                                                   ├─ tcp::HalfOpenTable
 //!                                                                   └─ tcp::TimeWaitTable
-//!   output ─ dhcp, arp ─ outbox ─ SYN-ACKs ─ connections with something to send ─ template ─ Machine::transmit
+//!   output ─ dhcp, arp, ndp ─ outbox ─ SYN-ACKs ─ connections with something to send ─ template ─ Machine::transmit
 //! ```
 //!
 //! Invariants:
@@ -25,6 +27,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod arp;
 mod checksum;
 mod config;
 mod connect;
@@ -34,10 +37,15 @@ mod dhcp;
 mod ethernet;
 mod event;
 mod flow;
+mod held;
 mod icmp;
+mod icmpv6;
 mod interface;
+mod ip;
 mod ipv4;
+mod ipv6;
 mod link;
+mod ndp;
 mod neighbours;
 mod net;
 mod outbox;
@@ -46,6 +54,7 @@ mod random;
 mod rate;
 mod reassembly;
 mod receive;
+mod receive_ipv6;
 mod segments;
 pub mod tcp;
 mod template;
@@ -53,7 +62,7 @@ mod template;
 mod tests;
 mod udp;
 
-pub use config::{Addressing, Config, Limits, Service};
+pub use config::{Addressing, Config, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits, Service};
 pub use counters::Counters;
 pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};
 pub use interface::Address;

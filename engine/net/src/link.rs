@@ -1,25 +1,34 @@
-//! The way out for everything that is not the fast path: finds the neighbour, writes Ethernet and IPv4 around a
-//! payload, and puts the frame into the outbox, or among those that wait for ARP.
+//! The way out for everything that is not the fast path: finds the neighbour, writes Ethernet and IP around a payload,
+//! and puts the frame into the outbox, or among those that wait until the neighbour is found. How neighbours are found stands
+//! in [`crate::arp`] and [`crate::ndp`].
 
 use core::net::Ipv4Addr;
 
-use machine::{Card, Ethernet, Instant, Machine, Micros, Outgoing, TransmitError};
-use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress};
+use machine::{Card, Ethernet, Instant, Machine, Outgoing, TransmitError};
 
+use crate::config::Ipv6Addressing;
 use crate::counters::Counters;
-use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4};
+use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
+use crate::flow::Flow;
+use crate::held::Held;
 use crate::interface::{Address, Interface, Meant};
+use crate::ip::{Ip, Local};
 use crate::ipv4::{self, IPV4_BYTES};
-use crate::neighbours::{Neighbours, Told};
+use crate::ipv6::{self, IPV6_BYTES};
+use crate::ndp::Ndp;
+use crate::neighbours::Neighbours;
 use crate::outbox::Outbox;
+use crate::random::Random;
+use crate::segments::Caller;
+use crate::tcp::Options;
+use crate::template::{TCP_BYTES, Template};
 
 /// Bytes of frames that may wait for the end of the turn: some 800 SYN-ACKs.
 const OUTBOX_BYTES: usize = 64 * 1024;
-/// Bytes of an ARP packet for IPv4 over Ethernet.
-const ARP_BYTES: usize = 28;
-/// How often our address is defended against another machine that uses it (RFC 5227 §2.4).
-const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
-
+/// Bytes of headers in front of a segment over IPv6.
+pub(crate) const HEADERS_IPV6: u16 = (IPV6_BYTES + TCP_BYTES) as u16;
+/// The payload that a peer takes over IPv6 which names no size (RFC 9293 §3.7.1).
+const MSS_DEFAULT_IPV6: u16 = ipv6::MTU_MIN - HEADERS_IPV6;
 /// Why a packet was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsent {
@@ -31,27 +40,22 @@ pub enum Unsent {
     Full,
 }
 
-/// What an ARP packet meant beyond the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ArpNews {
-    Nothing,
-    /// Another machine uses our address.
-    Conflict,
-}
-
 pub(crate) struct Link {
     pub(crate) interface: Interface,
     pub(crate) neighbours: Neighbours,
+    pub(crate) ndp: Ndp,
     pub(crate) outbox: Outbox,
     pub(crate) counters: Counters,
-    defended_at: Option<Instant>,
+    pub(crate) defended_at: Option<Instant>,
 }
 
 impl Link {
-    pub(crate) fn new(card: &Card) -> Link {
+    /// `key`: for what nobody outside may guess.
+    pub(crate) fn new(card: &Card, addressing: &Ipv6Addressing, key: Random) -> Link {
         Link {
             interface: Interface { hardware: card.address, mtu: card.mtu, address: None },
             neighbours: Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu)),
+            ndp: Ndp::new(card, addressing, key),
             outbox: Outbox::with_capacity(OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu)))),
             counters: Counters::default(),
             defended_at: None,
@@ -73,63 +77,136 @@ impl Link {
         }
     }
 
+    /// The address of ours that has this number; `None` when it is ours no longer.
+    pub(crate) fn own_address(&self, local: Local) -> Option<Ip> {
+        if local.is_ipv4() { self.interface.address.map(|own| own.address.into()) } else { self.ndp.own_address(local) }
+    }
+
+    /// The address of ours that speaks to `destination`.
+    pub(crate) fn source_for(&self, now: Instant, destination: Ip) -> Option<(Local, Ip)> {
+        if destination.is_ipv4() {
+            self.own_address(Local::IPV4).map(|own| (Local::IPV4, own))
+        } else {
+            self.ndp.source_for(now, destination.to_v6()).map(|(local, own)| (local, own.into()))
+        }
+    }
+
+    /// Whether `address` names one host, and not this one.
+    pub(crate) fn is_stranger(&self, address: Ip) -> bool {
+        match address.to_v4() {
+            Some(address) => self.interface.meant(address) == Meant::Others,
+            None => self.ndp.meant(address.to_v6()).0 == Meant::Others && ipv6::is_unicast(address.to_v6()),
+        }
+    }
+
+    /// Whether packets to `destination` have a way: a neighbour that they go to.
+    pub(crate) fn has_way_to(&self, destination: Ip) -> bool {
+        match destination.to_v4() {
+            Some(destination) => self.interface.next_hop(destination).is_some(),
+            None => self.ndp.has_way_to(destination.to_v6()),
+        }
+    }
+
     /// Where packets to `destination` go, if that is known now. Asks for it when it is not.
-    pub(crate) fn hardware_for(&mut self, now: Instant, destination: Ipv4Addr) -> Option<Ethernet> {
-        let next_hop = self.interface.next_hop(destination)?;
-        let known = self.neighbours.lookup(now, next_hop);
+    pub(crate) fn hardware_for(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
+        let known = self.hardware_if_known(now, destination);
         if known.is_none() {
-            self.neighbours.resolve(now, next_hop, self.gateway());
+            match destination.to_v4() {
+                Some(destination) => {
+                    let next_hop = self.interface.next_hop(destination)?;
+                    self.neighbours.resolve(now, next_hop, self.gateway());
+                }
+                None => self.ndp.resolve(now, destination.to_v6()),
+            }
         }
         known
     }
 
-    /// Where to send the answer to a frame that came from `source` at `came_from`: to whom the route names, or back
-    /// where it came from as long as ARP knows no better.
-    pub(crate) fn hardware_to_answer(
-        &mut self,
-        now: Instant,
-        source: Ipv4Addr,
-        came_from: Ethernet,
-    ) -> Option<Ethernet> {
-        let next_hop = self.interface.next_hop(source)?;
-        Some(self.neighbours.lookup(now, next_hop).unwrap_or(came_from))
+    fn hardware_if_known(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
+        match destination.to_v4() {
+            Some(destination) => self.neighbours.lookup(now, self.interface.next_hop(destination)?),
+            None => self.ndp.lookup(now, destination.to_v6()),
+        }
     }
 
-    /// Sends an IPv4 packet of `payload_bytes`, which `write` fills in. Without `hardware` the neighbour is looked up.
+    /// Where to send the answer to a frame that came from `source` at `came_from`: to whom the route names, or back
+    /// where it came from as long as nobody knows better.
+    pub(crate) fn hardware_to_answer(&mut self, now: Instant, source: Ip, came_from: Ethernet) -> Option<Ethernet> {
+        self.has_way_to(source).then(|| self.hardware_if_known(now, source).unwrap_or(came_from))
+    }
+
+    /// Packets to `destination` seem to get lost: where they go is asked again. Returns what is believed until then.
+    pub(crate) fn doubt_way(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
+        let known = self.hardware_if_known(now, destination);
+        match destination.to_v4() {
+            Some(destination) => self.neighbours.doubt(now, self.interface.next_hop(destination)?),
+            None => self.ndp.doubt(now, destination.to_v6()),
+        }
+        known
+    }
+
+    /// The headers for a caller's segments; `None` when there is no way to him.
+    pub(crate) fn template_for(&mut self, now: Instant, caller: &Caller) -> Option<Template> {
+        let own = self.own_address(caller.flow.local)?;
+        let hardware = self.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
+        Some(self.template(hardware, own, &caller.flow))
+    }
+
+    /// The headers for segments of `flow` that go out from our address `own` by the neighbour at `hardware`.
+    pub(crate) fn template(&self, hardware: Ethernet, own: Ip, flow: &Flow) -> Template {
+        Template::new(self.interface.hardware, hardware, own, flow, self.ndp.hop_limit())
+    }
+
+    /// TCP speaks of segments as IPv4 carries them. IPv6's header is longer, and who names no size takes more
+    /// (RFC 9293 §3.7.1): in `options` of a SYN, of either side, stands then what fits.
+    pub(crate) fn adapt_options(&self, local: Local, options: &mut Options) {
+        if !local.is_ipv4() {
+            options.mss = Some(options.mss.unwrap_or(MSS_DEFAULT_IPV6).min(self.mss_ipv6()));
+        }
+    }
+
+    /// The largest payload of a segment over IPv6 on this link.
+    pub(crate) fn mss_ipv6(&self) -> u16 {
+        self.ndp.mtu().saturating_sub(HEADERS_IPV6)
+    }
+
+    /// Sends an IP packet with a payload that `write` fills in.
     ///
-    /// `source`: our address, or unspecified for DHCP.
-    pub(crate) fn send_ipv4(
-        &mut self,
-        now: Instant,
-        packet: &Packet,
-        write: impl FnOnce(&mut [u8]),
-    ) -> Result<(), Unsent> {
-        let total = IPV4_BYTES + packet.payload_bytes;
-        if total > usize::from(self.interface.mtu) {
+    /// Errors: [`Unsent`]. A packet that waits for its neighbour is as good as sent.
+    pub(crate) fn send(&mut self, now: Instant, packet: &Packet, write: impl FnOnce(&mut [u8])) -> Result<(), Unsent> {
+        let destination = packet.destination.to_v4();
+        let (header_bytes, mtu) =
+            if destination.is_some() { (IPV4_BYTES, self.interface.mtu) } else { (IPV6_BYTES, self.ndp.mtu()) };
+        let total = header_bytes + packet.payload_bytes;
+        if total > usize::from(mtu) {
             return Err(Unsent::TooLong);
         }
         let hardware = match packet.hardware {
             Some(hardware) => Some(hardware),
-            None if self.interface.meant(packet.destination) == Meant::Everybody => Some(BROADCAST),
-            None if self.interface.next_hop(packet.destination).is_none() => {
-                self.counters.dropped_no_route += 1;
-                return Err(Unsent::NoRoute);
-            }
-            None => self.hardware_for(now, packet.destination),
+            None => self.way_to(now, packet.destination)?,
         };
         let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + total) else {
             self.counters.dropped_out += 1;
             return Err(Unsent::Full);
         };
-        let header = ethernet::Header {
-            destination: hardware.unwrap_or(BROADCAST),
-            source: self.interface.hardware,
-            kind: TYPE_IPV4,
-        };
+        let kind = if destination.is_some() { TYPE_IPV4 } else { TYPE_IPV6 };
+        let header =
+            ethernet::Header { destination: hardware.unwrap_or(BROADCAST), source: self.interface.hardware, kind };
         let Some((ethernet, rest)) = frame.split_first_chunk_mut() else { return Err(Unsent::Full) };
         *ethernet = header.bytes();
-        let Some((ip, payload)) = rest.split_first_chunk_mut() else { return Err(Unsent::Full) };
-        *ip = ipv4::header(packet.source, packet.destination, packet.protocol, packet.payload_bytes);
+        let Some((ip, payload)) = rest.split_at_mut_checked(header_bytes) else { return Err(Unsent::Full) };
+        match (packet.source.to_v4(), destination) {
+            (Some(source), Some(destination)) => {
+                ip.copy_from_slice(&ipv4::header(source, destination, packet.protocol, packet.payload_bytes));
+            }
+            _ => ip.copy_from_slice(&ipv6::header(
+                packet.source.to_v6(),
+                packet.destination.to_v6(),
+                packet.protocol,
+                packet.hop_limit.unwrap_or(self.ndp.hop_limit()),
+                packet.payload_bytes,
+            )),
+        }
         payload.fill(0);
         write(payload);
         if hardware.is_none() {
@@ -138,64 +215,30 @@ impl Link {
         Ok(())
     }
 
-    /// Takes back the frame that was just written, to wait until ARP has an answer.
-    fn hold_last(&mut self, destination: Ipv4Addr) {
-        let Some(next_hop) = self.interface.next_hop(destination) else { return };
+    /// Where a packet to `destination` goes; `None` when the neighbour is being asked for.
+    fn way_to(&mut self, now: Instant, destination: Ip) -> Result<Option<Ethernet>, Unsent> {
+        match destination.to_v4() {
+            Some(destination) if self.interface.meant(destination) == Meant::Everybody => return Ok(Some(BROADCAST)),
+            None if destination.to_v6().is_multicast() => return Ok(Some(ethernet::of_group(destination.to_v6()))),
+            _ => {}
+        }
+        if self.has_way_to(destination) {
+            return Ok(self.hardware_for(now, destination));
+        }
+        self.counters.dropped_no_route += 1;
+        Err(Unsent::NoRoute)
+    }
+
+    /// Takes back the frame that was just written, to wait until the neighbour is found.
+    fn hold_last(&mut self, destination: Ip) {
         if let Some(frame) = self.outbox.take_back() {
-            self.neighbours.hold(next_hop, frame);
+            hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
         }
     }
 
-    /// An ARP packet came (RFC 826, RFC 5227).
-    pub(crate) fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) -> ArpNews {
-        let parsed = ArpPacket::new_checked(bytes).and_then(|packet| ArpRepr::parse(&packet));
-        let Ok(ArpRepr::EthernetIpv4 {
-            operation,
-            source_hardware_addr: EthernetAddress(hardware),
-            source_protocol_addr: sender,
-            target_protocol_addr: target,
-            ..
-        }) = parsed
-        else {
-            self.counters.dropped_malformed += 1;
-            return ArpNews::Nothing;
-        };
-        let (hardware, Some(own)) = (Ethernet(hardware), self.interface.address) else { return ArpNews::Nothing };
-        if hardware == self.interface.hardware {
-            return ArpNews::Nothing;
-        }
-        if !ethernet::is_unicast(hardware) {
-            self.counters.dropped_malformed += 1;
-            return ArpNews::Nothing;
-        }
-        if sender == own.address {
-            return self.conflict(now);
-        }
-        let asks_us = operation == ArpOperation::Request && target == own.address;
-        // The gateway may lie outside of the network: clouds give addresses with a prefix of 32 bits.
-        let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
-        let can_be_neighbour = is_near && ipv4::is_possible_source(sender);
-        if can_be_neighbour && Some(sender) != own.broadcast() {
-            let how = if asks_us { Told::ByAskingUs } else { Told::Otherwise };
-            if self.neighbours.told(now, sender, hardware, how, self.gateway()) {
-                self.release_held(sender, hardware);
-            }
-        }
-        if asks_us {
-            self.counters.arp_replies_out += 1;
-            self.send_arp(ArpOperation::Reply, hardware, own.address, hardware, sender);
-        }
-        ArpNews::Nothing
-    }
-
-    /// Sends the ARP requests that are due.
-    pub(crate) fn ask_neighbours(&mut self, now: Instant) {
-        while let Some(question) = self.neighbours.next_question(now) {
-            self.counters.arp_requests_out += 1;
-            let to = question.hardware.unwrap_or(BROADCAST);
-            self.send_arp(ArpOperation::Request, to, self.interface.own(), Ethernet([0; 6]), question.address);
-        }
-        self.counters.dropped_unresolved += core::mem::take(&mut self.neighbours.dropped);
+    /// Keeps a frame until the neighbour is found through whom packets to `destination` go.
+    pub(crate) fn hold(&mut self, destination: Ip, frame: &[u8]) {
+        hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
     }
 
     /// Sends what waits in the outbox; false when the card has no room for more.
@@ -215,66 +258,70 @@ impl Link {
         true
     }
 
-    fn gateway(&self) -> Option<Ipv4Addr> {
+    pub(crate) fn gateway(&self) -> Option<Ipv4Addr> {
         self.interface.address.and_then(|own| own.gateway)
-    }
-
-    fn release_held(&mut self, next_hop: Ipv4Addr, hardware: Ethernet) {
-        while let Some(frame) = self.neighbours.take_held(next_hop) {
-            match self.outbox.reserve(frame.len()) {
-                Some(room) => {
-                    room.copy_from_slice(&frame);
-                    if let Some(destination) = room.first_chunk_mut() {
-                        *destination = hardware.0;
-                    }
-                }
-                None => self.counters.dropped_out += 1,
-            }
-            self.neighbours.put_back(frame);
-        }
-    }
-
-    fn conflict(&mut self, now: Instant) -> ArpNews {
-        self.counters.arp_conflicts += 1;
-        if self.defended_at.is_none_or(|last| now.since(last) >= DEFEND_INTERVAL) {
-            self.defended_at = Some(now);
-            self.announce();
-        }
-        ArpNews::Conflict
-    }
-
-    fn announce(&mut self) {
-        self.counters.arp_requests_out += 1;
-        let own = self.interface.own();
-        self.send_arp(ArpOperation::Request, BROADCAST, own, Ethernet([0; 6]), own);
-    }
-
-    fn send_arp(&mut self, operation: ArpOperation, to: Ethernet, from: Ipv4Addr, target: Ethernet, asked: Ipv4Addr) {
-        let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + ARP_BYTES) else {
-            self.counters.dropped_out += 1;
-            return;
-        };
-        let own = self.interface.hardware;
-        let Some((ethernet, rest)) = frame.split_first_chunk_mut() else { return };
-        *ethernet = ethernet::Header { destination: to, source: own, kind: TYPE_ARP }.bytes();
-        let repr = ArpRepr::EthernetIpv4 {
-            operation,
-            source_hardware_addr: EthernetAddress(own.0),
-            source_protocol_addr: from,
-            target_hardware_addr: EthernetAddress(target.0),
-            target_protocol_addr: asked,
-        };
-        repr.emit(&mut ArpPacket::new_unchecked(rest));
     }
 }
 
-/// What [`Link::send_ipv4`] needs to know.
+fn hold(interface: &Interface, neighbours: &mut Neighbours, ndp: &mut Ndp, destination: Ip, frame: &[u8]) {
+    match destination.to_v4() {
+        Some(destination) => {
+            if let Some(next_hop) = interface.next_hop(destination) {
+                neighbours.held.hold(next_hop, frame);
+            }
+        }
+        None => ndp.hold(destination.to_v6(), frame),
+    }
+}
+
+/// Sends what waited for `next_hop`, which is found at `hardware`.
+pub(crate) fn release_held<A: Copy + PartialEq>(
+    held: &mut Held<A>,
+    next_hop: A,
+    hardware: Ethernet,
+    outbox: &mut Outbox,
+    counters: &mut Counters,
+) {
+    while let Some(frame) = held.take(next_hop) {
+        match outbox.reserve(frame.len()) {
+            Some(room) => {
+                room.copy_from_slice(&frame);
+                if let Some(destination) = room.first_chunk_mut() {
+                    *destination = hardware.0;
+                }
+            }
+            None => counters.dropped_out += 1,
+        }
+        held.put_back(frame);
+    }
+}
+
+/// What [`Link::send`] needs to know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    pub(crate) source: Ipv4Addr,
-    pub(crate) destination: Ipv4Addr,
-    pub(crate) protocol: u8,
-    pub(crate) payload_bytes: usize,
+    /// Our address, or unspecified while we have none.
+    source: Ip,
+    destination: Ip,
+    protocol: u8,
+    payload_bytes: usize,
     /// Where to send it; `None` to find out.
-    pub(crate) hardware: Option<Ethernet>,
+    hardware: Option<Ethernet>,
+    /// Of IPv6; `None` for the usual one.
+    hop_limit: Option<u8>,
+}
+
+impl Packet {
+    pub(crate) fn new(source: Ip, destination: Ip, protocol: u8, payload_bytes: usize) -> Packet {
+        Packet { source, destination, protocol, payload_bytes, hardware: None, hop_limit: None }
+    }
+
+    /// The same, to be sent to this neighbour.
+    pub(crate) fn by(self, hardware: Ethernet) -> Packet {
+        Packet { hardware: Some(hardware), ..self }
+    }
+
+    /// The same, with a hop limit that means something to its receiver.
+    pub(crate) fn with_hop_limit(self, hop_limit: u8) -> Packet {
+        Packet { hop_limit: Some(hop_limit), ..self }
+    }
 }

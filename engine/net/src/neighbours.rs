@@ -2,25 +2,22 @@
 //! for an answer.
 //!
 //! Invariants:
-//! - At most [`NEIGHBOURS_MAX`] entries and [`HELD_MAX`] waiting packets, all made at the start.
+//! - At most [`NEIGHBOURS_MAX`] entries, all made at the start.
 //! - Nobody is entered who was not asked for, except who asks for us: the reply to him needs an entry anyway. Such a
 //!   stranger never pushes out an entry that is fresh or has packets waiting.
 //! - A fresh entry changes only when we have asked, or when it is older than [`LOCK_TIME`]: two machines that fight
 //!   for an address, or one that lies, cannot make it flutter.
 //! - Each neighbour is asked at most once in [`ASK_AGAIN`] (RFC 1122 §2.3.2.1), at most [`ASKS_MAX`] times in a row.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
 use machine::{Ethernet, Instant, Micros};
 
+use crate::held::Held;
+
 /// Entries in the cache.
 pub(crate) const NEIGHBOURS_MAX: usize = 128;
-/// Packets that wait for answers, all neighbours together.
-pub(crate) const HELD_MAX: usize = 16;
-/// Packets that wait for one neighbour.
-pub(crate) const HELD_FOR_ONE_MAX: usize = 3;
 /// How long an answer is believed without asking again.
 pub(crate) const FRESH: Micros = Micros::from_secs(60);
 /// How long a fresh entry cannot be changed by who was not asked.
@@ -42,11 +39,6 @@ struct Neighbour {
     ask_at: Instant,
 }
 
-struct Held {
-    next_hop: Ipv4Addr,
-    frame: Vec<u8>,
-}
-
 /// An ARP request to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Question {
@@ -66,24 +58,16 @@ pub(crate) enum Told {
 
 pub(crate) struct Neighbours {
     entries: Vec<Neighbour>,
-    held: VecDeque<Held>,
-    spare: Vec<Vec<u8>>,
+    /// What waits for an answer.
+    pub(crate) held: Held<Ipv4Addr>,
     /// Never later than the earliest `ask_at`.
     next_ask: Instant,
-    /// Packets dropped because nobody answered.
-    pub(crate) dropped: u64,
 }
 
 impl Neighbours {
     /// `frame_bytes`: the longest frame that may have to wait.
     pub(crate) fn new(frame_bytes: usize) -> Neighbours {
-        Neighbours {
-            entries: Vec::with_capacity(NEIGHBOURS_MAX),
-            held: VecDeque::with_capacity(HELD_MAX),
-            spare: (0..HELD_MAX).map(|_| Vec::with_capacity(frame_bytes)).collect(),
-            next_ask: NEVER,
-            dropped: 0,
-        }
+        Neighbours { entries: Vec::with_capacity(NEIGHBOURS_MAX), held: Held::new(frame_bytes), next_ask: NEVER }
     }
 
     /// Where `address` is, if known; an answer that has grown old is still given, and a new one asked for.
@@ -114,35 +98,6 @@ impl Neighbours {
         let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else { return };
         neighbour.ask_at = now.max(neighbour.confirmed_at + ASK_AGAIN);
         self.next_ask = self.next_ask.min(neighbour.ask_at);
-    }
-
-    /// Keeps a frame until `next_hop` is known; its destination address is then filled in. When too many wait, the
-    /// oldest for the same neighbour gives way, or else the frame is dropped.
-    pub(crate) fn hold(&mut self, next_hop: Ipv4Addr, frame: &[u8]) {
-        let waiting = self.held.iter().filter(|held| held.next_hop == next_hop).count();
-        if waiting >= HELD_FOR_ONE_MAX || (self.spare.is_empty() && waiting > 0) {
-            self.release_first(next_hop);
-            self.dropped += 1;
-        }
-        match self.spare.pop() {
-            Some(mut buffer) if frame.len() <= buffer.capacity() => {
-                buffer.extend_from_slice(frame);
-                self.held.push_back(Held { next_hop, frame: buffer });
-            }
-            Some(buffer) => self.drop_held(buffer),
-            None => self.dropped += 1,
-        }
-    }
-
-    /// Takes the oldest frame that waits for `next_hop`; it comes back by [`Neighbours::put_back`].
-    pub(crate) fn take_held(&mut self, next_hop: Ipv4Addr) -> Option<Vec<u8>> {
-        let at = self.held.iter().position(|held| held.next_hop == next_hop)?;
-        self.held.remove(at).map(|held| held.frame)
-    }
-
-    pub(crate) fn put_back(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        self.spare.push(buffer);
     }
 
     /// `address` said that it is at `hardware`. Returns whether that is now what we hold to be true.
@@ -191,9 +146,7 @@ impl Neighbours {
             }
             let address = neighbour.address;
             self.entries.swap_remove(at);
-            while self.release_first(address) {
-                self.dropped += 1;
-            }
+            self.held.drop_all(address);
         }
         None
     }
@@ -206,20 +159,7 @@ impl Neighbours {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.next_ask = NEVER;
-        while let Some(held) = self.held.pop_front() {
-            self.drop_held(held.frame);
-        }
-    }
-
-    fn release_first(&mut self, next_hop: Ipv4Addr) -> bool {
-        let Some(frame) = self.take_held(next_hop) else { return false };
-        self.put_back(frame);
-        true
-    }
-
-    fn drop_held(&mut self, buffer: Vec<u8>) {
-        self.dropped += 1;
-        self.put_back(buffer);
+        self.held.clear();
     }
 
     /// Makes room for one entry: the one confirmed longest ago goes.
@@ -229,16 +169,13 @@ impl Neighbours {
         }
         let held = &self.held;
         let may_go = |neighbour: &Neighbour| {
-            let precious =
-                now.since(neighbour.confirmed_at) < FRESH || held.iter().any(|held| held.next_hop == neighbour.address);
+            let precious = now.since(neighbour.confirmed_at) < FRESH || held.is_awaited(neighbour.address);
             Some(neighbour.address) != pinned && (newcomer == Told::Otherwise || !precious)
         };
         let candidates = self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour));
         let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.confirmed_at) else { return false };
         let gone = self.entries.swap_remove(at);
-        while self.release_first(gone.address) {
-            self.dropped += 1;
-        }
+        self.held.drop_all(gone.address);
         true
     }
 }

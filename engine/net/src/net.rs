@@ -2,18 +2,19 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use heapless::Vec;
 use machine::{Block, Card, Frame, Instant, Offloads, Piece};
 use tasks::{DelayQueue, FrameTable, ResumeQueue};
 
-use crate::config::{Addressing, Config, Service};
+use crate::config::{Addressing, Config, Ipv6Address, Service};
 use crate::counters::Counters;
 use crate::dhcp::Dhcp;
-use crate::event::{ConnectionId, Event, Events, Place};
+use crate::event::{ConnectionId, EVENTS_AT_ONCE, Event, Events, Place};
 use crate::flow::{Entry, Flow, FlowTable};
 use crate::icmp::Icmp;
+use crate::icmpv6::Icmpv6;
 use crate::interface::Address;
 use crate::ipv4::IPV4_BYTES;
 use crate::link::{Link, Unsent};
@@ -30,14 +31,13 @@ const LISTENERS_MAX: usize = 32;
 /// Resets to strangers: so many a second, so many at once. Each tells a scanner something and costs a frame.
 const RESETS_PER_SECOND: u64 = 200;
 const RESETS_AT_ONCE: u64 = 50;
-/// The most payload that is handed to the card as one frame to be cut: what fits an IPv4 packet with all headers.
+/// The most payload that is handed to the card as one frame to be cut: what fits a packet of either family with all headers.
 const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
 
 /// A connection: its core, the headers of its segments, and what the tables need to find it again.
 pub(crate) struct Connection {
     pub(crate) tcb: Tcb,
     pub(crate) template: Template,
-    pub(crate) flow: Flow,
     /// The deadline that is set for it; never later than the core's own.
     pub(crate) armed_for: Instant,
     /// One beyond the highest number sent so far, to know what is sent again.
@@ -46,7 +46,7 @@ pub(crate) struct Connection {
     pub(crate) user_is_done: bool,
 }
 
-const _: () = assert!(size_of::<Connection>() <= 232, "an idle connection costs little here");
+const _: () = assert!(size_of::<Connection>() <= 240, "an idle connection costs little here");
 
 /// The network.
 pub struct Net {
@@ -54,6 +54,7 @@ pub struct Net {
     pub(crate) offloads: Offloads,
     pub(crate) dhcp: Option<Dhcp>,
     pub(crate) icmp: Icmp,
+    pub(crate) icmpv6: Icmpv6,
     pub(crate) reassembly: Reassembly,
     /// The datagram put together last, until the next frame arrives.
     pub(crate) reassembled: Option<Box<[u8]>>,
@@ -73,6 +74,7 @@ pub struct Net {
     pub(crate) touched: ResumeQueue,
     pub(crate) resets: RateLimit,
     pub(crate) send_limits: SendLimits,
+    pub(crate) send_limits_ipv6: SendLimits,
     /// While connections of a lost address are being ended: the next slot to look at.
     pub(crate) ending_from: Option<usize>,
     /// Set when the address has changed and nobody was told yet.
@@ -91,12 +93,15 @@ impl Net {
         let limits = &config.limits;
         let mut keys = Random::new(*seed.first_chunk().unwrap_or(&[0; 16]), *seed.last_chunk().unwrap_or(&[0; 16]));
         let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
-        let segments = card.offloads.segmentation_ipv4 && card.offloads.checksum;
+        let limits_if = |segments: bool| SendLimits {
+            segmentation_bytes: (segments && card.offloads.checksum).then_some(SEGMENTATION_BYTES),
+        };
         let mut net = Net {
-            link: Link::new(card),
+            link: Link::new(card, &config.ipv6, Random::new(keys.key(), keys.key())),
             offloads: card.offloads,
             dhcp: None,
             icmp: Icmp::new(),
+            icmpv6: Icmpv6::new(),
             reassembly: Reassembly::new(),
             reassembled: None,
             ports: Ports::default(),
@@ -112,11 +117,13 @@ impl Net {
             timers: DelayQueue::with_capacity(limits.connections, now),
             touched: ResumeQueue::with_capacity(limits.connections),
             resets: RateLimit::new(RESETS_PER_SECOND, RESETS_AT_ONCE),
-            send_limits: SendLimits { segmentation_bytes: segments.then_some(SEGMENTATION_BYTES) },
+            send_limits: limits_if(card.offloads.segmentation_ipv4),
+            send_limits_ipv6: limits_if(card.offloads.segmentation_ipv6),
             ending_from: None,
             address_news: false,
         };
         match config.addressing {
+            Addressing::None => {}
             Addressing::Static(address) => net.link.set_address(now, Some(address)),
             Addressing::Dhcp => net.dhcp = Some(Dhcp::new(card.address, Random::new(keys.key(), keys.key()), now)),
         }
@@ -134,14 +141,40 @@ impl Net {
         self.listeners.retain(|(listened, _)| *listened != port);
     }
 
-    /// Our address, if we have one.
+    /// Begins to speak IPv6, if it is to be spoken. `secret`: known to this machine alone and the same whenever it starts, so
+    /// that it has the same addresses then (RFC 7217).
+    pub fn begin_ipv6(&mut self, now: Instant, secret: &[u8; 16]) {
+        self.link.ndp.begin(now, secret);
+    }
+
+    /// Our IPv6 addresses.
+    pub fn ipv6_addresses(&self) -> impl Iterator<Item = Ipv6Address> {
+        self.link.ndp.addresses()
+    }
+
+    /// The router through which everything is reached that IPv6 does not find on the link.
+    pub fn ipv6_router(&self) -> Option<Ipv6Addr> {
+        self.link.ndp.router()
+    }
+
+    /// Whether `address` is one of ours.
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.address().is_some_and(|own| own.address == address),
+            IpAddr::V6(address) => self.ipv6_addresses().any(|own| own.address == address),
+        }
+    }
+
+    /// Our IPv4 address, if we have one.
     pub fn address(&self) -> Option<Address> {
         self.link.interface.address
     }
 
-    /// The name servers that DHCP named, best first.
-    pub fn name_servers(&self) -> &[Ipv4Addr] {
-        self.dhcp.as_ref().and_then(Dhcp::lease).map_or(&[], |lease| lease.name_servers.as_slice())
+    /// The name servers that DHCP and routers have named, best first.
+    pub fn name_servers(&self) -> impl Iterator<Item = IpAddr> {
+        let leased =
+            self.dhcp.as_ref().and_then(Dhcp::lease).map_or(&[] as &[_], |lease| lease.name_servers.as_slice());
+        leased.iter().copied().map(IpAddr::V4).chain(self.link.ndp.name_servers().map(IpAddr::V6))
     }
 
     /// What happened so far.
@@ -280,9 +313,9 @@ impl Net {
     ///
     /// Errors: [`Unsent`] says why not. Without an error it may still be lost, like any datagram.
     pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) -> Result<(), Unsent> {
-        let (SocketAddr::V4(to), Some(own)) = (to, self.address()) else { return Err(Unsent::NoRoute) };
-        let from = SocketAddrV4::new(own.address, port);
-        udp::send(&mut self.link, now, from, to, None, bytes.len(), |room| room.copy_from_slice(bytes))
+        let (_, own) = self.link.source_for(now, to.ip().into()).ok_or(Unsent::NoRoute)?;
+        let from = SocketAddr::new(own.into(), port);
+        udp::send(&mut self.link, now, from, to, bytes.len(), |room| room.copy_from_slice(bytes))
     }
 
     /// The bytes of a datagram of which an [`Event::Datagram`] told, when `frame` arrived.
@@ -312,17 +345,18 @@ impl Net {
     /// Forgets a connection that is over, except for what TIME-WAIT remembers of it.
     pub(crate) fn bury(&mut self, now: Instant, connection: ConnectionId, remember: Option<crate::tcp::TimeWait>) {
         let Some(mut gone) = self.connections.remove(connection.0) else { return };
+        let flow = gone.template.flow();
         gone.tcb.release(&mut self.pools);
         self.timers.cancel(connection.0);
         match remember {
             Some(time_wait) => {
-                let (id, forgotten) = self.time_wait.insert(now, gone.flow, time_wait);
+                let (id, forgotten) = self.time_wait.insert(now, flow, time_wait);
                 if let Some(forgotten) = forgotten {
                     self.flows.remove(&forgotten);
                 }
-                self.flows.set(gone.flow, Entry::TimeWait(id.0));
+                self.flows.set(flow, Entry::TimeWait(id.0));
             }
-            None => self.flows.remove(&gone.flow),
+            None => self.flows.remove(&flow),
         }
     }
 
@@ -339,8 +373,19 @@ impl Net {
         }
     }
 
-    /// Tells of a changed address, if there is room to tell it.
+    /// Tells of changed addresses, if there is room to tell it.
     pub(crate) fn tell_address(&mut self, events: &mut Events) {
+        if self.link.ndp.has_news() && events.capacity() - events.len() >= EVENTS_AT_ONCE {
+            let news = self.link.ndp.take_news();
+            if news.lost {
+                self.ending_from = Some(0);
+            }
+            let changed = news.changed.then_some(Event::Ipv6AddressesChanged);
+            let taken = news.taken.map(|address| Event::AddressTaken { address });
+            for event in changed.into_iter().chain(taken) {
+                let _ = events.push(event);
+            }
+        }
         if self.address_news && events.push(Event::AddressChanged { address: self.address() }).is_ok() {
             self.address_news = false;
         }

@@ -3,7 +3,7 @@
 //! A connection stands among the touched ones at most once, so their queue cannot overflow. What finds the card full
 //! stays where it is and is tried again in the next turn: nothing is lost, and nothing is sent twice.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddr};
 
 use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
@@ -34,6 +34,7 @@ impl Net {
     pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
         self.dhcp_output(now);
         self.link.ask_neighbours(now);
+        self.link.ndp_output(now);
         let result = if self.link.output(machine) {
             self.handshakes_output(now, machine, budget).and_then(|()| self.connections_output(now, machine, budget))
         } else {
@@ -93,7 +94,8 @@ impl Net {
             *sent_to = sent_to.later(end);
             Ok(())
         };
-        let result = found.tcb.output(now, self.send_limits, &self.pools, &mut emit);
+        let limits = if template.local().is_ipv4() { self.send_limits } else { self.send_limits_ipv6 };
+        let result = found.tcb.output(now, limits, &self.pools, &mut emit);
         if again {
             self.doubt_way(now, connection);
         }
@@ -119,11 +121,9 @@ impl Net {
     /// Something had to be sent again: perhaps the neighbour is not where he was (RFC 1122 §3.3.1.4).
     fn doubt_way(&mut self, now: Instant, connection: ConnectionId) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
-        let Some(next_hop) = self.link.interface.next_hop(found.flow.peer) else { return };
-        if let Some(hardware) = self.link.neighbours.lookup(now, next_hop) {
+        if let Some(hardware) = self.link.doubt_way(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
-        self.link.neighbours.doubt(now, next_hop);
     }
 
     fn handshakes_output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Result<(), Full> {
@@ -132,12 +132,13 @@ impl Net {
             if !budget.take() {
                 return Err(Full);
             }
-            let Some(hardware) = link.hardware_to_answer(now, caller.flow.peer, caller.came_from) else {
+            let Some(template) = link.template_for(now, caller) else {
                 link.counters.dropped_no_route += 1;
                 return Ok(());
             };
-            let template = Template::new(link.interface.hardware, hardware, link.interface.own(), &caller.flow);
-            transmit(machine, &template, segment, &[], offloads, &mut link.counters)
+            let mut segment = *segment;
+            link.adapt_options(caller.flow.local, &mut segment.options);
+            transmit(machine, &template, &segment, &[], offloads, &mut link.counters)
         })
     }
 
@@ -150,10 +151,10 @@ impl Net {
                     continue;
                 }
             };
-            let source = SocketAddrV4::new(request.source, CLIENT_PORT);
-            let to = SocketAddrV4::new(request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT);
+            let source = SocketAddr::from((request.source, CLIENT_PORT));
+            let to = SocketAddr::from((request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT));
             // A message that finds no room or no route is asked for again when its wait is over.
-            let _ = udp::send(&mut self.link, now, source, to, None, request.len(), |bytes| request.emit(bytes));
+            let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| request.emit(bytes));
         }
     }
 }

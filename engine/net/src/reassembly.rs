@@ -1,20 +1,19 @@
-//! Datagrams put together from IPv4 fragments (RFC 791 §3.2, RFC 815), within limits that no sender can stretch.
+//! Datagrams put together from fragments (RFC 791 §3.2, RFC 815; RFC 8200 §4.5), within limits that no sender can stretch.
 //!
 //! Invariants:
 //! - At most [`DATAGRAMS_MAX`] datagrams are under way, each at most [`DATAGRAM_BYTES_MAX`] long and [`LIFETIME`] old;
 //!   when one more starts, the oldest gives way. All memory is there from the start.
-//! - Fragments that overlap differently end their datagram, in the spirit of RFC 5722; what still comes of it is
+//! - Fragments that overlap differently end their datagram (RFC 5722), of either family; what still comes of it is
 //!   dropped. An exact repetition is what networks do, and is ignored.
 //! - Fragments are placed in units of 8 bytes, one bit each in `present`.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
 
 use machine::{Instant, Micros};
 
-use crate::ipv4::Header;
+use crate::ip::Ip;
 
 /// Datagrams under way at once.
 pub(crate) const DATAGRAMS_MAX: usize = 8;
@@ -26,13 +25,34 @@ pub(crate) const LIFETIME: Micros = Micros::from_secs(30);
 const UNIT_BYTES: usize = 8;
 const WORDS: usize = DATAGRAM_BYTES_MAX / UNIT_BYTES / 64;
 
-/// What names a datagram (RFC 791 §3.2).
+/// What names a datagram (RFC 791 §3.2, RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Key {
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
-    identification: u16,
-    protocol: u8,
+pub(crate) struct Key {
+    pub(crate) source: Ip,
+    pub(crate) destination: Ip,
+    pub(crate) identification: u32,
+    /// Zero for IPv6, where it is no part of the name.
+    pub(crate) protocol: u8,
+}
+
+/// What the header of a fragment says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    pub(crate) key: Key,
+    /// Where it lies in its datagram, in bytes.
+    pub(crate) offset: u16,
+    pub(crate) more_fragments: bool,
+    /// The header that the datagram's payload begins with; what the first fragment says counts.
+    pub(crate) begins_with: u8,
+}
+
+/// A whole datagram, taken out.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// Comes back by [`Reassembly::put_back`].
+    pub(crate) buffer: Box<[u8]>,
+    pub(crate) length: usize,
+    pub(crate) begins_with: u8,
 }
 
 struct Datagram {
@@ -43,6 +63,7 @@ struct Datagram {
     /// The first byte behind all that has come.
     end: usize,
     present: [u64; WORDS],
+    begins_with: u8,
     /// Set after an overlap: nothing of this datagram is taken any more.
     refused: bool,
     bytes: Box<[u8]>,
@@ -76,37 +97,34 @@ impl Reassembly {
         }
     }
 
-    /// A fragment came: `payload` is what follows its `header`.
-    pub(crate) fn fragment_arrived(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Progress {
-        let start = usize::from(header.fragment_offset);
+    /// A fragment came: `payload` is what follows its header.
+    pub(crate) fn fragment_arrived(&mut self, now: Instant, part: &Part, payload: &[u8]) -> Progress {
+        let start = usize::from(part.offset);
         let end = start + payload.len();
         // Only the last fragment may be no multiple of the unit, and none may be empty (it could repeat for ever).
-        let impossible = payload.is_empty() || (header.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
+        let impossible = payload.is_empty() || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
         if impossible || end > DATAGRAM_BYTES_MAX {
             return Progress::Failed;
         }
-        let key = Key {
-            source: header.source,
-            destination: header.destination,
-            identification: header.identification,
-            protocol: header.protocol,
-        };
-        let Some(index) = self.find_or_start(now, key) else { return Progress::Failed };
+        let Some(index) = self.find_or_start(now, part.key) else { return Progress::Failed };
         let Some(Some(datagram)) = self.datagrams.get_mut(index) else { return Progress::Failed };
         if datagram.refused {
             return Progress::Waiting;
         }
-        if !datagram.place(start, end, payload, header.more_fragments) {
+        if !datagram.place(start, end, payload, part.more_fragments) {
             datagram.refused = true;
             return Progress::Failed;
+        }
+        if start == 0 {
+            datagram.begins_with = part.begins_with;
         }
         if datagram.is_whole() { Progress::Whole(index) } else { Progress::Waiting }
     }
 
-    /// Takes a whole datagram's buffer and length out; it comes back by [`Reassembly::put_back`].
-    pub(crate) fn take(&mut self, index: usize) -> Option<(Box<[u8]>, usize)> {
+    /// Takes a whole datagram out.
+    pub(crate) fn take(&mut self, index: usize) -> Option<Whole> {
         let datagram = self.datagrams.get_mut(index)?.take()?;
-        Some((datagram.bytes, datagram.total_bytes?))
+        Some(Whole { buffer: datagram.bytes, length: datagram.total_bytes?, begins_with: datagram.begins_with })
     }
 
     pub(crate) fn put_back(&mut self, buffer: Box<[u8]>) {
@@ -158,6 +176,7 @@ impl Reassembly {
             total_bytes: None,
             end: 0,
             present: [0; WORDS],
+            begins_with: 0,
             refused: false,
             bytes: self.spare.pop()?,
         });

@@ -1,19 +1,43 @@
 //! The way up: from a frame to whatever it carries. Each layer checks its header once, and what it refuses is counted.
 
-use core::net::{SocketAddr, SocketAddrV4};
+use core::net::SocketAddr;
 
 use machine::{Checksum, Frame, Instant};
 
+use crate::arp::ArpNews;
 use crate::dhcp::Outcome;
-use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4};
+use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{Event, Events, Place};
-use crate::icmp::{Complaint, Received};
+use crate::icmp::Complaint;
 use crate::interface::Meant;
+use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
-use crate::link::ArpNews;
+use crate::ipv6::PROTOCOL_ICMPV6;
 use crate::net::Net;
-use crate::reassembly::Progress;
+use crate::reassembly::{Key, Part, Progress};
 use crate::udp;
+
+/// A packet that came, of either family, with what stood around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'a> {
+    pub(crate) ethernet: ethernet::Header,
+    pub(crate) source: Ip,
+    pub(crate) destination: Ip,
+    /// The address of ours that it was sent to; without meaning unless it is `meant` for us.
+    pub(crate) local: Local,
+    pub(crate) meant: Meant,
+    pub(crate) hop_limit: u8,
+    pub(crate) protocol: u8,
+    /// Where in `packet` the protocol is named.
+    pub(crate) named_at: u16,
+    /// From the IP header on, as far as it was received in one piece.
+    pub(crate) packet: &'a [u8],
+    /// Whether `packet` is the datagram, or its beginning.
+    pub(crate) begins_datagram: bool,
+    pub(crate) payload: &'a [u8],
+    /// Whether the transport checksum is known to be right.
+    pub(crate) verified: bool,
+}
 
 impl Net {
     /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
@@ -36,6 +60,7 @@ impl Net {
         }
         match header.kind {
             TYPE_IPV4 => self.ipv4_arrived(now, header, rest, verified, events),
+            TYPE_IPV6 => self.ipv6_arrived(now, header, rest, verified, events),
             TYPE_ARP => self.arp_arrived(now, rest),
             _ => self.link.counters.dropped_unknown_protocol += 1,
         }
@@ -77,24 +102,45 @@ impl Net {
         }
         let meant = self.link.interface.meant(ip.destination);
         // Before we have an address, DHCP servers write to the one that they are about to give us.
-        let for_dhcp = self.address().is_none() && self.dhcp.is_some() && ip.protocol == PROTOCOL_UDP;
+        let for_dhcp = self.link.interface.address.is_none() && self.dhcp.is_some() && ip.protocol == PROTOCOL_UDP;
         if meant == Meant::Others && !for_dhcp {
             self.link.counters.dropped_bad_destination += 1;
             return;
         }
         let payload = ip.payload(packet);
-        let received = Received { ethernet, ip, packet, payload, verified, meant };
+        let received = Received {
+            ethernet,
+            source: ip.source.into(),
+            destination: ip.destination.into(),
+            local: Local::IPV4,
+            meant,
+            hop_limit: 0,
+            protocol: ip.protocol,
+            named_at: 0,
+            packet: packet.get(..usize::from(ip.total_bytes)).unwrap_or(packet),
+            begins_datagram: ip.fragment_offset == 0,
+            payload,
+            verified,
+        };
         if ip.is_fragment() {
-            self.fragment_arrived(now, &received, events);
+            let key = Key {
+                source: received.source,
+                destination: received.destination,
+                identification: ip.identification.into(),
+                protocol: ip.protocol,
+            };
+            let (offset, more_fragments) = (ip.fragment_offset, ip.more_fragments);
+            let part = Part { key, offset, more_fragments, begins_with: ip.protocol };
+            self.fragment_arrived(now, &part, &received, events);
         } else {
             let payload_at = ETHERNET_BYTES + usize::from(ip.header_bytes);
             self.transport_arrived(now, &received, Place::Frame(payload_at..payload_at + payload.len()), events);
         }
     }
 
-    fn fragment_arrived(&mut self, now: Instant, received: &Received<'_>, events: &mut Events) {
+    pub(crate) fn fragment_arrived(&mut self, now: Instant, part: &Part, received: &Received<'_>, events: &mut Events) {
         self.link.counters.fragments_in += 1;
-        let index = match self.reassembly.fragment_arrived(now, &received.ip, received.payload) {
+        let index = match self.reassembly.fragment_arrived(now, part, received.payload) {
             Progress::Waiting => return,
             Progress::Failed => {
                 self.link.counters.reassembly_failed += 1;
@@ -102,31 +148,51 @@ impl Net {
             }
             Progress::Whole(index) => index,
         };
-        let Some((buffer, length)) = self.reassembly.take(index) else { return };
+        let Some(whole) = self.reassembly.take(index) else { return };
         self.link.counters.reassembled += 1;
-        let payload = buffer.get(..length).unwrap_or_default();
+        let payload = whole.buffer.get(..whole.length).unwrap_or_default();
         // What the card said of the checksum, it said of one fragment.
-        let whole = Received { payload, verified: false, ..*received };
-        self.transport_arrived(now, &whole, Place::Reassembled(0..length), events);
-        self.reassembled = Some(buffer);
+        let received = Received { payload, verified: false, protocol: whole.begins_with, ..*received };
+        if received.source.is_ipv4() {
+            self.transport_arrived(now, &received, Place::Reassembled(0..whole.length), events);
+        } else {
+            self.reassembled_ipv6_arrived(now, &received, events);
+        }
+        self.reassembled = Some(whole.buffer);
     }
 
     #[inline]
-    fn transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
-        match received.ip.protocol {
+    pub(crate) fn transport_arrived(
+        &mut self,
+        now: Instant,
+        received: &Received<'_>,
+        place: Place,
+        events: &mut Events,
+    ) {
+        match received.protocol {
             PROTOCOL_TCP => self.tcp_arrived(now, received, place, events),
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
-            PROTOCOL_ICMP => {
+            PROTOCOL_ICMP if received.source.is_ipv4() => {
                 if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {
                     self.trouble_reported(&report);
                 }
             }
-            _ => self.icmp.complain(&mut self.link, now, received, Complaint::ProtocolUnreachable),
+            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => self.icmpv6_arrived(now, received),
+            _ => self.complain(now, received, Complaint::ProtocolUnreachable),
+        }
+    }
+
+    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    fn complain(&mut self, now: Instant, received: &Received<'_>, what: Complaint) {
+        if received.source.is_ipv4() {
+            self.icmp.complain(&mut self.link, now, received, what);
+        } else {
+            self.icmpv6.complain(&mut self.link, now, received, what.into());
         }
     }
 
     fn udp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
-        let datagram = match udp::parse(&received.ip, received.payload, received.verified) {
+        let datagram = match udp::parse(received) {
             Ok(datagram) => datagram,
             Err(udp::Broken::Malformed) => {
                 self.link.counters.dropped_malformed += 1;
@@ -138,18 +204,18 @@ impl Net {
             }
         };
         let port = datagram.destination_port;
-        if self.is_dhcp_port(port) && datagram.source_port == crate::dhcp::SERVER_PORT {
+        if self.is_dhcp_port(port) && received.source.is_ipv4() && datagram.source_port == crate::dhcp::SERVER_PORT {
             self.link.counters.datagrams_in += 1;
             self.dhcp_arrived(now, datagram.payload);
         } else if self.ports.is_bound(port) && received.meant != Meant::Others {
             self.link.counters.datagrams_in += 1;
-            let peer = SocketAddr::V4(SocketAddrV4::new(received.ip.source, datagram.source_port));
+            let peer = SocketAddr::new(received.source.into(), datagram.source_port);
             let bytes = place.part(udp::UDP_BYTES, datagram.payload.len());
             // Nobody else has put anything into the events of this frame.
             let _ = events.push(Event::Datagram { port, peer, bytes });
         } else {
             self.link.counters.dropped_no_listener += 1;
-            self.icmp.complain(&mut self.link, now, received, Complaint::PortUnreachable);
+            self.complain(now, received, Complaint::PortUnreachable);
         }
     }
 

@@ -1,23 +1,24 @@
 //! TCP on the way up: which connection a segment belongs to, and what becomes of those that belong to none.
 
-use core::net::{SocketAddr, SocketAddrV4};
+use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant};
 
 use crate::checksum::Sum;
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Entry, Flow};
-use crate::icmp::{Received, Report, Trouble};
+use crate::icmp::{Report, Trouble};
 use crate::interface::Meant;
-use crate::ipv4::{IPV4_BYTES, PROTOCOL_TCP};
+use crate::ipv4::PROTOCOL_TCP;
 use crate::net::{Connection, Net};
+use crate::receive::Received;
 use crate::tcp::{
     Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, SegmentRepr, SegmentToSend,
     SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
 };
-use crate::template::{TCP_BYTES, Template};
+use crate::template::TCP_BYTES;
 
-/// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while ARP knows no better.
+/// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while nobody knows better.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) flow: Flow,
@@ -70,7 +71,10 @@ impl Net {
     #[inline]
     fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, events: &mut Events) {
         let Some(id) = self.connections.id_at(index as usize) else { return };
-        let Some(found) = self.connections.get_mut(id) else { return };
+        let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == arrival.caller.flow)
+        else {
+            return;
+        };
         let connection = ConnectionId(id);
         let actions = found.tcb.segment_arrived(now, &arrival.segment, &mut self.pools);
         if found.template.peer() != arrival.caller.came_from {
@@ -160,10 +164,10 @@ impl Net {
             }
             return self.refuse(now, &arrival.caller, &arrival.segment);
         };
-        let Some(template) = self.template_for(now, &arrival.caller) else { return };
+        let Some(template) = self.link.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
-        let new = Connection { tcb, template, flow, armed_for: Instant::NEVER, sent_to, user_is_done: false };
+        let new = Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
             self.link.counters.refused_full += 1;
@@ -174,7 +178,7 @@ impl Net {
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
         self.link.counters.accepted += 1;
-        let peer = SocketAddr::V4(SocketAddrV4::new(flow.peer, flow.peer_port));
+        let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
         // Nobody else has put anything into the events of this frame.
         let _ = events.push(Event::Accepted { connection: ConnectionId(connection), service, peer });
         self.connected_arrived(now, connection.index() as u32, arrival, events);
@@ -203,16 +207,19 @@ impl Net {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
             self.link.counters.refused_full += 1;
         } else {
-            let key = (caller.flow, self.link.interface.own());
+            let key = (caller.flow, self.link.own_address(caller.flow.local));
             let beginning = match used {
                 Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
                 None => self.initial_sequences.next(now, &key),
             };
-            match self.half_open.syn_arrived(now, *caller, segment, beginning) {
+            let mut segment = *segment;
+            self.link.adapt_options(caller.flow.local, &mut segment.options);
+            match self.half_open.syn_arrived(now, *caller, &segment, beginning) {
                 Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
                 None => {
                     self.link.counters.cookies_out += 1;
-                    let answer = self.cookies.answer(now, &key, segment, beginning.timestamp_offset);
+                    let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
+                    self.link.adapt_options(caller.flow.local, &mut answer.options);
                     self.answer(now, caller, &answer);
                 }
             }
@@ -222,7 +229,7 @@ impl Net {
     /// Something other than a SYN that belongs to no connection: it completes a handshake that a cookie stands for, or is
     /// refused.
     fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, events: &mut Events) {
-        let key = (arrival.caller.flow, self.link.interface.own());
+        let key = (arrival.caller.flow, self.link.own_address(arrival.caller.flow.local));
         let offset = self.initial_sequences.timestamp_offset(&key);
         match self.cookies.completed(now, &key, &arrival.segment, offset) {
             Some(handshake) => {
@@ -242,7 +249,7 @@ impl Net {
 
     /// Queues a segment that belongs to no connection.
     fn answer(&mut self, now: Instant, caller: &Caller, segment: &SegmentToSend) {
-        let Some(template) = self.template_for(now, caller) else {
+        let Some(template) = self.link.template_for(now, caller) else {
             self.link.counters.dropped_no_route += 1;
             return;
         };
@@ -256,16 +263,10 @@ impl Net {
         self.link.counters.resets_out += u64::from(segment.flags.has(Flags::RST));
     }
 
-    /// The headers for a caller's segments; `None` when there is no way to him.
-    pub(crate) fn template_for(&mut self, now: Instant, caller: &Caller) -> Option<Template> {
-        let hardware = self.link.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
-        Some(Template::new(self.link.interface.hardware, hardware, self.link.interface.own(), &caller.flow))
-    }
-
-    /// Segments of a connection come from another neighbour than ours go to: ARP decides who is right.
+    /// Segments of a connection come from another neighbour than ours go to: the neighbour cache decides who is right.
     fn came_another_way(&mut self, now: Instant, connection: ConnectionId) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
-        if let Some(hardware) = self.link.hardware_for(now, found.flow.peer) {
+        if let Some(hardware) = self.link.hardware_for(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
     }
@@ -274,14 +275,13 @@ impl Net {
     /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). Only a path
     /// that carries less than we send changes anything, and only for a segment that is on its way.
     pub(crate) fn trouble_reported(&mut self, report: &Report) {
-        let flow = Flow { peer: report.peer, peer_port: report.peer_port, local_port: report.local_port };
-        let Some(entry) = self.flows.find(&flow) else { return };
+        let Some(entry) = self.flows.find(&report.flow) else { return };
         self.link.counters.icmp_errors_in += 1;
-        let (Entry::Connection(index), Trouble::TooBig { mtu }) = (entry, report.trouble) else { return };
+        let (Entry::Connection(index), Trouble::TooBig { mss }) = (entry, report.trouble) else { return };
         let Some(id) = self.connections.id_at(index as usize) else { return };
-        let Some(found) = self.connections.get_mut(id) else { return };
-        // A router older than RFC 1191 does not say what would have fitted: then the least that everybody takes.
-        let mss = mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
+        let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow) else {
+            return;
+        };
         found.tcb.path_narrowed(SequenceNumber(report.sequence), mss);
         self.touch(ConnectionId(id));
     }
@@ -303,7 +303,8 @@ fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
         payload: bytes.get(header_bytes..)?,
     };
     let flow = Flow {
-        peer: received.ip.source,
+        peer: received.source,
+        local: received.local,
         peer_port: u16::from_be_bytes([a, b]),
         local_port: u16::from_be_bytes([c, d]),
     };
@@ -313,7 +314,5 @@ fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
 #[inline]
 fn is_intact(received: &Received<'_>) -> bool {
     let length = received.payload.len() as u16;
-    Sum::pseudo_header(received.ip.source, received.ip.destination, PROTOCOL_TCP, length)
-        .and(received.payload)
-        .is_valid()
+    Sum::pseudo_header(received.source, received.destination, PROTOCOL_TCP, length).and(received.payload).is_valid()
 }

@@ -1,75 +1,108 @@
 //! The fast path out: headers made once per connection and patched for each segment.
 //!
-//! What never changes between two segments of a connection (both Ethernet addresses, most of IPv4, the ports) lies
-//! ready in 54 bytes, and so do the parts of both checksums that it makes up. A segment costs a copy of them, six
-//! stores and two foldings.
+//! What never changes between two segments of a connection (both Ethernet addresses, most of IP, the ports) lies ready, and
+//! so do the parts of the checksums that it makes up. A segment costs a copy of them, six stores and two foldings.
+//!
+//! The TCP header stands at the same place for both families: an IPv4 connection's headers begin 20 bytes later.
 
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use machine::{ChecksumOffload, Ethernet, Offloads, Outgoing, Piece};
 
 use crate::checksum::Sum;
-use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4};
+use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::flow::Flow;
+use crate::ip::{Ip, Local};
 use crate::ipv4::{self, IPV4_BYTES, PROTOCOL_TCP};
+use crate::ipv6::{self, IPV6_BYTES};
 use crate::tcp::{OPTIONS_BYTES_MAX, SegmentToSend};
 
 /// Bytes in a TCP header without options.
 pub(crate) const TCP_BYTES: usize = 20;
+/// Where the TCP header begins.
+const TCP_AT: usize = ETHERNET_BYTES + IPV6_BYTES;
+/// Where the frame of an IPv4 connection begins.
+const IPV4_FRAME_AT: usize = IPV6_BYTES - IPV4_BYTES;
 /// Bytes in a template.
-const TEMPLATE_BYTES: usize = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES;
+const TEMPLATE_BYTES: usize = TCP_AT + TCP_BYTES;
 /// The most bytes of headers in front of a segment of ours.
 pub(crate) const HEAD_BYTES_MAX: usize = TEMPLATE_BYTES + OPTIONS_BYTES_MAX;
+const _: () = assert!(HEAD_BYTES_MAX <= machine::HEAD_BYTES_MAX);
 
-/// Where the card sums a segment, and where it puts the sum.
-const OFFLOAD: ChecksumOffload = ChecksumOffload { start: (ETHERNET_BYTES + IPV4_BYTES) as u16, offset: 16 };
+/// Where the TCP checksum lies in its header.
+const CHECKSUM_AT: u16 = 16;
 
 /// The headers of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
-    bytes: [u8; TEMPLATE_BYTES],
     /// The IPv4 header without its length.
     ip_sum: Sum,
     /// The pseudo header without the length.
     tcp_sum: Sum,
+    local: Local,
+    bytes: [u8; TEMPLATE_BYTES],
 }
 
 /// The headers of one segment, ready to be sent.
 pub(crate) struct Head {
     bytes: [u8; HEAD_BYTES_MAX],
-    length: usize,
+    start: usize,
+    end: usize,
 }
 
 impl Template {
-    pub(crate) fn new(own: Ethernet, peer: Ethernet, address: Ipv4Addr, flow: &Flow) -> Template {
+    /// `address`: ours, that `flow` names. `hop_limit`: of IPv6.
+    pub(crate) fn new(own: Ethernet, peer: Ethernet, address: Ip, flow: &Flow, hop_limit: u8) -> Template {
         let mut bytes = [0; TEMPLATE_BYTES];
-        let header = ethernet::Header { destination: peer, source: own, kind: TYPE_IPV4 };
-        bytes[..14].copy_from_slice(&header.bytes());
-        bytes[14..34].copy_from_slice(&ipv4::header(address, flow.peer, PROTOCOL_TCP, 0));
-        bytes[16..18].fill(0);
-        bytes[24..26].fill(0);
-        bytes[34..36].copy_from_slice(&flow.local_port.to_be_bytes());
-        bytes[36..38].copy_from_slice(&flow.peer_port.to_be_bytes());
-        Template {
-            ip_sum: Sum::of(&bytes[14..34]),
-            tcp_sum: Sum::pseudo_header(address, flow.peer, PROTOCOL_TCP, 0),
-            bytes,
+        let is_ipv4 = flow.local.is_ipv4();
+        let kind = if is_ipv4 { TYPE_IPV4 } else { TYPE_IPV6 };
+        let ethernet = ethernet::Header { destination: peer, source: own, kind }.bytes();
+        let mut ip_sum = Sum::default();
+        if let (true, Some(from), Some(to)) = (is_ipv4, address.to_v4(), flow.peer.to_v4()) {
+            bytes[20..34].copy_from_slice(&ethernet);
+            bytes[34..54].copy_from_slice(&ipv4::header(from, to, PROTOCOL_TCP, 0));
+            bytes[36..38].fill(0);
+            bytes[44..46].fill(0);
+            ip_sum = Sum::of(&bytes[34..54]);
+        } else {
+            let header = ipv6::header(address.to_v6(), flow.peer.to_v6(), PROTOCOL_TCP, hop_limit, 0);
+            bytes[..14].copy_from_slice(&ethernet);
+            bytes[14..54].copy_from_slice(&header);
         }
+        bytes[54..56].copy_from_slice(&flow.local_port.to_be_bytes());
+        bytes[56..58].copy_from_slice(&flow.peer_port.to_be_bytes());
+        let tcp_sum = Sum::pseudo_header(address, flow.peer, PROTOCOL_TCP, 0);
+        Template { ip_sum, tcp_sum, local: flow.local, bytes }
     }
 
     #[inline]
     pub(crate) fn peer(&self) -> Ethernet {
-        let [a, b, c, d, e, f, ..] = self.bytes;
-        Ethernet([a, b, c, d, e, f])
-    }
-
-    /// The address of ours that it was made for.
-    pub(crate) fn source(&self) -> Ipv4Addr {
-        Ipv4Addr::new(self.bytes[26], self.bytes[27], self.bytes[28], self.bytes[29])
+        let place = if self.local.is_ipv4() { &self.bytes[20..26] } else { &self.bytes[..6] };
+        Ethernet(place.first_chunk().copied().unwrap_or_default())
     }
 
     pub(crate) fn set_peer(&mut self, peer: Ethernet) {
-        self.bytes[..6].copy_from_slice(&peer.0);
+        let place = if self.local.is_ipv4() { &mut self.bytes[20..26] } else { &mut self.bytes[..6] };
+        place.copy_from_slice(&peer.0);
+    }
+
+    /// The connection that it was made for.
+    pub(crate) fn flow(&self) -> Flow {
+        Flow {
+            peer: self.address(&self.bytes[50..54], &self.bytes[38..54]),
+            local: self.local,
+            peer_port: u16::from_be_bytes([self.bytes[56], self.bytes[57]]),
+            local_port: u16::from_be_bytes([self.bytes[54], self.bytes[55]]),
+        }
+    }
+
+    /// The address of ours that it was made for.
+    pub(crate) fn source(&self) -> Ip {
+        self.address(&self.bytes[46..50], &self.bytes[22..38])
+    }
+
+    pub(crate) fn local(&self) -> Local {
+        self.local
     }
 
     /// The headers of a segment with the payload of `pieces`. The checksum is left to the card if it can do it.
@@ -82,38 +115,58 @@ impl Template {
             segment.options.emit(&mut bytes[TEMPLATE_BYTES..]);
         }
         let tcp_bytes = (TCP_BYTES + options + segment.payload_bytes) as u16;
-        let ip_bytes = tcp_bytes + IPV4_BYTES as u16;
-        bytes[16..18].copy_from_slice(&ip_bytes.to_be_bytes());
-        bytes[24..26].copy_from_slice(&self.ip_sum.and_word(ip_bytes).field());
-        bytes[38..42].copy_from_slice(&segment.sequence.0.to_be_bytes());
-        bytes[42..46].copy_from_slice(&segment.acknowledgment.0.to_be_bytes());
-        bytes[46] = ((TCP_BYTES + options) << 2) as u8;
-        bytes[47] = segment.flags.0;
-        bytes[48..50].copy_from_slice(&segment.window.to_be_bytes());
+        if self.local.is_ipv4() {
+            let ip_bytes = tcp_bytes + IPV4_BYTES as u16;
+            bytes[36..38].copy_from_slice(&ip_bytes.to_be_bytes());
+            bytes[44..46].copy_from_slice(&self.ip_sum.and_word(ip_bytes).field());
+        } else {
+            bytes[18..20].copy_from_slice(&tcp_bytes.to_be_bytes());
+        }
+        bytes[58..62].copy_from_slice(&segment.sequence.0.to_be_bytes());
+        bytes[62..66].copy_from_slice(&segment.acknowledgment.0.to_be_bytes());
+        bytes[66] = ((TCP_BYTES + options) << 2) as u8;
+        bytes[67] = segment.flags.0;
+        bytes[68..70].copy_from_slice(&segment.window.to_be_bytes());
         let sum = self.tcp_sum.and_word(tcp_bytes);
         let field =
-            if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(&bytes[34..]), pieces).field() };
-        bytes[50..52].copy_from_slice(&field);
-        Head { bytes, length: TEMPLATE_BYTES + options }
+            if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(&bytes[54..]), pieces).field() };
+        bytes[70..72].copy_from_slice(&field);
+        Head { bytes, start: self.start(), end: TEMPLATE_BYTES + options }
+    }
+
+    #[inline]
+    fn start(&self) -> usize {
+        if self.local.is_ipv4() { IPV4_FRAME_AT } else { 0 }
+    }
+
+    fn address(&self, ipv4: &[u8], ipv6: &[u8]) -> Ip {
+        if self.local.is_ipv4() {
+            Ip::v4(Ipv4Addr::from_octets(ipv4.first_chunk().copied().unwrap_or_default()))
+        } else {
+            Ip::v6(Ipv6Addr::from_octets(ipv6.first_chunk().copied().unwrap_or_default()))
+        }
     }
 }
 
 impl Head {
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
+        self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
     /// The frame that these headers start.
+    #[inline]
     pub(crate) fn outgoing<'a>(
         &'a self,
         segment: &SegmentToSend,
         pieces: &'a [Piece],
         offloads: Offloads,
     ) -> Outgoing<'a> {
+        let sums = ChecksumOffload { start: (TCP_AT - self.start) as u16, offset: CHECKSUM_AT };
         Outgoing {
             head: self.bytes(),
             payload: pieces,
-            checksum: offloads.checksum.then_some(OFFLOAD),
+            checksum: offloads.checksum.then_some(sums),
             segment_bytes: segment.segment_bytes,
         }
     }

@@ -1,14 +1,16 @@
 //! UDP (RFC 768): a few bound ports, datagrams in and out. Enough for DHCP and DNS.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddr;
 
 use heapless::Vec;
-use machine::{Ethernet, Instant};
+use machine::Instant;
 use smoltcp::wire::UdpPacket;
 
 use crate::checksum::Sum;
-use crate::ipv4::{Header, PROTOCOL_UDP};
+use crate::ip::Ip;
+use crate::ipv4::PROTOCOL_UDP;
 use crate::link::{Link, Packet, Unsent};
+use crate::receive::Received;
 
 /// Bytes in a UDP header.
 pub(crate) const UDP_BYTES: usize = 8;
@@ -49,38 +51,36 @@ pub(crate) enum Broken {
     Checksum,
 }
 
-/// Reads and checks the datagram that an IP packet carries. `verified`: somebody has checked the checksum already.
-pub(crate) fn parse<'a>(ip: &Header, bytes: &'a [u8], verified: bool) -> Result<Datagram<'a>, Broken> {
-    let packet = UdpPacket::new_checked(bytes).map_err(|_| Broken::Malformed)?;
+/// Reads and checks the datagram that an IP packet carries.
+pub(crate) fn parse<'a>(received: &Received<'a>) -> Result<Datagram<'a>, Broken> {
+    let packet = UdpPacket::new_checked(received.payload).map_err(|_| Broken::Malformed)?;
     // Port 0 is reserved, as source it means "do not answer"; nobody who expects an answer of us uses it.
     if packet.dst_port() == 0 {
         return Err(Broken::Malformed);
     }
-    let datagram = bytes.get(..usize::from(packet.len())).ok_or(Broken::Malformed)?;
-    let sum = Sum::pseudo_header(ip.source, ip.destination, PROTOCOL_UDP, packet.len()).and(datagram);
-    // A field of zero says that the sender did not compute it.
-    if !verified && packet.checksum() != 0 && !sum.is_valid() {
+    let datagram = received.payload.get(..usize::from(packet.len())).ok_or(Broken::Malformed)?;
+    // A field of zero says that the sender did not compute it, which IPv6 does not allow (RFC 8200 §8.1).
+    let is_summed = packet.checksum() != 0 || !received.source.is_ipv4();
+    let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_UDP, packet.len()).and(datagram);
+    if !received.verified && is_summed && (packet.checksum() == 0 || !sum.is_valid()) {
         return Err(Broken::Checksum);
     }
     Ok(Datagram { source_port: packet.src_port(), destination_port: packet.dst_port(), payload: packet.payload() })
 }
 
-/// Sends `payload_bytes` from `source` to `destination`, filled in by `write`. Without `hardware` the neighbour is
-/// looked up.
+/// Sends `payload_bytes` from `source` to `destination`, filled in by `write`.
 pub(crate) fn send(
     link: &mut Link,
     now: Instant,
-    source: SocketAddrV4,
-    destination: SocketAddrV4,
-    hardware: Option<Ethernet>,
+    source: SocketAddr,
+    destination: SocketAddr,
     payload_bytes: usize,
     write: impl FnOnce(&mut [u8]),
 ) -> Result<(), Unsent> {
     let length = UDP_BYTES + payload_bytes;
-    let (from, to): (Ipv4Addr, Ipv4Addr) = (*source.ip(), *destination.ip());
+    let (from, to) = (Ip::from(source.ip()), Ip::from(destination.ip()));
     let field = u16::try_from(length).map_err(|_| Unsent::TooLong)?;
-    let packet = Packet { source: from, destination: to, protocol: PROTOCOL_UDP, payload_bytes: length, hardware };
-    link.send_ipv4(now, &packet, |bytes| {
+    link.send(now, &Packet::new(from, to, PROTOCOL_UDP, length), |bytes| {
         let Some((header, payload)) = bytes.split_first_chunk_mut::<UDP_BYTES>() else { return };
         write(payload);
         let mut view = UdpPacket::new_unchecked(header.as_mut_slice());

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
 use http::Site;
 use machine::{Instant, Micros, UnixTime};
@@ -128,8 +127,7 @@ impl Common {
     }
 
     pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
-        let own = self.net.address().map(|own| IpAddr::V4(own.address));
-        self.directory.recipient(&self.store, own, path)
+        self.directory.recipient(&self.store, |address| self.net.has_address(address), path)
     }
 
     /// Opens and locks the inbox of `account` for a POP3 session.

@@ -33,11 +33,11 @@ impl Directory {
 
     /// The account that mail for `path` is delivered to.
     ///
-    /// Errors: why there is none; `own` is the machine's address, whose literal is as good as a domain of ours.
+    /// Errors: why there is none; `is_own`: whether an address is the machine's, whose literal is as good as a domain of ours.
     pub(crate) fn recipient(
         &self,
         store: &Store,
-        own: Option<IpAddr>,
+        is_own: impl Fn(IpAddr) -> bool,
         path: &ForwardPath<'_>,
     ) -> Result<AccountId, RecipientRefusal> {
         let ForwardPath::Mailbox(mailbox) = path else { return self.postmaster(store) };
@@ -46,7 +46,7 @@ impl Directory {
                 // Nearly all write it in lower case, and comparing whole words is cheaper.
                 self.domains.iter().find(|domain| *domain == name || domain.eq_ignore_ascii_case(name))
             }
-            Domain::Literal(address) => self.domains.first().filter(|_| own.is_some_and(|own| address == own)),
+            Domain::Literal(address) => self.domains.first().filter(|_| is_own(address)),
         };
         let domain = domain.ok_or(RecipientRefusal::NotLocal)?;
         let mut plain = [0; LOCAL_PART_BYTES_MAX];

@@ -214,6 +214,10 @@ impl Engine {
                 Event::PeerClosed { connection } => self.session_peer_closed(connection.0),
                 Event::Closed { connection, .. } => self.session_ends(connection.0),
                 Event::AddressChanged { address } => self.announce_address(address, machine),
+                Event::Ipv6AddressesChanged => self.announce_ipv6_addresses(machine),
+                Event::AddressTaken { address } => {
+                    machine.print(format_args!("net: {address} is not used: another machine has it"));
+                }
                 // The engine opens no connection and binds no port.
                 Event::Connected { .. } | Event::Datagram { .. } => {}
             }

@@ -1,6 +1,8 @@
 //! The engine's life: opening the store, making the accounts that the configuration asks for, serving, stopping.
 
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write;
 
 use machine::{Instant, Machine, Micros};
 use net::{Address, Service};
@@ -93,6 +95,19 @@ impl Engine {
         }
     }
 
+    pub(crate) fn announce_ipv6_addresses(&mut self, machine: &mut impl Machine) {
+        let mut text = String::new();
+        for own in self.common.net.ipv6_addresses() {
+            let separator = if text.is_empty() { "" } else { ", " };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{separator}{}/{}", own.address, own.prefix_bits);
+        }
+        if text.is_empty() {
+            text.push_str("no IPv6 address");
+        }
+        machine.print(format_args!("net: {text}"));
+    }
+
     /// Says once that the disk has failed.
     fn announce_failure(&mut self, machine: &mut impl Machine) {
         if let State::ReadOnly(why) = self.common.store.state()
@@ -113,6 +128,9 @@ impl Engine {
                 for finding in self.common.store.findings() {
                     machine.print(format_args!("store: {finding}"));
                 }
+                // What the disk alone knows makes the addresses the same at each start.
+                let secret = self.common.store.secret(b"IPv6 addresses");
+                self.common.net.begin_ipv6(self.common.now, &secret);
                 self.life = Life::MakingAccounts;
                 self.make_next_account(machine);
             }

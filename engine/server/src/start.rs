@@ -4,12 +4,13 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use http::Site;
 use machine::Machine;
 use mail::Hasher;
 use message::DateTimeNow;
-use net::{Address, Addressing, Config, Limits, Net};
+use net::{Address, Addressing, Config, Ipv6Address, Ipv6Addressing, Limits, Net};
 use store::Store;
 use tasks::{DelayQueue, ResumeQueue};
 
@@ -67,11 +68,9 @@ impl Engine {
 }
 
 fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
-    let addressing = match &configuration.network {
-        None => Addressing::Dhcp,
-        Some(Network { address, prefix_length, gateway, .. }) => {
-            Addressing::Static(Address { address: *address, prefix_bits: *prefix_length, gateway: *gateway })
-        }
+    let (addressing, ipv6) = match &configuration.network {
+        None => (Addressing::Dhcp, Ipv6Addressing::Automatic),
+        Some(network) => (ipv4_addressing(network), ipv6_addressing(network)),
     };
     let limits = Limits {
         connections: sizes.connections,
@@ -79,7 +78,27 @@ fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
         time_wait: sizes.connections,
         pools: sizes.pools(),
     };
-    Config { addressing, limits }
+    Config { addressing, ipv6, limits }
+}
+
+fn ipv4_addressing(network: &Network) -> Addressing {
+    let own = network.addresses.iter().find_map(|own| match own.address {
+        IpAddr::V4(address) => Some(Address { address, prefix_bits: own.length, gateway: network.gateway }),
+        IpAddr::V6(_) => None,
+    });
+    own.map_or(Addressing::None, Addressing::Static)
+}
+
+fn ipv6_addressing(network: &Network) -> Ipv6Addressing {
+    let mut own = network.addresses.iter().filter_map(|own| match own.address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(Ipv6Address { address, prefix_bits: own.length }),
+    });
+    let addresses = [(); net::IPV6_FIXED_MAX].map(|()| own.next());
+    match addresses {
+        [None, ..] => Ipv6Addressing::None,
+        _ => Ipv6Addressing::Static { addresses, gateway: network.ipv6_gateway },
+    }
 }
 
 fn random<const BYTES: usize>(machine: &mut impl Machine) -> [u8; BYTES] {

@@ -191,6 +191,11 @@ impl Store {
         self.state
     }
 
+    /// A secret that this disk alone knows, for `purpose`; the same each time the disk is opened. Without meaning before it is.
+    pub fn secret(&self, purpose: &[u8]) -> [u8; 16] {
+        self.superblock.key.hash(purpose).0
+    }
+
     /// What opening found damaged.
     pub fn findings(&self) -> &[Finding] {
         &self.findings

@@ -58,6 +58,7 @@ impl User {
                     let _ = net.datagram(frame, &bytes);
                 }
                 Event::AddressChanged { address } => assert_eq!(address, net.address()),
+                Event::Ipv6AddressesChanged | Event::AddressTaken { .. } => panic!("IPv6 is not spoken"),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use machine::{Checksum, Frame, Instant, Offloads};
 use net::tcp::{CloseReason, PoolSizes};
-use net::{Address, Addressing, Config, ConnectionId, Event, Events, Net, Output, Service};
+use net::{Address, Addressing, Config, ConnectionId, Event, Events, Ipv6Addressing, Net, Output, Service};
 use tasks::Budget;
 
 use super::Choices;
@@ -47,9 +47,12 @@ impl End {
         now: Instant,
     ) -> End {
         let has = offloads >> side & 1 == 1;
-        let card = CheckedCard::new(hardware(side + 1), Offloads { checksum: has, segmentation_ipv4: has });
+        let card = CheckedCard::new(
+            hardware(side + 1),
+            Offloads { checksum: has, segmentation_ipv4: has, ..Offloads::default() },
+        );
         let own = Address { address, prefix_bits: 24, gateway: None };
-        let config = Config { addressing: Addressing::Static(own), limits: limits(sizes) };
+        let config = Config { addressing: Addressing::Static(own), ipv6: Ipv6Addressing::None, limits: limits(sizes) };
         let mut net = Net::new(&config, &machine::Machine::card(&card), &[side + 1; 32], now);
         assert!(net.listen(PORT, Service(1)));
         End {

@@ -24,6 +24,7 @@ const FLAG_NEEDS_CHECKSUM: u8 = 1;
 const FLAG_CHECKSUM_VALID: u8 = 2;
 
 const SEGMENTS_TCP_IPV4: u8 = 1;
+const SEGMENTS_TCP_IPV6: u8 = 4;
 
 /// The longest IP packet with its Ethernet header.
 const FRAME_BYTES_MAX: usize = 14 + 65_535;
@@ -51,7 +52,7 @@ impl Tap {
         let card = Card {
             address: opposite(Ethernet(address)),
             mtu: mtu.min(MTU_MAX),
-            offloads: Offloads { checksum: true, segmentation_ipv4: true },
+            offloads: Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
         };
         Ok(Tap::over(device, card))
     }
@@ -150,7 +151,7 @@ fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
         && frame.payload.len() <= PIECES_MAX
         && frame.head.len() + payload_bytes <= FRAME_BYTES_MAX
         && (frame.checksum.is_none() || card.offloads.checksum)
-        && (frame.segment_bytes.is_none() || card.offloads.segmentation_ipv4 && frame.checksum.is_some());
+        && (frame.segment_bytes.is_none() || card.offloads.can_cut(frame) && frame.checksum.is_some());
     if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
 }
 
@@ -158,6 +159,7 @@ fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
 fn header(frame: &Outgoing<'_>) -> [u8; HEADER_BYTES] {
     let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
     let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {
+        Some(bytes) if frame.is_ipv6() => (SEGMENTS_TCP_IPV6, frame.head.len() as u16, bytes.get()),
         Some(bytes) => (SEGMENTS_TCP_IPV4, frame.head.len() as u16, bytes.get()),
         None => (0, 0, 0),
     };

@@ -9,12 +9,15 @@ use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::tcp;
 use smoltcp::time;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Address};
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Address, Ipv6Address};
 
 /// Bytes that a connection's host buffers in each direction, unless it is told otherwise.
 const BUFFER_BYTES: usize = 65_535;
 /// The first port that a host connects from (RFC 6335 section 6).
 const FIRST_PORT: u16 = 49_152;
+
+/// How the hardware addresses of IPv6's groups begin (RFC 2464 §7).
+const GROUP: [u8; 2] = [0x33, 0x33];
 
 /// One connection of the client's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +48,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A host with `address`, in a /24.
+    /// A host with `address`, in a /24, and an IPv6 address in 2001:db8::/64 that ends like it.
     pub fn new(address: Ipv4Address, seed: u64) -> Client {
         let mut device = WireEnd::default();
         let [.., last] = address.octets();
@@ -55,6 +58,8 @@ impl Client {
         let mut interface = Interface::new(config, &mut device, time::Instant::ZERO);
         interface.update_ip_addrs(|addresses| {
             let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), 24));
+            let ipv6 = Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last));
+            let _ = addresses.push(IpCidr::new(IpAddress::Ipv6(ipv6), 64));
         });
         Client {
             buffer_bytes: BUFFER_BYTES,
@@ -69,12 +74,12 @@ impl Client {
     }
 
     /// Opens a connection to `port` at `server`.
-    pub fn connect(&mut self, server: Ipv4Address, port: u16) -> Connection {
+    pub fn connect(&mut self, server: impl Into<IpAddress>, port: u16) -> Connection {
         let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
         self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
-        let opened = socket.connect(self.interface.context(), (IpAddress::Ipv4(server), port), self.next_port);
+        let opened = socket.connect(self.interface.context(), (server.into(), port), self.next_port);
         assert!(opened.is_ok(), "the client's own arguments are valid");
         self.next_look = Some(Instant::START);
         Connection(self.sockets.add(socket))
@@ -141,7 +146,8 @@ impl Client {
 
     /// A frame is on the wire: takes it if it is for this host.
     pub fn hear(&mut self, frame: &[u8]) {
-        let is_for_us = frame.get(..6).is_some_and(|to| to == self.hardware.0 || to == [0xff; 6]);
+        let is_for_us =
+            frame.get(..6).is_some_and(|to| to == self.hardware.0 || to == [0xff; 6] || to.starts_with(&GROUP));
         if is_for_us && self.cable == Cable::In {
             self.device.arrived.push_back(frame.to_vec());
         }

@@ -25,6 +25,7 @@ const IFF_VNET_HDR: u16 = 0x4000;
 /// Checksums may be left out of what we receive; TCP over IPv4 may come in long frames.
 const TUN_F_CSUM: usize = 0x01;
 const TUN_F_TSO4: usize = 0x02;
+const TUN_F_TSO6: usize = 0x04;
 
 /// Bytes of `struct ifreq`: a name, and what is said or asked of it.
 const RECORD_BYTES: usize = 40;
@@ -99,7 +100,7 @@ pub fn attach(name: &str, frames: Frames) -> Result<Interface, AttachError> {
     // An interface remembers what its last user wanted: all of it is said anew.
     let (flags, offloads) = match frames {
         Frames::Plain => (IFF_TAP | IFF_NO_PI, 0),
-        Frames::Offloaded => (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4),
+        Frames::Offloaded => (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6),
     };
     put(&mut wanted, NAME_BYTES, &flags.to_ne_bytes());
     exchange::<TUNSETIFF>(&device, &mut wanted).map_err(AttachError::of)?;

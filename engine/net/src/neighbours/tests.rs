@@ -1,6 +1,7 @@
 //! What the cache promises to its users, and to an honest link.
 
 use super::*;
+use crate::held::HELD_MAX;
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
@@ -23,7 +24,7 @@ fn told(cache: &mut Neighbours, at: u64, address: Ipv4Addr, hardware: Ethernet, 
 fn a_question_is_repeated_each_second_and_given_up_after_three() {
     let mut cache = cache();
     cache.resolve(seconds(1), PEER, None);
-    cache.hold(PEER, b"packet");
+    cache.held.hold(PEER, b"packet");
     for at in 1..=3 {
         assert_eq!(cache.next_question(seconds(at)), Some(Question { address: PEER, hardware: None }));
         assert_eq!(cache.next_question(seconds(at)), None);
@@ -31,8 +32,8 @@ fn a_question_is_repeated_each_second_and_given_up_after_three() {
     }
     assert_eq!(cache.next_question(seconds(4)), None);
     assert_eq!(cache.next_deadline(), None);
-    assert_eq!(cache.dropped, 1, "the packet that waited is gone, and counted");
-    assert_eq!(cache.take_held(PEER), None);
+    assert_eq!(cache.held.dropped, 1, "the packet that waited is gone, and counted");
+    assert_eq!(cache.held.take(PEER), None);
 }
 
 #[test]
@@ -74,10 +75,10 @@ fn a_fresh_entry_does_not_flutter() {
 fn few_packets_wait_for_one_neighbour_and_the_oldest_gives_way() {
     let mut cache = cache();
     for number in 0..5u8 {
-        cache.hold(PEER, &[number]);
+        cache.held.hold(PEER, &[number]);
     }
-    assert_eq!(cache.dropped, 2);
-    let waiting: Vec<_> = core::iter::from_fn(|| cache.take_held(PEER)).collect();
+    assert_eq!(cache.held.dropped, 2);
+    let waiting: Vec<_> = core::iter::from_fn(|| cache.held.take(PEER)).collect();
     assert_eq!(waiting, [[2], [3], [4]]);
 }
 
@@ -100,10 +101,10 @@ fn strangers_push_out_neither_the_fresh_nor_the_gateway() {
 fn no_more_packets_wait_than_there_are_buffers() {
     let mut cache = cache();
     for number in 0..100u32 {
-        cache.hold(Ipv4Addr::from_bits(number), &[0; 1514]);
+        cache.held.hold(Ipv4Addr::from_bits(number), &[0; 1514]);
     }
-    assert_eq!(cache.held.len(), HELD_MAX);
-    assert_eq!(cache.dropped, 100 - HELD_MAX as u64);
-    cache.hold(Ipv4Addr::from_bits(0), &[0; 1515]);
-    assert_eq!(cache.spare.len() + cache.held.len(), HELD_MAX, "no buffer is lost");
+    assert_eq!(cache.held.waiting_count(), HELD_MAX);
+    assert_eq!(cache.held.dropped, 100 - HELD_MAX as u64);
+    cache.held.hold(Ipv4Addr::from_bits(0), &[0; 1515]);
+    assert_eq!(cache.held.buffers(), HELD_MAX, "no buffer is lost");
 }

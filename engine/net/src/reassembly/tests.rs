@@ -1,34 +1,27 @@
 //! What the other side may do with fragments, and what it may not.
 
-use super::{DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, LIFETIME, Progress, Reassembly};
-use crate::ipv4::Header;
+use super::{DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, Key, LIFETIME, Part, Progress, Reassembly};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use machine::Instant;
 use proptest::prelude::*;
 
-fn header(identification: u16, offset: usize, more_fragments: bool) -> Header {
-    Header {
-        source: Ipv4Addr::new(10, 0, 0, 1),
-        destination: Ipv4Addr::new(10, 0, 0, 2),
-        protocol: 17,
-        identification,
-        fragment_offset: offset as u16,
-        more_fragments,
-        header_bytes: 20,
-        total_bytes: 0,
-    }
+fn part(identification: u32, offset: usize, more_fragments: bool) -> Part {
+    let (source, destination) = (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
+    let key = Key { source, destination, identification, protocol: 17 };
+    Part { key, offset: offset as u16, more_fragments, begins_with: if offset == 0 { 17 } else { 99 } }
 }
 
-fn arrive(reassembly: &mut Reassembly, id: u16, offset: usize, more: bool, payload: &[u8]) -> Progress {
-    reassembly.fragment_arrived(Instant::START, &header(id, offset, more), payload)
+fn arrive(reassembly: &mut Reassembly, id: u32, offset: usize, more: bool, payload: &[u8]) -> Progress {
+    reassembly.fragment_arrived(Instant::START, &part(id, offset, more), payload)
 }
 
 fn taken(reassembly: &mut Reassembly, progress: Progress) -> Vec<u8> {
     let Progress::Whole(index) = progress else { panic!("not whole: {progress:?}") };
-    let (buffer, length) = reassembly.take(index).unwrap();
-    let bytes = buffer[..length].to_vec();
-    reassembly.put_back(buffer);
+    let whole = reassembly.take(index).unwrap();
+    assert_eq!(whole.begins_with, 17, "as the first fragment says");
+    let bytes = whole.buffer[..whole.length].to_vec();
+    reassembly.put_back(whole.buffer);
     bytes
 }
 
@@ -82,9 +75,9 @@ fn too_long_and_impossible_fragments_are_refused() {
 #[test]
 fn the_oldest_gives_way_and_the_late_expire() {
     let mut reassembly = Reassembly::new();
-    for id in 0..=DATAGRAMS_MAX as u16 {
+    for id in 0..=DATAGRAMS_MAX as u32 {
         let now = Instant(u64::from(id));
-        assert_eq!(reassembly.fragment_arrived(now, &header(id, 0, true), b"01234567"), Progress::Waiting);
+        assert_eq!(reassembly.fragment_arrived(now, &part(id, 0, true), b"01234567"), Progress::Waiting);
     }
     assert_eq!(reassembly.expire(Instant::START), 1, "the first gave way");
     assert_eq!(reassembly.next_deadline(), Some(Instant(1) + LIFETIME));
@@ -124,15 +117,15 @@ proptest! {
 
     #[test]
     fn no_fragment_does_harm(
-        fragments in proptest::collection::vec((any::<u16>(), 0u16..8192, any::<bool>(), 0usize..2000), 0..200)
+        fragments in proptest::collection::vec((any::<u32>(), 0u16..8192, any::<bool>(), 0usize..2000), 0..200)
     ) {
         let mut reassembly = Reassembly::new();
         let bytes = [0; 2000];
         for (id, offset, more, length) in fragments {
             let progress = arrive(&mut reassembly, id % 12, usize::from(offset) * 8, more, &bytes[..length]);
             if let Progress::Whole(index) = progress {
-                let (buffer, _) = reassembly.take(index).unwrap();
-                reassembly.put_back(buffer);
+                let whole = reassembly.take(index).unwrap();
+                reassembly.put_back(whole.buffer);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Whatever the wire carries, nothing panics, nothing grows, and who behaves is still served.
 
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::vec::Vec;
 
 use machine::{Checksum, Micros, Offloads};
@@ -12,6 +12,7 @@ use super::messages::*;
 use super::world::{World, limits};
 use crate::Addressing;
 use crate::checksum::Sum;
+use crate::ip::Ip;
 
 /// One good frame of every kind.
 fn good_frames() -> Vec<Vec<u8>> {
@@ -50,10 +51,69 @@ fn good_frames() -> Vec<Vec<u8>> {
     ]
 }
 
+/// The same of IPv6, for a world that has `own`.
+fn good_frames_of_ipv6(own: Ipv6Addr) -> Vec<Vec<u8>> {
+    use super::messages_ipv6::*;
+    let to = |protocol, payload: &[u8]| frame(PEER_CARD, &ipv6(NEAR, own, protocol, 64, payload));
+    let tcp = Tcp {
+        from: (super::messages::PEER, 4000),
+        to: (US, 25),
+        control: TcpControl::Syn,
+        sequence: 1_000,
+        acknowledgment: None,
+        window: 1_000,
+        mss: Some(1440),
+        payload: Vec::new(),
+    };
+    let header =
+        Ipv6Repr { src_addr: own, dst_addr: NEAR, next_header: IpProtocol::Tcp, payload_len: 20, hop_limit: 64 };
+    let error = icmp(NEAR, own, &Icmpv6Repr::PktTooBig { mtu: 1300, header, data: &[0, 25, 15, 160, 0, 0, 0, 0] });
+    let datagram = udp((NEAR, 4000), (own, 53), &[7; 64]);
+    let headers =
+        [&[60u8, 0, 5, 2, 0, 0, 1, 0][..], &[43, 0, 1, 4, 0, 0, 0, 0], &[17, 0, 0, 0, 0, 0, 0, 0], &datagram].concat();
+    let servers = std::vec![(NEAR, 100)];
+    let group = solicited_node(own);
+    std::vec![
+        to(6, &tcp.packet()),
+        to(58, &error),
+        to(58, &echo(NEAR, own, b"ping")),
+        to(17, &datagram),
+        to(0, &headers),
+        fragment(NEAR, own, 17, &datagram, 0..32, 9),
+        fragment(NEAR, own, 17, &datagram, 32..72, 9),
+        solicitation(PEER_CARD, NEAR, group, own),
+        solicitation(PEER_CARD, NOBODY, group, own),
+        advertisement(PEER_CARD, NEAR, own, NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE),
+        Advertisement { name_servers: servers, mtu: Some(1400), ..Advertisement::new() }.frame(),
+        frame(PEER_CARD, &ipv6(PEER, ALL_NODES, 58, 1, &sealed(PEER, ALL_NODES, [&[130][..], &[0; 27]].concat()))),
+    ]
+}
+
 fn worlds() -> [World; 2] {
     let mut world = World::new();
     world.net.bind(53);
     [world, World::with(Addressing::Dhcp, limits(), Offloads::default())]
+}
+
+/// One with both families, and what is good there.
+fn world_of_ipv6() -> (World, Vec<Vec<u8>>) {
+    let (mut world, _, own) = World::of_ipv6_at_work(Offloads::default());
+    world.net.bind(53);
+    (world, good_frames_of_ipv6(own))
+}
+
+/// Makes the checksum right of an ICMPv6 message that follows the IPv6 header at once.
+fn mend_ipv6(frame: &mut [u8]) {
+    if frame.len() < 58 || frame[20] != 58 {
+        return;
+    }
+    let address = |at: usize| Ip::from(Ipv6Addr::from(<[u8; 16]>::try_from(&frame[at..at + 16]).unwrap()));
+    let (source, destination) = (address(22), address(38));
+    let end = frame.len().min(54 + usize::from(u16::from_be_bytes([frame[18], frame[19]])));
+    if let Some(message) = frame.get_mut(54..end).filter(|message| message.len() >= 4) {
+        message[2..4].fill(0);
+        crate::icmpv6::seal(source, destination, message);
+    }
 }
 
 /// Makes the IPv4 header's checksum right, so that what is broken behind it is looked at.
@@ -89,6 +149,40 @@ fn every_frame_may_end_anywhere() {
             }
         }
     }
+}
+
+#[test]
+fn every_frame_of_ipv6_may_end_anywhere() {
+    let (mut world, frames) = world_of_ipv6();
+    for frame in frames {
+        for length in 0..frame.len() {
+            feed(&mut world, &frame[..length]);
+            let mut shorter = frame[..length].to_vec();
+            if length >= 54 {
+                shorter[18..20].copy_from_slice(&((length - 54) as u16).to_be_bytes());
+                feed(&mut world, &shorter);
+                mend_ipv6(&mut shorter);
+                feed(&mut world, &shorter);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_ipv6_may_be_anything() {
+    let (mut world, frames) = world_of_ipv6();
+    for frame in frames {
+        for at in 0..frame.len().min(150) {
+            for value in [0, 1, 2, 0x3c, 0x2c, 0x3b, 0x45, 0x60, 0x7f, 0x80, 0xf0, 0xff] {
+                let mut broken = frame.clone();
+                broken[at] = value;
+                feed(&mut world, &broken);
+                mend_ipv6(&mut broken);
+                feed(&mut world, &broken);
+            }
+        }
+    }
+    world.waits(Micros::from_secs(100_000));
 }
 
 #[test]
@@ -132,7 +226,7 @@ proptest! {
         for mut world in worlds() {
             for noise in &frames {
                 feed(&mut world, noise);
-                for kind in [EthernetProtocol::Ipv4, EthernetProtocol::Arp] {
+                for kind in [EthernetProtocol::Ipv4, EthernetProtocol::Arp, EthernetProtocol::Ipv6] {
                     feed(&mut world, &ethernet(PEER_CARD, CARD, kind, noise));
                 }
                 for protocol in [IpProtocol::Tcp, IpProtocol::Udp, IpProtocol::Icmp] {
@@ -140,6 +234,26 @@ proptest! {
                 }
             }
         }
+    }
+
+    #[test]
+    fn noise_in_ipv6_does_no_harm(packets in proptest::collection::vec((any::<u8>(), any::<u8>(), proptest::collection::vec(any::<u8>(), 0..200)), 1..50)) {
+        let (mut world, _, own) = World::of_ipv6_at_work(Offloads::default());
+        for (kind, chance, noise) in &packets {
+            let protocols = [0, 6, 17, 43, 44, 58, 60, *kind];
+            let protocol = protocols[usize::from(chance % 8)];
+            let to = if chance & 64 == 0 { own } else { super::messages_ipv6::ALL_NODES };
+            let hop_limit = if chance & 128 == 0 { 255 } else { *kind };
+            let packet = super::messages_ipv6::ipv6(super::messages_ipv6::PEER, to, protocol, hop_limit, noise);
+            let mut frame = super::messages_ipv6::frame(PEER_CARD, &packet);
+            feed(&mut world, &frame);
+            if frame.len() > 54 {
+                frame[54] = 128 | (kind % 16);
+            }
+            mend_ipv6(&mut frame);
+            feed(&mut world, &frame);
+        }
+        world.waits(Micros::from_secs(100));
     }
 
     #[test]

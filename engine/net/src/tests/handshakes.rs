@@ -311,8 +311,8 @@ fn checksums_are_verified_unless_the_card_vouches_for_them() {
 fn a_card_that_sums_and_cuts_gets_large_frames_and_the_peer_sees_the_same_bytes() {
     for offloads in [
         Offloads::default(),
-        Offloads { checksum: true, segmentation_ipv4: false },
-        Offloads { checksum: true, segmentation_ipv4: true },
+        Offloads { checksum: true, ..Offloads::default() },
+        Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
     ] {
         let mut world = World::with(Addressing::Static(our_address()), limits(), offloads);
         world.says();

@@ -1,6 +1,7 @@
 //! A machine that is nothing but a card: frames go into a queue, and offloads are done as a card would do them.
 
 use core::fmt;
+use core::net::IpAddr;
 use std::collections::VecDeque;
 use std::vec::Vec;
 
@@ -35,11 +36,18 @@ impl TestMachine {
         for (number, part) in payload.chunks(segment_bytes).enumerate() {
             let is_last = (number + 1) * segment_bytes >= payload.len();
             let mut frame = [head, part].concat();
-            let ip_bytes = (frame.len() - 14) as u16;
-            frame[16..18].copy_from_slice(&ip_bytes.to_be_bytes());
-            frame[24..26].fill(0);
-            let field = Sum::of(&frame[14..34]).field();
-            frame[24..26].copy_from_slice(&field);
+            let (source, destination): (IpAddr, IpAddr) = if frame[12..14] == [0x86, 0xdd] {
+                let ip_bytes = (frame.len() - 54) as u16;
+                frame[18..20].copy_from_slice(&ip_bytes.to_be_bytes());
+                (octets::<16>(&frame[22..38]).into(), octets::<16>(&frame[38..54]).into())
+            } else {
+                let ip_bytes = (frame.len() - 14) as u16;
+                frame[16..18].copy_from_slice(&ip_bytes.to_be_bytes());
+                frame[24..26].fill(0);
+                let field = Sum::of(&frame[14..34]).field();
+                frame[24..26].copy_from_slice(&field);
+                (octets::<4>(&frame[26..30]).into(), octets::<4>(&frame[30..34]).into())
+            };
             let sequence = u32::from_be_bytes(frame[start + 4..start + 8].try_into().unwrap());
             let sequence = sequence.wrapping_add((number * segment_bytes) as u32);
             frame[start + 4..start + 8].copy_from_slice(&sequence.to_be_bytes());
@@ -47,8 +55,7 @@ impl TestMachine {
                 frame[start + 13] &= !0x09;
             }
             frame[start + 16..start + 18].fill(0);
-            let (source, destination) = (octets(&frame[26..30]), octets(&frame[30..34]));
-            let sum = Sum::pseudo_header(source.into(), destination.into(), 6, ip_bytes - 20);
+            let sum = Sum::pseudo_header(source.into(), destination.into(), 6, (frame.len() - start) as u16);
             let field = sum.and(&frame[start..]).field();
             frame[start + 16..start + 18].copy_from_slice(&field);
             self.sent.push_back(frame);
@@ -56,7 +63,7 @@ impl TestMachine {
     }
 }
 
-fn octets(bytes: &[u8]) -> [u8; 4] {
+fn octets<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().unwrap()
 }
 
@@ -95,7 +102,7 @@ impl Machine for TestMachine {
         assert!(frame.payload.len() <= PIECES_MAX && frame.head.len() + payload.len() <= 65_535);
         assert!(frame.checksum.is_none() || self.card.offloads.checksum, "asked for what the card cannot do");
         if let Some(segment_bytes) = frame.segment_bytes {
-            assert!(self.card.offloads.segmentation_ipv4, "asked for what the card cannot do");
+            assert!(self.card.offloads.can_cut(frame), "asked for what the card cannot do");
             let offload = frame.checksum.expect("a frame to be cut has its checksums made by the card");
             self.cut(frame.head, &payload, usize::from(segment_bytes.get()), offload);
             return Ok(());

@@ -1,6 +1,7 @@
 //! Another's TCP as the peer: megabytes in both directions at once, over a wire in memory that loses, repeats and
 //! reorders frames. What arrives is what was sent, byte for byte.
 
+use core::net::Ipv6Addr;
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -14,9 +15,10 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 use tasks::Budget;
 
 use super::messages::{PEER, PEER_CARD, US};
+use super::messages_ipv6;
 use super::world::{World, limits, our_address};
 use crate::tcp::CloseReason;
-use crate::{Addressing, ConnectionId, Event, Events};
+use crate::{Addressing, ConnectionId, Event, Events, Ipv6Address, Ipv6Addressing};
 
 /// The peer's card: two queues.
 #[derive(Default)]
@@ -61,6 +63,20 @@ impl Device for PeerCard {
         capabilities.max_transmission_unit = 1514;
         capabilities
     }
+}
+
+/// What the two speak.
+#[derive(Clone, Copy)]
+enum Family {
+    Four,
+    Six,
+}
+
+const OUR_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
+
+fn our_ipv6() -> Ipv6Addressing {
+    let own = Ipv6Address { address: OUR_IPV6, prefix_bits: 64 };
+    Ipv6Addressing::Static { addresses: [Some(own), None, None, None], gateway: None }
 }
 
 /// How bad the wire is: of a thousand frames so many are lost, repeated, and overtaken.
@@ -138,15 +154,20 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(bytes: usize, weather: Weather, offloads: Offloads) -> Talk {
-        let world = World::with(Addressing::Static(our_address()), limits(), offloads);
+    fn new(bytes: usize, weather: Weather, offloads: Offloads, family: Family) -> Talk {
+        let mut world = World::with_both(Addressing::Static(our_address()), our_ipv6(), limits(), offloads);
+        world.waits(Micros::from_secs(2));
         let mut card = PeerCard::default();
         let hardware = HardwareAddress::Ethernet(EthernetAddress(PEER_CARD.0));
         let mut interface = Interface::new(Config::new(hardware), &mut card, time::Instant::from_millis(0));
-        interface.update_ip_addrs(|addresses| addresses.push(IpCidr::new(IpAddress::Ipv4(PEER), 24)).unwrap());
+        let (own, bits, us) = match family {
+            Family::Four => (IpAddress::Ipv4(PEER), 24, IpAddress::Ipv4(US)),
+            Family::Six => (IpAddress::Ipv6(messages_ipv6::NEAR), 64, IpAddress::Ipv6(OUR_IPV6)),
+        };
+        interface.update_ip_addrs(|addresses| addresses.push(IpCidr::new(own, bits)).unwrap());
         let buffer = || tcp::SocketBuffer::new(vec![0; 65_536]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
-        socket.connect(interface.context(), (IpAddress::Ipv4(US), 25), 40_000).unwrap();
+        socket.connect(interface.context(), (us, 25), 40_000).unwrap();
         let mut sockets = SocketSet::new(Vec::new());
         Talk {
             world,
@@ -284,14 +305,18 @@ impl Talk {
 }
 
 fn talk(bytes: usize, weather: Weather, offloads: Offloads) -> Talk {
-    let mut talk = Talk::new(bytes, weather, offloads);
+    talk_over(Family::Four, bytes, weather, offloads)
+}
+
+fn talk_over(family: Family, bytes: usize, weather: Weather, offloads: Offloads) -> Talk {
+    let mut talk = Talk::new(bytes, weather, offloads, family);
     talk.run();
     assert_eq!(talk.closed, Some(CloseReason::Normal));
     talk
 }
 
 const FAIR: Weather = Weather { lost: 0, repeated: 0, overtaken: 0 };
-const ALL_OFFLOADS: Offloads = Offloads { checksum: true, segmentation_ipv4: true };
+const ALL_OFFLOADS: Offloads = Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
 
 #[test]
 fn megabytes_both_ways_over_a_good_wire_without_one_retransmission() {
@@ -300,6 +325,19 @@ fn megabytes_both_ways_over_a_good_wire_without_one_retransmission() {
         assert_eq!(talk.world.net.counters().retransmits, 0);
         assert_eq!(talk.world.net.connection_count(), 0);
     }
+}
+
+#[test]
+fn megabytes_both_ways_over_ipv6() {
+    for offloads in [Offloads::default(), ALL_OFFLOADS] {
+        let talk = talk_over(Family::Six, 2_000_000, FAIR, offloads);
+        assert_eq!(talk.world.net.counters().retransmits, 0);
+    }
+}
+
+#[test]
+fn megabytes_both_ways_over_ipv6_in_a_storm() {
+    talk_over(Family::Six, 500_000, Weather { lost: 50, repeated: 30, overtaken: 100 }, ALL_OFFLOADS);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A network, its machine and its clock, and what a test does with them.
 
-use core::net::SocketAddr;
+use core::net::{Ipv6Addr, SocketAddr};
 use std::vec::Vec;
 
 use machine::*;
@@ -8,8 +8,9 @@ use tasks::Budget;
 
 use super::machine_in_memory::TestMachine;
 use super::messages::{GATEWAY, Tcp, US};
+use super::messages_ipv6;
 use crate::tcp::{CloseReason, PoolSizes};
-use crate::{Address, Addressing, Config, ConnectionId, Event, Events, Limits, Net, Output, Service};
+use crate::{Address, Addressing, Config, ConnectionId, Event, Events, Ipv6Addressing, Limits, Net, Output, Service};
 
 /// An event with the bytes that it speaks of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub(super) enum Told {
     Closed(ConnectionId, CloseReason),
     Datagram(u16, SocketAddr, Vec<u8>),
     Address(Option<Address>),
+    Ipv6Addresses(Vec<Ipv6Addr>),
+    AddressTaken(Ipv6Addr),
 }
 
 pub(super) struct World {
@@ -32,6 +35,8 @@ pub(super) struct World {
 }
 
 pub(super) const SMTP: Service = Service(1);
+/// What our IPv6 addresses are made from.
+pub(super) const SECRET: [u8; 16] = [9; 16];
 
 pub(super) fn our_address() -> Address {
     Address { address: US, prefix_bits: 24, gateway: Some(GATEWAY) }
@@ -51,11 +56,31 @@ impl World {
     }
 
     pub(super) fn with(addressing: Addressing, limits: Limits, offloads: Offloads) -> World {
+        World::with_both(addressing, Ipv6Addressing::None, limits, offloads)
+    }
+
+    pub(super) fn with_both(addressing: Addressing, ipv6: Ipv6Addressing, limits: Limits, offloads: Offloads) -> World {
         let machine = TestMachine::new(offloads);
         let now = Instant::START + Micros::from_secs(1);
-        let mut net = Net::new(&Config { addressing, limits }, &machine.card, &[7; 32], now);
+        let mut net = Net::new(&Config { addressing, ipv6, limits }, &machine.card, &[7; 32], now);
+        net.begin_ipv6(now, &SECRET);
         assert!(net.listen(25, SMTP));
         World { net, machine, now }
+    }
+
+    /// With IPv6 alone, whose first words have not been said yet.
+    pub(super) fn of_ipv6(ipv6: Ipv6Addressing) -> World {
+        World::with_both(Addressing::None, ipv6, limits(), Offloads::default())
+    }
+
+    /// With IPv6 alone, an address for the link and one in [`messages_ipv6::NETWORK`], and a router; both addresses.
+    pub(super) fn of_ipv6_at_work(offloads: Offloads) -> (World, Ipv6Addr, Ipv6Addr) {
+        let mut world = World::with_both(Addressing::None, Ipv6Addressing::Automatic, limits(), offloads);
+        world.waits(Micros::from_secs(1));
+        world.hears(&messages_ipv6::Advertisement::new().frame());
+        world.waits(Micros::from_secs(2));
+        let own: Vec<Ipv6Addr> = world.net.ipv6_addresses().map(|own| own.address).collect();
+        (world, own[0], own[1])
     }
 
     /// A frame arrives: what does the network tell of it? What is lent and not taken here is lost.
@@ -83,6 +108,10 @@ impl World {
                 Told::Datagram(port, peer, self.net.datagram(frame, &bytes).to_vec())
             }
             Event::AddressChanged { address } => Told::Address(address),
+            Event::Ipv6AddressesChanged => {
+                Told::Ipv6Addresses(self.net.ipv6_addresses().map(|own| own.address).collect())
+            }
+            Event::AddressTaken { address } => Told::AddressTaken(address),
         }
     }
 

@@ -149,6 +149,11 @@ impl<'a, 't> Item<'a, 't> {
         }
     }
 
+    /// The items of a list, or the value itself as the only one. Errors: more than `most` items.
+    pub(super) fn one_or_several(&self, most: usize, expected: &str) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
+        if self.value.get_ref().is_array() { self.list(most, expected) } else { Ok(Vec::from([*self])) }
+    }
+
     /// An error at this value.
     pub(super) fn error(&self, what: impl fmt::Display, expected: impl ToString) -> ConfigurationError {
         ConfigurationError::new(self.text, self.value.span().start, what, expected)

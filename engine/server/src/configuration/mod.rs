@@ -26,7 +26,7 @@ mod tests;
 pub use error::ConfigurationError;
 pub use network::{Access, Network};
 pub use users::{PASSWORD_BYTES_MAX, Password, User};
-pub use values::{Address, HostName, Prefix};
+pub use values::{Address, HostName, InterfaceAddress, Prefix};
 pub use web::Web;
 
 use alloc::vec::Vec;
@@ -42,6 +42,8 @@ pub const USERS_MAX: usize = 4096;
 pub const ALIASES_MAX: usize = 64;
 /// The most prefixes in one list of `[access]`.
 pub const PREFIXES_MAX: usize = 64;
+/// The most addresses of the machine's own, of both families.
+pub const ADDRESSES_MAX: usize = 1 + net::IPV6_FIXED_MAX;
 /// The most name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
 
@@ -55,7 +57,7 @@ pub struct Configuration {
     pub hostname: HostName,
     /// The domains that mail is taken for; at least one, none twice.
     pub domains: Vec<HostName>,
-    /// The address of the machine; `None` asks DHCP.
+    /// The addresses of the machine; `None` asks DHCP and listens to routers.
     pub network: Option<Network>,
     /// The accounts that are made if they are not there yet.
     pub users: Vec<User>,

@@ -1,46 +1,90 @@
-//! `[network]`, the machine's fixed address, and `[access]`, who may do more than a stranger.
+//! `[network]`, the machine's fixed addresses, and `[access]`, who may do more than a stranger.
 
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::document::Section;
+use super::document::{Item, Section};
 use super::error::ConfigurationError;
 use super::values::{InterfaceAddress, Prefix};
-use super::{DNS_SERVERS_MAX, PREFIXES_MAX, parsed_once};
+use super::{ADDRESSES_MAX, DNS_SERVERS_MAX, PREFIXES_MAX, parsed_once};
 
-/// A fixed address, in place of DHCP.
+/// Fixed addresses, in place of DHCP and of what routers advertise. Of a family that has no address here none is spoken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// The machine's own address.
-    pub address: Ipv4Addr,
-    /// How many leading bits the addresses of its network share, 1 to 32.
-    pub prefix_length: u8,
-    /// The way to all other networks; another host of the same network.
+    /// The machine's own addresses: at least one, at most one of IPv4 and [`net::IPV6_FIXED_MAX`] of IPv6.
+    pub addresses: Vec<InterfaceAddress>,
+    /// The way to all other networks of IPv4; another host of the same network.
     pub gateway: Option<Ipv4Addr>,
+    /// The way to all other networks of IPv6; another host of one of the networks, or of the link.
+    pub ipv6_gateway: Option<Ipv6Addr>,
     /// The name servers, in the order in which they are asked.
-    pub dns: Vec<Ipv4Addr>,
+    pub dns: Vec<IpAddr>,
 }
 
 pub(super) fn network(section: &Section<'_, '_>) -> Result<Network, ConfigurationError> {
     section.refuse_unknown(&["address", "gateway", "dns"])?;
-    let own_item = section.required("address", "the machine's address with its prefix, such as \"10.0.0.2/24\"")?;
-    let own: InterfaceAddress = own_item.parsed()?;
-    let gateway = section.optional("gateway").map(|item| -> Result<Ipv4Addr, ConfigurationError> {
-        let gateway = item.parsed()?;
-        if gateway == own.address {
-            return Err(item.error("the gateway is the machine itself", "the address of the router"));
-        }
-        if !own.reaches(gateway) {
-            let expected = format_args!("an address within {}/{}", own.address, own.length);
-            return Err(item.error("the gateway is not on the machine's network", expected));
-        }
-        Ok(gateway)
-    });
+    let addresses = addresses(section)?;
+    let (gateway, ipv6_gateway) = match section.optional("gateway") {
+        Some(item) => gateways(&item, &addresses)?,
+        None => (None, None),
+    };
     let dns = match section.optional("dns") {
         Some(item) => parsed_once(&item.list(DNS_SERVERS_MAX, "a list of addresses")?, "a name server")?,
         None => Vec::new(),
     };
-    Ok(Network { address: own.address, prefix_length: own.length, gateway: gateway.transpose()?, dns })
+    Ok(Network { addresses, gateway, ipv6_gateway, dns })
+}
+
+fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, ConfigurationError> {
+    const EXPECTED: &str = "the machine's address with its prefix, such as \"10.0.0.2/24\", or a list of such";
+    let item = section.required("address", EXPECTED)?;
+    let items = item.one_or_several(ADDRESSES_MAX, EXPECTED)?;
+    if items.is_empty() {
+        return Err(item.error("the list of addresses is empty", EXPECTED));
+    }
+    let addresses: Vec<InterfaceAddress> = parsed_once(&items, "an address")?;
+    let family = |is_ipv4| move |(_, own): &(_, &InterfaceAddress)| own.address.is_ipv4() == is_ipv4;
+    let pairs = || items.iter().zip(&addresses);
+    if let Some((item, _)) = pairs().filter(family(true)).nth(1) {
+        return Err(item.error("this is the second IPv4 address", "at most one of IPv4"));
+    }
+    if let Some((item, _)) = pairs().filter(family(false)).nth(net::IPV6_FIXED_MAX) {
+        let expected = format_args!("at most {} of IPv6", net::IPV6_FIXED_MAX);
+        return Err(item.error("this is one IPv6 address too many", expected));
+    }
+    Ok(addresses)
+}
+
+/// At most one of each family, each on a network of the machine's own.
+fn gateways(
+    item: &Item<'_, '_>,
+    own: &[InterfaceAddress],
+) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), ConfigurationError> {
+    let (mut ipv4, mut ipv6) = (None, None);
+    for item in item.one_or_several(2, "the address of the router, or one for each family")? {
+        let gateway: IpAddr = item.parsed()?;
+        if own.iter().any(|own| own.address == gateway) {
+            return Err(item.error("the gateway is the machine itself", "the address of the router"));
+        }
+        let family = own.iter().find(|own| own.address.is_ipv4() == gateway.is_ipv4());
+        let is_near = matches!(gateway, IpAddr::V6(gateway) if gateway.is_unicast_link_local());
+        match family {
+            None => return Err(item.error("the machine has no address of this family", "a gateway of another")),
+            Some(first) if !is_near && !own.iter().any(|own| own.reaches(gateway)) => {
+                let expected = format_args!("an address within {first}");
+                return Err(item.error("the gateway is not on the machine's network", expected));
+            }
+            Some(_) => {}
+        }
+        let is_second = match gateway {
+            IpAddr::V4(gateway) => ipv4.replace(gateway).is_some(),
+            IpAddr::V6(gateway) => ipv6.replace(gateway).is_some(),
+        };
+        if is_second {
+            return Err(item.error("this is the second gateway of its family", "one for each family"));
+        }
+    }
+    Ok((ipv4, ipv6))
 }
 
 /// Who may do more than a stranger. Empty lists, the default, name nobody.

@@ -40,9 +40,9 @@ fn a_whole_file_is_understood() {
         ["barepost.test", "example.org"]
     );
     let network = configuration.network.as_ref().unwrap();
-    assert_eq!((network.address, network.prefix_length), (Ipv4Addr::new(10, 0, 0, 2), 24));
-    assert_eq!(network.gateway, Some(Ipv4Addr::new(10, 0, 0, 1)));
-    assert_eq!(network.dns, [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(9, 9, 9, 9)]);
+    assert_eq!(network.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.2/24"]);
+    assert_eq!((network.gateway, network.ipv6_gateway), (Some(Ipv4Addr::new(10, 0, 0, 1)), None));
+    assert_eq!(network.dns, [IpAddr::from([10, 0, 0, 1]), IpAddr::from([9, 9, 9, 9])]);
     let [ada, grace] = configuration.users.as_slice() else { panic!("two accounts") };
     assert_eq!(ada.address.as_str(), "ada@barepost.test");
     assert_eq!((ada.address.local_part(), ada.address.domain()), ("ada", "barepost.test"));
@@ -260,11 +260,15 @@ fn the_machines_address_must_be_that_of_a_host() {
         ("127.0.0.1/8", "not the address of a host"),
         ("224.0.0.1/4", "not the address of a host"),
         ("10.0.0.2/0", "not the address of a host"),
-        ("fd00::2/64", "not supported by this version yet"),
+        ("2001:db8::/64", "the address of the network's routers"),
+        ("fe80::2/64", "finds its address for the link by itself"),
+        ("::1/128", "not the address of a host"),
+        ("::ffff:10.0.0.2/128", "not the address of a host"),
+        ("2001:db8::2/129", "not a number from 0 to 128"),
     ] {
-        refused(&with_network(&format!("address = '{address}'")), 4, what, "the machine's IPv4 address");
+        refused(&with_network(&format!("address = '{address}'")), 4, what, "the machine's address");
     }
-    for address in ["10.0.0.0/31", "10.0.0.1/32", "10.0.0.254/24"] {
+    for address in ["10.0.0.0/31", "10.0.0.1/32", "10.0.0.254/24", "2001:db8::2/64", "2001:db8::/127"] {
         assert!(Configuration::parse(&with_network(&format!("address = '{address}'"))).is_ok(), "{address}");
     }
     refused(&with_network("gateway = '10.0.0.1'"), 3, "`address` is missing in network", "10.0.0.2/24");
@@ -275,10 +279,30 @@ fn the_gateway_must_be_on_the_machines_network() {
     let gateway = |address: &str| with_network(&format!("address = '10.0.0.2/24'\ngateway = '{address}'"));
     refused(&gateway("10.0.1.1"), 5, "the gateway is not on the machine's network", "an address within 10.0.0.2/24");
     refused(&gateway("10.0.0.2"), 5, "the gateway is the machine itself", "the address of the router");
-    refused(&gateway("router"), 5, "this is not an IPv4 address", "the IPv4 address of a host");
+    refused(&gateway("router"), 5, "this is not an address", "the address of a host");
+    refused(&gateway("2001:db8::1"), 5, "no address of this family", "a gateway of another");
     refused(&with_network("address = '10.0.0.2/24'\ndns = ['0.0.0.0']"), 5, "not the address of a host", "10.0.0.1");
     let five = "address = '10.0.0.2/24'\ndns = ['1.1.1.1',\n'1.1.1.2','1.1.1.3','1.1.1.4',\n'1.1.1.5']";
     refused(&with_network(five), 7, "one too many", "at most 4");
+}
+
+#[test]
+fn both_families_may_have_their_addresses_and_gateways() {
+    let both = "address = ['10.0.0.2/24', '2001:db8::2/64', 'fd00::2/48']\ngateway = ['fe80::1', '10.0.0.1']";
+    let network = Configuration::parse(&with_network(both)).unwrap().network.unwrap();
+    assert_eq!(network.addresses.len(), 3);
+    assert_eq!(network.gateway, Some(Ipv4Addr::new(10, 0, 0, 1)));
+    assert_eq!(network.ipv6_gateway, "fe80::1".parse().ok());
+
+    let six = |rest: &str| with_network(&format!("address = '2001:db8::2/64'\n{rest}"));
+    assert!(Configuration::parse(&six("gateway = '2001:db8::1'\ndns = ['2001:db8::53']")).is_ok());
+    refused(&six("gateway = '2001:db8:1::1'"), 5, "not on the machine's network", "an address within 2001:db8::2/64");
+    refused(&six("gateway = ['fe80::1', 'fe80::2']"), 5, "the second gateway of its family", "one for each family");
+    refused(&with_network("address = ['10.0.0.2/24', '10.0.0.3/24']"), 4, "the second IPv4", "at most one of IPv4");
+    refused(&with_network("address = ['fd00::2/64', 'fd00::2/64']"), 4, "an address is named twice", "once");
+    refused(&with_network("address = []"), 4, "the list of addresses is empty", "10.0.0.2/24");
+    let five = "address = ['fd00::1/64', 'fd00::2/64', 'fd00::3/64', 'fd00::4/64',\n'fd00::5/64']";
+    refused(&with_network(five), 5, "one IPv6 address too many", "at most 4 of IPv6");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 
 /// A value written as a string.
 pub(super) trait Value: Sized {
@@ -178,49 +178,72 @@ impl Value for Prefix {
     }
 }
 
-/// The machine's own IPv4 address with the length of its network's prefix.
+/// An address of the machine's own, of either family, with the length of its network's prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct InterfaceAddress {
-    pub(super) address: Ipv4Addr,
-    pub(super) length: u8,
+pub struct InterfaceAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// How many leading bits the addresses of its network share: 1 to 32, or 1 to 128 for IPv6.
+    pub length: u8,
 }
 
 impl Value for InterfaceAddress {
-    const FORM: &'static str = "the machine's IPv4 address with its prefix, such as \"10.0.0.2/24\"";
+    const FORM: &'static str = "the machine's address with its prefix, such as \"10.0.0.2/24\" or \"2001:db8::2/64\"";
 
     fn parse(text: &str) -> Result<InterfaceAddress, &'static str> {
-        let (IpAddr::V4(address), length) = split_prefix(text)? else {
-            return Err("a fixed IPv6 address is not supported by this version yet");
-        };
-        let host_mask = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
-        let host = address.to_bits() & host_mask;
+        let (address, length) = split_prefix(text)?;
         if !is_host(address) || length == 0 {
             return Err("this is not the address of a host");
         }
-        if length < 31 && (host == 0 || host == host_mask) {
-            return Err("this is the address of the network or its broadcast address, not of a host");
+        match address {
+            IpAddr::V4(address) => {
+                let host_mask = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
+                let host = address.to_bits() & host_mask;
+                if length < 31 && (host == 0 || host == host_mask) {
+                    return Err("this is the address of the network or its broadcast address, not of a host");
+                }
+            }
+            IpAddr::V6(address) => {
+                if address.is_unicast_link_local() {
+                    return Err("the machine finds its address for the link by itself");
+                }
+                if length < 127 && address.to_bits() & u128::MAX.checked_shr(u32::from(length)).unwrap_or(0) == 0 {
+                    return Err("this is the address of the network's routers, not of a host");
+                }
+            }
         }
         Ok(InterfaceAddress { address, length })
     }
 }
 
 impl InterfaceAddress {
-    pub(super) fn reaches(&self, other: Ipv4Addr) -> bool {
-        network_of(IpAddr::V4(other), self.length) == network_of(IpAddr::V4(self.address), self.length)
+    pub(super) fn reaches(&self, other: IpAddr) -> bool {
+        other.is_ipv4() == self.address.is_ipv4()
+            && network_of(other, self.length) == network_of(self.address, self.length)
     }
 }
 
-impl Value for Ipv4Addr {
-    const FORM: &'static str = "the IPv4 address of a host, such as \"10.0.0.1\"";
+impl fmt::Display for InterfaceAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.address, self.length)
+    }
+}
 
-    fn parse(text: &str) -> Result<Ipv4Addr, &'static str> {
-        let address: Ipv4Addr = text.parse().map_err(|_| "this is not an IPv4 address")?;
+impl Value for IpAddr {
+    const FORM: &'static str = "the address of a host, such as \"10.0.0.1\" or \"2001:db8::1\"";
+
+    fn parse(text: &str) -> Result<IpAddr, &'static str> {
+        let address: IpAddr = text.parse().map_err(|_| "this is not an address")?;
         if is_host(address) { Ok(address) } else { Err("this is not the address of a host") }
     }
 }
 
-fn is_host(address: Ipv4Addr) -> bool {
-    !(address.is_unspecified() || address.is_broadcast() || address.is_multicast() || address.is_loopback())
+fn is_host(address: IpAddr) -> bool {
+    let is_somebody = !(address.is_unspecified() || address.is_multicast() || address.is_loopback());
+    match address {
+        IpAddr::V4(address) => is_somebody && !address.is_broadcast(),
+        IpAddr::V6(address) => is_somebody && address.to_ipv4_mapped().is_none(),
+    }
 }
 
 fn split_prefix(text: &str) -> Result<(IpAddr, u8), &'static str> {

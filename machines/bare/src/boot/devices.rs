@@ -85,11 +85,12 @@ impl Devices {
         let random = self.random.and_then(|random| RandomDevice::start(&random).ok());
         let about = card.card();
         print!(
-            "network card: {}, MTU {}, checksums by {}, segments cut by {}",
+            "network card: {}, MTU {}, checksums by {}, segments cut by {} (IPv6: by {})",
             about.address,
             about.mtu,
             by_whom(about.offloads.checksum),
             by_whom(about.offloads.segmentation_ipv4),
+            by_whom(about.offloads.segmentation_ipv6),
         );
         let about = disk.disk();
         print!("disk: {} sectors, {}", about.sectors, if about.durable { "durable" } else { "not durable" });

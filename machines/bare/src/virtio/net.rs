@@ -15,7 +15,9 @@ const FEATURE_GUEST_CHECKSUM: u64 = 1 << 1;
 const FEATURE_MTU: u64 = 1 << 3;
 const FEATURE_ADDRESS: u64 = 1 << 5;
 const FEATURE_GUEST_SEGMENTS_IPV4: u64 = 1 << 7;
+const FEATURE_GUEST_SEGMENTS_IPV6: u64 = 1 << 8;
 const FEATURE_SEGMENTS_IPV4: u64 = 1 << 11;
+const FEATURE_SEGMENTS_IPV6: u64 = 1 << 12;
 const FEATURE_MERGED_BUFFERS: u64 = 1 << 15;
 
 /// Bytes of the header before each frame (section 5.1.6); as long without merged buffers, in version 1.
@@ -112,11 +114,11 @@ fn wanted(offered: u64) -> u64 {
     let mut wanted = FEATURE_MTU | FEATURE_ADDRESS | FEATURE_MERGED_BUFFERS | FEATURE_EVENT_INDEX;
     wanted |= FEATURE_CHECKSUM | FEATURE_GUEST_CHECKSUM;
     if offered & FEATURE_CHECKSUM != 0 {
-        wanted |= FEATURE_SEGMENTS_IPV4;
+        wanted |= FEATURE_SEGMENTS_IPV4 | FEATURE_SEGMENTS_IPV6;
     }
     // A long frame needs many of our buffers.
     if offered & FEATURE_GUEST_CHECKSUM != 0 && offered & FEATURE_MERGED_BUFFERS != 0 {
-        wanted |= FEATURE_GUEST_SEGMENTS_IPV4;
+        wanted |= FEATURE_GUEST_SEGMENTS_IPV4 | FEATURE_GUEST_SEGMENTS_IPV6;
     }
     wanted
 }
@@ -133,6 +135,10 @@ fn describe(transport: &Transport, features: u64) -> Card {
     Card {
         address: Ethernet(address),
         mtu,
-        offloads: Offloads { checksum: has(FEATURE_CHECKSUM), segmentation_ipv4: has(FEATURE_SEGMENTS_IPV4) },
+        offloads: Offloads {
+            checksum: has(FEATURE_CHECKSUM),
+            segmentation_ipv4: has(FEATURE_SEGMENTS_IPV4),
+            segmentation_ipv6: has(FEATURE_SEGMENTS_IPV6),
+        },
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 const CARD: Card = Card {
     address: Ethernet([2, 0, 0, 0, 0, 1]),
     mtu: 1500,
-    offloads: Offloads { checksum: true, segmentation_ipv4: true },
+    offloads: Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
 };
 
 fn connected() -> (Tap, UnixDatagram) {
@@ -91,6 +91,11 @@ fn a_long_frame_tells_linux_where_to_sum_and_where_to_cut() {
     assert_eq!(bytes[..2], [1, 1]);
     let words: Vec<u16> = bytes[2..10].chunks(2).map(|word| u16::from_ne_bytes([word[0], word[1]])).collect();
     assert_eq!(words, [66, 1448, 34, 16]);
+
+    let mut head = [1; 74];
+    head[12..14].copy_from_slice(&[0x86, 0xdd]);
+    tap.transmit(&Outgoing { head: &head, ..frame }).unwrap();
+    assert_eq!(received(&linux)[..2], [1, 4], "of IPv6");
 }
 
 #[test]

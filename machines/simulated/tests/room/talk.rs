@@ -2,6 +2,7 @@
 
 use server::InUse;
 use simulated::Connection;
+use smoltcp::wire::IpAddress;
 
 use super::{Room, SERVER};
 
@@ -18,7 +19,11 @@ impl Room {
     }
 
     pub(crate) fn connect_from(&mut self, host: usize, port: u16) -> Talk {
-        let connection = self.hosts[host].connect(SERVER, port);
+        self.connect_to(SERVER.into(), host, port)
+    }
+
+    pub(crate) fn connect_to(&mut self, server: IpAddress, host: usize, port: u16) -> Talk {
+        let connection = self.hosts[host].connect(server, port);
         Talk { host, connection, heard: Vec::new() }
     }
 

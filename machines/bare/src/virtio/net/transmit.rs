@@ -30,6 +30,7 @@ const FRAME_BYTES_MAX: usize = 65_535;
 
 const SEGMENTS_NONE: u8 = 0;
 const SEGMENTS_TCP_IPV4: u8 = 1;
+const SEGMENTS_TCP_IPV6: u8 = 4;
 
 pub(super) struct Transmitter {
     queue: Queue<ENTRIES>,
@@ -141,7 +142,7 @@ impl Transmitter {
             && frame.payload.len() <= PIECES_MAX
             && frame.head.len() + payload_bytes <= FRAME_BYTES_MAX
             && (frame.checksum.is_none() || self.offloads.checksum)
-            && (frame.segment_bytes.is_none() || self.offloads.segmentation_ipv4 && frame.checksum.is_some());
+            && (frame.segment_bytes.is_none() || self.offloads.can_cut(frame) && frame.checksum.is_some());
         if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
     }
 
@@ -216,6 +217,7 @@ impl Transmitter {
 fn header(frame: &Outgoing<'_>) -> [u8; HEADER_BYTES] {
     let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
     let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {
+        Some(bytes) if frame.is_ipv6() => (SEGMENTS_TCP_IPV6, frame.head.len() as u16, bytes.get()),
         Some(bytes) => (SEGMENTS_TCP_IPV4, frame.head.len() as u16, bytes.get()),
         None => (SEGMENTS_NONE, 0, 0),
     };

@@ -16,8 +16,8 @@ fn transmitter(offloads: Offloads) -> (Transmitter, FakeDevice<ENTRIES>) {
     (transmitter, device)
 }
 
-const ALL: Offloads = Offloads { checksum: true, segmentation_ipv4: true };
-const NONE: Offloads = Offloads { checksum: false, segmentation_ipv4: false };
+const ALL: Offloads = Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
+const NONE: Offloads = Offloads { checksum: false, segmentation_ipv4: false, segmentation_ipv6: false };
 
 fn plain<'a>(head: &'a [u8], payload: &'a [Piece]) -> Outgoing<'a> {
     Outgoing { head, payload, checksum: None, segment_bytes: None }
@@ -141,6 +141,13 @@ fn the_card_is_told_where_the_checksum_goes_and_how_to_cut() {
     transmitter.ring_doorbell();
     assert_eq!(sent(&mut device).unwrap().0, [1, 1, 54, 0, 0xB4, 0x05, 34, 0, 16, 0, 0, 0]);
     assert_eq!(sent(&mut device).unwrap().0, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]);
+
+    let mut head = [0; 74];
+    head[12..14].copy_from_slice(&[0x86, 0xdd]);
+    let frame = Outgoing { head: &head, checksum: Some(ChecksumOffload { start: 54, offset: 16 }), ..frame };
+    transmitter.transmit(&frame).unwrap();
+    transmitter.ring_doorbell();
+    assert_eq!(sent(&mut device).unwrap().0, [1, 4, 74, 0, 0xB4, 0x05, 54, 0, 16, 0, 0, 0]);
 }
 
 #[test]

@@ -1,0 +1,112 @@
+//! ARP (RFC 826): who asks for us is answered, who is asked for is asked, and our address is defended (RFC 5227).
+
+use core::net::Ipv4Addr;
+
+use machine::{Ethernet, Instant, Micros};
+use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress};
+
+use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_ARP};
+use crate::ipv4;
+use crate::link::{Link, release_held};
+use crate::neighbours::Told;
+
+/// Bytes of an ARP packet for IPv4 over Ethernet.
+const ARP_BYTES: usize = 28;
+/// How often our address is defended against another machine that uses it (RFC 5227 §2.4).
+const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
+
+/// What an ARP packet meant beyond the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ArpNews {
+    Nothing,
+    /// Another machine uses our address.
+    Conflict,
+}
+
+impl Link {
+    /// An ARP packet came (RFC 826, RFC 5227).
+    pub(crate) fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) -> ArpNews {
+        let parsed = ArpPacket::new_checked(bytes).and_then(|packet| ArpRepr::parse(&packet));
+        let Ok(ArpRepr::EthernetIpv4 {
+            operation,
+            source_hardware_addr: EthernetAddress(hardware),
+            source_protocol_addr: sender,
+            target_protocol_addr: target,
+            ..
+        }) = parsed
+        else {
+            self.counters.dropped_malformed += 1;
+            return ArpNews::Nothing;
+        };
+        let (hardware, Some(own)) = (Ethernet(hardware), self.interface.address) else { return ArpNews::Nothing };
+        if hardware == self.interface.hardware {
+            return ArpNews::Nothing;
+        }
+        if !ethernet::is_unicast(hardware) {
+            self.counters.dropped_malformed += 1;
+            return ArpNews::Nothing;
+        }
+        if sender == own.address {
+            return self.conflict(now);
+        }
+        let asks_us = operation == ArpOperation::Request && target == own.address;
+        // The gateway may lie outside of the network: clouds give addresses with a prefix of 32 bits.
+        let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
+        let can_be_neighbour = is_near && ipv4::is_possible_source(sender);
+        if can_be_neighbour && Some(sender) != own.broadcast() {
+            let how = if asks_us { Told::ByAskingUs } else { Told::Otherwise };
+            if self.neighbours.told(now, sender, hardware, how, self.gateway()) {
+                release_held(&mut self.neighbours.held, sender, hardware, &mut self.outbox, &mut self.counters);
+            }
+        }
+        if asks_us {
+            self.counters.arp_replies_out += 1;
+            self.send_arp(ArpOperation::Reply, hardware, own.address, hardware, sender);
+        }
+        ArpNews::Nothing
+    }
+
+    /// Sends the ARP requests that are due.
+    pub(crate) fn ask_neighbours(&mut self, now: Instant) {
+        while let Some(question) = self.neighbours.next_question(now) {
+            self.counters.arp_requests_out += 1;
+            let to = question.hardware.unwrap_or(BROADCAST);
+            self.send_arp(ArpOperation::Request, to, self.interface.own(), Ethernet([0; 6]), question.address);
+        }
+        self.counters.dropped_unresolved += core::mem::take(&mut self.neighbours.held.dropped);
+    }
+
+    fn conflict(&mut self, now: Instant) -> ArpNews {
+        self.counters.arp_conflicts += 1;
+        if self.defended_at.is_none_or(|last| now.since(last) >= DEFEND_INTERVAL) {
+            self.defended_at = Some(now);
+            self.announce();
+        }
+        ArpNews::Conflict
+    }
+
+    /// Tells the link of our address (RFC 5227 §2.3).
+    pub(crate) fn announce(&mut self) {
+        self.counters.arp_requests_out += 1;
+        let own = self.interface.own();
+        self.send_arp(ArpOperation::Request, BROADCAST, own, Ethernet([0; 6]), own);
+    }
+
+    fn send_arp(&mut self, operation: ArpOperation, to: Ethernet, from: Ipv4Addr, target: Ethernet, asked: Ipv4Addr) {
+        let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + ARP_BYTES) else {
+            self.counters.dropped_out += 1;
+            return;
+        };
+        let own = self.interface.hardware;
+        let Some((ethernet, rest)) = frame.split_first_chunk_mut() else { return };
+        *ethernet = ethernet::Header { destination: to, source: own, kind: TYPE_ARP }.bytes();
+        let repr = ArpRepr::EthernetIpv4 {
+            operation,
+            source_hardware_addr: EthernetAddress(own.0),
+            source_protocol_addr: from,
+            target_hardware_addr: EthernetAddress(target.0),
+            target_protocol_addr: asked,
+        };
+        repr.emit(&mut ArpPacket::new_unchecked(rest));
+    }
+}

@@ -1,0 +1,98 @@
+//! The few packets that wait until a neighbour is found.
+//!
+//! Invariants:
+//! - At most [`HELD_MAX`] wait, and [`HELD_FOR_ONE_MAX`] for one neighbour; their buffers are made at the start.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Packets that wait for answers, all neighbours together.
+pub(crate) const HELD_MAX: usize = 16;
+/// Packets that wait for one neighbour.
+pub(crate) const HELD_FOR_ONE_MAX: usize = 3;
+
+/// Frames, each with the neighbour that it waits for.
+pub(crate) struct Held<A> {
+    waiting: VecDeque<(A, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    /// Frames that were given up, until somebody counts them.
+    pub(crate) dropped: u64,
+}
+
+impl<A: Copy + PartialEq> Held<A> {
+    /// `frame_bytes`: the longest frame that may have to wait.
+    pub(crate) fn new(frame_bytes: usize) -> Held<A> {
+        Held {
+            waiting: VecDeque::with_capacity(HELD_MAX),
+            spare: (0..HELD_MAX).map(|_| Vec::with_capacity(frame_bytes)).collect(),
+            dropped: 0,
+        }
+    }
+
+    /// Keeps a frame. When too many wait, the oldest for the same neighbour gives way, or else the frame is dropped.
+    pub(crate) fn hold(&mut self, next_hop: A, frame: &[u8]) {
+        let waiting = self.waiting.iter().filter(|(address, _)| *address == next_hop).count();
+        if waiting >= HELD_FOR_ONE_MAX || (self.spare.is_empty() && waiting > 0) {
+            self.drop_first(next_hop);
+        }
+        match self.spare.pop() {
+            Some(mut buffer) if frame.len() <= buffer.capacity() => {
+                buffer.extend_from_slice(frame);
+                self.waiting.push_back((next_hop, buffer));
+            }
+            Some(buffer) => {
+                self.dropped += 1;
+                self.put_back(buffer);
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    /// Takes the oldest frame that waits for `next_hop`; it comes back by [`Held::put_back`].
+    pub(crate) fn take(&mut self, next_hop: A) -> Option<Vec<u8>> {
+        let at = self.waiting.iter().position(|(address, _)| *address == next_hop)?;
+        self.waiting.remove(at).map(|(_, frame)| frame)
+    }
+
+    pub(crate) fn put_back(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.spare.push(buffer);
+    }
+
+    /// Whether anything waits for `next_hop`.
+    pub(crate) fn is_awaited(&self, next_hop: A) -> bool {
+        self.waiting.iter().any(|(address, _)| *address == next_hop)
+    }
+
+    /// Gives up all that waits for `next_hop`.
+    pub(crate) fn drop_all(&mut self, next_hop: A) {
+        while self.drop_first(next_hop) {}
+    }
+
+    /// Gives up all that waits for anybody.
+    pub(crate) fn clear(&mut self) {
+        while let Some((_, frame)) = self.waiting.pop_front() {
+            self.dropped += 1;
+            self.put_back(frame);
+        }
+    }
+
+    /// How many frames wait.
+    #[cfg(test)]
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many buffers there are, used or not.
+    #[cfg(test)]
+    pub(crate) fn buffers(&self) -> usize {
+        self.waiting.len() + self.spare.len()
+    }
+
+    fn drop_first(&mut self, next_hop: A) -> bool {
+        let Some(frame) = self.take(next_hop) else { return false };
+        self.dropped += 1;
+        self.put_back(frame);
+        true
+    }
+}

@@ -1,0 +1,199 @@
+//! ICMPv6 (RFC 4443): echoes answered, errors sent to who deserves them and read from who may send them.
+//!
+//! - No error is sent about an error, to whom is not one host, or about a group's packet except where §2.4 (e) wants it.
+//!   Errors and echoes are limited in rate (§2.4 (f)), together with all others of their kind.
+//! - An error received is only a hint, exactly as in IPv4: see [`crate::icmp`]. A path that carries less than 1280 bytes is
+//!   none (RFC 8201 §4).
+//! - Who pings a group is answered only from the link: nobody outside can make many answer one victim.
+
+use machine::Instant;
+use smoltcp::wire::Icmpv6Message;
+
+use crate::checksum::Sum;
+use crate::ethernet;
+use crate::flow::Flow;
+use crate::icmp::{self, Report, Trouble};
+use crate::interface::Meant;
+use crate::ip::Ip;
+use crate::ipv6::extensions::{self, Problem};
+use crate::ipv6::{self, IPV6_BYTES, MTU_MIN, PROTOCOL_ICMPV6};
+use crate::link::{HEADERS_IPV6, Link, Packet};
+use crate::net::Net;
+use crate::rate::RateLimit;
+use crate::receive::Received;
+
+/// Bytes in the header of an error.
+const ERROR_BYTES: usize = 8;
+/// The most of a packet that an error quotes, so that the whole surely arrives (§2.4 (c)).
+const QUOTE_BYTES_MAX: usize = MTU_MIN as usize - IPV6_BYTES - ERROR_BYTES;
+/// The first type that is no error.
+const ECHO_REQUEST: u8 = 128;
+const ECHO_REPLY: u8 = 129;
+const REDIRECT: u8 = 137;
+
+/// The errors that we send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Complaint {
+    PortUnreachable,
+    /// A protocol that is not spoken here.
+    Protocol,
+    Problem(Problem),
+}
+
+impl From<icmp::Complaint> for Complaint {
+    fn from(complaint: icmp::Complaint) -> Complaint {
+        match complaint {
+            icmp::Complaint::PortUnreachable => Complaint::PortUnreachable,
+            icmp::Complaint::ProtocolUnreachable => Complaint::Protocol,
+        }
+    }
+}
+
+pub(crate) struct Icmpv6 {
+    errors: RateLimit,
+    echoes: RateLimit,
+}
+
+impl Net {
+    /// An ICMPv6 message came for us, or for a group of ours.
+    pub(crate) fn icmpv6_arrived(&mut self, now: Instant, received: &Received<'_>) {
+        let length = received.payload.len() as u16;
+        let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
+        if !sum.and(received.payload).is_valid() {
+            self.link.counters.dropped_checksum += 1;
+            return;
+        }
+        let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>() else {
+            self.link.counters.dropped_malformed += 1;
+            return;
+        };
+        match Icmpv6Message::from(kind) {
+            Icmpv6Message::EchoRequest if code == 0 => self.icmpv6.answer_echo(&mut self.link, now, received),
+            Icmpv6Message::PktTooBig => {
+                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(u16::MAX).max(MTU_MIN);
+                self.quoted_arrived(received, Trouble::TooBig { mss: mtu - HEADERS_IPV6 });
+            }
+            Icmpv6Message::DstUnreachable | Icmpv6Message::TimeExceeded | Icmpv6Message::ParamProblem => {
+                self.quoted_arrived(received, Trouble::Unreachable);
+            }
+            Icmpv6Message::MldQuery => self.link.listeners_asked(now, received),
+            message if message.is_ndisc() => self.link.ndp_arrived(now, received),
+            _ => {}
+        }
+    }
+
+    /// An error came: what it quotes is a TCP segment that we sent, or nothing that concerns us.
+    fn quoted_arrived(&mut self, received: &Received<'_>, trouble: Trouble) {
+        let Some(quoted) = received.payload.get(ERROR_BYTES..) else { return };
+        let Some(ip) = ipv6::Header::parse(quoted) else {
+            self.link.counters.dropped_malformed += 1;
+            return;
+        };
+        let (Meant::Us, local) = self.link.ndp.meant(ip.source) else { return };
+        let Some(&[a, b, c, d, e, f, g, h]) = quoted.get(IPV6_BYTES..).and_then(|rest| rest.first_chunk()) else {
+            return;
+        };
+        // Ours have nothing between the two headers.
+        if ip.next_header == crate::ipv4::PROTOCOL_TCP {
+            let (local_port, peer_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            let flow = Flow { peer: ip.destination.into(), local, peer_port, local_port };
+            self.trouble_reported(&Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble });
+        }
+    }
+}
+
+impl Icmpv6 {
+    pub(crate) fn new() -> Icmpv6 {
+        Icmpv6 { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
+    }
+
+    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    pub(crate) fn complain(&mut self, link: &mut Link, now: Instant, received: &Received<'_>, what: Complaint) {
+        let is_for_group = received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination);
+        let concerns_groups = matches!(what, Complaint::Problem(Problem { concerns_groups: true, .. }));
+        let may = (!is_for_group || concerns_groups)
+            && received.begins_datagram
+            && ipv6::is_unicast(received.source.to_v6())
+            && !is_about_error(received.packet);
+        if !may {
+            return;
+        }
+        if !self.errors.allows(now) {
+            link.counters.icmp_limited += 1;
+            return;
+        }
+        let (kind, code, pointer) = match what {
+            Complaint::PortUnreachable => (1, 4, 0),
+            Complaint::Protocol => (4, Problem::NEXT_HEADER, u32::from(received.named_at)),
+            Complaint::Problem(Problem { code, pointer, .. }) => (4, code, pointer),
+        };
+        let quoted = received.packet.get(..QUOTE_BYTES_MAX).unwrap_or(received.packet);
+        let sent = answer(link, now, received, ERROR_BYTES + quoted.len(), |bytes| {
+            let Some((header, rest)) = bytes.split_first_chunk_mut::<ERROR_BYTES>() else { return };
+            let [a, b, c, d] = pointer.to_be_bytes();
+            *header = [kind, code, 0, 0, a, b, c, d];
+            rest.copy_from_slice(quoted);
+        });
+        link.counters.icmp_errors_out += u64::from(sent);
+    }
+
+    fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
+        let is_near = ipv6::is_link_local(received.source.to_v6());
+        if received.source == Ip::UNSPECIFIED || received.meant != Meant::Us && !is_near {
+            return;
+        }
+        if !self.echoes.allows(now) {
+            link.counters.icmp_limited += 1;
+            return;
+        }
+        let sent = answer(link, now, received, received.payload.len(), |bytes| {
+            bytes.copy_from_slice(received.payload);
+            if let Some(header) = bytes.first_chunk_mut::<4>() {
+                *header = [ECHO_REPLY, 0, 0, 0];
+            }
+        });
+        link.counters.echoes_answered += u64::from(sent);
+    }
+}
+
+/// Sends an ICMPv6 message back to where a packet came from; false when it could not be sent.
+fn answer(
+    link: &mut Link,
+    now: Instant,
+    received: &Received<'_>,
+    payload_bytes: usize,
+    write: impl FnOnce(&mut [u8]),
+) -> bool {
+    let source = match received.meant {
+        Meant::Us => Some(received.destination),
+        _ => link.source_for(now, received.source).map(|(_, own)| own),
+    };
+    let hardware = link.hardware_to_answer(now, received.source, received.ethernet.source);
+    let (Some(source), Some(hardware)) = (source, hardware) else {
+        link.counters.dropped_no_route += 1;
+        return false;
+    };
+    let packet = Packet::new(source, received.source, PROTOCOL_ICMPV6, payload_bytes).by(hardware);
+    let sent = link.send(now, &packet, |bytes| {
+        write(bytes);
+        seal(source, received.source, bytes);
+    });
+    sent.is_ok()
+}
+
+/// Writes the checksum of a message, which stands as zero in it.
+pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
+    let sum = Sum::pseudo_header(source, destination, PROTOCOL_ICMPV6, message.len() as u16);
+    let field = sum.and(message).field();
+    if let Some([_, _, high, low]) = message.first_chunk_mut() {
+        [*high, *low] = field;
+    }
+}
+
+/// Whether a packet carries an ICMPv6 error, or a redirect: about these nothing is said, or it would go on for ever.
+fn is_about_error(packet: &[u8]) -> bool {
+    let Some(ip) = ipv6::Header::parse(packet) else { return true };
+    let (protocol, at) = extensions::upper(packet, ip.next_header, IPV6_BYTES);
+    let kind = packet.get(at).copied().unwrap_or(0);
+    protocol == PROTOCOL_ICMPV6 && (kind < ECHO_REQUEST || kind == REDIRECT)
+}

@@ -1,0 +1,126 @@
+//! An address of either family in 128 bits, as it lies on the wire: the one type that flows, tables and headers speak of.
+//!
+//! An IPv4 address stands in the block that RFC 4291 §2.5.5.2 sets aside for it, `::ffff:a.b.c.d`. No packet of IPv6 may carry
+//! such an address (`ipv6::is_possible`), so the two families can never be taken for each other. And because the block's
+//! prefix adds nothing to a one's-complement sum, one pseudo header serves both ([`crate::checksum::Sum::pseudo_header`]).
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address of either family. Two words, in the machine's own byte order as they lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Ip {
+    high: u64,
+    low: u64,
+}
+
+impl Ip {
+    pub(crate) const UNSPECIFIED: Ip = Ip { high: 0, low: 0 };
+
+    #[inline]
+    pub(crate) const fn v4(address: Ipv4Addr) -> Ip {
+        let [a, b, c, d] = address.octets();
+        Ip { high: 0, low: u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d]) }
+    }
+
+    #[inline]
+    pub(crate) const fn v6(address: Ipv6Addr) -> Ip {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = address.octets();
+        Ip { high: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), low: u64::from_ne_bytes([i, j, k, l, m, n, o, p]) }
+    }
+
+    /// Its two words, for sums and hashes.
+    #[inline]
+    pub(crate) const fn words(self) -> [u64; 2] {
+        [self.high, self.low]
+    }
+
+    #[inline]
+    pub(crate) const fn is_ipv4(self) -> bool {
+        let [a, b, c, d, ..] = self.low.to_ne_bytes();
+        self.high == 0 && u32::from_be_bytes([a, b, c, d]) == 0xffff
+    }
+
+    /// The IPv4 address; `None` when it is none.
+    pub(crate) fn to_v4(self) -> Option<Ipv4Addr> {
+        let [_, _, _, _, a, b, c, d] = self.low.to_ne_bytes();
+        self.is_ipv4().then_some(Ipv4Addr::new(a, b, c, d))
+    }
+
+    /// The 16 bytes, as IPv6 writes them.
+    pub(crate) fn to_v6(self) -> Ipv6Addr {
+        let [a, b, c, d, e, f, g, h] = self.high.to_ne_bytes();
+        let [i, j, k, l, m, n, o, p] = self.low.to_ne_bytes();
+        Ipv6Addr::from_octets([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+    }
+}
+
+impl From<Ipv4Addr> for Ip {
+    #[inline]
+    fn from(address: Ipv4Addr) -> Ip {
+        Ip::v4(address)
+    }
+}
+
+impl From<Ipv6Addr> for Ip {
+    #[inline]
+    fn from(address: Ipv6Addr) -> Ip {
+        Ip::v6(address)
+    }
+}
+
+impl From<IpAddr> for Ip {
+    fn from(address: IpAddr) -> Ip {
+        match address {
+            IpAddr::V4(address) => Ip::v4(address),
+            IpAddr::V6(address) => Ip::v6(address),
+        }
+    }
+}
+
+impl From<Ip> for IpAddr {
+    fn from(ip: Ip) -> IpAddr {
+        ip.to_v4().map_or_else(|| IpAddr::V6(ip.to_v6()), IpAddr::V4)
+    }
+}
+
+impl fmt::Debug for Ip {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", IpAddr::from(*self))
+    }
+}
+
+/// Which address of ours: each that we ever take gets a number of its own, so that a flow of an address that was given up
+/// is never taken for one of its successor's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Local(pub(crate) u32);
+
+impl Local {
+    /// Our IPv4 address, of which there is one.
+    pub(crate) const IPV4: Local = Local(0);
+
+    #[inline]
+    pub(crate) fn is_ipv4(self) -> bool {
+        self == Local::IPV4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ip;
+    use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn both_families_come_out_as_they_went_in() {
+        for text in ["0.0.0.0", "10.0.0.2", "255.255.255.255", "::", "::1", "2001:db8::1", "::fffe:10.0.0.2", "ff02::1"]
+        {
+            let address: IpAddr = text.parse().unwrap();
+            let ip = Ip::from(address);
+            assert_eq!(IpAddr::from(ip), address);
+            assert_eq!(ip.is_ipv4(), address.is_ipv4());
+            assert_eq!(ip.to_v4().is_some(), address.is_ipv4());
+        }
+        assert_eq!(Ip::v4(Ipv4Addr::new(10, 0, 0, 2)).to_v6(), Ipv4Addr::new(10, 0, 0, 2).to_ipv6_mapped());
+        assert_ne!(Ip::v4(Ipv4Addr::UNSPECIFIED), Ip::v6(Ipv6Addr::UNSPECIFIED));
+    }
+}

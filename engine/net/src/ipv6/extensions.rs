@@ -1,0 +1,185 @@
+//! What stands between an IPv6 header and what the packet carries (RFC 8200 §4), walked with bounds.
+//!
+//! - At most [`HEADERS_MAX`] headers and [`OPTIONS_MAX`] options in each: no sender makes us walk for long (RFC 8504 §5.3).
+//! - Hop-by-Hop Options stand right behind the IPv6 header or nowhere. A routing header with stops left is refused (RFC 5095:
+//!   we are a host and forward nothing).
+//! - An option that is not known is treated as its own two highest bits say (§4.2).
+//! - A fragment that is the whole packet is no fragment (RFC 6946).
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const NOTHING: u8 = 59;
+const DESTINATION: u8 = 60;
+
+/// Headers that are stepped over.
+pub(crate) const HEADERS_MAX: usize = 8;
+/// Options that are looked at in one header, padding included.
+pub(crate) const OPTIONS_MAX: usize = 32;
+
+/// Options that change nothing for us: padding, and the alert for routers (RFC 2711).
+const PAD_ONE: u8 = 0;
+const PAD_MANY: u8 = 1;
+const ROUTER_ALERT: u8 = 5;
+
+/// Bytes in a Fragment header, and the unit of all others' lengths.
+const UNIT_BYTES: usize = 8;
+
+/// What is wrong with a packet, in the terms of ICMPv6's Parameter Problem (RFC 4443 §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) code: u8,
+    /// The byte of the packet that is wrong.
+    pub(crate) pointer: u32,
+    /// Whether to tell the sender even of a packet that was meant for a group.
+    pub(crate) concerns_groups: bool,
+}
+
+impl Problem {
+    /// A field with a wrong value.
+    pub(crate) const FIELD: u8 = 0;
+    /// A next header that is not known.
+    pub(crate) const NEXT_HEADER: u8 = 1;
+    /// An option that is not known.
+    pub(crate) const OPTION: u8 = 2;
+    /// A first fragment that does not hold all headers (RFC 7112 §5).
+    pub(crate) const INCOMPLETE: u8 = 3;
+
+    pub(crate) fn new(code: u8, at: usize) -> Problem {
+        Problem { code, pointer: at as u32, concerns_groups: false }
+    }
+}
+
+/// A part of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    /// Where its Fragment header begins, and where what it carries.
+    pub(crate) header_at: usize,
+    pub(crate) at: usize,
+    /// What the whole begins with; counts in the first fragment only.
+    pub(crate) next_header: u8,
+    /// Where it lies in the whole, in bytes.
+    pub(crate) offset: u16,
+    pub(crate) more: bool,
+    pub(crate) identification: u32,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walked {
+    /// At a protocol above IPv6 (or an unknown header). `named_at`: the field that names it.
+    Payload { protocol: u8, at: usize, named_at: usize },
+    /// At a part of a packet.
+    Fragment(Fragment),
+    /// At something that the sender is to be told of.
+    Refused(Problem),
+    /// At an option that asks for silence, at the end of a packet that holds nothing, or of our patience.
+    Dropped,
+    /// At the end of the bytes, in the middle of a header.
+    Truncated,
+}
+
+/// Walks over the extension headers of `packet`. The first header is of kind `first`, named by the byte at `named_at`, and
+/// begins at `at`.
+#[inline]
+pub(crate) fn walk(packet: &[u8], first: u8, named_at: usize, at: usize) -> Walked {
+    match first {
+        HOP_BY_HOP | ROUTING | FRAGMENT | NOTHING | DESTINATION => walk_headers(packet, first, named_at, at),
+        protocol => Walked::Payload { protocol, at, named_at },
+    }
+}
+
+fn walk_headers(packet: &[u8], first: u8, first_named_at: usize, first_at: usize) -> Walked {
+    let (mut kind, mut named_at, mut at) = (first, first_named_at, first_at);
+    for _ in 0..HEADERS_MAX {
+        match kind {
+            NOTHING => return Walked::Dropped,
+            HOP_BY_HOP if at != first_at => return Walked::Refused(Problem::new(Problem::NEXT_HEADER, named_at)),
+            HOP_BY_HOP | DESTINATION | ROUTING | FRAGMENT => {}
+            protocol => return Walked::Payload { protocol, at, named_at },
+        }
+        let rest = packet.get(at..).unwrap_or_default();
+        let Some(&[next, length, type_or_offset, left_or_offset, i, j, k, l]) = rest.first_chunk::<UNIT_BYTES>() else {
+            return Walked::Truncated;
+        };
+        let header_bytes = if kind == FRAGMENT { UNIT_BYTES } else { UNIT_BYTES * (usize::from(length) + 1) };
+        let Some(header) = rest.get(..header_bytes) else { return Walked::Truncated };
+        match kind {
+            FRAGMENT => {
+                let field = u16::from_be_bytes([type_or_offset, left_or_offset]);
+                let (offset, more) = (field & 0xfff8, field & 1 != 0);
+                if offset != 0 || more {
+                    let identification = u32::from_be_bytes([i, j, k, l]);
+                    let begins = at + UNIT_BYTES;
+                    let (header_at, next_header) = (at, next);
+                    return Walked::Fragment(Fragment {
+                        header_at,
+                        at: begins,
+                        next_header,
+                        offset,
+                        more,
+                        identification,
+                    });
+                }
+            }
+            ROUTING if left_or_offset != 0 => return Walked::Refused(Problem::new(Problem::FIELD, at + 2)),
+            ROUTING => {}
+            _ => {
+                if let Some(end) = look_at_options(header, at) {
+                    return end;
+                }
+            }
+        }
+        (kind, named_at, at) = (next, at, at + header_bytes);
+    }
+    match kind {
+        HOP_BY_HOP | ROUTING | FRAGMENT | NOTHING | DESTINATION => Walked::Dropped,
+        protocol => Walked::Payload { protocol, at, named_at },
+    }
+}
+
+/// The protocol above IPv6 and where it begins, as far as the headers before it are whole; what is wrong with these does not
+/// matter. Behind a part of a packet that is not its first there is none.
+pub(crate) fn upper(packet: &[u8], first: u8, first_at: usize) -> (u8, usize) {
+    let (mut kind, mut at) = (first, first_at);
+    for _ in 0..HEADERS_MAX {
+        let header = packet.get(at..).and_then(|rest| rest.first_chunk::<UNIT_BYTES>());
+        let Some(&[next, length, high, low, ..]) = header else { break };
+        match kind {
+            FRAGMENT if u16::from_be_bytes([high, low]) & 0xfff8 != 0 => return (NOTHING, at),
+            FRAGMENT => at += UNIT_BYTES,
+            HOP_BY_HOP | ROUTING | DESTINATION => at += UNIT_BYTES * (usize::from(length) + 1),
+            _ => break,
+        }
+        kind = next;
+    }
+    (kind, at)
+}
+
+/// Looks at the options of one header, which begins at `header_at` of the packet. `None`: the walk goes on.
+fn look_at_options(header: &[u8], header_at: usize) -> Option<Walked> {
+    let mut at = 2;
+    for _ in 0..OPTIONS_MAX {
+        let kind = *header.get(at)?;
+        if kind == PAD_ONE {
+            at += 1;
+            continue;
+        }
+        let Some(&length) = header.get(at + 1) else { return Some(Walked::Truncated) };
+        let end = at + 2 + usize::from(length);
+        if end > header.len() {
+            return Some(Walked::Truncated);
+        }
+        let refused = |concerns_groups| {
+            Some(Walked::Refused(Problem { concerns_groups, ..Problem::new(Problem::OPTION, header_at + at) }))
+        };
+        match (kind, kind >> 6) {
+            (PAD_MANY | ROUTER_ALERT, _) | (_, 0) => {}
+            (_, 1) => return Some(Walked::Dropped),
+            (_, 2) => return refused(true),
+            _ => return refused(false),
+        }
+        at = end;
+    }
+    if at >= header.len() { None } else { Some(Walked::Dropped) }
+}

@@ -1,0 +1,308 @@
+//! What IPv6 knows of its link: our addresses, the neighbours, the routers, the networks, and when which of them has to be
+//! asked for, confirmed or forgotten (Neighbor Discovery, RFC 4861; address autoconfiguration, RFC 4862).
+//!
+//! ```text
+//!   begin ─ link-local address ── duplicate? ──> ours ── router solicitations ──> router advertisement ─┬─ default router
+//!                                    │ yes                                                            ├─ networks on the link
+//!                                    └─> another one, at most three times                             └─ addresses: duplicate? ──> ours
+//! ```
+//! State lives here; messages are read in [`arrival`] and written in [`departure`].
+//!
+//! Invariants:
+//! - Every list has its size from the start, and what comes from the network can fill a list and never grow it.
+//! - What is believed was sent by somebody on this link: its hop limit is 255, so no router has passed it on.
+//! - An address answers for itself only after nobody else on the link did (RFC 4862 §5.4).
+//! - `next_due` is never later than the earliest moment at which something here has to happen.
+
+pub(crate) mod arrival;
+mod cache;
+mod departure;
+mod identifier;
+mod listening;
+mod message;
+mod own;
+mod routers;
+
+use core::net::Ipv6Addr;
+
+use heapless::Vec;
+use machine::{Card, Ethernet, Instant, Micros};
+
+use crate::config::{Ipv6Address, Ipv6Addressing};
+use crate::ethernet::ETHERNET_BYTES;
+use crate::interface::Meant;
+use crate::ip::{Ip, Local};
+use crate::ipv6;
+use crate::random::Random;
+use cache::Cache;
+use identifier::Identifiers;
+use listening::Listening;
+use own::{Origin, OwnAddresses};
+use routers::{NameServers, Networks, Routers};
+
+/// The prefix of all addresses that are good on one link only (RFC 4291 §2.5.6).
+const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
+
+/// The wait for the answer to a solicitation, unless a router says another (RFC 4861 §10).
+const RETRANSMIT: Micros = Micros::from_secs(1);
+/// The first wait for a router's answer; it doubles (RFC 4861 §10, RFC 7559 §2.1).
+const SOLICITATION_INTERVAL: Micros = Micros::from_secs(4);
+/// The longest one (RFC 7559 §2).
+const SOLICITATION_INTERVAL_MAX: Micros = Micros::from_secs(3600);
+
+/// What has changed, until the user is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct News {
+    /// The addresses are others than before.
+    pub(crate) changed: bool,
+    /// One of them is ours no longer: what was bound to it ends.
+    pub(crate) lost: bool,
+    /// One of them belongs to another machine.
+    pub(crate) taken: Option<Ipv6Addr>,
+}
+
+/// Numbers that routers may set.
+struct Parameters {
+    hop_limit: u8,
+    mtu: u16,
+    retransmit: Micros,
+}
+
+/// All that IPv6 knows.
+pub(crate) struct Ndp {
+    addressing: Ipv6Addressing,
+    hardware: Ethernet,
+    link_mtu: u16,
+    /// Set when IPv6 has begun.
+    identifiers: Option<Identifiers>,
+    random: Random,
+    own: OwnAddresses,
+    cache: Cache,
+    routers: Routers,
+    networks: Networks,
+    name_servers: NameServers,
+    listening: Listening,
+    parameters: Parameters,
+    /// When the routers are asked next, and the wait after that.
+    solicit_at: Instant,
+    solicit_wait: Micros,
+    next_due: Instant,
+    news: News,
+}
+
+impl Ndp {
+    pub(crate) fn new(card: &Card, addressing: &Ipv6Addressing, random: Random) -> Ndp {
+        Ndp {
+            addressing: *addressing,
+            hardware: card.address,
+            link_mtu: card.mtu,
+            identifiers: None,
+            random,
+            own: OwnAddresses::default(),
+            cache: Cache::new(ETHERNET_BYTES + usize::from(card.mtu)),
+            routers: Routers::default(),
+            networks: Networks::default(),
+            name_servers: NameServers::default(),
+            listening: Listening::new(),
+            parameters: Parameters { hop_limit: ipv6::HOP_LIMIT, mtu: card.mtu, retransmit: RETRANSMIT },
+            solicit_at: Instant::NEVER,
+            solicit_wait: SOLICITATION_INTERVAL,
+            next_due: Instant::NEVER,
+            news: News::default(),
+        }
+    }
+
+    /// Begins to speak IPv6, if it is to be spoken. `secret`: of this machine and none else, and the same after each start,
+    /// so that its addresses are (RFC 7217 §5).
+    pub(crate) fn begin(&mut self, now: Instant, secret: &[u8; 16]) {
+        if self.addressing == Ipv6Addressing::None || self.link_mtu < ipv6::MTU_MIN || self.identifiers.is_some() {
+            return;
+        }
+        self.identifiers = Some(Identifiers::new(secret, self.hardware));
+        self.form_address(now, LINK_LOCAL, Origin::LinkLocal, 0, (Instant::NEVER, Instant::NEVER));
+        if let Ipv6Addressing::Static { addresses, gateway } = self.addressing {
+            for Ipv6Address { address, prefix_bits } in addresses.into_iter().flatten() {
+                let nonce = self.random.next();
+                self.own.add(now, address, prefix_bits, Origin::Fixed, 0, nonce, (Instant::NEVER, Instant::NEVER));
+                self.networks.advertised(address, prefix_bits, Instant::NEVER);
+            }
+            if let Some(gateway) = gateway {
+                self.routers.advertised(gateway, Instant::NEVER);
+            }
+        }
+        self.look_ahead();
+    }
+
+    /// Whether IPv6 is spoken.
+    #[inline]
+    pub(crate) fn is_spoken(&self) -> bool {
+        self.identifiers.is_some()
+    }
+
+    /// The largest packet that we send, in bytes.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.parameters.mtu
+    }
+
+    pub(crate) fn hop_limit(&self) -> u8 {
+        self.parameters.hop_limit
+    }
+
+    /// Our addresses, as far as they are surely ours.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = Ipv6Address> {
+        self.own.assigned().map(|own| Ipv6Address { address: own.address, prefix_bits: own.prefix_bits })
+    }
+
+    /// The router that everything outside goes through, if there is one.
+    pub(crate) fn router(&self) -> Option<Ipv6Addr> {
+        self.routers.choose(|address| self.cache.is_probably_reachable(address))
+    }
+
+    /// Name servers that routers have named, best first.
+    pub(crate) fn name_servers(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.name_servers.iter()
+    }
+
+    pub(crate) fn own_address(&self, local: Local) -> Option<Ip> {
+        self.own.assigned().find(|own| own.local == local).map(|own| own.address.into())
+    }
+
+    /// Whom `destination` means, and which address of ours it is if it means us.
+    #[inline]
+    pub(crate) fn meant(&self, destination: Ipv6Addr) -> (Meant, Local) {
+        if let Some(own) = self.own.assigned().find(|own| own.address == destination) {
+            return (Meant::Us, own.local);
+        }
+        let is_ours = destination == ipv6::ALL_NODES || self.own.groups().any(|group| group == destination);
+        (if is_ours { Meant::Everybody } else { Meant::Others }, Local::IPV4)
+    }
+
+    /// The address of ours that speaks to `destination` (RFC 6724 §5, as far as there is a choice).
+    pub(crate) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<(Local, Ipv6Addr)> {
+        self.own.source_for(now, destination).map(|own| (own.local, own.address))
+    }
+
+    /// The neighbour that a packet to `destination` goes to: itself, or a router (RFC 4861 §5.2).
+    fn next_hop(&self, destination: Ipv6Addr) -> Option<Ipv6Addr> {
+        if ipv6::is_link_local(destination) || self.networks.hold(destination) {
+            return Some(destination);
+        }
+        self.router()
+    }
+
+    pub(crate) fn has_way_to(&self, destination: Ipv6Addr) -> bool {
+        self.next_hop(destination).is_some()
+    }
+
+    /// Where packets to `destination` go, if that is known.
+    pub(crate) fn lookup(&mut self, now: Instant, destination: Ipv6Addr) -> Option<Ethernet> {
+        self.cache.lookup(now, self.next_hop(destination)?)
+    }
+
+    /// Asks for the neighbour that packets to `destination` go to, unless he is known or being asked for.
+    pub(crate) fn resolve(&mut self, now: Instant, destination: Ipv6Addr) {
+        if let Some(next_hop) = self.next_hop(destination) {
+            self.cache.resolve(now, next_hop, |address| self.routers.has(address));
+        }
+    }
+
+    /// Packets to `destination` seem to get lost.
+    pub(crate) fn doubt(&mut self, now: Instant, destination: Ipv6Addr) {
+        if let Some(next_hop) = self.next_hop(destination) {
+            self.cache.doubt(now, next_hop);
+        }
+    }
+
+    /// Keeps a frame until the neighbour is found that packets to `destination` go to.
+    pub(crate) fn hold(&mut self, destination: Ipv6Addr, frame: &[u8]) {
+        if let Some(next_hop) = self.next_hop(destination) {
+            self.cache.held.hold(next_hop, frame);
+        }
+    }
+
+    /// When something has to happen here.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Instant {
+        self.next_due.min(self.cache.next_due())
+    }
+
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.news != News::default()
+    }
+
+    pub(crate) fn take_news(&mut self) -> News {
+        core::mem::take(&mut self.news)
+    }
+
+    /// Forms an address in the network of `prefix`, and begins to look for its double. The `attempt`-th, because the ones
+    /// before had doubles.
+    fn form_address(
+        &mut self,
+        now: Instant,
+        prefix: Ipv6Addr,
+        origin: Origin,
+        attempt: u8,
+        (preferred_until, valid_until): (Instant, Instant),
+    ) {
+        let Some(identifiers) = &self.identifiers else { return };
+        let (address, attempt) = identifiers.address(prefix, attempt);
+        let nonce = self.random.next();
+        self.own.add(now, address, ipv6::NETWORK_BITS, origin, attempt, nonce, (preferred_until, valid_until));
+    }
+
+    /// Another machine uses `address`, which we were about to take: another one is tried, if there is one to be tried.
+    fn double_found(&mut self, now: Instant, address: Ipv6Addr) {
+        let Some(own) = self.own.remove(address) else { return };
+        let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;
+        if own.origin == Origin::Fixed || is_last {
+            self.news.taken = Some(address);
+        } else {
+            let lifetimes = (own.preferred_until, own.valid_until);
+            self.form_address(now, address, own.origin, own.attempt + 1, lifetimes);
+        }
+    }
+
+    /// An address is ours: nobody has answered for it.
+    fn assigned(&mut self, now: Instant, origin: Origin) {
+        self.news.changed = true;
+        if origin == Origin::LinkLocal && self.addressing == Ipv6Addressing::Automatic {
+            self.solicit_at = now;
+        }
+    }
+
+    /// Forgets what is too old.
+    fn expire(&mut self, now: Instant) {
+        if self.own.expire(now) {
+            self.news.changed = true;
+            self.news.lost = true;
+        }
+        self.routers.expire(now);
+        self.networks.expire(now);
+        self.name_servers.expire(now);
+    }
+
+    /// Finds out when something has to happen next.
+    fn look_ahead(&mut self) {
+        self.next_due = self
+            .own
+            .next_deadline()
+            .min(self.routers.next_deadline())
+            .min(self.networks.next_deadline())
+            .min(self.name_servers.next_deadline())
+            .min(self.listening.next_deadline())
+            .min(self.solicit_at);
+    }
+
+    /// The groups that we listen to.
+    fn groups(&self) -> Vec<Ipv6Addr, { own::OWN_MAX }> {
+        let mut groups = Vec::new();
+        for group in self.own.groups() {
+            if !groups.contains(&group) {
+                // There is a place for each address.
+                let _ = groups.push(group);
+            }
+        }
+        groups
+    }
+}

@@ -1,0 +1,257 @@
+//! Who is where on the link, and whether he still is: the neighbour cache (RFC 4861 §7).
+//!
+//! ```text
+//!   (nobody) ── resolve ──> Incomplete ── answer ──> Reachable ── 30 s ──> Stale ── used ──> Delay ── 5 s ──> Probe
+//!       ^                      │ 3 questions            ^  answer                                             │ │
+//!       └──────────────────────┴────────────────────────┴─────────────────────────────────────────────────────┘ │
+//!       └── 3 questions ─────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Invariants:
+//! - At most [`NEIGHBOURS_MAX`] entries, all made at the start. Who asks for us gets an entry, but pushes out nobody who is in
+//!   use, is waited for, or is a router (RFC 6583).
+//! - Each neighbour is asked at most [`QUESTIONS_MAX`] times in a row, with a wait after each.
+
+use alloc::vec::Vec;
+use core::net::Ipv6Addr;
+
+use machine::{Ethernet, Instant, Micros};
+
+use crate::held::Held;
+
+/// Entries in the cache.
+pub(super) const NEIGHBOURS_MAX: usize = 128;
+/// How long an answer is believed without asking again (REACHABLE_TIME), unless a router says another time.
+pub(super) const REACHABLE: Micros = Micros::from_secs(30);
+/// How long other layers get to show that a neighbour is there (DELAY_FIRST_PROBE_TIME).
+pub(super) const DELAY: Micros = Micros::from_secs(5);
+/// Questions without an answer until a neighbour is forgotten (MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT).
+pub(super) const QUESTIONS_MAX: u8 = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Everybody is being asked where he is.
+    Incomplete { asked: u8, due: Instant },
+    /// He has answered us lately.
+    Reachable { until: Instant },
+    /// He was there, or has said so unasked.
+    Stale,
+    /// He was there and is being used; other layers may show that he still is.
+    Delay { until: Instant },
+    /// He himself is being asked.
+    Probe { asked: u8, due: Instant },
+}
+
+struct Neighbour {
+    address: Ipv6Addr,
+    hardware: Ethernet,
+    state: State,
+    used_at: Instant,
+}
+
+/// What to do about a neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// Ask for `address`: the machine that was there, or everybody.
+    Ask { address: Ipv6Addr, hardware: Option<Ethernet> },
+    /// Nobody answers: he is forgotten.
+    Silent { address: Ipv6Addr },
+}
+
+/// What an advertisement claims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Claim {
+    pub(super) hardware: Option<Ethernet>,
+    /// It answers a question of ours.
+    pub(super) solicited: bool,
+    /// It is to be believed against what we know.
+    pub(super) overrides: bool,
+}
+
+pub(super) struct Cache {
+    entries: Vec<Neighbour>,
+    /// What waits for an answer.
+    pub(super) held: Held<Ipv6Addr>,
+    /// How long an answer is believed.
+    pub(super) reachable: Micros,
+    /// Never later than the earliest moment at which somebody has to be asked.
+    next_due: Instant,
+}
+
+impl Cache {
+    /// `frame_bytes`: the longest frame that may have to wait.
+    pub(super) fn new(frame_bytes: usize) -> Cache {
+        Cache {
+            entries: Vec::with_capacity(NEIGHBOURS_MAX),
+            held: Held::new(frame_bytes),
+            reachable: REACHABLE,
+            next_due: Instant::NEVER,
+        }
+    }
+
+    /// Where `address` is, if known. It is used, so whoever has not been heard of for long will be asked.
+    pub(super) fn lookup(&mut self, now: Instant, address: Ipv6Addr) -> Option<Ethernet> {
+        let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
+        neighbour.used_at = now;
+        match neighbour.state {
+            State::Incomplete { .. } => return None,
+            State::Stale => {}
+            State::Reachable { until } if until <= now => {}
+            _ => return Some(neighbour.hardware),
+        }
+        let until = now + DELAY;
+        neighbour.state = State::Delay { until };
+        self.next_due = self.next_due.min(until);
+        Some(neighbour.hardware)
+    }
+
+    /// Asks for `address` unless it is known or being asked for. `is_router`: whom no other entry may push out.
+    pub(super) fn resolve(&mut self, now: Instant, address: Ipv6Addr, is_router: impl Fn(Ipv6Addr) -> bool) {
+        let is_known = self.entries.iter().any(|neighbour| neighbour.address == address);
+        if is_known || !self.make_room(|neighbour, _| !is_router(neighbour.address)) {
+            return;
+        }
+        let state = State::Incomplete { asked: 0, due: now };
+        self.entries.push(Neighbour { address, hardware: Ethernet([0; 6]), state, used_at: now });
+        self.next_due = self.next_due.min(now);
+    }
+
+    /// Doubts that `address` is where it was, because packets to it seem to get lost: he is asked.
+    pub(super) fn doubt(&mut self, now: Instant, address: Ipv6Addr) {
+        let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) else { return };
+        if matches!(neighbour.state, State::Reachable { .. } | State::Stale | State::Delay { .. }) {
+            neighbour.state = State::Probe { asked: 0, due: now };
+            self.next_due = self.next_due.min(now);
+        }
+    }
+
+    /// Whether there is reason to believe that `address` is there (RFC 4861 §6.3.6).
+    pub(super) fn is_probably_reachable(&self, address: Ipv6Addr) -> bool {
+        let found = self.entries.iter().find(|neighbour| neighbour.address == address);
+        found.is_some_and(|neighbour| !matches!(neighbour.state, State::Incomplete { .. }))
+    }
+
+    /// `address` has asked for something, and said where it is (RFC 4861 §7.2.3, §6.3.4). `is_router` as for `resolve`.
+    pub(super) fn asked_by(
+        &mut self,
+        now: Instant,
+        address: Ipv6Addr,
+        hardware: Ethernet,
+        is_router: impl Fn(Ipv6Addr) -> bool,
+    ) {
+        if let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) {
+            if neighbour.hardware != hardware || matches!(neighbour.state, State::Incomplete { .. }) {
+                neighbour.hardware = hardware;
+                neighbour.state = State::Stale;
+            }
+            return;
+        }
+        let may_go = |neighbour: &Neighbour, held: &Held<Ipv6Addr>| {
+            let is_idle = match neighbour.state {
+                State::Stale => true,
+                State::Reachable { until } => until <= now,
+                _ => false,
+            };
+            is_idle && !held.is_awaited(neighbour.address) && !is_router(neighbour.address)
+        };
+        if self.make_room(may_go) {
+            self.entries.push(Neighbour { address, hardware, state: State::Stale, used_at: now });
+        }
+    }
+
+    /// `address` has advertised itself (RFC 4861 §7.2.5). Nobody enters who was not asked for.
+    pub(super) fn advertised(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
+        let until = now + self.reachable;
+        let Some(neighbour) = self.entries.iter_mut().find(|neighbour| neighbour.address == address) else { return };
+        let confirmed = if claim.solicited { State::Reachable { until } } else { State::Stale };
+        let is_incomplete = matches!(neighbour.state, State::Incomplete { .. });
+        match claim.hardware.filter(|hardware| is_incomplete || *hardware != neighbour.hardware) {
+            Some(hardware) if is_incomplete || claim.overrides => {
+                neighbour.hardware = hardware;
+                neighbour.state = confirmed;
+            }
+            Some(_) => {
+                if matches!(neighbour.state, State::Reachable { .. }) {
+                    neighbour.state = State::Stale;
+                }
+            }
+            None if claim.solicited && !is_incomplete => neighbour.state = confirmed,
+            None => {}
+        }
+    }
+
+    /// Where `address` is, if that is known; it is not used.
+    pub(super) fn known(&self, address: Ipv6Addr) -> Option<Ethernet> {
+        let found = self.entries.iter().find(|neighbour| neighbour.address == address);
+        found.filter(|neighbour| !matches!(neighbour.state, State::Incomplete { .. })).map(|found| found.hardware)
+    }
+
+    /// The next thing to do, if anything is due; `wait`: for an answer.
+    pub(super) fn next_step(&mut self, now: Instant, wait: Micros) -> Option<Step> {
+        if self.next_due > now {
+            return None;
+        }
+        self.next_due = Instant::NEVER;
+        for at in 0..self.entries.len() {
+            let Some(neighbour) = self.entries.get_mut(at) else { break };
+            let Some(due) = neighbour.due() else { continue };
+            if due > now {
+                self.next_due = self.next_due.min(due);
+                continue;
+            }
+            // There may be more that is due.
+            self.next_due = now;
+            let address = neighbour.address;
+            if neighbour.ask(now + wait) {
+                let is_new = matches!(neighbour.state, State::Incomplete { .. });
+                return Some(Step::Ask { address, hardware: (!is_new).then_some(neighbour.hardware) });
+            }
+            self.entries.swap_remove(at);
+            self.held.drop_all(address);
+            return Some(Step::Silent { address });
+        }
+        None
+    }
+
+    pub(super) fn next_due(&self) -> Instant {
+        self.next_due
+    }
+
+    /// Makes room for one entry: of those that may go, the one that was not used for longest.
+    fn make_room(&mut self, may_go: impl Fn(&Neighbour, &Held<Ipv6Addr>) -> bool) -> bool {
+        if self.entries.len() < NEIGHBOURS_MAX {
+            return true;
+        }
+        let held = &self.held;
+        let candidates = self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour, held));
+        let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.used_at) else { return false };
+        let gone = self.entries.swap_remove(at);
+        self.held.drop_all(gone.address);
+        true
+    }
+}
+
+impl Neighbour {
+    fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Incomplete { due, .. } | State::Probe { due, .. } | State::Delay { until: due } => Some(due),
+            State::Reachable { .. } | State::Stale => None,
+        }
+    }
+
+    /// Counts another question, whose answer may take until `next`; false when there were enough.
+    fn ask(&mut self, next: Instant) -> bool {
+        match &mut self.state {
+            State::Incomplete { asked, due } | State::Probe { asked, due } if *asked < QUESTIONS_MAX => {
+                *asked += 1;
+                *due = next;
+                true
+            }
+            State::Delay { .. } => {
+                self.state = State::Probe { asked: 1, due: next };
+                true
+            }
+            _ => false,
+        }
+    }
+}

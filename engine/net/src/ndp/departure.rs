@@ -1,0 +1,142 @@
+//! What is due to be said on the link: questions for doubles, routers and neighbours, answers, and what we listen to.
+
+use core::net::Ipv6Addr;
+
+use machine::{Ethernet, Instant, Micros};
+
+use crate::icmpv6;
+use crate::ip::Ip;
+use crate::ipv6::{self, PROTOCOL_ICMPV6};
+use crate::link::{Link, Packet};
+
+use super::cache::Step;
+use super::listening::{self, Version, Why};
+use super::message::{self, Outgoing};
+use super::own::{Due, Origin};
+use super::{SOLICITATION_INTERVAL_MAX, arrival};
+
+impl Link {
+    /// Does and says what is due.
+    pub(crate) fn ndp_output(&mut self, now: Instant) {
+        if self.ndp.next_deadline() > now {
+            return;
+        }
+        self.ndp.expire(now);
+        while let Some(due) = self.ndp.own.next_due(now, self.ndp.parameters.retransmit) {
+            match due {
+                Due::Ask(own) => {
+                    // The answer comes to a group, which switches have to know of first (RFC 4862 §5.4.2).
+                    self.report(now, &[ipv6::solicited_node(own.address)], Why::Begun);
+                    let question =
+                        Outgoing::AskForDouble { target: own.address, nonce: own.nonce & arrival::NONCE_MASK };
+                    let group = ipv6::solicited_node(own.address);
+                    self.send_ndp(now, Ipv6Addr::UNSPECIFIED, group, None, &question);
+                }
+                Due::Assigned(own) => {
+                    self.ndp.assigned(now, own.origin);
+                    // Routers pass over what nobody has said (RFC 3590 §4): now somebody says it.
+                    let groups = self.ndp.groups();
+                    self.report(now, &groups, Why::Begun);
+                }
+            }
+        }
+        self.ask_routers(now);
+        self.answer_listeners(now);
+        self.ask_ipv6_neighbours(now);
+        self.ndp.look_ahead();
+    }
+
+    /// Asks the routers, if it is time; each time a little later than the last (RFC 7559).
+    fn ask_routers(&mut self, now: Instant) {
+        let Some(own) = self.link_local().filter(|_| self.ndp.solicit_at <= now) else { return };
+        let wait = self.ndp.solicit_wait;
+        let tenth = wait.0 / 10;
+        self.ndp.solicit_at = now + Micros(wait.0 - tenth + self.ndp.random.below(2 * tenth));
+        self.ndp.solicit_wait = Micros(wait.0 * 2).min(SOLICITATION_INTERVAL_MAX);
+        let question = Outgoing::AskRouters { own: self.interface.hardware };
+        self.send_ndp(now, own, ipv6::ALL_ROUTERS, None, &question);
+    }
+
+    fn ask_ipv6_neighbours(&mut self, now: Instant) {
+        while let Some(step) = self.ndp.cache.next_step(now, self.ndp.parameters.retransmit) {
+            match step {
+                Step::Ask { address, hardware } => {
+                    let Some((_, source)) = self.ndp.source_for(now, address) else { continue };
+                    let question = Outgoing::Ask { target: address, own: self.interface.hardware };
+                    let to = if hardware.is_some() { address } else { ipv6::solicited_node(address) };
+                    self.send_ndp(now, source, to, hardware, &question);
+                }
+                Step::Silent { address } => self.ndp.routers.silent(address),
+            }
+        }
+        self.counters.dropped_unresolved += core::mem::take(&mut self.ndp.cache.held.dropped);
+    }
+
+    fn answer_listeners(&mut self, now: Instant) {
+        let groups = match self.ndp.listening.take_due(now) {
+            None => return,
+            Some(Version::Two) => {
+                let groups = self.ndp.groups();
+                return self.report(now, &groups, Why::Asked);
+            }
+            Some(Version::One) => self.ndp.groups(),
+        };
+        for group in groups {
+            let message = listening::report_version_1(group);
+            self.send_report(now, group, message.len(), |bytes| bytes.copy_from_slice(&message));
+        }
+    }
+
+    /// Says which groups we listen to.
+    fn report(&mut self, now: Instant, groups: &[Ipv6Addr], why: Why) {
+        let length = listening::report_bytes(groups.len());
+        self.send_report(now, listening::ALL_LISTENERS_ROUTERS, length, |bytes| {
+            listening::write_report(groups, why, bytes);
+        });
+    }
+
+    /// Sends a message of MLD, which has options in front of it.
+    fn send_report(&mut self, now: Instant, to: Ipv6Addr, length: usize, write: impl FnOnce(&mut [u8])) {
+        let (source, to) = (Ip::v6(self.link_local().unwrap_or(Ipv6Addr::UNSPECIFIED)), Ip::v6(to));
+        let length = listening::ROUTER_ALERT.len() + length;
+        let packet = Packet::new(source, to, listening::PROTOCOL_OPTIONS, length).with_hop_limit(listening::HOP_LIMIT);
+        let sent = self.send(now, &packet, |bytes| {
+            let Some((options, message)) = bytes.split_first_chunk_mut() else { return };
+            *options = listening::ROUTER_ALERT;
+            write(message);
+            icmpv6::seal(source, to, message);
+        });
+        self.counters.listener_reports_out += u64::from(sent.is_ok());
+    }
+
+    /// Sends a message of Neighbor Discovery, to a neighbour or a group.
+    pub(super) fn send_ndp(
+        &mut self,
+        now: Instant,
+        source: Ipv6Addr,
+        to: Ipv6Addr,
+        hardware: Option<Ethernet>,
+        message: &Outgoing,
+    ) {
+        let (source, to) = (Ip::v6(source), Ip::v6(to));
+        let mut packet = Packet::new(source, to, PROTOCOL_ICMPV6, message.len()).with_hop_limit(message::HOP_LIMIT);
+        if let Some(hardware) = hardware {
+            packet = packet.by(hardware);
+        }
+        let sent = self.send(now, &packet, |bytes| {
+            message.emit(bytes);
+            icmpv6::seal(source, to, bytes);
+        });
+        let count = match message {
+            Outgoing::Advertise { .. } => &mut self.counters.neighbour_advertisements_out,
+            Outgoing::Ask { .. } | Outgoing::AskForDouble { .. } => &mut self.counters.neighbour_solicitations_out,
+            Outgoing::AskRouters { .. } => &mut self.counters.router_solicitations_out,
+        };
+        *count += u64::from(sent.is_ok());
+    }
+
+    /// Our address on this link, if it is surely ours.
+    fn link_local(&self) -> Option<Ipv6Addr> {
+        self.ndp.own.assigned().find(|own| own.origin == Origin::LinkLocal).map(|own| own.address)
+    }
+}

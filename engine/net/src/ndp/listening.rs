@@ -1,0 +1,111 @@
+//! Which groups we listen to, for switches that pass on only what somebody wants (MLD: RFC 3810, and RFC 2710 for those who
+//! ask in its words).
+//!
+//! We listen for as long as we have the address that a group belongs to, to everybody who sends to it. So a report is a list
+//! of groups and nothing more.
+
+use core::net::Ipv6Addr;
+
+use machine::{Instant, Micros};
+use smoltcp::wire::{MldAddressRecord, MldRecordType};
+
+/// Everybody who wants to know what is listened to (RFC 3810 §5.2.14).
+pub(super) const ALL_LISTENERS_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
+/// The options in front of each message: it concerns routers, too (RFC 2711; the next header is ICMPv6).
+pub(super) const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
+/// Hop-by-Hop Options.
+pub(super) const PROTOCOL_OPTIONS: u8 = 0;
+pub(super) const HOP_LIMIT: u8 = 1;
+
+const QUERY_BYTES_VERSION_1: usize = 24;
+const REPORT_VERSION_1: u8 = 131;
+const REPORT: u8 = 143;
+const REPORT_BYTES: usize = 8;
+const RECORD_BYTES: usize = 20;
+
+/// The words in which to answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Version {
+    One,
+    Two,
+}
+
+/// Why a report is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Why {
+    /// We have begun to listen.
+    Begun,
+    /// Somebody has asked.
+    Asked,
+}
+
+pub(super) struct Listening {
+    due: Instant,
+    version: Version,
+}
+
+impl Listening {
+    pub(super) fn new() -> Listening {
+        Listening { due: Instant::NEVER, version: Version::Two }
+    }
+
+    /// Somebody asks what is listened to; `chance` picks the moment of the answer.
+    pub(super) fn asked(&mut self, now: Instant, query: &[u8], chance: impl FnOnce(u64) -> u64) {
+        let Some(&[_, _, _, _, high, low, ..]) = query.first_chunk::<QUERY_BYTES_VERSION_1>() else { return };
+        let code = u16::from_be_bytes([high, low]);
+        let version = if query.len() == QUERY_BYTES_VERSION_1 { Version::One } else { Version::Two };
+        // From 32,768 on the code is a floating-point number (RFC 3810 §5.1.3).
+        let span_ms = match version {
+            Version::Two if code >= 1 << 15 => u64::from((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3),
+            _ => u64::from(code),
+        };
+        self.version = version;
+        self.due = self.due.min(now + Micros(chance(Micros::from_millis(span_ms).0)));
+    }
+
+    /// The words of the answer that is due.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Version> {
+        (self.due <= now).then(|| {
+            self.due = Instant::NEVER;
+            self.version
+        })
+    }
+
+    pub(super) fn next_deadline(&self) -> Instant {
+        self.due
+    }
+}
+
+/// Bytes of a report in today's words, of `groups` groups at once (RFC 3810 §5.2).
+pub(super) fn report_bytes(groups: usize) -> usize {
+    REPORT_BYTES + groups * RECORD_BYTES
+}
+
+/// Writes such a report, without its checksum, into `bytes`, which is [`report_bytes`] long and zeroed. The wire crate's own
+/// writer needs a record that has been written already.
+pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
+    // To listen to everybody is to exclude nobody.
+    let kind = match why {
+        Why::Asked => MldRecordType::ModeIsExclude,
+        Why::Begun => MldRecordType::ChangeToExclude,
+    };
+    let Some((header, records)) = bytes.split_first_chunk_mut::<REPORT_BYTES>() else { return };
+    *header = [REPORT, 0, 0, 0, 0, 0, 0, groups.len() as u8];
+    let (records, _) = records.as_chunks_mut::<RECORD_BYTES>();
+    for (record, group) in records.iter_mut().zip(groups) {
+        let mut view = MldAddressRecord::new_unchecked(record.as_mut_slice());
+        view.set_record_type(kind);
+        view.set_mcast_addr(*group);
+    }
+}
+
+/// A report in the words of RFC 2710 §3, of one group.
+pub(super) fn report_version_1(group: Ipv6Addr) -> [u8; QUERY_BYTES_VERSION_1] {
+    let mut bytes = [0; QUERY_BYTES_VERSION_1];
+    if let Some(place) = bytes.last_chunk_mut() {
+        *place = group.octets();
+    }
+    let [kind, ..] = &mut bytes;
+    *kind = REPORT_VERSION_1;
+    bytes
+}

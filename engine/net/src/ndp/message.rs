@@ -1,0 +1,231 @@
+//! The messages of Neighbor Discovery as values: what of a received one counts, and how ours are written.
+
+use core::net::Ipv6Addr;
+
+use machine::{Ethernet, Micros};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::time::Duration;
+use smoltcp::wire::{
+    EthernetAddress, Icmpv6Packet, Icmpv6Repr, NdiscNeighborFlags, NdiscOption, NdiscOptionRepr, NdiscPrefixInfoFlags,
+    NdiscRepr,
+};
+
+use crate::ethernet;
+
+/// The types of the messages (RFC 4861 §4).
+pub(super) const ROUTER_ADVERTISEMENT: u8 = 134;
+pub(super) const NEIGHBOUR_SOLICITATION: u8 = 135;
+pub(super) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+pub(super) const REDIRECT: u8 = 137;
+
+/// The hop limit of all of them, which no packet has that a router has passed on.
+pub(super) const HOP_LIMIT: u8 = 255;
+
+/// Bytes before the options.
+const ROUTER_ADVERTISEMENT_BYTES: usize = 16;
+const NEIGHBOUR_BYTES: usize = 24;
+/// An option's type, its length, and the unit of that.
+const OPTION_BYTES: usize = 8;
+const OPTION_NONCE: u8 = 14;
+const OPTION_NAME_SERVERS: u8 = 25;
+
+/// Bytes of a nonce that makes an option of one unit (RFC 3971 §5.3.2).
+const NONCE_BYTES: usize = 6;
+
+/// A message with its options.
+pub(super) struct Message<'a> {
+    pub(super) kind: u8,
+    bytes: &'a [u8],
+    options: &'a [u8],
+}
+
+/// What a router says of itself.
+pub(super) struct RouterSays {
+    pub(super) hop_limit: Option<u8>,
+    pub(super) lifetime: Micros,
+    pub(super) reachable: Option<Micros>,
+    pub(super) retransmit: Option<Micros>,
+}
+
+/// A prefix that a router tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Prefix {
+    pub(super) prefix: Ipv6Addr,
+    pub(super) bits: u8,
+    pub(super) is_on_link: bool,
+    pub(super) is_for_addresses: bool,
+    pub(super) valid: Micros,
+    pub(super) preferred: Micros,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a message whose checksum is right; `None` for one of another kind, or that is malformed.
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<Message<'a>> {
+        let [kind, code, ..] = *bytes.first_chunk::<4>()?;
+        let fixed = match kind {
+            ROUTER_ADVERTISEMENT => ROUTER_ADVERTISEMENT_BYTES,
+            NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT => NEIGHBOUR_BYTES,
+            _ => return None,
+        };
+        let options = bytes.get(fixed..)?;
+        // An option of no length would go on for ever, and one that is cut off says that the message is.
+        let mut rest = options;
+        while let Some((_, following)) = split_option(rest) {
+            rest = following;
+        }
+        (code == 0 && rest.is_empty()).then_some(Message { kind, bytes, options })
+    }
+
+    /// The address that the message is about.
+    pub(super) fn target(&self) -> Ipv6Addr {
+        self.packet().target_addr()
+    }
+
+    /// The flags of an advertisement: router, solicited, override.
+    pub(super) fn flags(&self) -> (bool, bool, bool) {
+        let flags = self.packet().neighbor_flags();
+        let has = |flag| flags.contains(flag);
+        (has(NdiscNeighborFlags::ROUTER), has(NdiscNeighborFlags::SOLICITED), has(NdiscNeighborFlags::OVERRIDE))
+    }
+
+    pub(super) fn router_says(&self) -> RouterSays {
+        let packet = self.packet();
+        let micros = |span: Duration| Micros(span.total_micros());
+        let said = |span: Duration| Some(micros(span)).filter(|span| span.0 != 0);
+        RouterSays {
+            hop_limit: Some(packet.current_hop_limit()).filter(|limit| *limit != 0),
+            lifetime: micros(packet.router_lifetime()),
+            reachable: said(packet.reachable_time()),
+            retransmit: said(packet.retrans_time()),
+        }
+    }
+
+    /// Where the sender is, as he says.
+    pub(super) fn source_hardware(&self) -> Option<Ethernet> {
+        self.reprs().find_map(|option| match option {
+            NdiscOptionRepr::SourceLinkLayerAddr(address) => card(address.as_bytes()),
+            _ => None,
+        })
+    }
+
+    /// Where the target is, as the sender says.
+    pub(super) fn target_hardware(&self) -> Option<Ethernet> {
+        self.reprs().find_map(|option| match option {
+            NdiscOptionRepr::TargetLinkLayerAddr(address) => card(address.as_bytes()),
+            _ => None,
+        })
+    }
+
+    pub(super) fn mtu(&self) -> Option<u32> {
+        self.reprs().find_map(|option| if let NdiscOptionRepr::Mtu(mtu) = option { Some(mtu) } else { None })
+    }
+
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> {
+        self.reprs().filter_map(|option| match option {
+            NdiscOptionRepr::PrefixInformation(about) if about.prefix_len <= 128 => Some(Prefix {
+                prefix: about.prefix,
+                bits: about.prefix_len,
+                is_on_link: about.flags.contains(NdiscPrefixInfoFlags::ON_LINK),
+                is_for_addresses: about.flags.contains(NdiscPrefixInfoFlags::ADDRCONF),
+                valid: Micros(about.valid_lifetime.total_micros()),
+                preferred: Micros(about.preferred_lifetime.total_micros()),
+            }),
+            _ => None,
+        })
+    }
+
+    /// The nonce, if it is of the length that ours are.
+    pub(super) fn nonce(&self) -> Option<u64> {
+        let nonce = self.options_of(OPTION_NONCE).next()?;
+        let [a, b, c, d, e, f] = <[u8; NONCE_BYTES]>::try_from(nonce).ok()?;
+        Some(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    }
+
+    /// Name servers, and how long they may be asked (RFC 8106 §5.1).
+    pub(super) fn name_servers(&self) -> impl Iterator<Item = (Ipv6Addr, Micros)> {
+        self.options_of(OPTION_NAME_SERVERS).flat_map(|body| {
+            let (lifetime, addresses) = match body.split_first_chunk::<6>() {
+                Some(([_, _, a, b, c, d], addresses)) => (u32::from_be_bytes([*a, *b, *c, *d]), addresses),
+                None => (0, &[] as &[u8]),
+            };
+            let (addresses, _) = addresses.as_chunks::<16>();
+            let lifetime = Micros::from_secs(lifetime.into());
+            addresses.iter().map(move |address| (Ipv6Addr::from_octets(*address), lifetime))
+        })
+    }
+
+    fn packet(&self) -> Icmpv6Packet<&'a [u8]> {
+        Icmpv6Packet::new_unchecked(self.bytes)
+    }
+
+    /// The options that the wire crate reads.
+    fn reprs(&self) -> impl Iterator<Item = NdiscOptionRepr<'a>> {
+        core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
+            .filter_map(|(option, _)| NdiscOptionRepr::parse(&NdiscOption::new_checked(option).ok()?).ok())
+    }
+
+    /// What stands in the options of a kind, behind type and length.
+    fn options_of(&self, kind: u8) -> impl Iterator<Item = &'a [u8]> {
+        core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
+            .filter_map(move |(option, _)| option.split_first_chunk::<2>().filter(|([found, _], _)| *found == kind))
+            .map(|(_, body)| body)
+    }
+}
+
+/// The first option, and what follows it.
+fn split_option(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [_, units, ..] = *bytes.first_chunk::<2>()?;
+    let length = usize::from(units) * OPTION_BYTES;
+    if units == 0 { None } else { bytes.split_at_checked(length) }
+}
+
+fn card(bytes: &[u8]) -> Option<Ethernet> {
+    bytes.first_chunk().map(|bytes| Ethernet(*bytes)).filter(|address| ethernet::is_unicast(*address))
+}
+
+/// A message of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outgoing {
+    /// Asks the routers to say that they are there.
+    AskRouters { own: Ethernet },
+    /// Asks who has an address; `own`: where we are, for the answer.
+    Ask { target: Ipv6Addr, own: Ethernet },
+    /// Asks whether anybody has an address that we are about to take.
+    AskForDouble { target: Ipv6Addr, nonce: u64 },
+    /// Says that an address is ours.
+    Advertise { target: Ipv6Addr, own: Ethernet, solicited: bool },
+}
+
+impl Outgoing {
+    fn repr(&self) -> NdiscRepr<'static> {
+        let raw = |card: Ethernet| EthernetAddress(card.0).into();
+        match *self {
+            Outgoing::AskRouters { own } => NdiscRepr::RouterSolicit { lladdr: Some(raw(own)) },
+            Outgoing::Ask { target, own } => NdiscRepr::NeighborSolicit { target_addr: target, lladdr: Some(raw(own)) },
+            Outgoing::AskForDouble { target, .. } => NdiscRepr::NeighborSolicit { target_addr: target, lladdr: None },
+            Outgoing::Advertise { target, own, solicited } => {
+                let solicited = if solicited { NdiscNeighborFlags::SOLICITED } else { NdiscNeighborFlags::empty() };
+                let flags = NdiscNeighborFlags::OVERRIDE | solicited;
+                NdiscRepr::NeighborAdvert { flags, target_addr: target, lladdr: Some(raw(own)) }
+            }
+        }
+    }
+
+    /// Bytes of the message.
+    pub(super) fn len(&self) -> usize {
+        let nonce = if matches!(self, Outgoing::AskForDouble { .. }) { OPTION_BYTES } else { 0 };
+        Icmpv6Repr::Ndisc(self.repr()).buffer_len() + nonce
+    }
+
+    /// Writes the message, without its checksum, into `bytes`, which is [`Outgoing::len`] long and zeroed.
+    pub(super) fn emit(&self, bytes: &mut [u8]) {
+        let (repr, nobody) = (Icmpv6Repr::Ndisc(self.repr()), Ipv6Addr::UNSPECIFIED);
+        let Some((message, option)) = bytes.split_at_mut_checked(repr.buffer_len()) else { return };
+        let mut packet = Icmpv6Packet::new_unchecked(message);
+        repr.emit(&nobody, &nobody, &mut packet, &ChecksumCapabilities::ignored());
+        if let (Outgoing::AskForDouble { nonce, .. }, Some(option)) = (self, option.first_chunk_mut::<OPTION_BYTES>()) {
+            let [_, _, a, b, c, d, e, f] = nonce.to_be_bytes();
+            *option = [OPTION_NONCE, 1, a, b, c, d, e, f];
+        }
+    }
+}
