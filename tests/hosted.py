@@ -137,6 +137,7 @@ class OverAWire(barepost.Test):
         self.assertEqual([letters.recognize(found.content) for found in machine.mailbox("ada")], list(range(len(sizes))))
         self.assertEqual(machine.stop(), 0)
         barepost.say(wire.cut())
+        self.assertGreater(capture.stat().st_size, 2 * sum(sizes), "not all went over the wire")
 
         card = machine.process.wait_for_line(r"net: card ([0-9a-f:]+),", 1)[1]
         self.assertEqual(unsound_frames(capture, card), [])

@@ -51,9 +51,10 @@ def make_tap(name, address=None, owner=None):
 
 
 def join(bridge, *names):
-    """A bridge of interfaces, which has no address of its own."""
+    """A bridge of interfaces, which has no address of its own, and does not answer for those of other interfaces (as Linux would:
+    frames for them would come in here, past any wire)."""
     ip(f"link add {bridge} type bridge")
-    ip(f"link set {bridge} up")
+    ip(f"link set {bridge} arp off up")
     for name in names:
         ip(f"link set {name} master {bridge}")
 

@@ -5,6 +5,7 @@
 mod boot;
 mod client;
 mod counters;
+mod goodput;
 mod instructions;
 mod profile;
 mod report;
@@ -36,6 +37,11 @@ const BENCHES: &[Bench] = &[
         name: "boot",
         measures: "time to readiness, size of the image, memory and processor time of an idle machine",
         run: boot::run,
+    },
+    Bench {
+        name: "goodput",
+        measures: "bytes a second over bad wires, in both directions; against Linux's TCP over the same wires",
+        run: goodput::run,
     },
 ];
 

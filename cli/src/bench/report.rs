@@ -17,7 +17,7 @@ pub(super) struct Report {
     pub(super) note: &'static str,
 }
 
-/// One measurement. In every one of them less is better.
+/// One measurement.
 #[derive(Serialize)]
 pub(super) struct Row {
     case: String,
@@ -37,7 +37,16 @@ impl Row {
         Row { case: case.into(), unit, ours: rounded(ours), peer_name: None, peer: None, ratio: None, target: None }
     }
 
-    /// A measurement beside a peer's, where `aim` is what ours is to be at most.
+    /// A measurement of which more is better, beside a peer's; `target` is the part of the peer's that ours is to be at least.
+    pub(super) fn ahead_of(mut self, peer_name: &'static str, peer: f64, target: f64) -> Row {
+        self.peer_name = Some(peer_name);
+        self.peer = Some(rounded(peer));
+        self.ratio = Some(rounded(self.ours / peer));
+        self.target = Some(target);
+        self
+    }
+
+    /// A measurement of which less is better, beside a peer's, where `aim` is what ours is to be at most.
     pub(super) fn beside(mut self, peer_name: &'static str, peer: f64, aim: Option<f64>) -> Row {
         self.peer_name = Some(peer_name);
         self.peer = Some(peer);
@@ -142,6 +151,8 @@ mod tests {
         assert_eq!((row.ratio, row.target), (Some(100.0), Some(50.0)));
         let worse = Row::alone("a message", "instructions", 6.0).beside("a peer", 3.0, None);
         assert_eq!((worse.ratio, worse.target), (Some(0.5), None));
+        let more = Row::alone("a flow", "Mbit/s", 180.0).ahead_of("a peer", 200.0, 0.9);
+        assert_eq!((more.ratio, more.target), (Some(0.9), Some(0.9)));
     }
 
     #[test]
