@@ -6,6 +6,7 @@
 //! costs nothing before it is needed, and a session that waits for us is never touched.
 
 use machine::{Instant, Micros};
+use sometimes::sometimes;
 
 use crate::common::Common;
 use crate::engine::Engine;
@@ -134,6 +135,7 @@ impl Session {
     }
 
     fn has_to_go(&mut self, shortage: Shortage, common: &mut Common) {
+        sometimes!(SessionSentAway);
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
             Shortage::Buffers | Shortage::AllBuffers => common.break_off(self.caller.connection),

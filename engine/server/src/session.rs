@@ -10,6 +10,7 @@
 use core::net::IpAddr;
 
 use net::{ConnectionId, Service};
+use sometimes::sometimes;
 use store::Outcome;
 use tasks::FrameId;
 
@@ -74,6 +75,7 @@ impl Session {
     fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
         let talk = match service.protocol {
             _ if common.is_crowded() => {
+                sometimes!(CallerSentAway);
                 common.say(caller.connection, service.protocol.busy());
                 common.close(caller.connection);
                 Talk::Over

@@ -13,6 +13,7 @@ use crate::store::Store;
 use crate::superblock::Root;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
+use sometimes::sometimes;
 
 /// Bytes of records after which the walk pauses until the next group.
 const STEP_BYTES: usize = 11 * 1024;
@@ -115,6 +116,7 @@ impl Store {
         journal.blocks = 0;
         let place = u16::try_from(journal.place).ok()?;
         let root = Root { segment, place, started: true, sequence: journal.sequence, previous: journal.previous };
+        sometimes!(CheckpointBegun);
         self.checkpoint = Some(Checkpoint { shard, root, old, cursor: Cursor::Shard });
         self.heal &= !(1 << shard.0);
         Some(())

@@ -15,6 +15,7 @@ use crate::record::{self, Move};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::Store;
 use alloc::boxed::Box;
+use sometimes::sometimes;
 use tasks::{FrameId, FrameTable};
 
 /// Chunks on their way at a time.
@@ -89,6 +90,7 @@ impl Store {
         if self.segments.owner(job.victim) == Owner::Body(job.shard) && self.segments.live_in(job.victim) > 0 {
             self.segments.damaged(job.victim);
         }
+        sometimes!(SegmentCleaned);
         self.cleaner.job = None;
     }
 
@@ -166,6 +168,7 @@ impl Store {
         chunk::readdress(&mut copy, &self.superblock.key, to, &chunk.header);
         match self.cleaner.moves.insert(moved) {
             Ok(number) => {
+                sometimes!(ChunkMoved);
                 self.cleaner.job = Some(Job { at: job.at + chunk.pages, ..job });
                 self.backing.write(to, copy, Purpose::Moved { number });
             }

@@ -22,6 +22,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
 use room::Wanted;
+use sometimes::sometimes;
 use tasks::{Continuation, FrameId};
 
 /// Names a delivery under way.
@@ -242,6 +243,7 @@ impl Store {
             let page = self.allocate(account.shard(), PIECE_PAGES, Want::Delivery);
             let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
             let Some(page) = page else {
+                sometimes!(DiskFull);
                 delivery.failed = Some(Refusal::DiskFull);
                 copy.into_iter().for_each(|copy| self.pool.give(copy));
                 return Err(Refusal::DiskFull);

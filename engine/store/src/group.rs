@@ -17,6 +17,7 @@ use crate::superblock::Root;
 use crate::types::{Outcome, State, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use sometimes::sometimes;
 use tasks::{Continuation, FrameId};
 
 /// Who waits for the group that a record travels in.
@@ -201,6 +202,7 @@ impl Store {
                 journal.chain.push(segment);
                 journal.place = 0;
                 journal.fresh_segment = false;
+                sometimes!(JournalLinked);
                 let group = self.gathering;
                 self.count_write(group);
                 self.backing.write(page, pair, Purpose::Fixed { group });
@@ -342,6 +344,7 @@ impl Store {
         if self.state != State::Serving {
             return;
         }
+        sometimes!(ReadOnly);
         self.state = State::ReadOnly(why);
         let mut pending = core::mem::take(&mut self.group.pending);
         for shard in &mut self.shards {

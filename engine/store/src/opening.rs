@@ -23,6 +23,7 @@ use crate::types::{Reason, State, Uid, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::Sector;
+use sometimes::sometimes;
 
 const LANES: usize = 8;
 /// The most findings that are kept; damage beyond that is mended or served around all the same.
@@ -325,6 +326,7 @@ impl Store {
     /// Journals that torn messages are gone, before later groups make them look acknowledged.
     fn drop_torn(&mut self, dropped: &[(AccountId, u32, u32)]) {
         for (account, mailbox, uid) in dropped {
+            sometimes!(TornMessageDropped);
             let number = account.shard();
             let Some(shard) = self.shards.get_mut(number.index()) else { continue };
             let Some(known) = shard.index.mailbox_mut(*account, *mailbox) else { continue };

@@ -16,6 +16,7 @@ use crate::store::Journal;
 use crate::superblock::Root;
 use crate::types::Uid;
 use alloc::vec::Vec;
+use sometimes::sometimes;
 
 /// A piece to be read.
 type Wanted = (Page, u32);
@@ -327,6 +328,7 @@ impl Replay {
 
     fn note_lame(&mut self, lame: bool, page: Page) {
         if lame {
+            sometimes!(CopyDamaged);
             self.heal = true;
             self.findings.push(Finding { sector: page.sector(), damage: Damage::JournalCopy });
         }

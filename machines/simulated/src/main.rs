@@ -6,15 +6,20 @@
 
 mod trial;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use machine::Instant;
 use simulated::room::{Counts, Fault, Scenario, Trace};
+use sometimes::Place;
 use trial::{Outcome, shrink, try_out};
 
 /// One room in so many is lived through twice, and both lives must be the same.
 const TWICE_EVERY: u64 = 20;
+
+/// Rooms that must have reached every place of the engine that is marked with `sometimes!`.
+const ROOMS_FOR_PLACES: u64 = 200;
 
 /// What is asked for.
 #[derive(Default)]
@@ -97,6 +102,9 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
         is_good = false;
     }
     println!("lived {rooms} {}", counts.to_words());
+    for place in Place::ALL {
+        println!("reached {} {place:?}", sometimes::count(*place));
+    }
     is_good
 }
 
@@ -106,6 +114,7 @@ fn share_out(wishes: &Wishes) -> bool {
     let mut workers: Vec<Child> = (0..cores).filter_map(|first| worker(wishes, first, cores)).collect();
     let (mut counts, mut rooms) = (Counts::default(), 0);
     let mut failures: Vec<u64> = Vec::new();
+    let mut reached: BTreeMap<String, u64> = BTreeMap::new();
     for worker in &mut workers {
         let Some(output) = worker.stdout.take() else { continue };
         for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -117,6 +126,7 @@ fn share_out(wishes: &Wishes) -> bool {
                     rooms += number;
                     counts.add(&Counts::from_words(&rest));
                 }
+                Some("reached") => *reached.entry(rest.join(" ")).or_default() += number,
                 Some("failed") => {
                     println!("seed {number} failed: {}", rest.join(" "));
                     failures.push(number);
@@ -131,8 +141,18 @@ fn share_out(wishes: &Wishes) -> bool {
     }
     print_counts(rooms, &counts);
     let lost = wishes.seeds.saturating_sub(rooms);
-    print_verdict(rooms, lost);
-    lost == 0
+    let missed = if wishes.seeds >= ROOMS_FOR_PLACES { missed_places(&reached) } else { 0 };
+    print_verdict(rooms, lost + missed);
+    lost + missed == 0
+}
+
+/// Prints how often each place of the engine was reached, and counts those that never were.
+fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
+    for (place, count) in reached {
+        println!("{place}: {count} times");
+    }
+    let missed = reached.iter().filter(|(_, count)| **count == 0);
+    missed.inspect(|(place, _)| println!("no room ever reached {place}")).count() as u64
 }
 
 fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use machine::Micros;
 use pop3::DeletionError;
+use sometimes::sometimes;
 use store::{INBOX, Outcome, Refusal, UidRange};
 use tasks::{Countdown, FrameId};
 
@@ -109,6 +110,7 @@ impl Conversation {
         if !outstanding.is_done()
             && let Some(maildrop) = self.state.maildrop.take()
         {
+            sometimes!(DeletionOrphaned);
             common.orphans.push(Orphan { frame, outstanding, maildrop });
         }
     }

@@ -55,7 +55,8 @@ impl Visitor {
         disk_has_failed: bool,
     ) -> Progress {
         self.next = story.now + Micros(50 + self.dice.below(self.pace.0));
-        if self.dice.happens(leaving) || self.line.is_tired(story.now) {
+        let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
+        if is_hasty || self.dice.happens(leaving) || self.line.is_tired(story.now) {
             host.abort(self.line.connection);
             return Progress::IsDone;
         }

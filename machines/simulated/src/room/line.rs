@@ -44,6 +44,11 @@ impl Line {
         }
     }
 
+    /// Whether everything to be said is on its way.
+    pub(super) fn has_said_all(&self) -> bool {
+        self.unsaid.is_empty()
+    }
+
     /// Whether the client has waited for too long.
     pub(super) fn is_tired(&self, now: Instant) -> bool {
         now.since(self.moved) > PATIENCE

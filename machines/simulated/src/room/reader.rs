@@ -60,6 +60,12 @@ impl Reader {
         self.asked.push_back(asked);
     }
 
+    /// Whether it leaves without waiting for what comes of its deletions.
+    pub(super) fn is_hasty(&self, line: &Line, dice: &mut Dice) -> bool {
+        let waits_for_deletions = self.asked.front() == Some(&Asked::Quit) && !self.deleted.is_empty();
+        waits_for_deletions && self.appetite == Appetite::Some && line.has_said_all() && dice.one_in(4)
+    }
+
     pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
         line.go_on(around.host, around.story.now, around.dice);
         while let Some(asked) = self.asked.front().cloned() {

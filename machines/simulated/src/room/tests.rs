@@ -1,19 +1,26 @@
 //! Rooms are lived through the same way whenever they are, and some of them here, for whoever runs the unit tests alone.
 
+use machine::{Instant, Micros};
+
 use super::{FAULTS, Fault, Scenario, Trace, live};
+
+/// The scenario of `seed`, with little time.
+fn short(seed: u64) -> Scenario {
+    Scenario { until: Instant::START + Micros::from_secs(2), ..Scenario::of_seed(seed) }
+}
 
 #[test]
 fn the_same_seed_is_the_same_life() {
     for seed in 1..4 {
-        let scenario = Scenario::of_seed(seed);
+        let scenario = short(seed);
         assert_eq!(live(&scenario, Trace::Off), live(&scenario, Trace::Off));
     }
-    assert_ne!(live(&Scenario::of_seed(1), Trace::Off).digest, live(&Scenario::of_seed(2), Trace::Off).digest);
+    assert_ne!(live(&short(1), Trace::Off).digest, live(&short(2), Trace::Off).digest);
 }
 
 #[test]
 fn what_is_left_out_of_a_scenario_does_not_happen() {
-    let whole = Scenario::of_seed(7);
+    let whole = short(7);
     let faults = FAULTS.into_iter().fold(whole.faults, |faults, fault| faults.without(fault));
     let quiet = Scenario { faults, ..whole.clone() };
     assert_eq!(live(&quiet, Trace::Off).counts.cuts, 1, "only the one at the end");
