@@ -2,8 +2,9 @@
 //! and those in TIME-WAIT.
 //!
 //! A slot holds the ports and a hash of the whole four-tuple, so a search touches nothing else and a slot is small whatever
-//! the family. The hash has 64 bits and is keyed with a secret (SipHash-1-3): nobody outside can choose two flows of one name,
-//! and nature would need longer than the machine lives. Whoever is found knows his own flow, and is asked.
+//! the family. The hash is multilinear with secret keys of 128 bits (Lemire and Kaser, "Strongly universal string hashing is
+//! fast", 2014): two flows have one name with a probability of 2^-64, whoever chose them, since nobody outside sees a name.
+//! Whoever is found knows his own flow, and is asked.
 //!
 //! Invariants:
 //! - There are at least twice as many slots as entries, so a search ends soon.
@@ -91,11 +92,45 @@ impl PackedEntry {
 const INDEX_MASK: u32 = (1 << 30) - 1;
 const VACANT: Slot = Slot { hash: 0, peer_port: 0, local_port: 0, entry: PackedEntry::NONE };
 
+/// Secret keys: one to begin with and one for each word that may be hashed.
+struct Keys {
+    ipv4: [u128; 2],
+    ipv6: [u128; 4],
+}
+
+impl Keys {
+    fn new(secret: &[u8; 16]) -> Keys {
+        let mut number = 0u64;
+        let mut half = || {
+            let mut hasher = SipHasher13::new_with_key(secret);
+            hasher.write_u64(number);
+            number += 1;
+            u128::from(hasher.finish())
+        };
+        let mut key = |_| half() << 64 | half();
+        Keys { ipv4: [(); 2].map(&mut key), ipv6: [(); 4].map(&mut key) }
+    }
+
+    #[inline]
+    fn hash_ipv4(&self, word: u64) -> u64 {
+        let [start, key] = self.ipv4;
+        (start.wrapping_add(key.wrapping_mul(word.into())) >> 64) as u64
+    }
+
+    #[inline]
+    fn hash_ipv6(&self, words: [u64; 3]) -> u64 {
+        let [start, keys @ ..] = self.ipv6;
+        let sum =
+            keys.iter().zip(words).fold(start, |sum, (key, word)| sum.wrapping_add(key.wrapping_mul(word.into())));
+        (sum >> 64) as u64
+    }
+}
+
 pub(crate) struct FlowTable {
     slots: Box<[Slot]>,
     taken: usize,
     mask: u32,
-    hasher: SipHasher13,
+    keys: Keys,
 }
 
 impl FlowTable {
@@ -110,7 +145,7 @@ impl FlowTable {
             slots: vec![VACANT; slots].into_boxed_slice(),
             taken: 0,
             mask: (slots - 1) as u32,
-            hasher: SipHasher13::new_with_key(key),
+            keys: Keys::new(key),
         }
     }
 
@@ -177,19 +212,16 @@ impl FlowTable {
 
     #[inline]
     fn name(&self, flow: &Flow) -> Name {
-        let mut hasher = self.hasher;
         let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
         let [high, low] = flow.peer.words();
-        if flow.local.is_ipv4() {
+        let hash = if flow.local.is_ipv4() {
             // All that differs between two IPv4 addresses fits one word together with the ports.
             let [_, _, _, _, a, b, c, d] = low.to_ne_bytes();
-            hasher.write_u64(u64::from(u32::from_ne_bytes([a, b, c, d])) << 32 | ports);
+            self.keys.hash_ipv4(u64::from(u32::from_ne_bytes([a, b, c, d])) << 32 | ports)
         } else {
-            hasher.write_u64(high);
-            hasher.write_u64(low);
-            hasher.write_u64(u64::from(flow.local.0) << 32 | ports);
-        }
-        Name { hash: hasher.finish(), peer_port: flow.peer_port, local_port: flow.local_port }
+            self.keys.hash_ipv6([high, low, u64::from(flow.local.0) << 32 | ports])
+        };
+        Name { hash, peer_port: flow.peer_port, local_port: flow.local_port }
     }
 
     #[inline]

@@ -128,8 +128,8 @@ impl Template {
         bytes[67] = segment.flags.0;
         bytes[68..70].copy_from_slice(&segment.window.to_be_bytes());
         let sum = self.tcp_sum.and_word(tcp_bytes);
-        let field =
-            if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(&bytes[54..]), pieces).field() };
+        let header = bytes.get(TCP_AT..TEMPLATE_BYTES + options).unwrap_or_default();
+        let field = if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(header), pieces).field() };
         bytes[70..72].copy_from_slice(&field);
         Head { bytes, start: self.start(), end: TEMPLATE_BYTES + options }
     }
