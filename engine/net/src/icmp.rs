@@ -56,6 +56,8 @@ pub(crate) struct Report {
 pub(crate) enum Trouble {
     /// Nobody there, or nobody who speaks with us, for now.
     Unreachable,
+    /// The host is there and does not take such packets: no such protocol, or no such port (RFC 1122 §4.2.3.9).
+    Refused,
     /// The packet did not fit, and would not be cut; how many bytes of payload would have fitted, if the router says so.
     TooBig { mss: u16 },
 }
@@ -89,6 +91,7 @@ impl Icmp {
                 let mss = u16::from_be_bytes([high, low]).saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
                 return report(link, received, Trouble::TooBig { mss });
             }
+            Icmpv4Message::DstUnreachable if code == 2 || code == 3 => return report(link, received, Trouble::Refused),
             Icmpv4Message::DstUnreachable | Icmpv4Message::TimeExceeded | Icmpv4Message::ParamProblem => {
                 return report(link, received, Trouble::Unreachable);
             }

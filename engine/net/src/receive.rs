@@ -174,10 +174,10 @@ impl Net {
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
             PROTOCOL_ICMP if received.source.is_ipv4() => {
                 if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {
-                    self.trouble_reported(&report);
+                    self.trouble_reported(&report, events);
                 }
             }
-            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => self.icmpv6_arrived(now, received),
+            PROTOCOL_ICMPV6 if !received.source.is_ipv4() => self.icmpv6_arrived(now, received, events),
             _ => self.complain(now, received, Complaint::ProtocolUnreachable),
         }
     }

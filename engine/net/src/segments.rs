@@ -216,6 +216,7 @@ impl Net {
             self.link.adapt_options(caller.flow.local, &mut segment.options);
             match self.half_open.syn_arrived(now, *caller, &segment, beginning) {
                 Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
+                None if !self.half_open.is_flooded(now) => self.link.counters.refused_full += 1,
                 None => {
                     self.link.counters.cookies_out += 1;
                     let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
@@ -272,18 +273,28 @@ impl Net {
     }
 
     /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
-    /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). Only a path
-    /// that carries less than we send changes anything, and only for a segment that is on its way.
-    pub(crate) fn trouble_reported(&mut self, report: &Report) {
+    /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). What it changes
+    /// it changes only for a segment that is on its way: a path that carries less, or an attempt to connect that is refused.
+    pub(crate) fn trouble_reported(&mut self, report: &Report, events: &mut Events) {
         let Some(entry) = self.flows.find(&report.flow) else { return };
         self.link.counters.icmp_errors_in += 1;
-        let (Entry::Connection(index), Trouble::TooBig { mss }) = (entry, report.trouble) else { return };
+        let Entry::Connection(index) = entry else { return };
         let Some(id) = self.connections.id_at(index as usize) else { return };
         let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow) else {
             return;
         };
-        found.tcb.path_narrowed(SequenceNumber(report.sequence), mss);
-        self.touch(ConnectionId(id));
+        let sequence = SequenceNumber(report.sequence);
+        match report.trouble {
+            Trouble::TooBig { mss } => {
+                found.tcb.path_narrowed(sequence, mss);
+                self.touch(ConnectionId(id));
+            }
+            Trouble::Refused => {
+                let actions = found.tcb.refused_on_the_way(sequence, &mut self.pools);
+                self.act(ConnectionId(id), &actions, None, events);
+            }
+            Trouble::Unreachable => {}
+        }
     }
 }
 
@@ -299,6 +310,7 @@ fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
         acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
         flags: Flags(flags),
         window: u16::from_be_bytes([w0, w1]),
+        congestion_experienced: is_marked(received),
         options: if options.is_empty() { Options::default() } else { Options::parse(options) },
         payload: bytes.get(header_bytes..)?,
     };
@@ -315,4 +327,14 @@ fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
 fn is_intact(received: &Received<'_>) -> bool {
     let length = received.payload.len() as u16;
     Sum::pseudo_header(received.source, received.destination, PROTOCOL_TCP, length).and(received.payload).is_valid()
+}
+
+/// Whether a router has marked the packet: both bits of explicit congestion notification are set (RFC 3168 §5).
+#[inline]
+fn is_marked(received: &Received<'_>) -> bool {
+    match *received.packet {
+        [first, second, ..] if first >> 4 == 4 => second & 3 == 3,
+        [_, second, ..] => (second >> 4) & 3 == 3,
+        _ => false,
+    }
 }

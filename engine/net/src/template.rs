@@ -17,6 +17,9 @@ use crate::ipv4::{self, IPV4_BYTES, PROTOCOL_TCP};
 use crate::ipv6::{self, IPV6_BYTES};
 use crate::tcp::{OPTIONS_BYTES_MAX, SegmentToSend};
 
+/// What text that may be marked says in the two bits of explicit congestion notification: ECT(0) (RFC 3168 §5).
+const ECT_0: u8 = 2;
+
 /// Bytes in a TCP header without options.
 pub(crate) const TCP_BYTES: usize = 20;
 /// Where the TCP header begins.
@@ -115,11 +118,14 @@ impl Template {
             segment.options.emit(&mut bytes[TEMPLATE_BYTES..]);
         }
         let tcp_bytes = (TCP_BYTES + options + segment.payload_bytes) as u16;
+        let ecn = if segment.may_be_marked { ECT_0 } else { 0 };
         if self.local.is_ipv4() {
             let ip_bytes = tcp_bytes + IPV4_BYTES as u16;
             bytes[36..38].copy_from_slice(&ip_bytes.to_be_bytes());
-            bytes[44..46].copy_from_slice(&self.ip_sum.and_word(ip_bytes).field());
+            bytes[35] = ecn;
+            bytes[44..46].copy_from_slice(&self.ip_sum.and_word(ip_bytes).and_word(u16::from(ecn)).field());
         } else {
+            bytes[15] |= ecn << 4;
             bytes[18..20].copy_from_slice(&tcp_bytes.to_be_bytes());
         }
         bytes[58..62].copy_from_slice(&segment.sequence.0.to_be_bytes());

@@ -3,14 +3,10 @@
 use machine::Instant;
 
 use super::actions::{Actions, CloseReason};
-use super::flight::Fate;
-use super::handshake::MSS_DEFAULT;
 use super::pools::Pools;
-use super::segment::SegmentRepr;
-use super::sequence::SequenceNumber;
-use super::tcb::{Agreed, Owed, State, Tcb};
+use super::segment::{Flags, SegmentRepr};
+use super::tcb::{Owed, State, Tcb};
 use super::timers::{Alarm, Awaited};
-use super::timestamps::TIMESTAMP_BYTES;
 
 /// The acknowledgment lies outside of what it could be (RFC 5961 §5.2): the rest of the segment is not to be trusted.
 pub(super) struct Unacceptable;
@@ -38,7 +34,7 @@ impl Tcb {
             self.progress(now, segment, pools, actions);
         } else if outstanding > 0 {
             let duplicate = self.is_duplicate(segment);
-            if duplicate || !segment.options.sack.is_empty() {
+            if duplicate || !segment.options.sack.is_empty() || segment.flags.has(Flags::ECE) {
                 self.flight_acknowledged(now, segment, 0, duplicate);
             }
         }
@@ -70,21 +66,6 @@ impl Tcb {
         self.settle_retransmit_alarm(now);
         if self.owes(Owed::ROOM) {
             self.offer_room(now, pools, actions);
-        }
-    }
-
-    /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would
-    /// have fitted (RFC 1191). Believed only of what is on the way, and never below [`MSS_DEFAULT`]: anybody can write such
-    /// a message (RFC 5927 §7.2). What is on the way is sent again in smaller segments; no congestion is inferred.
-    pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
-        let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
-        let timestamps = if self.has_agreed(Agreed::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
-        let mss = mss.max(MSS_DEFAULT) - timestamps;
-        if is_on_the_way && mss < self.mss && self.snd_una != self.snd_max && self.is_synchronized() {
-            self.mss = mss;
-            if let Some(queue) = self.send_queue.as_deref_mut() {
-                queue.flight.judge(|_| Fate::Lost);
-            }
         }
     }
 

@@ -71,8 +71,9 @@ impl Tcb {
         self.receive = ReceiveWindow::after_syn(segment.sequence);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
-        self.agreed = Agreed::TIMESTAMPS
-            .given(segment.options.timestamps.is_some())
+        let ecn = self.ecn_agreed(segment);
+        self.agreed = ecn
+            .and(Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some()))
             .and(Agreed::SCALING.given(segment.options.window_scale.is_some()))
             .and(Agreed::SACK.given(segment.options.sack_permitted));
         if let Some(stamps) = segment.options.timestamps {
@@ -135,6 +136,7 @@ impl Tcb {
             return;
         }
         self.learn_timestamp(segment);
+        self.note_congestion(segment);
         self.restart_after_idleness(now);
         if self.state == State::SynReceived {
             if segment.acknowledgment != self.snd_una + 1 {

@@ -25,11 +25,13 @@ const PERIOD: Micros = Micros::from_secs(64);
 const SIZES: [u16; 8] = [MSS_MIN, 536, 1220, 1360, 1400, 1440, 1460, 8960];
 const SIZE_MASK: u32 = SIZES.len() as u32 - 1;
 
-/// Bits of a timestamp that say what was agreed on: four of the peer's shift, one of selective acknowledgments.
-const AGREED_MASK: u32 = 31;
+/// Bits of a timestamp that say what was agreed on: four of the peer's shift, one each of selective acknowledgments and of
+/// marks of congestion.
+const AGREED_MASK: u32 = 63;
 /// The shift of who does not scale.
 const NO_SHIFT: u32 = 15;
 const SACK_BIT: u32 = 16;
+const ECN_BIT: u32 = 32;
 
 /// Gives cookies and takes them back.
 pub struct Cookies {
@@ -61,12 +63,16 @@ impl Cookies {
         let stamps = syn.options.timestamps;
         let timestamps = stamps.map(|stamps| {
             let clock = TimestampClock { offset: timestamp_offset, recent: stamps.value };
-            Timestamps { value: with_agreed(clock.stamps(now).value, &syn.options), echo: stamps.value }
+            Timestamps { value: with_agreed(clock.stamps(now).value, syn), echo: stamps.value }
         });
         SegmentToSend {
             sequence: self.cookie(key, syn.sequence, period(now), size),
             acknowledgment: syn.sequence + 1,
-            flags: Flags::SYN.with(Flags::ACK),
+            flags: Flags::SYN.with(Flags::ACK).with(if timestamps.is_some() && knows_marks(syn) {
+                Flags::ECE
+            } else {
+                Flags::NONE
+            }),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(self.local_mss),
@@ -105,6 +111,7 @@ impl Cookies {
             round_trip: None,
             timestamps: None,
             sack_permitted: false,
+            ecn: false,
         };
         if let Some(stamps) = segment.options.timestamps {
             let clock = TimestampClock { offset: timestamp_offset, recent: stamps.value };
@@ -112,6 +119,7 @@ impl Cookies {
             handshake.round_trip = Some(clock.since(now, stamps.echo)?);
             handshake.peer_window_shift = (shift != NO_SHIFT).then_some(shift as u8);
             handshake.sack_permitted = stamps.echo & SACK_BIT != 0;
+            handshake.ecn = stamps.echo & ECN_BIT != 0;
             handshake.timestamps = Some(clock);
             handshake.mss -= TIMESTAMP_BYTES;
         }
@@ -131,9 +139,14 @@ fn period(now: Instant) -> u32 {
 }
 
 /// A timestamp not later than `value` whose low bits say what was agreed on.
-fn with_agreed(value: u32, options: &Options) -> u32 {
-    let shift = options.window_scale.map_or(NO_SHIFT, u32::from);
-    let agreed = shift | if options.sack_permitted { SACK_BIT } else { 0 };
+fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
+    let shift = syn.options.window_scale.map_or(NO_SHIFT, u32::from);
+    let sack = if syn.options.sack_permitted { SACK_BIT } else { 0 };
+    let agreed = shift | sack | if knows_marks(syn) { ECN_BIT } else { 0 };
     let stamp = (value & !AGREED_MASK) | agreed;
     if (value.wrapping_sub(stamp) as i32) < 0 { stamp.wrapping_sub(AGREED_MASK + 1) } else { stamp }
+}
+
+fn knows_marks(syn: &SegmentRepr<'_>) -> bool {
+    syn.flags.has(Flags::ECE.with(Flags::CWR))
 }

@@ -2,8 +2,9 @@
 //! here and no TCB; the TCB is made when the handshake completes (RFC 4987 §3.3).
 //!
 //! This is the LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with RFC 5961's rules for
-//! resets and SYNs. When the table is full nobody is pushed out: SYNs that find no room are answered by [`super::Cookies`]. A
-//! table without any room leaves every handshake to them.
+//! resets and SYNs. When the table is full nobody is pushed out. If handshakes are merely many at once, a SYN that finds no
+//! room is not answered and comes again, so a crowd comes in no faster than it can be greeted; if they stay open, it
+//! is answered by a cookie ([`super::Cookies`]). A table without any room leaves every handshake to cookies.
 //!
 //! An entry stands in the queue of how many SYN-ACKs it has been sent; queue 0 is of those to be sent one now.
 
@@ -22,6 +23,10 @@ pub const SYN_ACKS_MAX: u8 = 6;
 
 /// The wait for an answer to the first SYN-ACK; it doubles with each (RFC 6298 §2.1, §5.5). Micros.
 pub const SYN_ACK_WAIT: Micros = Micros::from_secs(1);
+
+/// How long after its SYN-ACK a handshake is still on its way. A table full of such is a crowd, and who finds no room comes
+/// again in a second; with older ones among them it is a flood.
+pub const CROWD_PATIENCE: Micros = Micros::from_millis(250);
 
 /// Answers to doubtful segments that one entry gives at the most.
 const CHALLENGES_MAX: u8 = 8;
@@ -42,6 +47,7 @@ struct HalfOpen<K> {
     peer_window_shift: Option<u8>,
     timestamps: Option<TimestampClock>,
     sack_permitted: bool,
+    ecn: bool,
     sent: u8,
     challenges: u8,
 }
@@ -108,10 +114,18 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                 .timestamps
                 .map(|stamps| TimestampClock { offset: beginning.timestamp_offset, recent: stamps.value }),
             sack_permitted: segment.options.sack_permitted,
+            ecn: segment.flags.has(Flags::ECE.with(Flags::CWR)),
             sent: 0,
             challenges: 0,
         };
         self.entries.insert(entry, TO_BE_SENT, now).map(HalfOpenId)
+    }
+
+    /// Whether what fills the table does not answer: then SYNs that find no room are worth a cookie.
+    pub fn is_flooded(&self, now: Instant) -> bool {
+        let is_late = |entry: &HalfOpen<K>| entry.sent > 0 && now.since(entry.sent_at) >= CROWD_PATIENCE;
+        let mut oldest = (1..QUEUES).filter_map(|queue| self.entries.oldest(queue));
+        self.entries.is_empty() || oldest.any(|(index, _)| self.entries.get(index).is_some_and(is_late))
     }
 
     /// A segment has arrived for the entry.
@@ -221,7 +235,7 @@ impl<K> HalfOpen<K> {
         SegmentToSend {
             sequence: self.iss,
             acknowledgment: self.irs + 1,
-            flags: Flags::SYN.with(Flags::ACK),
+            flags: Flags::SYN.with(Flags::ACK).with(if self.ecn { Flags::ECE } else { Flags::NONE }),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(local_mss),
@@ -256,6 +270,7 @@ impl<K> HalfOpen<K> {
             mss: self.mss - self.timestamps.map_or(0, |_| TIMESTAMP_BYTES),
             timestamps: self.timestamps,
             sack_permitted: self.sack_permitted,
+            ecn: self.ecn,
             peer_window_shift: self.peer_window_shift,
             round_trip: if self.sent == 1 { Some(now.since(self.sent_at)) } else { None },
         }

@@ -32,6 +32,8 @@ pub struct Handshake {
     pub timestamps: Option<TimestampClock>,
     /// Whether the peer understands selective acknowledgments; we do.
     pub sack_permitted: bool,
+    /// Whether both ends know of marks of congestion.
+    pub ecn: bool,
 }
 
 /// Where a connection's numbers begin.

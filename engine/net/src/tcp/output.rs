@@ -153,7 +153,11 @@ impl Tcb {
             return self.may_send_control().then_some(Stretch { offset, len: 0, fin: true });
         }
         let mss = u32::from(self.mss);
-        let most = limits.segmentation_bytes.map_or(mss, |most| (most - most % mss).max(mss));
+        // Word of a smaller window goes out once, so not in what the card cuts into many.
+        let most = limits
+            .segmentation_bytes
+            .filter(|_| !self.owes(Owed::REDUCED))
+            .map_or(mss, |most| (most - most % mss).max(mss));
         let len = len.min(most);
         Some(self.with_fin(offset, len))
     }
@@ -245,12 +249,20 @@ impl Tcb {
         if fin {
             flags = flags.with(Flags::FIN);
         }
+        let may_be_marked = len > 0 && self.may_be_marked(start);
+        if may_be_marked && self.owes(Owed::REDUCED) {
+            flags = flags.with(Flags::CWR);
+        }
         let segment = SegmentToSend {
             payload_bytes: len as usize,
+            may_be_marked,
             segment_bytes: if len > u32::from(self.mss) { NonZeroU16::new(self.mss) } else { None },
             ..self.header(now, start, flags)
         };
         emit(&segment, &pieces)?;
+        if flags.has(Flags::CWR) {
+            self.forgive(Owed::REDUCED);
+        }
         self.sent(now, start, len + u32::from(fin));
         Ok(())
     }
@@ -322,6 +334,7 @@ impl Tcb {
 
     #[inline]
     fn header(&self, now: Instant, sequence: SequenceNumber, flags: Flags) -> SegmentToSend {
+        let flags = if self.owes(Owed::ECHO) { flags.with(Flags::ECE) } else { flags };
         SegmentToSend {
             sequence,
             acknowledgment: self.receive.nxt,
@@ -384,7 +397,7 @@ impl Tcb {
         SegmentToSend {
             sequence: self.snd_una,
             acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
-            flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            flags: self.ecn_on_syn().with(if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN }),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(mss),

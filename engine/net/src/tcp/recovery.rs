@@ -22,7 +22,7 @@ use super::congestion::{Congestion, Growth, Reduction};
 use super::flight::{Fate, Run};
 use super::options::SackBlock;
 use super::rack::Rack;
-use super::segment::SegmentRepr;
+use super::segment::{Flags, SegmentRepr};
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, Tcb};
@@ -118,6 +118,7 @@ impl Tcb {
             queue.recovery.rack.duplicate_reported(self.snd_una, self.snd_max);
         }
         self.find_losses(now, ahead);
+        let heeded = self.heeds_echo(segment, pipe);
         let mss = u32::from(self.mss);
         if self.phase() == Phase::Repairing {
             let pipe = self.pipe();
@@ -126,6 +127,7 @@ impl Tcb {
             }
         } else if ahead > 0
             && !was_repairing
+            && !heeded
             && let Some(queue) = self.send_queue.as_deref_mut()
         {
             let growth = Growth { now, bytes: ahead, flight: pipe, mss, round_trip: self.round_trip.smoothed() };
@@ -137,7 +139,8 @@ impl Tcb {
     /// counts of it is how long it took; nothing is left that could be lost or overtaken. False: it is another one.
     #[inline]
     fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
-        if self.snd_una != self.snd_max || self.owes(Owed::TAIL) || !segment.options.sack.is_empty() {
+        let is_plain = segment.options.sack.is_empty() && !segment.flags.has(Flags::ECE);
+        if self.snd_una != self.snd_max || self.owes(Owed::TAIL) || !is_plain {
             return false;
         }
         let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return false };
@@ -227,7 +230,7 @@ impl Tcb {
             self.judge_by_duplicates(ahead);
         }
         if self.lost() > before && self.phase() == Phase::Open {
-            self.reduce_window();
+            self.reduce_window(self.snd_max.since(self.snd_una));
             self.owe(Owed::RETRANSMIT);
         }
     }
@@ -267,21 +270,29 @@ impl Tcb {
         }
     }
 
-    /// The network is too full: less is sent, once for all that is on the way now.
-    pub(super) fn reduce_window(&mut self) {
+    /// The peer is to be told that our window is smaller (RFC 3168 §6.1.2).
+    fn tell_reduced(&mut self) {
+        if self.has_agreed(Agreed::ECN_TEXT) {
+            self.owe(Owed::REDUCED);
+        }
+    }
+
+    /// The network is too full: less is sent, once for all that is on the way now. `flight`: what of the window was in use.
+    pub(super) fn reduce_window(&mut self, flight: u32) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };
-        self.congestion.lower(outstanding, mss);
+        self.congestion.lower(flight, mss);
         self.recover = self.snd_max;
-        match self.send_queue.as_deref_mut() {
-            Some(SendQueue { recovery, epoch, .. }) => {
-                epoch.end();
-                recovery.phase = Phase::Repairing;
-                recovery.reduction = Reduction { flight: outstanding, ..Reduction::default() };
-                recovery.undo = Some(undo);
-            }
-            None => self.congestion.recovered(self.snd_max.since(self.snd_una), mss),
+        self.tell_reduced();
+        let Some(SendQueue { recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        epoch.end();
+        if outstanding == 0 {
+            self.congestion.recovered(flight, mss);
+            return;
         }
+        recovery.phase = Phase::Repairing;
+        recovery.reduction = Reduction { flight: outstanding, ..Reduction::default() };
+        recovery.undo = Some(undo);
     }
 
     fn end_if_recovered(&mut self, ahead: u32) {
@@ -330,6 +341,7 @@ impl Tcb {
         let (selective, smoothed) = (self.has_agreed(Agreed::SACK), self.round_trip.smoothed());
         self.congestion.timed_out(outstanding, mss, self.attempts == 1);
         self.recover = self.snd_max;
+        self.tell_reduced();
         self.owe(Owed::RETRANSMIT);
         self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
         let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
@@ -375,7 +387,7 @@ impl Tcb {
             self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
         }
         if was_lost && self.phase() == Phase::Open {
-            self.reduce_window();
+            self.reduce_window(self.snd_max.since(self.snd_una));
         }
     }
 

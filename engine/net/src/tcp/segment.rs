@@ -24,6 +24,10 @@ impl Flags {
     pub const PSH: Flags = Flags(0x08);
     /// The acknowledgment number counts.
     pub const ACK: Flags = Flags(0x10);
+    /// A mark of congestion is echoed; on a SYN: the sender knows of such marks (RFC 3168).
+    pub const ECE: Flags = Flags(0x40);
+    /// The congestion window was reduced; on a SYN: the sender knows of marks.
+    pub const CWR: Flags = Flags(0x80);
 
     /// Both sets of bits together.
     pub const fn with(self, other: Flags) -> Flags {
@@ -48,7 +52,15 @@ impl Flags {
 
 impl fmt::Debug for Flags {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ACK, '.')];
+        let names = [
+            (Flags::SYN, 'S'),
+            (Flags::FIN, 'F'),
+            (Flags::RST, 'R'),
+            (Flags::PSH, 'P'),
+            (Flags::ECE, 'E'),
+            (Flags::CWR, 'W'),
+            (Flags::ACK, '.'),
+        ];
         names.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, name)| write!(out, "{name}"))
     }
 }
@@ -64,6 +76,8 @@ pub struct SegmentRepr<'a> {
     pub flags: Flags,
     /// The window as it stands on the wire, not scaled.
     pub window: u16,
+    /// Whether a router has marked it (the codepoint CE of RFC 3168).
+    pub congestion_experienced: bool,
     /// What the options say; default when there are none.
     pub options: Options,
     /// The payload.
@@ -88,6 +102,8 @@ pub struct SegmentToSend {
     pub flags: Flags,
     /// The window as it goes on the wire, scaled already.
     pub window: u16,
+    /// Whether routers may mark it instead of dropping it (the codepoint ECT(0) of RFC 3168).
+    pub may_be_marked: bool,
     /// Options, for [`Options::emit`].
     pub options: Options,
     /// Bytes in all pieces together.

@@ -70,6 +70,11 @@ impl Owed {
     /// It was not new, but the last segment once more.
     pub(super) const TAIL_AGAIN: Owed = Owed(512);
 
+    /// The echo of a mark, with every segment.
+    pub(super) const ECHO: Owed = Owed(1024);
+    /// Word that our window was reduced, with the next new text.
+    pub(super) const REDUCED: Owed = Owed(2048);
+
     /// What makes `output` send something whatever the windows say.
     const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 32 | 128);
 
@@ -90,8 +95,13 @@ impl Agreed {
     /// Selective acknowledgments.
     pub(super) const SACK: Agreed = Agreed(4);
 
+    /// Marks of congestion are echoed and heeded.
+    pub(super) const ECN: Agreed = Agreed(8);
+    /// Our text may be marked.
+    pub(super) const ECN_TEXT: Agreed = Agreed(16);
+
     /// All that we propose.
-    pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4);
+    pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4 | 8);
 
     #[inline]
     pub(super) fn has(self, on: Agreed) -> bool {
@@ -172,7 +182,8 @@ impl Tcb {
         tcb.agreed = Agreed::TIMESTAMPS
             .given(handshake.timestamps.is_some())
             .and(Agreed::SCALING.given(handshake.peer_window_shift.is_some()))
-            .and(Agreed::SACK.given(handshake.sack_permitted));
+            .and(Agreed::SACK.given(handshake.sack_permitted))
+            .and(Agreed::ECN.and(Agreed::ECN_TEXT).given(handshake.ecn));
         tcb.timestamps = handshake.timestamps.unwrap_or(tcb.timestamps);
         tcb.snd_una = handshake.iss + 1;
         tcb.snd_max = tcb.snd_una;

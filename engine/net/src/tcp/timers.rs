@@ -149,7 +149,10 @@ impl Tcb {
         self.backoff = self.backoff.saturating_add(1);
         match self.awaited {
             Awaited::Window => self.owe(Owed::PROBE),
-            _ => self.time_out(now),
+            _ => {
+                self.suspect_path();
+                self.time_out(now);
+            }
         }
     }
 

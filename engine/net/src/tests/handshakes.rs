@@ -188,6 +188,8 @@ fn while_syns_flood_in_those_who_are_real_get_in_and_nothing_leaks() {
     }
     world.says();
     assert_eq!(world.net.half_open.len(), 16);
+    assert_eq!(world.net.counters().cookies_out, 0, "so far it may be a crowd");
+    world.now = world.now + crate::tcp::CROWD_PATIENCE;
     // Who came before the flood, and who comes within it, whom nobody remembers.
     first.next += 1;
     assert!(matches!(first.says(&mut world, TcpControl::None, b"").as_slice(), [Told::Accepted(..)]));
@@ -475,4 +477,32 @@ fn ports_are_listened_on_once_and_can_be_given_up() {
     world.net.stop_listening(25);
     world.hears(&Peer::at_port(4000).syn().frame(PEER_CARD));
     assert_eq!(world.says_tcp().control, TcpControl::Rst);
+}
+
+#[test]
+fn marks_of_congestion_come_up_from_the_ip_header_and_leave_to_mark_goes_down() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let mut syn = peer.syn().frame(PEER_CARD);
+    syn[47] |= 0xc0;
+    world.hears_as(&syn, Checksum::Verified);
+    let answer = world.says_one();
+    assert_eq!((answer[47] & 0xc0, answer[15]), (0x40, 0));
+    peer.next += 1;
+    peer.expects = Tcp::read(&answer).1.sequence.wrapping_add(1);
+    let told = peer.says(&mut world, TcpControl::None, b"");
+    let [Told::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
+    assert_eq!(world.net.send(world.now, connection, b"220 "), 4);
+    let text = world.says_one();
+    assert_eq!(text[15], 2, "ECT(0)");
+    assert!(crate::ipv4::Header::parse(&text[14..]).is_ok());
+    peer.hears(&Tcp::read(&text).1);
+    let mut marked = peer.segment(TcpControl::None, b"EHLO").frame(PEER_CARD);
+    marked[15] = 3;
+    marked[24..26].fill(0);
+    let field = crate::checksum::Sum::of(&marked[14..34]).field();
+    marked[24..26].copy_from_slice(&field);
+    world.hears(&marked);
+    let echo = world.says_one();
+    assert_eq!((echo[47] & 0xc0, echo[15]), (0x40, 0));
 }

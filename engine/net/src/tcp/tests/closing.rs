@@ -156,6 +156,6 @@ fn a_repeated_fin_is_acknowledged_again() {
 #[test]
 fn an_attempt_to_connect_can_be_taken_back() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").close().silence();
+    talk.we("SEW 0:0").close().silence();
     talk.ended("gone");
 }

@@ -77,6 +77,9 @@ struct Written {
     sacks: Vec<SackBlock>,
     sack_permitted: bool,
     no_sacks: bool,
+    /// Marked on the way to us; may be marked on the way from us.
+    marked: bool,
+    may_be_marked: Option<bool>,
     /// No timestamps.
     bare: bool,
     wscale: Option<u8>,
@@ -101,6 +104,8 @@ fn parse(text: &str) -> Written {
             'R' => Flags::RST,
             'P' => Flags::PSH,
             '.' => Flags::ACK,
+            'E' => Flags::ECE,
+            'W' => Flags::CWR,
             '-' => Flags::NONE,
             other => panic!("no such flag: {other}"),
         });
@@ -120,6 +125,8 @@ fn parse(text: &str) -> Written {
         sacks: Vec::new(),
         sack_permitted: false,
         no_sacks: false,
+        marked: false,
+        may_be_marked: None,
     };
     while let Some(word) = words.next() {
         if let Some((start, end)) = word.split_once('-').filter(|_| word.starts_with(|first: char| first.is_numeric()))
@@ -134,6 +141,8 @@ fn parse(text: &str) -> Written {
             "win" => written.win = Some(value as u32),
             "mss" => written.mss = Some(value as u16),
             "wscale" => written.wscale = Some(value as u8),
+            "ce" => written.marked = true,
+            "ect" => written.may_be_marked = Some(value == 1),
             "none" => written.no_sacks = true,
             "bare" => written.bare = true,
             "sackok" => written.sack_permitted = value == 1,
@@ -161,6 +170,7 @@ impl Conversation {
             round_trip: Some(Micros::from_millis(10)),
             timestamps: None,
             sack_permitted: false,
+            ecn: false,
         })
     }
 
@@ -175,6 +185,7 @@ impl Conversation {
             round_trip: Some(Micros::from_millis(10)),
             timestamps: Some(TimestampClock { offset, recent }),
             sack_permitted: false,
+            ecn: false,
         };
         let mut conversation = Conversation::with_tcb(Tcb::accepted(sent_at, &handshake), sent_at, handshake.iss);
         conversation.peer(&format!(". 1:1 ack 1 win 64000 val {recent} ecr 0")).silence();
@@ -191,6 +202,21 @@ impl Conversation {
             round_trip: Some(Micros::from_millis(10)),
             timestamps: None,
             sack_permitted: true,
+            ecn: false,
+        })
+    }
+
+    /// An established connection whose ends know of marks of congestion.
+    pub(super) fn marking() -> Conversation {
+        Conversation::with_handshake(Handshake {
+            iss: SequenceNumber(10_000),
+            irs: SequenceNumber(500_000),
+            mss: MSS,
+            peer_window_shift: Some(0),
+            round_trip: Some(Micros::from_millis(10)),
+            timestamps: None,
+            sack_permitted: true,
+            ecn: true,
         })
     }
 
@@ -252,6 +278,7 @@ impl Conversation {
             acknowledgment: written.ack.map_or(SequenceNumber(0), |ack| self.iss + ack),
             flags: written.flags,
             window: (written.win.unwrap_or(64_000) >> self.peer_shift) as u16,
+            congestion_experienced: written.marked,
             options: self.with_our_numbers(written.options()),
             payload: &payload,
         };
@@ -333,6 +360,7 @@ impl Conversation {
         if !tcb.wants_output() {
             return self;
         }
+        let tcb_mss = tcb.mss;
         let result = tcb.output(*now, *limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
             if *card_room == 0 {
                 return Err(Full);
@@ -340,7 +368,7 @@ impl Conversation {
             *card_room -= 1;
             let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
             assert_eq!(payload.len(), segment.payload_bytes);
-            assert_eq!(segment.segment_bytes.is_some(), payload.len() > usize::from(MSS));
+            assert_eq!(segment.segment_bytes.is_some(), payload.len() > usize::from(MSS.max(tcb_mss)));
             out.push_back(Sent { segment: *segment, payload });
             Ok(())
         });
@@ -404,6 +432,9 @@ impl Conversation {
                 blocks.map(|block| SackBlock { start: relative(block.start), end: relative(block.end) }).collect();
             assert_eq!((blocks, options.sack_permitted), (written.sacks.clone(), written.sack_permitted), "`{text}`");
         }
+        if let Some(may_be_marked) = written.may_be_marked {
+            assert_eq!(sent.segment.may_be_marked, may_be_marked, "`{text}`");
+        }
         if written.val.is_some() || written.bare {
             let timestamps = written.options().timestamps;
             assert_eq!(sent.segment.options.timestamps, timestamps, "expected `{text}`, sent `{told}`");
@@ -414,6 +445,11 @@ impl Conversation {
     /// Drops and counts what the connection has sent.
     pub(super) fn we_whatever(&mut self) -> usize {
         self.out.drain(..).count()
+    }
+
+    /// The header of the next segment that the connection has sent.
+    pub(super) fn next_sent(&mut self) -> Option<SegmentToSend> {
+        self.out.pop_front().map(|sent| sent.segment)
     }
 
     /// The connection has sent nothing more.

@@ -57,7 +57,7 @@ fn timestamps_bring_the_rest_back() {
                         .has_seen_later_than(clock.stamps(now).value),
                     "our clock never goes back"
                 );
-                assert!((30_000..70_000).contains(&handshake.round_trip.unwrap().0));
+                assert!((30_000..100_000).contains(&handshake.round_trip.unwrap().0));
             }
         }
     }

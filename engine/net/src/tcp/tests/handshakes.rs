@@ -6,7 +6,7 @@ use crate::tcp::CloseReason;
 #[test]
 fn a_connection_that_we_open_is_established_by_the_peers_syn_ack() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0 win 65535 mss 1000 wscale 3");
+    talk.we("SEW 0:0 win 65535 mss 1000 wscale 3");
     talk.wait(20).peer("S. 0:0 ack 1 win 8000 mss 1400 wscale 2");
     assert!(talk.actions.connected);
     talk.we(". 1:1 ack 1").silence();
@@ -18,7 +18,7 @@ fn a_connection_that_we_open_is_established_by_the_peers_syn_ack() {
 #[test]
 fn an_unanswered_syn_is_repeated_and_given_up_after_three_minutes() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0");
+    talk.we("SEW 0:0");
     for second in [1, 2, 4, 8, 16, 32, 60] {
         talk.wait(second * 1000 - 1).silence().wait(1).we("S 0:0").silence();
     }
@@ -29,28 +29,28 @@ fn an_unanswered_syn_is_repeated_and_given_up_after_three_minutes() {
 #[test]
 fn a_refused_connection_says_so() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").peer("R. 0:0 ack 1").closed(CloseReason::Refused).silence();
+    talk.we("SEW 0:0").peer("R. 0:0 ack 1").closed(CloseReason::Refused).silence();
     talk.ended("gone");
 }
 
 #[test]
 fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").peer("R 0:0").peer("R. 0:0 ack 2").peer("R. 0:0 ack 0").silence();
+    talk.we("SEW 0:0").peer("R 0:0").peer("R. 0:0 ack 2").peer("R. 0:0 ack 0").silence();
     assert_eq!(talk.state(), "SynSent");
 }
 
 #[test]
 fn an_old_acknowledgment_of_our_syn_is_reset_and_the_attempt_goes_on() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").peer(". 7:7 ack 77").we("R 77:77").silence();
+    talk.we("SEW 0:0").peer(". 7:7 ack 77").we("R 77:77").silence();
     talk.peer("S. 0:0 ack 1").we(". 1:1 ack 1");
 }
 
 #[test]
 fn two_ends_that_open_at_once_meet() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").peer("S 0:0 mss 1400 wscale 0").we("S. 0:0 ack 1").silence();
+    talk.we("SEW 0:0").peer("S 0:0 mss 1400 wscale 0").we("S. 0:0 ack 1").silence();
     talk.peer("S. 0:0 ack 1");
     assert!(talk.actions.connected);
     assert_eq!(talk.state(), "Established");
@@ -60,7 +60,7 @@ fn two_ends_that_open_at_once_meet() {
 #[test]
 fn the_window_beside_a_syn_is_not_scaled_when_two_ends_open_at_once() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").peer("S 0:0 win 2000 mss 1000 wscale 7").we("S. 0:0 ack 1");
+    talk.we("SEW 0:0").peer("S 0:0 win 2000 mss 1000 wscale 7").we("S. 0:0 ack 1");
     talk.peer("S. 0:0 ack 1 win 2000 wscale 7");
     talk.write(5000).we(". 1:1001 ack 1").silence();
 }
@@ -68,5 +68,5 @@ fn the_window_beside_a_syn_is_not_scaled_when_two_ends_open_at_once() {
 #[test]
 fn a_reset_refuses_what_two_ends_opened_at_once() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0").peer("S 0:0").we("S. 0:0 ack 1").peer("R 1:1").closed(CloseReason::Refused).silence();
+    talk.we("SEW 0:0").peer("S 0:0").we("S. 0:0 ack 1").peer("R 1:1").closed(CloseReason::Refused).silence();
 }

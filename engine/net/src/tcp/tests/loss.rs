@@ -148,6 +148,7 @@ fn after_a_repeated_handshake_one_segment_is_sent_and_three_seconds_are_waited()
         round_trip: None,
         timestamps: None,
         sack_permitted: false,
+        ecn: false,
     });
     talk.write(3000).we(". 1:1001 ack 1").silence();
     talk.wait(2999).silence().wait(1).we(". 1:1001 ack 1").silence();
@@ -188,4 +189,42 @@ fn small_segments_that_were_lost_come_again_as_one_and_without_a_fin() {
     talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").we("P. 1:41 ack 1").silence();
     talk.peer(". 1:1 ack 41");
     talk.lent_nothing();
+}
+
+#[test]
+fn full_segments_that_vanish_time_after_time_become_smaller() {
+    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+        iss: crate::tcp::SequenceNumber(10_000),
+        irs: crate::tcp::SequenceNumber(500_000),
+        mss: 1460,
+        peer_window_shift: Some(0),
+        round_trip: Some(machine::Micros::from_millis(10)),
+        timestamps: None,
+        sack_permitted: false,
+        ecn: false,
+    });
+    talk.write(2000).we_whatever();
+    talk.wait(200).we(". 1:1461 ack 1").wait(400).we(". 1:1461 ack 1").wait(800).we(". 1:1201 ack 1");
+    talk.wait(1600).we(". 1:1201 ack 1").wait(3200).we(". 1:537 ack 1").peer(". 1:1 ack 537");
+    talk.we(". 537:1073 ack 1").we(". 1073:1609 ack 1").silence();
+    // What is small anyway is not to blame.
+    let mut talk = Conversation::established();
+    talk.write(10).we_whatever();
+    talk.wait(20_000).we_whatever();
+    assert_eq!(talk.tcb.mss, super::conversation::MSS);
+}
+
+#[test]
+fn word_that_nobody_is_there_ends_only_the_attempt_that_it_is_about() {
+    let mut talk = Conversation::connecting();
+    talk.we("SEW 0:0");
+    let iss = talk.tcb.snd_una;
+    assert_eq!(talk.tcb.refused_on_the_way(iss + 1, &mut talk.pools), Default::default());
+    let actions = talk.tcb.refused_on_the_way(iss, &mut talk.pools);
+    assert_eq!(actions.closed, Some(CloseReason::Refused));
+    let mut talk = Conversation::established();
+    talk.write(10).we_whatever();
+    let una = talk.tcb.snd_una;
+    assert_eq!(talk.tcb.refused_on_the_way(una, &mut talk.pools), Default::default());
+    assert_eq!(talk.state(), "Established");
 }

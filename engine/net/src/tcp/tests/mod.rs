@@ -4,6 +4,7 @@ mod closing;
 mod congestion;
 mod conversation;
 mod cookies;
+mod ecn;
 mod forged;
 mod handshakes;
 mod loss;

@@ -164,6 +164,7 @@ fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
         acknowledgment: segment.acknowledgment,
         flags: segment.flags,
         window: segment.window,
+        congestion_experienced: false,
         options: segment.options,
         payload,
     }

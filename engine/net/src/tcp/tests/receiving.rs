@@ -132,6 +132,7 @@ fn a_peer_that_does_not_scale_is_told_of_no_more_than_it_can_hear() {
         round_trip: None,
         timestamps: None,
         sack_permitted: false,
+        ecn: false,
     });
     talk.peer(". 1:2001 ack 1").we(". 1:1 ack 2001 win 65535").silence();
 }

@@ -5,10 +5,10 @@ use super::Conversation;
 #[test]
 fn selective_acknowledgments_are_proposed_and_sent_only_to_who_permits_them() {
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000 sackok 1").we(". 1:1 ack 1");
+    talk.we("SEW 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000 sackok 1").we(". 1:1 ack 1");
     talk.peer(". 11:21 ack 1").we(". 1:1 ack 1 11-21");
     let mut talk = Conversation::connecting();
-    talk.we("S 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000").we(". 1:1 ack 1");
+    talk.we("SEW 0:0 sackok 1").peer("S. 0:0 ack 1 mss 1000").we(". 1:1 ack 1");
     talk.peer(". 11:21 ack 1").we(". 1:1 ack 1 none 1");
 }
 

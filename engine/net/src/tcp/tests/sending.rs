@@ -226,6 +226,7 @@ fn half_of_the_largest_window_is_worth_a_segment() {
         round_trip: None,
         timestamps: None,
         sack_permitted: false,
+        ecn: false,
     });
     talk.tcb.snd_wnd_max = 800;
     talk.peer(". 1:1 ack 1 win 399").write(3000).silence();
