@@ -16,6 +16,7 @@ mod hosted;
 mod house;
 mod image;
 mod packages;
+mod pkt;
 mod run;
 mod services;
 mod site;
@@ -49,6 +50,8 @@ enum Command {
     Bench(bench::Options),
     /// Tell what a disk holds and what is wrong with it, without writing to it
     Fsck(disk::Options),
+    /// Play packetdrill scripts against the engine's TCP
+    Pkt(pkt::Options),
 }
 
 fn main() {
@@ -70,5 +73,6 @@ fn obey(command: Command) -> Result<(), Failure> {
         Command::Test(options) => test::run(&house, &options, &stop),
         Command::Bench(options) => bench::run(&house, &options, &stop),
         Command::Fsck(options) => disk::fsck(&options),
+        Command::Pkt(options) => pkt::run(&options),
     }
 }

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::hold::{self, Ended};
 use crate::house::House;
 use crate::image;
+use crate::pkt;
 use crate::stop::Stop;
 use crate::terminal::say;
 use crate::tidy;
@@ -101,6 +102,7 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
     let mut log = File::create(&log_path).map_err(Failure::io(&doing))?;
     let verdict = match &part.work {
         Work::Tidy => check_house(house, &mut log)?,
+        Work::Scripts(folder) => play_scripts(house, folder, &mut log)?,
         Work::Cargo(arguments) => {
             let mut command = hold::command("cargo");
             command.args(*arguments).current_dir(house.root());
@@ -164,6 +166,19 @@ fn check_house(house: &House, log: &mut File) -> Result<&'static str, Failure> {
     text.push_str(&format!("test result: {passed} passed; {failed} failed\n"));
     log.write_all(text.as_bytes()).map_err(Failure::io("writing a log"))?;
     Ok(if failed == 0 { "ok" } else { "FAILED" })
+}
+
+/// A script that is not applicable is a failure too: these are our own.
+fn play_scripts(house: &House, folder: &str, log: &mut File) -> Result<&'static str, Failure> {
+    use std::io::Write;
+    let folder = house.path(folder);
+    let scripts = pkt::scripts_in(&folder).map_err(Failure::io(format_args!("reading {}", folder.display())))?;
+    let mut text = String::new();
+    let counts = pkt::play_all(&scripts, false, |line| text.push_str(&format!("{line}\n")))?;
+    let failed = counts.failed.saturating_add(counts.skipped);
+    writeln!(log, "{text}test result: {} passed; {failed} failed", counts.passed)
+        .map_err(Failure::io("writing a log"))?;
+    Ok(if failed == 0 && counts.passed > 0 { "ok" } else { "FAILED" })
 }
 
 fn note(log: &mut File, failure: &Failure) -> Result<&'static str, Failure> {

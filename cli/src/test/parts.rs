@@ -25,6 +25,8 @@ pub(crate) enum Work {
     Fuzz,
     /// Builds the image, and checks what it must not hold.
     Image,
+    /// Plays every packetdrill script in this folder, in this process.
+    Scripts(&'static str),
     /// Runs a Python script, with these arguments.
     Script(&'static str, &'static [&'static str]),
 }
@@ -80,6 +82,13 @@ pub(crate) const PARTS: &[Part] = &[
         shows: "each fuzz target holds for a few seconds, and on all that once broke it",
         work: Work::Fuzz,
         budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
+        name: "pkt",
+        shows: "TCP answers on the wire as the scripts in tests/pkt say",
+        work: Work::Scripts("tests/pkt"),
+        budget: Duration::from_secs(60),
         when: When::Always,
     },
     Part {

@@ -187,6 +187,16 @@ impl Net {
         self.connections.len()
     }
 
+    /// How many handshakes that others began are under way.
+    pub fn handshake_count(&self) -> usize {
+        self.half_open.len()
+    }
+
+    /// How many connections are over and still remembered.
+    pub fn time_wait_count(&self) -> usize {
+        self.time_wait.len()
+    }
+
     /// What connections are lent, and how much of it is left.
     pub fn pools(&self) -> &Pools {
         &self.pools

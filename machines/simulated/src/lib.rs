@@ -7,6 +7,7 @@
 mod client;
 mod dice;
 mod disk;
+mod packetdrill;
 pub mod room;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use machine::{
     Card, Checksum, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine, Micros,
     Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
 };
+pub use packetdrill::{Outcome, Verdict, play};
 
 /// The hardware address of a simulated machine's card.
 pub const ADDRESS: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 1]);
@@ -41,6 +43,8 @@ pub struct SimulatedMachine {
     pub from_engine: VecDeque<Vec<u8>>,
     /// The disk; what is left of it after a power cut goes into the next machine.
     pub disk: MemoryDisk,
+    /// The largest IP packet that the card's link carries, in bytes.
+    pub mtu: u16,
     /// Lines that the engine printed.
     pub console: Vec<String>,
     /// Whether the machine is asked to stop.
@@ -61,6 +65,7 @@ impl SimulatedMachine {
             to_engine: VecDeque::new(),
             from_engine: VecDeque::new(),
             disk,
+            mtu: 1500,
             console: Vec::new(),
             stop: false,
             hardware: ADDRESS,
@@ -98,7 +103,7 @@ impl Machine for SimulatedMachine {
     }
 
     fn card(&self) -> Card {
-        Card { address: self.hardware, mtu: 1500, offloads: Offloads::default() }
+        Card { address: self.hardware, mtu: self.mtu, offloads: Offloads::default() }
     }
 
     fn receive(&mut self) -> Option<Frame> {

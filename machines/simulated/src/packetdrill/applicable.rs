@@ -1,0 +1,83 @@
+//! What makes a script not applicable before it begins: it needs what the engine does not have, by design or not yet.
+//!
+//! Nothing here looks at what a script is about; only at the words that it uses.
+
+use super::Stop;
+use super::compare::{Offers, Terms};
+use super::script::{Action, Body, Call, Ecn, Event, Flags, Packet, Script, TcpOption};
+use super::{socket_options, transfers};
+
+/// Looks through the events of a script.
+pub(super) fn check(script: &Script, terms: Terms) -> Result<(), Stop> {
+    for event in &script.events {
+        if let Some(reason) = reason_of(event, terms) {
+            return Err(Stop::not_applicable(event.line, reason));
+        }
+    }
+    Ok(())
+}
+
+/// What the engine offers and the script meets: a SYN of the script offers it too, or the script lets us send one.
+pub(super) fn met(script: &Script, offers: Offers) -> Offers {
+    let mut met = Offers::default();
+    for event in &script.events {
+        match &event.action {
+            Action::Call(call) if call.name == "connect" => return offers,
+            Action::Inbound(Packet { body: Body::Tcp(tcp), .. }) if tcp.flags.has(Flags::SYN) => {
+                let has = |is: fn(&TcpOption) -> bool| tcp.options.iter().flatten().any(is);
+                met.window_scale |= offers.window_scale && has(|option| matches!(option, TcpOption::WindowScale(_)));
+                met.sack |= offers.sack && has(|option| matches!(option, TcpOption::SackPermitted));
+                met.timestamps |= offers.timestamps && has(|option| matches!(option, TcpOption::Timestamp { .. }));
+                met.ecn |= offers.ecn && tcp.flags.has(Flags::ECE | Flags::CWR);
+            }
+            _ => {}
+        }
+    }
+    met
+}
+
+fn reason_of(event: &Event, terms: Terms) -> Option<String> {
+    match &event.action {
+        Action::Inbound(packet) | Action::Outbound(packet) => packet_beyond(packet, terms.offers),
+        Action::Call(call) => call_beyond(call),
+        Action::Command(command) => super::settings::meaning(command, terms.met).err(),
+        Action::Code(code) => super::code::beyond(code),
+    }
+}
+
+fn packet_beyond(packet: &Packet, offers: Offers) -> Option<String> {
+    if let Some(wrapping) = packet.wrapping {
+        return Some(format!("there is no {wrapping} here"));
+    }
+    let tcp = match &packet.body {
+        Body::Tcp(tcp) => tcp,
+        Body::Foreign(protocol) => return Some(format!("there is no {protocol} here")),
+        _ => return None,
+    };
+    if tcp.flags.has(Flags::URG) || tcp.urgent.is_some_and(|pointer| pointer > 0) {
+        return Some("there is no urgent data here".to_string());
+    }
+    if tcp.flags.has(Flags::AE) {
+        return Some("there is no accurate ECN here".to_string());
+    }
+    if packet.ip.flow_label.is_some_and(|label| label > 0) {
+        return Some("flow labels are not chosen".to_string());
+    }
+    if !offers.ecn && matches!(packet.ip.ecn, Some(Ecn::Capable | Ecn::Is(1..))) {
+        return Some("the engine does not speak ECN".to_string());
+    }
+    tcp.options.iter().flatten().find_map(|option| match option {
+        TcpOption::Other { name, .. } if name.contains("FO") => Some("there is no TCP fast open here".to_string()),
+        TcpOption::Other { name, .. } if name.contains("ECN") => Some("there is no accurate ECN here".to_string()),
+        TcpOption::Other { name, .. } if name == "md5" => Some("segments are not signed (MD5)".to_string()),
+        _ => None,
+    })
+}
+
+fn call_beyond(call: &Call) -> Option<String> {
+    match call.name.as_str() {
+        "setsockopt" => socket_options::setting_beyond(&call.arguments),
+        "getsockopt" => socket_options::asking_beyond(&call.arguments),
+        _ => transfers::flags_beyond(call),
+    }
+}

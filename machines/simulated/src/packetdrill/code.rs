@@ -1,0 +1,26 @@
+//! Code in scripts: Python's `assert` about a kernel's `tcp_info`. What a kernel keeps in its books is not there to be asserted,
+//! so a script that looks into them is not applicable; one that only prints is.
+
+use super::Stop;
+
+/// Why code makes a script not applicable.
+pub(super) fn beyond(code: &str) -> Option<String> {
+    let statements = code.split(['\n', ';']).map(str::trim).filter(|statement| !statement.is_empty());
+    let asserts: Vec<&str> = statements.filter(|statement| !is_idle(statement)).collect();
+    let first = asserts.first()?;
+    let field = first.split(|c: char| !c.is_alphanumeric() && c != '_').find(|word| word.starts_with("tcpi_"));
+    Some(match field {
+        Some(field) => format!("a kernel's own books are not there ({field})"),
+        None => format!("what the code looks at is not there (`{first}`)"),
+    })
+}
+
+/// Statements that assert nothing.
+fn is_idle(statement: &str) -> bool {
+    ["print", "import ", "#", "pass", "from "].iter().any(|start| statement.starts_with(start))
+}
+
+/// Checks code, all of whose statements were found to assert nothing.
+pub(super) fn check(line: usize, code: &str) -> Result<(), Stop> {
+    beyond(code).map_or(Ok(()), |reason| Err(Stop::not_applicable(line, reason)))
+}

@@ -1,0 +1,138 @@
+//! The header lines of a script: what they set here, what they do not touch, and what cannot be had.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use machine::Micros;
+
+use super::script::{HeaderLine, Script};
+use super::{Stop, Verdict};
+
+/// What the header lines set, with packetdrill's own values where they say nothing.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Config {
+    pub(super) own: IpAddr,
+    pub(super) peer: IpAddr,
+    /// IP packets of so many bytes.
+    pub(super) mtu: u16,
+    /// The port that `bind` without an address means, and the one that `connect` without one goes to.
+    pub(super) bind_port: u16,
+    pub(super) connect_port: u16,
+    pub(super) tolerance: Micros,
+    /// Hundredths of a percent of the time since the event before, if that is more.
+    pub(super) tolerance_share: u64,
+    /// Failed calls do not end the script.
+    pub(super) calls_may_fail: bool,
+    /// Packets that differ do not end the script.
+    pub(super) packets_may_differ: bool,
+    /// A segment of the script is one of ours, never several.
+    pub(super) strict_segments: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            own: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1)),
+            peer: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+            mtu: 1500,
+            bind_port: 8080,
+            connect_port: 8080,
+            tolerance: Micros(4_000),
+            tolerance_share: 1_250,
+            calls_may_fail: false,
+            packets_may_differ: false,
+            strict_segments: false,
+        }
+    }
+}
+
+/// Header lines that concern packetdrill's own way of working on a real kernel.
+const WITHOUT_MEANING: [&str; 24] = [
+    "verbose",
+    "debug",
+    "dry_run",
+    "define",
+    "netmask_ip",
+    "gateway_ip",
+    "local_ipv4_ip",
+    "speed",
+    "mss",
+    "tcp_ts_tick_usecs",
+    "tcp_ts_ecr_scaled",
+    "no_cleanup",
+    "persistent_tun_dev",
+    "tun_dev",
+    "init_scripts",
+    "code_command",
+    "code_format",
+    "code_sockopt",
+    "send_omit_free",
+    "psp_udp_port",
+    "so_flags",
+    "prefix",
+    "local_linklocal_ip",
+    "tcp_md5_secret",
+];
+
+impl Config {
+    /// Reads the header lines of a script.
+    pub(super) fn of(script: &Script) -> Result<Config, Stop> {
+        let mut config = Config::default();
+        let ipv6 = script.options.iter().find(|line| line.value.as_deref() == Some("ipv6"));
+        if ipv6.is_some_and(|line| line.name == "ip_version") {
+            config.own = IpAddr::V6([0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1].into());
+            config.peer = IpAddr::V6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into());
+        }
+        for line in &script.options {
+            config.learn(line)?;
+        }
+        Ok(config)
+    }
+
+    fn learn(&mut self, line: &HeaderLine) -> Result<(), Stop> {
+        let value = line.value.as_deref().unwrap_or_default();
+        match line.name.as_str() {
+            "ip_version" => self.learn_version(line, value)?,
+            "local_ip" => self.own = address(line, value)?,
+            "remote_ip" => self.peer = address(line, value)?,
+            "mtu" => self.mtu = number(line, value)?,
+            "bind_port" => self.bind_port = number(line, value)?,
+            "connect_port" => self.connect_port = number(line, value)?,
+            "tolerance_usecs" => self.tolerance = Micros(number(line, value)?),
+            "tolerance_percent" => {
+                let percent: f64 = number(line, value)?;
+                // Between 0 and 100, so the hundredths fit.
+                self.tolerance_share = (percent.clamp(0.0, 100.0) * 100.0) as u64;
+            }
+            "non_fatal" => {
+                self.calls_may_fail |= value.contains("syscall");
+                self.packets_may_differ |= value.contains("packet");
+            }
+            "strict_segments" => self.strict_segments = true,
+            "udp_encapsulation" => return Err(Stop::not_applicable(line.line, "there is no TCP over UDP here")),
+            name if name.starts_with("wire_") || name.starts_with("so_") => {
+                return Err(Stop::not_applicable(line.line, format!("--{name} is about packetdrill on two machines")));
+            }
+            name if WITHOUT_MEANING.contains(&name) => {}
+            name => {
+                return Err(Stop(Verdict::failed(line.line, "an option that packetdrill has", format!("--{name}"))));
+            }
+        }
+        Ok(())
+    }
+
+    fn learn_version(&mut self, line: &HeaderLine, value: &str) -> Result<(), Stop> {
+        match value {
+            // With mapped addresses the packets are IPv4's.
+            "ipv4" | "ipv4-mapped-ipv6" | "ipv4_mapped_ipv6" | "ipv6" => Ok(()),
+            _ => Err(Stop(Verdict::failed(line.line, "ipv4, ipv6 or ipv4-mapped-ipv6", value))),
+        }
+    }
+}
+
+fn number<T: std::str::FromStr>(line: &HeaderLine, value: &str) -> Result<T, Stop> {
+    value.parse().map_err(|_| Stop(Verdict::failed(line.line, format!("a number for --{}", line.name), value)))
+}
+
+fn address(line: &HeaderLine, value: &str) -> Result<IpAddr, Stop> {
+    value.trim_matches('"').parse().map_err(|_| Stop(Verdict::failed(line.line, "an IP address", value)))
+}

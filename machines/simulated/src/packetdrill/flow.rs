@@ -1,0 +1,181 @@
+//! One connection as a script sees it: its ports, and how the script's numbers go with those on the wire.
+//!
+//! A script gives a SYN a number of its own, mostly 0, and counts everything else from there: the first byte has the number 1.
+//! On the wire our numbers begin where nobody can guess, the other side's where the script's SYN says. Values of our
+//! timestamps are the script's in the same way.
+
+use std::collections::HashMap;
+
+use super::script::{Flags, TcpOption};
+use super::wire::Segment;
+
+/// One side's initial number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Initial {
+    wire: u32,
+    script: u32,
+}
+
+impl Initial {
+    /// The number on the wire. Of a SYN the script's numbers are its own; of everything else they count from the SYN.
+    fn to_wire(self, number: u32, is_syn: bool) -> u32 {
+        let from = if is_syn { self.script } else { 0 };
+        number.wrapping_sub(from).wrapping_add(self.wire)
+    }
+
+    fn to_script(self, number: u32, is_syn: bool) -> u32 {
+        let from = if is_syn { self.script } else { 0 };
+        number.wrapping_sub(self.wire).wrapping_add(from)
+    }
+}
+
+/// A connection, or what would be one if it came to exist.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    /// Ports on the wire. Ours is zero until a SYN of ours has shown it.
+    pub(super) peer_port: u16,
+    pub(super) local_port: u16,
+    /// The same in the script, if it names them.
+    pub(super) script_ports: Option<(u16, u16)>,
+    ours: Option<Initial>,
+    theirs: Option<Initial>,
+    /// How far our windows are shifted, once both sides have said that theirs are.
+    shift: u8,
+    peer_scales: bool,
+    /// Whether our SYN, and theirs, carried timestamps.
+    timestamps: (bool, bool),
+    /// The first value of our timestamps on the wire and in the script.
+    first_value: Option<(u32, u32)>,
+    /// Values of our timestamps, by what the script calls them.
+    values: HashMap<u32, u32>,
+    /// What our last segment acknowledged, and the window that it named; in the script's numbers.
+    pub(super) told: Option<(u32, u16)>,
+    /// The number after the highest that the script has seen, in the script's numbers.
+    pub(super) sent_to: Option<u32>,
+}
+
+impl Flow {
+    /// A flow between these ports; ours is zero when it is not known yet.
+    pub(super) fn between(peer_port: u16, local_port: u16, script_ports: Option<(u16, u16)>) -> Flow {
+        Flow { peer_port, local_port, script_ports, ..Flow::default() }
+    }
+
+    /// A segment of ours is on the wire: if it is a SYN its number is where the script's begin.
+    pub(super) fn noticed(&mut self, segment: &Segment) {
+        if !segment.flags.has(Flags::SYN) {
+            return;
+        }
+        self.local_port = segment.source_port;
+        if self.ours.is_none_or(|ours| ours.wire != segment.sequence) {
+            self.ours = Some(Initial { wire: segment.sequence, script: 0 });
+            self.sent_to = None;
+        }
+        if segment.flags.has(Flags::ACK) {
+            let wire = segment.acknowledgment.wrapping_sub(1);
+            self.theirs = Some(Initial { wire, script: wire });
+        }
+        let ours = segment.options.iter().find_map(|option| match option {
+            TcpOption::WindowScale(shift) => Some(*shift),
+            _ => None,
+        });
+        self.shift = ours.unwrap_or(0);
+        self.timestamps.0 = has_timestamps(&segment.options);
+    }
+
+    /// The script's own number for our SYN.
+    pub(super) fn script_begins(&mut self, number: u32) {
+        if let Some(ours) = &mut self.ours {
+            ours.script = number;
+        }
+    }
+
+    /// The other side sends a SYN. What comes later in the same connection changes nothing.
+    pub(super) fn peer_begins(&mut self, number: u32, options: &[TcpOption]) {
+        if self.theirs.is_none() {
+            self.theirs = Some(Initial { wire: number, script: number });
+            self.timestamps.1 = has_timestamps(options);
+            self.peer_scales = options.iter().any(|option| matches!(option, TcpOption::WindowScale(_)));
+        }
+    }
+
+    /// Our number on the wire for one of the script's.
+    pub(super) fn ours_to_wire(&self, number: u32, is_syn: bool) -> u32 {
+        self.ours.unwrap_or_default().to_wire(number, is_syn)
+    }
+
+    /// The other side's number on the wire for one of the script's.
+    pub(super) fn theirs_to_wire(&self, number: u32, is_syn: bool) -> u32 {
+        self.theirs.unwrap_or_default().to_wire(number, is_syn)
+    }
+
+    /// How many bytes of ours lie before this number of the wire's. `None` before the stream begins.
+    pub(super) fn place_in_stream(&self, wire: u32) -> Option<u32> {
+        Some(wire.wrapping_sub(self.ours?.wire).wrapping_sub(1)).filter(|place| *place < 1 << 31)
+    }
+
+    /// The first number of the other side's, in the script's numbers, that lies beyond the window which we named last.
+    pub(super) fn edge(&self) -> Option<u32> {
+        let (acknowledgment, window) = self.told?;
+        let shift = if self.peer_scales { self.shift } else { 0 };
+        Some(acknowledgment.wrapping_add(u32::from(window) << shift))
+    }
+
+    /// Whether every segment has to carry timestamps.
+    pub(super) fn agreed_on_timestamps(&self) -> bool {
+        self.timestamps == (true, true)
+    }
+
+    /// A timestamp of ours is on the wire where the script expects the value `script`.
+    pub(super) fn learn_value(&mut self, script: u32, wire: u32) {
+        self.values.insert(script, wire);
+        self.first_value.get_or_insert((wire, script));
+    }
+
+    /// What the script echoes, as it must stand on the wire.
+    pub(super) fn echo_to_wire(&self, echo: u32) -> u32 {
+        let by_first = |(wire, script): (u32, u32)| echo.wrapping_sub(script).wrapping_add(wire);
+        match self.values.get(&echo) {
+            Some(wire) => *wire,
+            None => self.first_value.map_or(echo, by_first),
+        }
+    }
+
+    /// A segment of ours with the script's numbers.
+    pub(super) fn in_script(&self, segment: &Segment) -> Segment {
+        let mut segment = segment.clone();
+        let is_syn = segment.flags.has(Flags::SYN);
+        let (ours, theirs) = (self.ours.unwrap_or_default(), self.theirs.unwrap_or_default());
+        // A reset without an acknowledgment to take a number from has the number zero everywhere.
+        let is_zero = segment.flags.has(Flags::RST | Flags::ACK) && segment.sequence == 0;
+        if !is_zero {
+            segment.sequence = ours.to_script(segment.sequence, is_syn);
+        }
+        if segment.flags.has(Flags::ACK) {
+            segment.acknowledgment = theirs.to_script(segment.acknowledgment, is_syn);
+        }
+        for option in &mut segment.options {
+            match (option, self.first_value) {
+                (TcpOption::Timestamp { value: Some(value), .. }, Some((wire, script))) => {
+                    *value = value.wrapping_sub(wire).wrapping_add(script);
+                }
+                (TcpOption::Sack(blocks), _) => {
+                    for (left, right) in blocks {
+                        (*left, *right) = (theirs.to_script(*left, false), theirs.to_script(*right, false));
+                    }
+                }
+                _ => {}
+            }
+        }
+        segment
+    }
+
+    /// Whether a packet of ours with these ports belongs here.
+    pub(super) fn owns(&self, segment: &Segment) -> bool {
+        let same_port = self.local_port == segment.source_port || self.local_port == 0;
+        self.peer_port == segment.destination_port && same_port
+    }
+}
+
+fn has_timestamps(options: &[TcpOption]) -> bool {
+    options.iter().any(|option| matches!(option, TcpOption::Timestamp { .. }))
+}

@@ -1,0 +1,214 @@
+//! The machine under test: the engine's network on a simulated card, in virtual time. What happens on the wire takes no time,
+//! and whoever the machine asks for is there and says so at once.
+//!
+//! Invariants:
+//! - What a connection receives stays with it until a script reads it, so the window is what unread bytes leave of it. Only what
+//!   is unread when it ends is taken from it: it would be gone.
+//! - After every event the machine has said all that it has to say: no packet waits for a later turn.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use machine::{Checksum, Ethernet, Frame, Instant, Machine};
+use net::tcp::{CloseReason, PoolSizes};
+use net::{
+    Address, Addressing, Config, ConnectionId, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Output,
+    Service, Unsent,
+};
+use tasks::Budget;
+
+use super::wire::{self, Heard, IpPacket, Segment};
+use crate::{MemoryDisk, SimulatedMachine};
+
+/// The machine's card.
+pub(super) const CARD: Ethernet = crate::ADDRESS;
+/// When scripts begin. Not the start of the machine: no clock in it then stands at zero.
+pub(super) const BASE: Instant = Instant(100_000_000);
+
+/// More than a connection can have unread.
+const LEFT_MAX: usize = 1 << 20;
+
+/// What the network told of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Happened {
+    /// Somebody connected to what listens under this number.
+    Accepted {
+        connection: ConnectionId,
+        service: u8,
+        peer: SocketAddr,
+    },
+    Connected(ConnectionId),
+    Received(ConnectionId),
+    SendRoom(ConnectionId),
+    PeerClosed(ConnectionId),
+    /// These were still unread when it ended in order.
+    Left(ConnectionId, Vec<u8>),
+    Closed(ConnectionId, CloseReason),
+}
+
+/// A packet of the machine's, and when it was sent.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Sent {
+    pub(super) at: Instant,
+    pub(super) ip: IpPacket,
+    /// `None` when it is not TCP.
+    pub(super) segment: Option<Segment>,
+}
+
+/// The machine.
+pub(super) struct Host {
+    pub(super) net: Net,
+    pub(super) now: Instant,
+    /// What it has sent and no script has asked for yet, oldest first.
+    pub(super) sent: VecDeque<Sent>,
+    /// What it told and nobody has acted upon yet.
+    pub(super) happened: VecDeque<Happened>,
+    /// What it must never send and has sent.
+    pub(super) malformed: Option<&'static str>,
+    machine: SimulatedMachine,
+}
+
+impl Host {
+    /// A machine with this address behind a link that carries IP packets of `mtu` bytes. Everybody is a neighbour or behind
+    /// the gateway, and both are there.
+    pub(super) fn new(own: IpAddr, mtu: u16) -> Host {
+        let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(0));
+        machine.mtu = mtu;
+        let pools = PoolSizes { blocks: 1024, send_queues: 64, receive_queues: 64 };
+        let limits = Limits { connections: 64, half_open: 64, time_wait: 64, pools };
+        let (addressing, ipv6) = addressing(own);
+        let config = Config { addressing, ipv6, limits };
+        let mut net = Net::new(&config, &machine.card(), &[0x5a; 32], Instant::START);
+        net.begin_ipv6(Instant::START, &[0xa5; 16]);
+        let mut host = Host {
+            net,
+            now: Instant::START,
+            sent: VecDeque::new(),
+            happened: VecDeque::new(),
+            malformed: None,
+            machine,
+        };
+        host.speak();
+        // An address is announced, or asked after, before it is used.
+        while let Some(deadline) = host.next_deadline().filter(|deadline| *deadline <= BASE) {
+            host.now = deadline;
+            host.expire();
+        }
+        host.now = BASE;
+        host.sent.clear();
+        host.happened.clear();
+        host
+    }
+
+    /// A packet arrives.
+    pub(super) fn hear(&mut self, packet: &IpPacket) {
+        self.take_frame(packet.frame(CARD));
+        self.speak();
+    }
+
+    /// When the machine wants to be looked at without a packet.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.net.next_deadline().map(|deadline| deadline.max(self.now))
+    }
+
+    /// Does what is due now.
+    pub(super) fn expire(&mut self) {
+        let mut events = Events::new();
+        self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
+        self.tell(&events, &[]);
+        self.speak();
+    }
+
+    pub(super) fn connect(&mut self, peer: SocketAddr) -> Result<ConnectionId, Unsent> {
+        let connection = self.net.connect(self.now, peer)?;
+        self.speak();
+        Ok(connection)
+    }
+
+    /// Lets the machine send what it has to send. To be called after everything that is done to a connection.
+    pub(super) fn speak(&mut self) {
+        loop {
+            let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(10_000));
+            if self.machine.from_engine.is_empty() && outcome == Output::All {
+                return;
+            }
+            while let Some(frame) = self.machine.from_engine.pop_front() {
+                self.read(&frame);
+            }
+        }
+    }
+
+    fn read(&mut self, frame: &[u8]) {
+        match wire::read(frame) {
+            Ok(Heard::Tcp(ip, segment)) => self.sent.push_back(Sent { at: self.now, ip, segment: Some(segment) }),
+            Ok(Heard::Ip(ip)) => self.sent.push_back(Sent { at: self.now, ip, segment: None }),
+            Ok(Heard::Asked(answer)) => self.take_frame(answer),
+            Ok(Heard::Other) => {}
+            Err(what) => self.malformed = Some(what),
+        }
+    }
+
+    fn take_frame(&mut self, frame: Vec<u8>) {
+        let whole = 0..frame.len();
+        let mut frame = Frame::new(frame.into_boxed_slice(), whole, Checksum::Unknown);
+        let mut events = Events::new();
+        self.net.frame_arrived(self.now, &mut frame, &mut events);
+        self.tell(&events, frame.bytes());
+    }
+
+    fn tell(&mut self, events: &Events, frame: &[u8]) {
+        for event in events {
+            let happened = match event.clone() {
+                Event::Accepted { connection, service: Service(service), peer } => {
+                    Happened::Accepted { connection, service, peer }
+                }
+                Event::Connected { connection } => Happened::Connected(connection),
+                Event::Data { connection, bytes } => {
+                    self.net.keep(connection, frame.get(bytes).unwrap_or_default());
+                    Happened::Received(connection)
+                }
+                Event::Buffered { connection } => Happened::Received(connection),
+                Event::SendRoom { connection } => Happened::SendRoom(connection),
+                Event::PeerClosed { connection } => Happened::PeerClosed(connection),
+                Event::Closed { connection, reason } => {
+                    let left = self.waiting(connection, LEFT_MAX);
+                    if !left.is_empty() {
+                        self.happened.push_back(Happened::Left(connection, left));
+                    }
+                    Happened::Closed(connection, reason)
+                }
+                Event::Datagram { .. }
+                | Event::AddressChanged { .. }
+                | Event::Ipv6AddressesChanged
+                | Event::AddressTaken { .. } => continue,
+            };
+            self.happened.push_back(happened);
+        }
+    }
+
+    /// All that waits to be read, from the first byte on, up to `most` bytes.
+    pub(super) fn waiting(&self, connection: ConnectionId, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let count = self.net.copy_waiting(connection, &mut bytes);
+        bytes.truncate(count);
+        bytes
+    }
+}
+
+/// The machine's one address, and the router behind which everybody else is.
+fn addressing(own: IpAddr) -> (Addressing, Ipv6Addressing) {
+    match own {
+        IpAddr::V4(own) => {
+            let [a, b, ..] = own.octets();
+            let gateway = Some(Ipv4Addr::new(a, b, 255, 254));
+            let address = Address { address: own, prefix_bits: 16, gateway };
+            (Addressing::Static(address), Ipv6Addressing::None)
+        }
+        IpAddr::V6(own) => {
+            let address = Ipv6Address { address: own, prefix_bits: 64 };
+            let addresses = [Some(address), None, None, None];
+            let gateway = Some([0xfe80, 0, 0, 0, 0, 0, 0, 1].into());
+            (Addressing::None, Ipv6Addressing::Static { addresses, gateway })
+        }
+    }
+}

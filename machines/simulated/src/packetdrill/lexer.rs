@@ -1,0 +1,310 @@
+//! From the text of a script to its words, each with its line; `#` lines and defines are worked in here.
+//!
+//! The words of the language overlap (`1:1001(1000)` is no IPv6 address, `.5` is an ACK with a count, `0...0.1` is two times
+//! around an ellipsis), so each is the longest that can start where the one before ended.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::script::SyntaxError;
+
+/// One word of a script.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Token {
+    /// A name, or whatever begins like one.
+    Word(String),
+    /// A decimal number.
+    Integer(i64),
+    /// A number written with `0x`.
+    Hex(i64),
+    /// A number with a decimal point, as written.
+    Float(String),
+    /// A string without its quotes.
+    Text(String),
+    /// What stood in backticks.
+    Command(String),
+    /// What stood between `%{` and `}%`.
+    Code(String),
+    /// An IP address.
+    Address(IpAddr),
+    /// The name behind `--`.
+    Option(String),
+    /// `...`
+    Ellipsis,
+    /// Any other character.
+    Symbol(char),
+    /// `#ifdef`, or `#ifndef` when the flag is set.
+    If(String, bool),
+    /// `#else`
+    Else,
+    /// `#endif`
+    EndIf,
+    /// `#define`
+    Define(String, String),
+}
+
+/// A token and the line it begins on, counted from 1.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Lexeme {
+    pub(super) token: Token,
+    pub(super) line: usize,
+}
+
+/// Cuts `text` into tokens.
+pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
+    let mut lexer = Lexer { rest: text, line: 1, at_line_start: true };
+    let mut all = Vec::new();
+    while let Some(lexeme) = lexer.next()? {
+        all.push(lexeme);
+    }
+    Ok(all)
+}
+
+/// Puts in what is defined, and leaves out what stands between `#ifdef` and `#endif` of a name that is not.
+pub(super) fn resolve(tokens: Vec<Lexeme>, defines: &mut HashMap<String, String>) -> Result<Vec<Lexeme>, SyntaxError> {
+    let mut skipping: Vec<bool> = Vec::new();
+    let mut resolved = Vec::new();
+    for Lexeme { token, line } in tokens {
+        match token {
+            Token::If(name, inverted) => skipping.push(defines.contains_key(&name) == inverted),
+            Token::Else => match skipping.last_mut() {
+                Some(skips) => *skips = !*skips,
+                None => return Err(SyntaxError::new(line, "#ifdef before #else", "none")),
+            },
+            Token::EndIf if skipping.pop().is_none() => {
+                return Err(SyntaxError::new(line, "#ifdef before #endif", "none"));
+            }
+            Token::EndIf => {}
+            _ if skipping.contains(&true) => {}
+            Token::Define(name, value) => {
+                defines.insert(name, value);
+            }
+            Token::Word(word) => match defines.get(&word) {
+                Some(value) => {
+                    resolved.extend(tokens_of(value, line)?);
+                }
+                None => resolved.push(Lexeme { token: Token::Word(word), line }),
+            },
+            token => resolved.push(Lexeme { token, line }),
+        }
+    }
+    if skipping.is_empty() { Ok(resolved) } else { Err(SyntaxError::new(0, "#endif", "the end of the script")) }
+}
+
+fn tokens_of(value: &str, line: usize) -> Result<Vec<Lexeme>, SyntaxError> {
+    let mut tokens = tokens(value)?;
+    tokens.iter_mut().for_each(|lexeme| lexeme.line = line);
+    Ok(tokens)
+}
+
+struct Lexer<'a> {
+    rest: &'a str,
+    line: usize,
+    at_line_start: bool,
+}
+
+impl<'a> Lexer<'a> {
+    fn next(&mut self) -> Result<Option<Lexeme>, SyntaxError> {
+        self.skip_blank()?;
+        let line = self.line;
+        let Some(first) = self.rest.chars().next() else { return Ok(None) };
+        let starts_line = std::mem::replace(&mut self.at_line_start, false);
+        if first == '#' && starts_line {
+            return match self.directive()? {
+                Some(token) => Ok(Some(Lexeme { token, line })),
+                None => self.next(),
+            };
+        }
+        let token = match first {
+            '"' => Token::Text(unescaped(self.quoted('"')?)),
+            '`' => Token::Command(self.quoted('`')?.to_string()),
+            '%' if self.rest.starts_with("%{") => Token::Code(self.code()?),
+            '$' if self.rest.starts_with("${") => self.variable()?,
+            _ => self.word()?,
+        };
+        Ok(Some(Lexeme { token, line }))
+    }
+
+    fn take(&mut self, bytes: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        self.line += taken.matches('\n').count();
+        taken
+    }
+
+    fn skip_blank(&mut self) -> Result<(), SyntaxError> {
+        loop {
+            let blank = self.rest.len() - self.rest.trim_start().len();
+            if self.take(blank).contains('\n') {
+                self.at_line_start = true;
+            }
+            if self.rest.starts_with("//") {
+                self.take(self.rest.find('\n').unwrap_or(self.rest.len()));
+            } else if self.rest.starts_with("/*") {
+                let line = self.line;
+                let end =
+                    self.rest.find("*/").ok_or_else(|| SyntaxError::new(line, "`*/`", "the end of the script"))?;
+                self.take(end + 2);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A line that begins with `#`; a comment when it is no directive.
+    fn directive(&mut self) -> Result<Option<Token>, SyntaxError> {
+        let line = self.line;
+        let text = self.take(self.rest.find('\n').unwrap_or(self.rest.len())).to_string();
+        let mut words = text.trim_start_matches('#').split_whitespace();
+        let directive = words.next().unwrap_or_default();
+        let mut name =
+            || words.next().map(str::to_string).ok_or_else(|| SyntaxError::new(line, "a name", "the end of the line"));
+        Ok(match directive {
+            "ifdef" => Some(Token::If(name()?, false)),
+            "ifndef" => Some(Token::If(name()?, true)),
+            "else" => Some(Token::Else),
+            "endif" => Some(Token::EndIf),
+            "define" => {
+                let name = name()?;
+                Some(Token::Define(name, words.collect::<Vec<_>>().join(" ")))
+            }
+            _ => None,
+        })
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<&'a str, SyntaxError> {
+        let line = self.line;
+        let mut escaped = false;
+        for (at, c) in self.rest.char_indices().skip(1) {
+            if c == quote && !escaped {
+                let whole = self.take(at + 1);
+                return Ok(whole.get(1..at).unwrap_or_default());
+            }
+            escaped = c == '\\' && !escaped;
+        }
+        Err(SyntaxError::new(line, format!("a closing {quote}"), "the end of the script"))
+    }
+
+    fn code(&mut self) -> Result<String, SyntaxError> {
+        let line = self.line;
+        let end = self.rest.find("}%").ok_or_else(|| SyntaxError::new(line, "`}%`", "the end of the script"))?;
+        let whole = self.take(end + 2);
+        Ok(whole.get(2..end).unwrap_or_default().trim().to_string())
+    }
+
+    fn variable(&mut self) -> Result<Token, SyntaxError> {
+        let line = self.line;
+        let end = self.rest.find('}').ok_or_else(|| SyntaxError::new(line, "`}`", "the end of the script"))?;
+        let whole = self.take(end + 1);
+        Ok(Token::Word(whole.get(2..end).unwrap_or_default().to_string()))
+    }
+
+    /// The longest of all tokens that need no closing mark.
+    fn word(&mut self) -> Result<Token, SyntaxError> {
+        if self.rest.starts_with("...") {
+            self.take(3);
+            return Ok(Token::Ellipsis);
+        }
+        if let Some(name) = self.rest.strip_prefix("--") {
+            let length = run(name, |c| c.is_ascii_alphanumeric() || c == '_');
+            if length > 0 {
+                return Ok(Token::Option(self.take(length + 2).trim_start_matches('-').to_string()));
+            }
+        }
+        if let Some(address) = self.address() {
+            return Ok(Token::Address(address));
+        }
+        let word = self.name_length();
+        let number = number_length(self.rest);
+        if number > 0 && number >= word {
+            return number_token(self.take(number), self.line);
+        }
+        if word > 0 {
+            let line = self.line;
+            let text = self.take(word);
+            return match text.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok()) {
+                Some(value) => Ok(Token::Hex(value)),
+                None if text.starts_with("0x") => Err(SyntaxError::new(line, "a hexadecimal number", text)),
+                None => Ok(Token::Word(text.to_string())),
+            };
+        }
+        let first = self.rest.chars().next().unwrap_or(' ');
+        self.take(first.len_utf8());
+        Ok(Token::Symbol(first))
+    }
+
+    /// How long the name is; `exp-…`, `EXP-…`, `gen-…` and `sequence#` go on behind a mark.
+    fn name_length(&self) -> usize {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let length = run(self.rest, is_part);
+        let (head, tail) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        if let ("exp" | "EXP" | "gen", Some(more)) = (head, tail.strip_prefix('-')) {
+            return length + 1 + run(more, is_part);
+        }
+        if head == "sequence" && tail.starts_with('#') { length + 1 } else { length }
+    }
+
+    fn address(&mut self) -> Option<IpAddr> {
+        let length = run(self.rest, |c| c.is_ascii_hexdigit() || c == ':' || c == '.');
+        let text = self.rest.get(..length)?;
+        let looks_like_one = text.contains("::") || text.matches([':', '.']).count() >= 3;
+        // What lies behind an address may look like more of it: `192.0.2.1:`.
+        let text = if looks_like_one {
+            text.strip_suffix(':').filter(|text| !text.ends_with(':')).unwrap_or(text)
+        } else {
+            ""
+        };
+        let address = text.parse().ok()?;
+        self.take(text.len());
+        Some(address)
+    }
+}
+
+fn run(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !is_part(c)).unwrap_or(text.len())
+}
+
+/// How long the number at the start of `text` is: digits, or a decimal point with digits behind it, with a minus perhaps.
+fn number_length(text: &str) -> usize {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let sign = text.len() - unsigned.len();
+    let whole = run(unsigned, |c| c.is_ascii_digit());
+    let fraction = match unsigned.get(whole..).and_then(|tail| tail.strip_prefix('.')) {
+        Some(tail) => run(tail, |c| c.is_ascii_digit()),
+        None => 0,
+    };
+    match (whole, fraction) {
+        (0, 0) => 0,
+        (whole, 0) => sign + whole,
+        (whole, fraction) => sign + whole + 1 + fraction,
+    }
+}
+
+fn number_token(text: &str, line: usize) -> Result<Token, SyntaxError> {
+    if text.contains('.') {
+        return Ok(Token::Float(text.to_string()));
+    }
+    // Digits that are no number: what an option carries, written in hexadecimal.
+    let is_blob = text.len() >= 4 && text.starts_with('0') || text.len() > 18;
+    if is_blob && !text.starts_with('-') {
+        return Ok(Token::Word(text.to_string()));
+    }
+    text.parse().map(Token::Integer).map_err(|_| SyntaxError::new(line, "a number of 64 bits", text))
+}
+
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (c, c == '\\') {
+            (_, true) => match characters.next() {
+                Some('n') => plain.push('\n'),
+                Some('t') => plain.push('\t'),
+                Some(other) => plain.push(other),
+                None => {}
+            },
+            (c, false) => plain.push(c),
+        }
+    }
+    plain
+}

@@ -1,0 +1,400 @@
+//! Packets that the script expects: waited for, put together or passed over where that is left to us, and compared.
+
+use machine::{Instant, Micros};
+
+use super::Stop;
+use super::compare::{self, Against};
+use super::host::Sent;
+use super::player::{Player, seconds};
+use super::script::{Body, Flags, Packet, Tcp, TcpOption};
+use super::sockets::pattern;
+use super::wire::Segment;
+
+/// How much longer than the script says a packet is waited for, to tell when it came.
+const LATE: Micros = Micros::from_secs(130);
+/// How long an acknowledgment may be held back (RFC 9293 section 3.8.6.3).
+const ACKNOWLEDGE_DELAY_MAX: Micros = Micros::from_millis(500);
+
+/// What a packet was taken for.
+enum Taken {
+    /// For the expected one.
+    Expected,
+    /// For one that the script need not expect: the next is looked at.
+    Passed,
+    /// The expected one need not come: this is left for what the script expects next.
+    Skipped,
+}
+
+impl Player {
+    /// Waits for the packet that the script expects at this time, or at any.
+    pub(super) fn expect_packet(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+    ) -> Result<(), Stop> {
+        if let Body::Foreign(what) = &packet.body {
+            return Err(Stop::not_applicable(line, format!("there is no {what} here")));
+        }
+        let latest = window.map_or(self.host.now, |(_, latest)| latest);
+        let may_stay_away = matches!(&packet.body, Body::Tcp(tcp) if self.is_window_update(tcp));
+        let patience = if may_stay_away { latest } else { latest + LATE };
+        loop {
+            while self.host.sent.is_empty() {
+                if !self.step(patience)? {
+                    return self.nothing_came(line, packet, window);
+                }
+            }
+            match self.take(line, packet, window)? {
+                Taken::Expected | Taken::Skipped => return Ok(()),
+                Taken::Passed => {}
+            }
+        }
+    }
+
+    fn nothing_came(&mut self, line: usize, packet: &Packet, window: Option<(Instant, Instant)>) -> Result<(), Stop> {
+        if let Body::Tcp(tcp) = &packet.body
+            && self.is_window_update(tcp)
+        {
+            self.liberty(
+                line,
+                "no window update: when a window is told of is the receiver's (RFC 9293 section 3.8.6.2.2)",
+            );
+            return Ok(());
+        }
+        Err(Stop::failed(line, described(packet, window), "nothing"))
+    }
+
+    /// Looks at the oldest packet that nobody has asked for.
+    fn take(&mut self, line: usize, packet: &Packet, window: Option<(Instant, Instant)>) -> Result<Taken, Stop> {
+        let Some(sent) = self.host.sent.front().cloned() else { return Ok(Taken::Passed) };
+        let Body::Tcp(expected) = &packet.body else { return self.take_other(line, packet, window, &sent) };
+        let Some(on_wire) = &sent.segment else {
+            return Err(Stop::failed(
+                line,
+                described(packet, window),
+                format!("a packet of protocol {}", sent.ip.protocol),
+            ));
+        };
+        let Some(flow) = self.flow_of_outbound(on_wire) else {
+            return Err(Stop::failed(line, described(packet, window), format!("{on_wire} to a port that nobody uses")));
+        };
+        self.name_ports(line, flow, packet)?;
+        self.begin_flow(flow, expected, on_wire);
+        let (seen, count) = self.joined(flow, expected);
+        let Some(seen) = seen else { return Err(Stop::failed(line, described(packet, window), "nothing of TCP")) };
+        let against = match compare::segment(expected, &seen, on_wire.sequence, self.terms) {
+            Ok(liberties) => match compare::ip(packet.ip, &sent.ip, self.terms) {
+                Ok(()) => {
+                    self.check_bytes(line, flow, on_wire, &seen)?;
+                    return self.matched(line, packet, window, (flow, &seen, sent.at, count), liberties);
+                }
+                Err(against) => against,
+            },
+            Err(against) => against,
+        };
+        self.differs(line, packet, window, (flow, &seen, &sent), against)
+    }
+
+    /// A packet that is not TCP.
+    fn take_other(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+        sent: &Sent,
+    ) -> Result<Taken, Stop> {
+        let seen = match &sent.segment {
+            Some(segment) => segment.to_string(),
+            None => format!("a packet of protocol {}", sent.ip.protocol),
+        };
+        let is_it = match &packet.body {
+            Body::Icmp(icmp) => {
+                let wanted = super::inbound::kind_and_code(icmp, sent.ip.source.is_ipv4());
+                let message = (sent.ip.payload.first(), sent.ip.payload.get(1));
+                sent.segment.is_none() && wanted.is_some_and(|(kind, code)| message == (Some(&kind), Some(&code)))
+            }
+            Body::Udp(length) => {
+                sent.segment.is_none()
+                    && sent.ip.protocol == super::wire::PROTOCOL_UDP
+                    && sent.ip.payload.len() == usize::from(*length) + 8
+            }
+            _ => false,
+        };
+        if !is_it {
+            return Err(Stop::failed(line, described(packet, window), seen));
+        }
+        self.check_moment(line, packet, window, sent.at)?;
+        self.host.sent.pop_front();
+        Ok(Taken::Expected)
+    }
+
+    fn flow_of_outbound(&self, segment: &Segment) -> Option<usize> {
+        let current = self.under_test.filter(|flow| self.flows.get(*flow).is_some_and(|flow| flow.owns(segment)));
+        current.or_else(|| self.flows.iter().rposition(|flow| flow.owns(segment)))
+    }
+
+    /// Holds the ports that the script names against those of the flow; the first time they become its ports.
+    fn name_ports(&mut self, line: usize, flow: usize, packet: &Packet) -> Result<(), Stop> {
+        self.under_test = Some(flow);
+        let (Some((source, destination)), Some(flow)) = (packet.ports, self.flows.get_mut(flow)) else { return Ok(()) };
+        let named = *flow.script_ports.get_or_insert((destination, source));
+        if named == (destination, source) {
+            return Ok(());
+        }
+        let seen = format!("{} > {}", named.1, named.0);
+        Err(Stop::failed(line, format!("ports {source} > {destination}"), seen))
+    }
+
+    /// A SYN shows where numbers begin, and timestamps what the script calls their values.
+    fn begin_flow(&mut self, flow: usize, expected: &Tcp, on_wire: &Segment) {
+        let Some(flow) = self.flows.get_mut(flow) else { return };
+        if let (true, true, Some(number)) =
+            (on_wire.flags.has(Flags::SYN), expected.flags.has(Flags::SYN), expected.sequence)
+        {
+            flow.script_begins(number);
+        }
+        let value = |options: &[TcpOption]| {
+            options.iter().find_map(|option| match option {
+                TcpOption::Timestamp { value, .. } => *value,
+                _ => None,
+            })
+        };
+        let script = expected.options.as_deref().and_then(value);
+        if let (Some(script), Some(wire)) = (script, value(&on_wire.options)) {
+            flow.learn_value(script, wire);
+        }
+    }
+
+    /// The oldest segment with the script's numbers, and others of ours that follow it at the same moment if the script expects
+    /// more bytes than one carries: where a stream is cut is the card's business. And how many segments that are.
+    fn joined(&self, flow: usize, expected: &Tcp) -> (Option<Segment>, usize) {
+        let mut sent = self.host.sent.iter();
+        let Some(flow) = self.flows.get(flow) else { return (None, 0) };
+        let Some(first) = sent.next().and_then(|first| first.segment.as_ref()) else { return (None, 0) };
+        let mut whole = flow.in_script(first);
+        let mut count = 1;
+        let most = if self.config.strict_segments { 0 } else { expected.payload as usize };
+        for next in sent {
+            let Some(next) = next.segment.as_ref().filter(|next| flow.owns(next)) else { break };
+            let next = flow.in_script(next);
+            let end = whole.sequence.wrapping_add(u32::try_from(whole.payload.len()).unwrap_or(0));
+            let joins = next.sequence == end
+                && !whole.payload.is_empty()
+                && !next.payload.is_empty()
+                && whole.payload.len() + next.payload.len() <= most
+                && next.acknowledgment == whole.acknowledgment;
+            if !joins {
+                break;
+            }
+            whole.flags.bits |= next.flags.bits;
+            whole.payload.extend_from_slice(&next.payload);
+            whole.window = next.window;
+            count += 1;
+        }
+        (Some(whole), count)
+    }
+
+    /// The packet is the expected one: is it the moment, and are its bytes the right ones?
+    fn matched(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+        (flow, seen, at, count): (usize, &Segment, Instant, usize),
+        liberties: Vec<String>,
+    ) -> Result<Taken, Stop> {
+        let may_wait = is_pure_acknowledgment(seen) && self.acknowledges_more(flow, seen);
+        match window.and_then(|window| self.off(window, at)) {
+            Some(off) if may_wait && off <= ACKNOWLEDGE_DELAY_MAX => {
+                self.liberty(line, "an acknowledgment at another moment: how long it may wait is the receiver's (RFC 9293 section 3.8.6.3)");
+            }
+            Some(_) if self.terms.foreign && self.is_new_data(flow, seen) => {
+                let seen = format!("`{seen}` at {}", seconds(at));
+                let reason =
+                    format!("{seen}: when new data may leave is the congestion control's (RFC 5681 section 3.1)");
+                return Err(Stop::not_applicable(line, reason));
+            }
+            _ => self.check_moment(line, packet, window, at)?,
+        }
+        for liberty in liberties {
+            self.liberty(line, &liberty);
+        }
+        self.note(flow, seen);
+        self.host.sent.drain(..count);
+        Ok(Taken::Expected)
+    }
+
+    /// The packet is not the expected one: may it come, or may the expected one stay away?
+    fn differs(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+        (flow, seen, sent): (usize, &Segment, &Sent),
+        against: Against,
+    ) -> Result<Taken, Stop> {
+        let Body::Tcp(expected) = &packet.body else { return Ok(Taken::Passed) };
+        let field = match against {
+            Against::Beyond(reason) => return Err(Stop::not_applicable(line, reason)),
+            Against::Differs(field) => field,
+        };
+        if self.repeats_in_vain(flow, expected, seen) {
+            self.liberty(
+                line,
+                "an acknowledgment alone, where the script has one on a segment sent again before its time",
+            );
+            self.note(flow, seen);
+            self.host.sent.pop_front();
+            return Ok(Taken::Expected);
+        }
+        if is_pure_acknowledgment(seen) && self.may_be_passed(flow, expected, seen) {
+            self.liberty(line, "an acknowledgment more: which segments are answered at once is the receiver's (RFC 9293 section 3.8.6.3)");
+            self.note(flow, seen);
+            self.host.sent.pop_front();
+            return Ok(Taken::Passed);
+        }
+        if self.is_covered(flow, expected, seen) {
+            self.liberty(line, "an acknowledgment less: a later one says the same (RFC 9293 section 3.8.6.3)");
+            return Ok(Taken::Skipped);
+        }
+        if self.config.packets_may_differ {
+            self.liberty(line, &format!("another {field}: the script goes on (--non_fatal)"));
+            self.host.sent.pop_front();
+            return Ok(Taken::Expected);
+        }
+        let seen = format!("`{seen}` at {}: another {field}", seconds(sent.at));
+        Err(Stop::failed(line, described(packet, window), seen))
+    }
+
+    /// How far from its time a packet came; `None` when within the tolerance.
+    fn off(&self, (earliest, latest): (Instant, Instant), at: Instant) -> Option<Micros> {
+        let tolerance = self.tolerance(earliest);
+        let early = earliest.since(at + tolerance);
+        let late = at.since(latest + tolerance);
+        Some(early.max(late)).filter(|off| *off > Micros(0))
+    }
+
+    fn check_moment(
+        &self,
+        line: usize,
+        packet: &Packet,
+        window: Option<(Instant, Instant)>,
+        at: Instant,
+    ) -> Result<(), Stop> {
+        if window.is_some_and(|window| self.off(window, at).is_some()) {
+            return Err(Stop::failed(line, described(packet, window), format!("it at {}", seconds(at))));
+        }
+        Ok(())
+    }
+
+    /// Bytes that we send are those that were written, each at its place.
+    fn check_bytes(&self, line: usize, flow: usize, on_wire: &Segment, seen: &Segment) -> Result<(), Stop> {
+        let place = self.flows.get(flow).and_then(|flow| flow.place_in_stream(on_wire.sequence));
+        let (Some(place), false) = (place, seen.payload.is_empty()) else { return Ok(()) };
+        let is_right = (0..).zip(&seen.payload).all(|(step, byte)| *byte == pattern(place.wrapping_add(step)));
+        if is_right {
+            Ok(())
+        } else {
+            Err(Stop::failed(line, "the bytes that were written", format!("others in `{seen}`")))
+        }
+    }
+
+    fn note(&mut self, flow: usize, seen: &Segment) {
+        let Some(flow) = self.flows.get_mut(flow) else { return };
+        if seen.flags.has(Flags::ACK) {
+            flow.told = Some((seen.acknowledgment, seen.window));
+        }
+        let takes = u32::from(seen.flags.has(Flags::FIN)) + u32::from(seen.flags.has(Flags::SYN));
+        let length = u32::try_from(seen.payload.len()).unwrap_or(0);
+        let end = seen.sequence.wrapping_add(length).wrapping_add(takes);
+        let further = flow.sent_to.is_none_or(|before| end.wrapping_sub(before) < 1 << 31);
+        if further {
+            flow.sent_to = Some(end);
+        }
+    }
+
+    /// Whether the segment carries bytes that none before it did.
+    fn is_new_data(&self, flow: usize, seen: &Segment) -> bool {
+        let sent_to = self.flows.get(flow).and_then(|flow| flow.sent_to);
+        !seen.payload.is_empty() && sent_to == Some(seen.sequence)
+    }
+
+    /// Whether the segment acknowledges what none before it did.
+    fn acknowledges_more(&self, flow: usize, seen: &Segment) -> bool {
+        let told = self.flows.get(flow).and_then(|flow| flow.told);
+        told.is_some_and(|(number, _)| number != seen.acknowledgment)
+    }
+
+    /// An acknowledgment that the script does not expect may come if it only tells sooner what the expected packet tells too,
+    /// or if it is nothing but a wider window.
+    fn may_be_passed(&self, flow: usize, expected: &Tcp, seen: &Segment) -> bool {
+        let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else { return false };
+        let tells_later =
+            expected.acknowledgment.is_some_and(|later| later.wrapping_sub(seen.acknowledgment) < 1 << 31);
+        let tells_more = self.acknowledges_more(flow, seen) && tells_later;
+        let widens = seen.acknowledgment == number && seen.window > window && self.terms.foreign;
+        let is_other = expected.payload > 0
+            || expected.flags.bits != Flags::ACK
+            || expected.acknowledgment != Some(seen.acknowledgment);
+        is_other && (tells_more || widens) && without_blocks(&seen.options)
+    }
+
+    /// An expected acknowledgment of new bytes may stay away when what came instead acknowledges them too.
+    fn is_covered(&self, flow: usize, expected: &Tcp, seen: &Segment) -> bool {
+        let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else { return false };
+        let is_bare = expected.flags.bits == Flags::ACK && expected.payload == 0;
+        let (Some(wanted), true) = (expected.acknowledgment, is_bare && seen.flags.has(Flags::ACK)) else {
+            return false;
+        };
+        let is_new = wanted != number && wanted.wrapping_sub(number) < 1 << 31;
+        let ahead = seen.acknowledgment.wrapping_sub(wanted);
+        let tells_more_than_it = (ahead > 0 && ahead < 1 << 31) || (ahead == 0 && !is_pure_acknowledgment(seen));
+        (is_new && tells_more_than_it) || (self.is_window_update(expected) && !is_pure_acknowledgment(seen))
+    }
+
+    /// Whether the script expects something again for no other reason than the acknowledgment on it, and that is what came.
+    fn repeats_in_vain(&self, flow: usize, expected: &Tcp, seen: &Segment) -> bool {
+        let Some(sent_to) = self.flows.get(flow).and_then(|flow| flow.sent_to) else { return false };
+        let takes = expected.payload + u32::from(expected.flags.has(Flags::FIN));
+        let end = expected.sequence.map(|start| start.wrapping_add(takes));
+        self.terms.foreign
+            && takes > 0
+            && end.is_some_and(|end| sent_to.wrapping_sub(end) < 1 << 31)
+            && is_pure_acknowledgment(seen)
+            && self.acknowledges_more(flow, seen)
+            && expected.acknowledgment == Some(seen.acknowledgment)
+    }
+
+    /// Whether the script expects nothing but a window.
+    fn is_window_update(&self, expected: &Tcp) -> bool {
+        let told = self.under_test.and_then(|flow| self.flows.get(flow)).and_then(|flow| flow.told);
+        let (Some((number, window)), Some(wider)) = (told, expected.window) else { return false };
+        self.terms.foreign
+            && expected.flags.bits == Flags::ACK
+            && expected.payload == 0
+            && expected.acknowledgment == Some(number)
+            && wider > window
+            && expected.options.as_deref().is_none_or(without_blocks)
+    }
+
+    pub(super) fn liberty(&mut self, line: usize, what: &str) {
+        self.liberties.push((line, what.to_string()));
+    }
+}
+
+fn is_pure_acknowledgment(segment: &Segment) -> bool {
+    segment.flags.bits == Flags::ACK && segment.payload.is_empty()
+}
+
+fn without_blocks(options: &[TcpOption]) -> bool {
+    !options.iter().any(|option| matches!(option, TcpOption::Sack(_)))
+}
+
+fn described(packet: &Packet, window: Option<(Instant, Instant)>) -> String {
+    match window {
+        Some((earliest, latest)) if earliest == latest => format!("`{packet}` at {}", seconds(earliest)),
+        Some((earliest, latest)) => format!("`{packet}` between {} and {}", seconds(earliest), seconds(latest)),
+        None => format!("`{packet}` at any time"),
+    }
+}

@@ -1,0 +1,348 @@
+//! Packets, as scripts write them: `> P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 100 ecr 200>` and its relatives.
+
+use super::lexer::Token;
+use super::parser::Words;
+use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, SyntaxError, Tcp};
+
+impl Words {
+    /// A packet from its `<` or `>` on.
+    pub(super) fn packet(&mut self) -> Result<Packet, SyntaxError> {
+        self.next();
+        let wrapping = self.wrapping()?;
+        let mut packet =
+            Packet { ip: IpInfo::default(), wrapping, ports: None, body: Body::Foreign("an empty packet") };
+        if self.is_symbol('(') || self.is_symbol('[') {
+            packet.ip = self.ip_info()?;
+        }
+        if self.take_word("encap") {
+            packet.wrapping = Some("PSP");
+            while !matches!(self.peek(), Some(Token::Symbol('.' | '-') | Token::Float(_)) | None)
+                && !matches!(self.peek(), Some(Token::Word(word)) if is_flags(word))
+            {
+                self.next();
+            }
+        }
+        if let Some(protocol) = self.foreign_protocol() {
+            packet.body = Body::Foreign(protocol);
+            self.skip_event();
+            return Ok(packet);
+        }
+        if self.take_word("udp") {
+            packet.ports = self.ports()?;
+            self.symbol('(')?;
+            packet.body = Body::Udp(self.number("a length that UDP can have")?);
+            self.symbol(')')?;
+            return Ok(packet);
+        }
+        if self.take_word("icmp") {
+            packet.body = Body::Icmp(self.icmp()?);
+            return Ok(packet);
+        }
+        packet.ports = self.ports()?;
+        if let Some(protocol) = self.foreign_protocol() {
+            packet.body = Body::Foreign(protocol);
+            self.skip_event();
+            return Ok(packet);
+        }
+        packet.body = Body::Tcp(self.tcp()?);
+        self.behind_tcp(&mut packet)?;
+        Ok(packet)
+    }
+
+    /// Headers of tunnels in front of the packet.
+    fn wrapping(&mut self) -> Result<Option<&'static str>, SyntaxError> {
+        let mut wrapping = None;
+        loop {
+            let kind = match self.peek() {
+                Some(Token::Word(word)) => word.as_str(),
+                _ => return Ok(wrapping),
+            };
+            wrapping = Some(match kind {
+                "ipv4" => "IPv4 in IP",
+                "ipv6" => "IPv6 in IP",
+                "gre" | "GREv0" => "GRE",
+                "mpls" => "MPLS",
+                _ => return Ok(wrapping),
+            });
+            // The header ends with a colon; an address in it was read as one word.
+            loop {
+                match self.next() {
+                    Some(Token::Symbol(':')) => break,
+                    Some(_) => {}
+                    None => return self.expected("`:` behind the outer header"),
+                }
+            }
+        }
+    }
+
+    fn foreign_protocol(&self) -> Option<&'static str> {
+        match self.peek() {
+            Some(Token::Word(word)) if word.starts_with("sctp") => Some("SCTP"),
+            Some(Token::Word(word)) if word == "udplite" => Some("UDP-Lite"),
+            _ => None,
+        }
+    }
+
+    /// Passes over what is left of an event whose language we do not know: up to the first word of another line.
+    fn skip_event(&mut self) {
+        let mut depth = 0_usize;
+        let mut line = self.line();
+        while let Some(token) = self.peek() {
+            let begins_event = matches!(
+                token,
+                Token::Symbol('+' | '*') | Token::Float(_) | Token::Integer(_) | Token::Command(_) | Token::Code(_)
+            );
+            if self.line() > line && depth == 0 && begins_event {
+                return;
+            }
+            line = self.line();
+            match token {
+                Token::Symbol('[' | '(' | '{') => depth = depth.saturating_add(1),
+                Token::Symbol(']' | ')' | '}') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            self.next();
+        }
+    }
+
+    fn ip_info(&mut self) -> Result<IpInfo, SyntaxError> {
+        let end = if self.take_symbol('(') { ')' } else { ']' };
+        if end == ']' {
+            self.symbol('[')?;
+        }
+        let mut info = IpInfo::default();
+        while !self.take_symbol(end) {
+            self.take_symbol(',');
+            let line = self.line();
+            match self.name()?.as_str() {
+                "noecn" => info.ecn = Some(Ecn::Is(0)),
+                "ect1" => info.ecn = Some(Ecn::Is(1)),
+                "ect0" => info.ecn = Some(Ecn::Is(2)),
+                "ce" => info.ecn = Some(Ecn::Is(3)),
+                "ect01" => info.ecn = Some(Ecn::Capable),
+                "tos" | "class" => info.tos = Some(self.number("a byte")?),
+                "ttl" | "hlim" => info.ttl = Some(self.number("a byte")?),
+                "flowlabel" => info.flow_label = Some(self.number("20 bits")?),
+                "dscp" => info.tos = Some(self.code_point()? << 2),
+                "ecn" => {}
+                other => return Err(SyntaxError::new(line, "a field of the IP header", other)),
+            }
+        }
+        Ok(info)
+    }
+
+    fn code_point(&mut self) -> Result<u8, SyntaxError> {
+        if !matches!(self.peek(), Some(Token::Word(_))) {
+            return self.number("6 bits");
+        }
+        let line = self.line();
+        let name = self.name()?;
+        let digits: Vec<u8> = name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+        match (name.trim_end_matches(|c: char| c.is_ascii_digit()), digits.as_slice()) {
+            ("cs", [class]) => Ok(class << 3),
+            ("af", [class, drop]) => Ok(class << 3 | drop << 1),
+            ("ef", []) => Ok(46),
+            ("voice", []) => {
+                self.take_symbol('-');
+                self.take_word("admit");
+                Ok(44)
+            }
+            ("le", []) => Ok(1),
+            _ => Err(SyntaxError::new(line, "a code point", name)),
+        }
+    }
+
+    fn ports(&mut self) -> Result<Option<(u16, u16)>, SyntaxError> {
+        if !matches!((self.peek(), self.peek_at(1)), (Some(Token::Integer(_)), Some(Token::Symbol('>')))) {
+            return Ok(None);
+        }
+        let source = self.number("a port")?;
+        self.symbol('>')?;
+        Ok(Some((source, self.number("a port")?)))
+    }
+
+    fn tcp(&mut self) -> Result<Tcp, SyntaxError> {
+        let flags = self.flags()?;
+        let mut tcp = Tcp {
+            flags,
+            sequence: None,
+            absolute: false,
+            payload: 0,
+            acknowledgment: None,
+            window: None,
+            urgent: None,
+            options: Some(Vec::new()),
+        };
+        self.sequence(&mut tcp)?;
+        if self.take_word("ack") {
+            tcp.acknowledgment = Some(self.number("an acknowledgment of 32 bits")?);
+        } else if flags.has(Flags::ACK) {
+            tcp.acknowledgment = Some(0);
+        }
+        if self.take_word("win") {
+            tcp.window = Some(self.number("a window of 16 bits")?);
+        }
+        if self.take_word("urg") {
+            tcp.urgent = Some(self.number("a pointer of 16 bits")?);
+        }
+        // A `<` behind a segment can only be its options: the next packet has a time in front.
+        if self.take_symbol('<') {
+            tcp.options = self.tcp_options()?;
+        }
+        Ok(tcp)
+    }
+
+    /// What some dialects put behind a segment.
+    fn behind_tcp(&mut self, packet: &mut Packet) -> Result<(), SyntaxError> {
+        if self.is_symbol('[') {
+            // The reason for a reset.
+            while !self.take_symbol(']') {
+                if self.next().is_none() {
+                    return self.expected("`]`");
+                }
+            }
+        }
+        if self.take_symbol('/') {
+            packet.wrapping = Some("UDP");
+            if !self.take_word("udp") {
+                return self.expected("`udp`");
+            }
+            while !self.take_symbol(')') {
+                if self.next().is_none() {
+                    return self.expected("`)`");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Letters for the flags, `.` for ACK, and behind it perhaps the three bits of the accurate ECN's counter.
+    fn flags(&mut self) -> Result<Flags, SyntaxError> {
+        let mut flags = Flags::default();
+        if self.take_symbol('-') {
+            return Ok(flags);
+        }
+        let mut any = false;
+        if let Some(Token::Word(word)) = self.peek() {
+            let word = word.clone();
+            flags.bits |= self.flag_letters(&word)?;
+            self.next();
+            any = true;
+        }
+        match self.peek().cloned() {
+            Some(Token::Symbol('.')) => {
+                self.next();
+                flags.bits |= Flags::ACK;
+                if let Some(Token::Word(word)) = self.peek().cloned()
+                    && is_flags(&word)
+                {
+                    flags.bits |= self.flag_letters(&word)?;
+                    self.next();
+                }
+            }
+            Some(Token::Float(text)) => {
+                let count: u16 = match text.strip_prefix('.').and_then(|digits| digits.parse().ok()) {
+                    Some(count) if count < 8 => count,
+                    _ => return self.expected("`.` and a count below 8"),
+                };
+                self.next();
+                flags.bits |= Flags::ACK | count << 6;
+            }
+            _ if any => {}
+            _ => return self.expected("the flags of a segment"),
+        }
+        Ok(flags)
+    }
+
+    fn flag_letters(&self, word: &str) -> Result<u16, SyntaxError> {
+        word.chars().try_fold(0, |bits, letter| match letter {
+            'F' => Ok(bits | Flags::FIN),
+            'S' => Ok(bits | Flags::SYN),
+            'R' => Ok(bits | Flags::RST),
+            'P' => Ok(bits | Flags::PSH),
+            'U' => Ok(bits | Flags::URG),
+            'E' => Ok(bits | Flags::ECE),
+            'W' | 'C' => Ok(bits | Flags::CWR),
+            'A' => Ok(bits | Flags::AE),
+            digit @ '0'..='7' => Ok(bits | u16::try_from(digit.to_digit(8).unwrap_or(0)).unwrap_or(0) << 6),
+            _ => self.expected("the flags of a segment, out of F S R P U E W A and ."),
+        })
+    }
+
+    fn sequence(&mut self, tcp: &mut Tcp) -> Result<(), SyntaxError> {
+        let line = self.line();
+        if self.peek() == Some(&Token::Ellipsis) {
+            self.next();
+            self.symbol('(')?;
+            tcp.payload = self.number("a length")?;
+            return self.symbol(')');
+        }
+        let (start, end, length) = self.range_of_bytes()?;
+        if start.wrapping_add(length) != end {
+            let what = format!("{start}:{}({length})", start.wrapping_add(length));
+            return Err(SyntaxError::new(line, what, format!("{start}:{end}({length})")));
+        }
+        tcp.sequence = Some(start);
+        tcp.payload = length;
+        tcp.absolute = self.take_symbol('!');
+        Ok(())
+    }
+
+    /// `1:1001(1000)`
+    fn range_of_bytes(&mut self) -> Result<(u32, u32, u32), SyntaxError> {
+        let start = self.number("a sequence number of 32 bits")?;
+        self.symbol(':')?;
+        let end = self.number("a sequence number of 32 bits")?;
+        self.symbol('(')?;
+        let length = u32::from(self.number::<u16>("a length of 16 bits")?);
+        self.symbol(')')?;
+        Ok((start, end, length))
+    }
+
+    fn icmp(&mut self) -> Result<Icmp, SyntaxError> {
+        let kind = self.name()?;
+        let mut icmp = Icmp { kind, code: None, mtu: None, identifier: None, quoted: None };
+        if let Some(Token::Word(word)) = self.peek()
+            && word != "mtu"
+            && word != "id"
+        {
+            icmp.code = Some(word.clone());
+            self.next();
+        }
+        if self.take_word("mtu") {
+            icmp.mtu = Some(self.number("an MTU")?);
+        }
+        if self.take_word("id") {
+            icmp.identifier = Some(self.number("an identifier of 16 bits")?);
+        }
+        if self.take_symbol('[') {
+            icmp.quoted = Some(self.quoted()?);
+            while !self.take_symbol(']') {
+                if self.next().is_none() {
+                    return self.expected("`]`");
+                }
+            }
+        }
+        Ok(icmp)
+    }
+
+    fn quoted(&mut self) -> Result<Quoted, SyntaxError> {
+        match self.peek() {
+            Some(Token::Word(word)) => Ok(Quoted::Other(match word.as_str() {
+                "udp" => "UDP",
+                "udplite" => "UDP-Lite",
+                "raw" => "raw IP",
+                "sctp" => "SCTP",
+                _ => return self.expected("the packet that is quoted"),
+            })),
+            _ => {
+                let (start, _, length) = self.range_of_bytes()?;
+                Ok(Quoted::Tcp(start, length))
+            }
+        }
+    }
+}
+
+fn is_flags(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|letter| "FSRPUEWCA01234567".contains(letter))
+}

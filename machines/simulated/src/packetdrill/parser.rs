@@ -1,0 +1,372 @@
+//! From words to a script: header lines, times, calls and their arguments. Packets have a parser of their own.
+
+use std::collections::VecDeque;
+
+use machine::Micros;
+
+use super::lexer::{self, Lexeme, Token};
+use super::script::{Action, Call, Event, Expression, HeaderLine, Script, SyntaxError, When};
+
+/// Reads a whole script.
+pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
+    let mut script = Script::default();
+    let mut words = Words::new(lexer::tokens(text)?);
+    while let Some(Token::Option(_)) = words.peek() {
+        let option = words.header_line()?;
+        if option.name == "define" {
+            let (name, value) = option.value.as_deref().and_then(|value| value.split_once('=')).unwrap_or_default();
+            script.defines.insert(name.to_string(), value.to_string());
+        }
+        script.options.push(option);
+    }
+    let rest = lexer::resolve(words.rest(), &mut script.defines)?;
+    let mut words = Words::new(rest);
+    if let Some(Token::Command(_)) = words.peek() {
+        let line = words.line();
+        let action = words.action(None)?;
+        script.events.push(Event { line, when: When::After(Micros(0)), action });
+    }
+    while words.peek().is_some() {
+        script.events.push(words.event()?);
+    }
+    Ok(script)
+}
+
+/// The words that are still to be read.
+pub(super) struct Words {
+    ahead: VecDeque<Lexeme>,
+    line: usize,
+}
+
+impl Words {
+    fn new(lexemes: Vec<Lexeme>) -> Words {
+        Words { ahead: lexemes.into(), line: 1 }
+    }
+
+    fn rest(self) -> Vec<Lexeme> {
+        self.ahead.into()
+    }
+
+    pub(super) fn peek(&self) -> Option<&Token> {
+        self.peek_at(0)
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<&Token> {
+        self.ahead.get(ahead).map(|lexeme| &lexeme.token)
+    }
+
+    /// The line of the next word, or of the last one when there is none.
+    pub(super) fn line(&self) -> usize {
+        self.ahead.front().map_or(self.line, |lexeme| lexeme.line)
+    }
+
+    pub(super) fn next(&mut self) -> Option<Token> {
+        let lexeme = self.ahead.pop_front()?;
+        self.line = lexeme.line;
+        Some(lexeme.token)
+    }
+
+    pub(super) fn expected<T>(&self, what: &str) -> Result<T, SyntaxError> {
+        let seen = match self.peek() {
+            Some(token) => written(token),
+            None => "the end of the script".to_string(),
+        };
+        Err(SyntaxError::new(self.line(), what, seen))
+    }
+
+    pub(super) fn is_symbol(&self, symbol: char) -> bool {
+        self.peek() == Some(&Token::Symbol(symbol))
+    }
+
+    /// Takes `symbol` if it is next.
+    pub(super) fn take_symbol(&mut self, symbol: char) -> bool {
+        let found = self.is_symbol(symbol);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    pub(super) fn symbol(&mut self, symbol: char) -> Result<(), SyntaxError> {
+        if self.take_symbol(symbol) { Ok(()) } else { self.expected(&format!("`{symbol}`")) }
+    }
+
+    /// Takes `word` if it is next.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Some(Token::Word(next)) if next == word);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    pub(super) fn name(&mut self) -> Result<String, SyntaxError> {
+        match self.peek() {
+            Some(Token::Word(word)) => {
+                let word = word.clone();
+                self.next();
+                Ok(word)
+            }
+            _ => self.expected("a name"),
+        }
+    }
+
+    pub(super) fn integer(&mut self) -> Result<i64, SyntaxError> {
+        match self.peek() {
+            Some(Token::Integer(value) | Token::Hex(value)) => {
+                let value = *value;
+                self.next();
+                Ok(value)
+            }
+            _ => self.expected("a number"),
+        }
+    }
+
+    /// A number that fits the field that it is for.
+    pub(super) fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, SyntaxError> {
+        let line = self.line();
+        let value = self.integer()?;
+        T::try_from(value).map_err(|_| SyntaxError::new(line, what, value))
+    }
+
+    fn header_line(&mut self) -> Result<HeaderLine, SyntaxError> {
+        let line = self.line();
+        let Some(Token::Option(name)) = self.next() else { return self.expected("an option") };
+        let mut value = None;
+        if self.take_symbol('=') {
+            let mut text = self.header_value()?;
+            if self.take_symbol('=') {
+                text = format!("{text}={}", self.header_value()?);
+            }
+            value = Some(text);
+        }
+        // Lists of addresses, prefixes and the like: what stands on the same line belongs to the value.
+        while self.line() == line && matches!(self.peek(), Some(Token::Symbol(',' | '/' | ':'))) {
+            let mark = self.next().as_ref().map(written).unwrap_or_default();
+            value = Some(format!("{}{mark}{}", value.unwrap_or_default(), self.header_value()?));
+        }
+        Ok(HeaderLine { line, name, value })
+    }
+
+    fn header_value(&mut self) -> Result<String, SyntaxError> {
+        let value = match self.peek() {
+            Some(Token::Text(text)) => format!("\"{text}\""),
+            Some(Token::Word(_) | Token::Integer(_) | Token::Hex(_) | Token::Float(_) | Token::Address(_)) => {
+                self.peek().map(written).unwrap_or_default()
+            }
+            Some(Token::Command(text)) => format!("`{text}`"),
+            _ => return self.expected("a value"),
+        };
+        self.next();
+        // `ipv4-mapped-ipv6` is one value in several words.
+        if value.starts_with("ipv4") && self.is_symbol('-') {
+            self.next();
+            return Ok(format!("{value}-{}", self.header_value()?));
+        }
+        Ok(value)
+    }
+
+    fn event(&mut self) -> Result<Event, SyntaxError> {
+        if let Some(Token::Command(_)) = self.peek() {
+            // The command behind the last event has no time.
+            let line = self.line();
+            let action = self.action(None)?;
+            return Ok(Event { line, when: When::After(Micros(0)), action });
+        }
+        let line = self.line();
+        let when = self.when()?;
+        let mut returns = None;
+        if self.peek() == Some(&Token::Ellipsis) {
+            self.next();
+            returns = Some(self.time()?);
+        }
+        let action = self.action(returns)?;
+        let is_expectation = matches!(action, Action::Outbound(_));
+        if !is_expectation && !matches!(when, When::At(_) | When::After(_)) {
+            return Err(SyntaxError::new(line, "a single time: only packets of ours may come in a range", "a range"));
+        }
+        if returns.is_some() && !matches!(action, Action::Call(_)) {
+            return Err(SyntaxError::new(line, "a call behind the time at which it returns", "something else"));
+        }
+        Ok(Event { line, when, action })
+    }
+
+    fn when(&mut self) -> Result<When, SyntaxError> {
+        if self.take_symbol('*') {
+            return Ok(When::Anytime);
+        }
+        let line = self.line();
+        let is_relative = self.take_symbol('+');
+        let start = self.time()?;
+        if !self.take_symbol('~') {
+            return Ok(if is_relative { When::After(start) } else { When::At(start) });
+        }
+        if is_relative {
+            self.symbol('+')?;
+        }
+        let end = self.time()?;
+        if end < start {
+            return Err(SyntaxError::new(line, "a range that goes forward", format!("{start:?} to {end:?}")));
+        }
+        Ok(if is_relative { When::AfterBetween(start, end) } else { When::Between(start, end) })
+    }
+
+    fn time(&mut self) -> Result<Micros, SyntaxError> {
+        let line = self.line();
+        let text = match self.peek() {
+            Some(Token::Float(text)) => text.clone(),
+            Some(Token::Integer(value)) => value.to_string(),
+            _ => return self.expected("a time in seconds"),
+        };
+        self.next();
+        micros(&text).ok_or_else(|| SyntaxError::new(line, "a time in seconds", text))
+    }
+
+    fn action(&mut self, returns: Option<Micros>) -> Result<Action, SyntaxError> {
+        match self.peek() {
+            Some(Token::Symbol('<')) => self.packet().map(Action::Inbound),
+            Some(Token::Symbol('>')) => self.packet().map(Action::Outbound),
+            Some(Token::Word(_)) => self.call(returns).map(Action::Call),
+            Some(Token::Command(text)) => {
+                let text = text.clone();
+                self.next();
+                Ok(Action::Command(text))
+            }
+            Some(Token::Code(text)) => {
+                let text = text.clone();
+                self.next();
+                Ok(Action::Code(text))
+            }
+            _ => self.expected("a packet, a call, a command or code"),
+        }
+    }
+
+    fn call(&mut self, returns: Option<Micros>) -> Result<Call, SyntaxError> {
+        let name = self.name()?;
+        self.symbol('(')?;
+        let arguments = self.list(')')?;
+        self.symbol('=')?;
+        let result = self.expression()?;
+        let mut error = None;
+        if let Some(Token::Word(word)) = self.peek() {
+            error = Some(word.clone());
+            self.next();
+        }
+        if self.take_symbol('(') {
+            // What the error is called in words, or what the result stands for: for readers.
+            while !self.take_symbol(')') {
+                if self.next().is_none() {
+                    return self.expected("`)`");
+                }
+            }
+        }
+        Ok(Call { name, arguments, result, error, returns })
+    }
+
+    /// Expressions up to `end`, which is taken too.
+    fn list(&mut self, end: char) -> Result<Vec<Expression>, SyntaxError> {
+        let mut list = Vec::new();
+        while !self.take_symbol(end) {
+            if !list.is_empty() {
+                self.symbol(',')?;
+                if self.take_symbol(end) {
+                    break;
+                }
+            }
+            list.push(self.expression()?);
+        }
+        Ok(list)
+    }
+
+    pub(super) fn expression(&mut self) -> Result<Expression, SyntaxError> {
+        let first = self.operand()?;
+        if !self.is_symbol('|') {
+            return Ok(first);
+        }
+        let mut all = vec![first];
+        while self.take_symbol('|') {
+            all.push(self.operand()?);
+        }
+        Ok(Expression::Either(all))
+    }
+
+    fn operand(&mut self) -> Result<Expression, SyntaxError> {
+        let token = match self.peek() {
+            Some(token) => token.clone(),
+            None => return self.expected("an expression"),
+        };
+        match token {
+            Token::Symbol('[' | '{' | '(') | Token::Ellipsis | Token::Integer(_) | Token::Hex(_) | Token::Float(_) => {
+                self.next();
+            }
+            Token::Word(_) | Token::Text(_) | Token::Address(_) => {
+                self.next();
+            }
+            _ => return self.expected("an expression"),
+        }
+        match token {
+            Token::Ellipsis => Ok(Expression::Any),
+            Token::Integer(value) | Token::Hex(value) => Ok(Expression::Integer(value)),
+            Token::Symbol('[') => self.list(']').map(Expression::List),
+            Token::Symbol('{') => self.list('}').map(Expression::Record),
+            Token::Symbol(_) => self.list(')').map(Expression::List),
+            Token::Word(word) => self.behind_word(word),
+            Token::Text(text) => Ok(self.behind_text(text)),
+            other => Ok(Expression::Text(written(&other))),
+        }
+    }
+
+    /// A name may stand for itself, have a value, be applied to something, or both.
+    fn behind_word(&mut self, word: String) -> Result<Expression, SyntaxError> {
+        if self.take_symbol('=') {
+            return Ok(Expression::Named(word, Box::new(self.expression()?)));
+        }
+        if !self.take_symbol('(') {
+            return Ok(Expression::Word(word));
+        }
+        let applied = Expression::Applied(word.clone(), self.list(')')?);
+        if self.take_symbol('=') { Ok(Expression::Named(word, Box::new(self.expression()?))) } else { Ok(applied) }
+    }
+
+    /// Strings in a row are one; an ellipsis behind them says that there is more.
+    fn behind_text(&mut self, mut text: String) -> Expression {
+        while let Some(Token::Text(more)) = self.peek() {
+            text.push_str(more);
+            self.next();
+        }
+        if self.peek() == Some(&Token::Ellipsis) {
+            self.next();
+        }
+        Expression::Text(text)
+    }
+}
+
+/// Seconds with a fraction, exactly; what is finer than a microsecond is cut off.
+fn micros(text: &str) -> Option<Micros> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let digits: String = fraction.chars().chain(std::iter::repeat('0')).take(6).collect();
+    let fraction: u64 = digits.parse().ok()?;
+    Some(Micros(whole.checked_mul(1_000_000)?.checked_add(fraction)?))
+}
+
+/// A token as it may have been written.
+pub(super) fn written(token: &Token) -> String {
+    match token {
+        Token::Word(text) | Token::Float(text) => text.clone(),
+        Token::Integer(value) => value.to_string(),
+        Token::Hex(value) => format!("{value:#x}"),
+        Token::Text(text) => format!("\"{text}\""),
+        Token::Command(text) => format!("`{text}`"),
+        Token::Code(text) => format!("%{{ {text} }}%"),
+        Token::Address(address) => address.to_string(),
+        Token::Option(name) => format!("--{name}"),
+        Token::Ellipsis => "...".to_string(),
+        Token::Symbol(symbol) => symbol.to_string(),
+        Token::If(name, false) => format!("#ifdef {name}"),
+        Token::If(name, true) => format!("#ifndef {name}"),
+        Token::Else => "#else".to_string(),
+        Token::EndIf => "#endif".to_string(),
+        Token::Define(name, value) => format!("#define {name} {value}"),
+    }
+}

@@ -1,0 +1,160 @@
+//! `poll` and `epoll`: what can be done with sockets without waiting.
+//!
+//! A socket can be written to whenever it is connected and not closed for writing: what is written waits with it.
+
+use std::collections::BTreeMap;
+
+use machine::{Instant, Micros};
+
+use super::Stop;
+use super::calls::Attempt;
+use super::names::{self, EPOLLET, EPOLLONESHOT, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, value};
+use super::player::Player;
+use super::script::{Call, Expression};
+use super::sockets::{Kind, Watched};
+
+impl Player {
+    /// What can be done with a socket now, and counters of what has happened to it.
+    fn readiness(&self, number: i64) -> (i64, (u64, u64)) {
+        let Some(socket) = self.sockets.get(&number) else { return (0x20, (0, 0)) };
+        let found = match &socket.kind {
+            Kind::Fresh => return (POLLOUT | POLLHUP, (0, 0)),
+            Kind::Listens { waiting, .. } => {
+                let ready = if waiting.is_empty() { 0 } else { POLLIN };
+                return (ready, (u64::try_from(waiting.len()).unwrap_or(0), 0));
+            }
+            Kind::Line(at) => match self.lines.get(*at) {
+                Some(found) => found,
+                None => return (0, (0, 0)),
+            },
+            Kind::Watcher(_) | Kind::File => return (POLLIN | POLLOUT, (0, 0)),
+        };
+        let no_more = found.peer_closed || found.over.is_some() || socket.options.contains_key("SHUT_RD");
+        let mut ready = 0;
+        if no_more || !found.readable(&self.host, 1).is_empty() {
+            ready |= POLLIN;
+        }
+        if no_more {
+            ready |= POLLRDHUP;
+        }
+        if (no_more && found.shut) || found.over.is_some() {
+            ready |= POLLHUP;
+        }
+        if found.connected || found.over.is_some() {
+            ready |= POLLOUT;
+        }
+        if found.error.is_some() {
+            ready |= POLLERR;
+        }
+        (ready, (found.news_in, found.news_out))
+    }
+
+    pub(super) fn poll(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+        let Some(Expression::List(asked)) = call.arguments.first() else { return Ok(Attempt::Error("EINVAL")) };
+        let mut count = 0;
+        let mut results = Vec::new();
+        for one in asked {
+            let number = names::field(one, "fd").and_then(value).unwrap_or(-1);
+            let events = names::field(one, "events").and_then(value).unwrap_or(0);
+            let (ready, _) = self.readiness(number);
+            let returned = ready & (events | POLLERR | POLLHUP | 0x20);
+            count += i64::from(returned != 0);
+            let wanted = names::field(one, "revents").map_or(Some(0), value);
+            results.push((number, returned, wanted));
+        }
+        if count == 0 && !self.is_time_out(&call.arguments, 2) {
+            return Ok(Attempt::Blocks);
+        }
+        self.polled = None;
+        for (number, returned, wanted) in results {
+            if wanted.is_some_and(|wanted| wanted != returned) {
+                let expected = format!("revents {:#x} for {number}", wanted.unwrap_or(0));
+                return Err(Stop::failed(line, expected, format!("{returned:#x}")));
+            }
+        }
+        Ok(Attempt::Value(count))
+    }
+
+    /// Whether a call with a time-out (milliseconds, negative for none) that began with its first attempt is over.
+    fn is_time_out(&mut self, arguments: &[Expression], at: usize) -> bool {
+        let span = arguments.get(at).and_then(value).unwrap_or(0);
+        let Ok(span) = u64::try_from(span) else { return false };
+        let began = *self.polled.get_or_insert(self.host.now);
+        let ends = began + Micros::from_millis(span);
+        self.wake_at = Some(ends);
+        self.host.now >= ends
+    }
+
+    pub(super) fn watch(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+        let watcher = Self::number(line, arguments)?;
+        let operation = arguments.get(1).and_then(value).unwrap_or(0);
+        let number = arguments.get(2).and_then(value).unwrap_or(-1);
+        let events = arguments.get(3).and_then(|event| names::field(event, "events")).and_then(value).unwrap_or(0);
+        let data = arguments.get(3).and_then(data_of).unwrap_or(0);
+        if !self.sockets.contains_key(&number) {
+            return Ok(Attempt::Error("EBADF"));
+        }
+        let Some(watched) = self.watched_by(watcher) else { return Ok(Attempt::Error("EBADF")) };
+        let is_there = watched.contains_key(&number);
+        let new = Watched { events, data, told: (u64::MAX, u64::MAX) };
+        match (operation, is_there) {
+            (1, false) | (3, true) => watched.insert(number, new),
+            (2, true) => watched.remove(&number),
+            (1, true) => return Ok(Attempt::Error("EEXIST")),
+            _ => return Ok(Attempt::Error("ENOENT")),
+        };
+        Ok(Attempt::Value(0))
+    }
+
+    fn watched_by(&mut self, watcher: i64) -> Option<&mut BTreeMap<i64, Watched>> {
+        match &mut self.sockets.get_mut(&watcher)?.kind {
+            Kind::Watcher(watched) => Some(watched),
+            _ => None,
+        }
+    }
+
+    pub(super) fn watched(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+        let watcher = Self::number(line, &call.arguments)?;
+        let Some(all) = self.watched_by(watcher).cloned() else { return Ok(Attempt::Error("EBADF")) };
+        let mut told = Vec::new();
+        for (number, watched) in &all {
+            let (ready, news) = self.readiness(*number);
+            let returned = ready & (watched.events | POLLERR | POLLHUP);
+            let is_new = watched.events & EPOLLET == 0 || watched.told != news;
+            if returned != 0 && is_new {
+                told.push((*number, returned, watched.data, news));
+            }
+        }
+        if told.is_empty() && !self.is_time_out(&call.arguments, 3) {
+            return Ok(Attempt::Blocks);
+        }
+        self.polled = None;
+        for (number, _, _, news) in &told {
+            if let Some(watched) = self.watched_by(watcher).and_then(|all| all.get_mut(number)) {
+                watched.told = *news;
+                if watched.events & EPOLLONESHOT != 0 {
+                    watched.events &= EPOLLET | EPOLLONESHOT;
+                }
+            }
+        }
+        if let (Some(expected), Some((_, returned, data, _))) = (call.arguments.get(1), told.first()) {
+            let events = names::field(expected, "events").and_then(value);
+            let wrong_data = data_of(expected).is_some_and(|wanted| wanted != *data);
+            if events.is_some_and(|events| events != *returned) || wrong_data {
+                let expected = format!("events {:#x} with {:?}", events.unwrap_or(0), data_of(expected));
+                return Err(Stop::failed(line, expected, format!("{returned:#x} with {data}")));
+            }
+        }
+        Ok(Attempt::Value(i64::try_from(told.len()).unwrap_or(0)))
+    }
+
+    /// When the call that blocks wants to be tried again without anything having happened.
+    pub(super) fn next_wake(&self) -> Option<Instant> {
+        self.pending.as_ref().and(self.wake_at).filter(|at| *at > self.host.now)
+    }
+}
+
+/// What comes back with an event: whatever of the union the script uses.
+fn data_of(event: &Expression) -> Option<i64> {
+    ["fd", "ptr", "u32", "u64"].into_iter().find_map(|name| names::field(event, name)).and_then(value)
+}

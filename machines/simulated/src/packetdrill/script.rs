@@ -1,0 +1,239 @@
+//! A script as it was written: its settings and its events, in order.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use machine::Micros;
+
+/// What the text of a script has at a place where the language wants something else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct SyntaxError {
+    pub(super) line: usize,
+    pub(super) expected: String,
+    pub(super) seen: String,
+}
+
+impl SyntaxError {
+    pub(super) fn new(line: usize, expected: impl fmt::Display, seen: impl fmt::Display) -> SyntaxError {
+        SyntaxError { line, expected: expected.to_string(), seen: seen.to_string() }
+    }
+}
+
+/// A whole script.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Script {
+    /// The header lines: names without `--`, values, and where they stand.
+    pub(super) options: Vec<HeaderLine>,
+    /// What the header lines and `#define` define.
+    pub(super) defines: HashMap<String, String>,
+    /// The command before the first event, the events, and the command behind the last.
+    pub(super) events: Vec<Event>,
+}
+
+/// One `--name=value`.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct HeaderLine {
+    pub(super) line: usize,
+    pub(super) name: String,
+    pub(super) value: Option<String>,
+}
+
+/// When something is to happen. Spans since the start of the script, or since the event before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum When {
+    At(Micros),
+    After(Micros),
+    Between(Micros, Micros),
+    AfterBetween(Micros, Micros),
+    Anytime,
+}
+
+/// One line of a script.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Event {
+    pub(super) line: usize,
+    pub(super) when: When,
+    pub(super) action: Action,
+}
+
+/// What an event is.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Action {
+    Inbound(Packet),
+    Outbound(Packet),
+    Call(Call),
+    /// A shell's command. None is ever executed.
+    Command(String),
+    /// Python.
+    Code(String),
+}
+
+/// A packet on the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Packet {
+    pub(super) ip: IpInfo,
+    /// What the packet is wrapped into, if it is; we speak none of these.
+    pub(super) wrapping: Option<&'static str>,
+    /// Source and destination port, where the script names them.
+    pub(super) ports: Option<(u16, u16)>,
+    pub(super) body: Body,
+}
+
+/// What a script says of the IP header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct IpInfo {
+    pub(super) ecn: Option<Ecn>,
+    /// The whole byte.
+    pub(super) tos: Option<u8>,
+    pub(super) ttl: Option<u8>,
+    pub(super) flow_label: Option<u32>,
+}
+
+/// The ECN field of an IP header, or what it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ecn {
+    Is(u8),
+    /// ECT(0) or ECT(1).
+    Capable,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Body {
+    Tcp(Tcp),
+    /// A datagram with so many bytes in it.
+    Udp(u16),
+    Icmp(Icmp),
+    /// A protocol that we do not speak.
+    Foreign(&'static str),
+}
+
+/// A TCP segment. Numbers are the script's own.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Tcp {
+    pub(super) flags: Flags,
+    /// The first number; `None` when any will do.
+    pub(super) sequence: Option<u32>,
+    /// The number is the one on the wire, not the script's own.
+    pub(super) absolute: bool,
+    pub(super) payload: u32,
+    pub(super) acknowledgment: Option<u32>,
+    pub(super) window: Option<u16>,
+    pub(super) urgent: Option<u16>,
+    /// `None` when any will do.
+    pub(super) options: Option<Vec<TcpOption>>,
+}
+
+/// The control bits of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Flags {
+    /// FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE 256.
+    pub(super) bits: u16,
+}
+
+impl Flags {
+    pub(super) const FIN: u16 = 1;
+    pub(super) const SYN: u16 = 2;
+    pub(super) const RST: u16 = 4;
+    pub(super) const PSH: u16 = 8;
+    pub(super) const ACK: u16 = 16;
+    pub(super) const URG: u16 = 32;
+    pub(super) const ECE: u16 = 64;
+    pub(super) const CWR: u16 = 128;
+    pub(super) const AE: u16 = 256;
+
+    pub(super) fn has(self, bits: u16) -> bool {
+        self.bits & bits == bits
+    }
+}
+
+impl fmt::Display for Flags {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = [
+            (Flags::SYN, 'S'),
+            (Flags::FIN, 'F'),
+            (Flags::RST, 'R'),
+            (Flags::PSH, 'P'),
+            (Flags::URG, 'U'),
+            (Flags::AE, 'A'),
+            (Flags::ECE, 'E'),
+            (Flags::CWR, 'W'),
+            (Flags::ACK, '.'),
+        ];
+        if self.bits == 0 {
+            return out.write_str("-");
+        }
+        letters.iter().filter(|(bit, _)| self.has(*bit)).try_for_each(|(_, letter)| write!(out, "{letter}"))
+    }
+}
+
+/// One option of a TCP header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum TcpOption {
+    Nop,
+    End,
+    Mss(u16),
+    WindowScale(u8),
+    SackPermitted,
+    Sack(Vec<(u32, u32)>),
+    /// Value and echo; a value of `None` is any. `absolute`: the echo is the number on the wire.
+    Timestamp {
+        value: Option<u32>,
+        echo: u32,
+        absolute: bool,
+    },
+    /// Any other kind, with what follows kind and length, and what the script calls it.
+    Other {
+        kind: u8,
+        data: Vec<u8>,
+        name: String,
+    },
+}
+
+/// An ICMP message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Icmp {
+    pub(super) kind: String,
+    pub(super) code: Option<String>,
+    pub(super) mtu: Option<u32>,
+    pub(super) identifier: Option<u16>,
+    pub(super) quoted: Option<Quoted>,
+}
+
+/// What an ICMP error quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Quoted {
+    /// A segment of ours: its first number and its length.
+    Tcp(u32, u32),
+    Other(&'static str),
+}
+
+/// A call to the socket interface.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) arguments: Vec<Expression>,
+    pub(super) result: Expression,
+    /// The name of the error that is expected.
+    pub(super) error: Option<String>,
+    /// For a call that blocks: when it returns, counted as the event's own time.
+    pub(super) returns: Option<Micros>,
+}
+
+/// An argument of a call, or its result.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Expression {
+    /// `...`
+    Any,
+    Integer(i64),
+    Word(String),
+    Text(String),
+    Either(Vec<Expression>),
+    /// `name=value`
+    Named(String, Box<Expression>),
+    /// `name(…)`
+    Applied(String, Vec<Expression>),
+    /// `[…]`
+    List(Vec<Expression>),
+    /// `{…}`
+    Record(Vec<Expression>),
+}

@@ -1,0 +1,221 @@
+//! What a script holds in its hands: sockets by their numbers, and the connections behind them.
+//!
+//! A socket is the script's; a *line* is a connection of the engine's with what its user still wants of it. A line outlives its
+//! socket: what was written before `close` is still sent.
+//!
+//! How a socket maps onto what the engine offers a service:
+//! - What is written waits with the line until TCP has room for it. So a write is never cut short.
+//! - What is received waits with TCP, until it is read. So the window closes as in a kernel.
+//! - `close` with unread bytes, and bytes that arrive after `close`, reset the connection (RFC 1122 section 4.2.2.13).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use machine::Instant;
+use net::ConnectionId;
+use net::tcp::CloseReason;
+
+use super::host::{Happened, Host};
+
+/// What bytes a script's programs write and its packets carry: each byte follows from its place.
+pub(super) fn pattern(place: u32) -> u8 {
+    let [first, ..] = place.wrapping_mul(2_654_435_761).to_be_bytes();
+    first
+}
+
+/// Bytes handed to TCP at a time.
+const WRITE_AT_ONCE: usize = 64 * 1024;
+
+/// A connection, from its user's side.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) connection: ConnectionId,
+    /// Its flow.
+    pub(super) flow: usize,
+    /// Bytes written, and how many of them TCP has.
+    pub(super) written: u32,
+    pub(super) handed_over: u32,
+    /// Bytes read.
+    pub(super) taken: u32,
+    /// Bytes that were unread when the connection ended in order.
+    pub(super) held: VecDeque<u8>,
+    pub(super) connected: bool,
+    pub(super) peer_closed: bool,
+    /// What ended it.
+    pub(super) over: Option<CloseReason>,
+    /// The error that the next call is to tell.
+    pub(super) error: Option<&'static str>,
+    /// Our direction ends behind what was written; and whether TCP knows that.
+    pub(super) shut: bool,
+    pub(super) shut_told: bool,
+    /// Nobody reads any more.
+    pub(super) deaf: bool,
+    /// Counts what a poller may want to know, in each direction.
+    pub(super) news_in: u64,
+    pub(super) news_out: u64,
+}
+
+impl Line {
+    pub(super) fn new(connection: ConnectionId, flow: usize, connected: bool) -> Line {
+        Line {
+            connection,
+            flow,
+            written: 0,
+            handed_over: 0,
+            taken: 0,
+            held: VecDeque::new(),
+            connected,
+            peer_closed: false,
+            over: None,
+            error: None,
+            shut: false,
+            shut_told: false,
+            deaf: false,
+            news_in: 0,
+            news_out: u64::from(connected),
+        }
+    }
+
+    /// Hands TCP what was written, as far as it has room, and the end behind it.
+    pub(super) fn push(&mut self, host: &mut Host) {
+        while self.connected && self.over.is_none() && self.handed_over != self.written {
+            let left = usize::try_from(self.written.wrapping_sub(self.handed_over)).unwrap_or(usize::MAX);
+            let start = self.handed_over;
+            let end = start.wrapping_add(u32::try_from(left.min(WRITE_AT_ONCE)).unwrap_or(0));
+            let bytes: Vec<u8> = (0..end.wrapping_sub(start)).map(|step| pattern(start.wrapping_add(step))).collect();
+            let sent = host.net.send(host.now, self.connection, &bytes);
+            self.handed_over = self.handed_over.wrapping_add(u32::try_from(sent).unwrap_or(0));
+            if sent < bytes.len() {
+                break;
+            }
+        }
+        let all = self.handed_over == self.written;
+        if self.shut && !self.shut_told && all && self.connected && self.over.is_none() {
+            self.shut_told = true;
+            host.net.close(self.connection);
+        }
+        host.speak();
+    }
+
+    /// Bytes that can be read, without taking them; at most `most`.
+    pub(super) fn readable(&self, host: &Host, most: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.held.iter().take(most).copied().collect();
+        if self.over.is_none() {
+            let more = host.waiting(self.connection, most.saturating_sub(bytes.len()));
+            bytes.extend(more);
+        }
+        bytes
+    }
+
+    /// Drops the first `count` bytes: they were read.
+    pub(super) fn take(&mut self, host: &mut Host, count: usize) {
+        let held = count.min(self.held.len());
+        self.held.drain(..held);
+        self.taken = self.taken.wrapping_add(u32::try_from(count).unwrap_or(0));
+        if count > held {
+            host.net.consumed(self.connection, count - held);
+            host.speak();
+        }
+    }
+
+    /// Ends the connection with a reset.
+    pub(super) fn abort(&mut self, host: &mut Host) {
+        if self.over.is_none() {
+            self.over = Some(CloseReason::Aborted);
+            host.net.abort(self.connection);
+            host.speak();
+        }
+    }
+
+    /// Something happened to the connection.
+    pub(super) fn learn(&mut self, happened: &Happened, host: &mut Host) {
+        match happened {
+            Happened::Accepted { .. } => {}
+            Happened::Connected(_) => {
+                self.connected = true;
+                self.news_out += 1;
+                self.push(host);
+            }
+            Happened::Received(_) => {
+                self.news_in += 1;
+                if self.deaf {
+                    self.abort(host);
+                }
+            }
+            Happened::SendRoom(_) => self.push(host),
+            Happened::PeerClosed(_) => {
+                self.peer_closed = true;
+                self.news_in += 1;
+            }
+            Happened::Left(_, bytes) => self.held.extend(bytes),
+            Happened::Closed(_, reason) => self.ended(*reason),
+        }
+    }
+
+    fn ended(&mut self, reason: CloseReason) {
+        self.over = Some(reason);
+        self.news_in += 1;
+        self.news_out += 1;
+        self.error = match reason {
+            CloseReason::Normal | CloseReason::Aborted => None,
+            CloseReason::Reset => Some("ECONNRESET"),
+            CloseReason::Refused => Some("ECONNREFUSED"),
+            CloseReason::TimedOut => Some("ETIMEDOUT"),
+        };
+    }
+}
+
+/// What a socket is.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Kind {
+    /// Neither listens nor is connected.
+    Fresh,
+    /// Listens under this number; connections that nobody accepted yet, by their lines.
+    Listens { service: u8, waiting: VecDeque<usize> },
+    /// Is connected, or being connected.
+    Line(usize),
+    /// Watches others.
+    Watcher(BTreeMap<i64, Watched>),
+    /// A file of zeros.
+    File,
+}
+
+/// A socket that an epoll watches.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Watched {
+    pub(super) events: i64,
+    /// What the script wants told with the events.
+    pub(super) data: i64,
+    /// The news that were told already, for edges.
+    pub(super) told: (u64, u64),
+}
+
+/// A socket.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Socket {
+    pub(super) kind: Kind,
+    /// Calls return at once.
+    pub(super) nonblocking: bool,
+    pub(super) port: Option<u16>,
+    /// `close` resets.
+    pub(super) linger_zero: bool,
+    /// What was set, by name.
+    pub(super) options: BTreeMap<String, i64>,
+    /// A call to `connect` has told that it is under way.
+    pub(super) connecting: bool,
+    /// When it was last used, for calls that block.
+    pub(super) since: Instant,
+}
+
+impl Socket {
+    pub(super) fn new(kind: Kind, nonblocking: bool, now: Instant) -> Socket {
+        Socket {
+            kind,
+            nonblocking,
+            port: None,
+            linger_zero: false,
+            options: BTreeMap::new(),
+            connecting: false,
+            since: now,
+        }
+    }
+}

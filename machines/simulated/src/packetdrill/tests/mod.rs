@@ -1,0 +1,44 @@
+//! The player held against small scripts: what it reads, what it finds, and what it lets pass.
+
+mod language;
+mod liberties;
+mod orders;
+mod planted;
+mod states;
+
+use super::{Outcome, Verdict, play};
+
+/// A connection of somebody who has called us and said nothing yet; its socket is 4.
+const ESTABLISHED: &str = "
+    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 bind(3, ..., ...) = 0
+   +0 listen(3, 1) = 0
+   +0 < S 0:0(0) win 32000 <mss 1000>
+   +0 > S. 0:0(0) ack 1 win 65535 <mss 1460>
+ +.01 < . 1:1(0) ack 1 win 32000
+   +0 accept(3, ..., ...) = 4
+";
+
+/// What comes of these lines behind a handshake.
+fn established(lines: &str) -> Outcome {
+    play(&format!("{ESTABLISHED}{lines}\n"))
+}
+
+fn passes(script: &str) {
+    assert_eq!(play(script).verdict, Verdict::Passed, "{script}");
+}
+
+/// The line, and what was seen there instead.
+fn failure(outcome: &Outcome) -> (usize, String) {
+    match &outcome.verdict {
+        Verdict::Failed { line, seen, .. } => (*line, seen.clone()),
+        other => panic!("not failed: {other}"),
+    }
+}
+
+fn reason(outcome: &Outcome) -> String {
+    match &outcome.verdict {
+        Verdict::NotApplicable { reason, .. } => reason.clone(),
+        other => panic!("applicable: {other}"),
+    }
+}
