@@ -45,21 +45,22 @@ impl Cleaner {
 impl Store {
     /// One step, if space is getting scarce.
     pub(crate) fn clean(&mut self) {
-        if self.cleaner.job.is_none() {
-            self.choose_victim();
-        }
-        let Some(job) = self.cleaner.job else { return };
-        if job.reading {
-            return;
-        }
         let geometry = self.segments.geometry;
-        if job.at >= geometry.segment_pages {
-            if self.cleaner.moves.is_empty() {
-                self.end_job(job);
+        let job = loop {
+            if self.cleaner.job.is_none() {
+                self.choose_victim();
             }
-            return;
-        }
-        if self.cleaner.moves.len() == self.cleaner.moves.capacity() {
+            let Some(job) = self.cleaner.job else { return };
+            if job.at < geometry.segment_pages {
+                break job;
+            }
+            if job.reading || !self.cleaner.moves.is_empty() {
+                return;
+            }
+            // The next one is begun at once: nobody may ever ask for another turn.
+            self.end_job(job);
+        };
+        if job.reading || self.cleaner.moves.len() == self.cleaner.moves.capacity() {
             return;
         }
         let pages = PIECE_PAGES.min(geometry.segment_pages - job.at);
@@ -73,16 +74,13 @@ impl Store {
     fn choose_victim(&mut self) {
         let geometry = self.segments.geometry;
         let low = (2 * self.segments.reserve).max(geometry.segments() / 8);
-        if self.segments.free() > low || !self.segments.is_worth_a_look() {
+        let part = if self.segments.may_take(Want::Delivery) { 4 } else { 8 };
+        let dead_min = geometry.segment_pages / part;
+        if self.segments.free() > low || !self.segments.is_worth_a_look(dead_min) {
             return;
         }
-        let live_max = if self.segments.may_take(Want::Delivery) {
-            geometry.segment_pages / 4 * 3
-        } else {
-            geometry.segment_pages / 8 * 7
-        };
         self.cleaner.job =
-            self.segments.emptiest(live_max).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false });
+            self.segments.emptiest(dead_min).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false });
     }
 
     /// All that could be moved was. What lives on here cannot be read.
@@ -161,7 +159,9 @@ impl Store {
             return;
         }
         let Some(to) = self.allocate(moved.account.shard(), chunk.pages, Want::Compaction) else {
+            // No segment can be had for it: the same would come of it until something dies.
             self.cleaner.job = None;
+            self.segments.look_no_more();
             return self.give(copy);
         };
         let moved = Move { to, ..moved };

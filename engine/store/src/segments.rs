@@ -34,6 +34,9 @@ struct Segment {
     live: u32,
     /// Pages whose fate is open: written, but not yet made visible or given up.
     pinned: u32,
+    /// Pages that bodies were given. What was not given, at the end where none fitted any more, no compaction gains; while
+    /// opening nobody knows how much that is.
+    given: u32,
     /// Reads in flight.
     reading: u32,
     /// The shard's bodies go here.
@@ -44,7 +47,15 @@ struct Segment {
 
 const _: () = assert!(size_of::<Segment>() <= 24);
 
-const FREE: Segment = Segment { owner: Owner::Free, live: 0, pinned: 0, reading: 0, open: false, damaged: false };
+impl Segment {
+    /// Pages that were given to a body, and that nothing lives in any more.
+    fn dead(&self) -> u32 {
+        self.given.saturating_sub(self.live + self.pinned)
+    }
+}
+
+const FREE: Segment =
+    Segment { owner: Owner::Free, live: 0, pinned: 0, given: 0, reading: 0, open: false, damaged: false };
 
 /// All segments of the store.
 #[derive(Debug)]
@@ -52,8 +63,10 @@ pub(crate) struct Segments {
     pub(crate) geometry: Geometry,
     table: Vec<Segment>,
     free: Vec<SegmentIndex>,
-    /// Pages that died, or may have, since [`Segments::emptiest`] last looked.
+    /// Pages that died, or may have, since [`Segments::emptiest`] last found nothing.
     died_pages: u32,
+    /// How many dead pages were the least when it found nothing.
+    found_none_of: u32,
     /// Free segments that deliveries may not touch.
     pub(crate) reserve: u32,
 }
@@ -62,7 +75,7 @@ impl Segments {
     /// All segments, none of them known to be free yet.
     pub(crate) fn new(geometry: Geometry) -> Segments {
         let table = alloc::vec![FREE; geometry.segments() as usize];
-        Segments { geometry, table, free: Vec::new(), died_pages: u32::MAX, reserve: 0 }
+        Segments { geometry, table, free: Vec::new(), died_pages: u32::MAX, found_none_of: u32::MAX, reserve: 0 }
     }
 
     /// Ends the opening: what nobody has claimed is free. The lowest are taken first.
@@ -134,6 +147,9 @@ impl Segments {
 
     /// Bodies go elsewhere from now on.
     pub(crate) fn close(&mut self, index: SegmentIndex) {
+        // What died in it before was not looked at.
+        let died = self.table.get(index.0 as usize).map_or(0, Segment::dead);
+        self.died_pages = self.died_pages.saturating_add(died);
         self.change(index, |segment| segment.open = false);
     }
 
@@ -144,12 +160,14 @@ impl Segments {
     /// While opening: the same, and the segment belongs to the bodies of `shard`. False when it cannot.
     pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         let holds = self.geometry.holds(page, pages);
+        let all = self.geometry.segment_pages;
         let Some(segment) = self.geometry.segment_of(page).and_then(|index| self.get(index)) else { return false };
         if !holds || !matches!(segment.owner, Owner::Free | Owner::Body(_)) {
             return false;
         }
         segment.owner = Owner::Body(shard);
         segment.live += pages;
+        segment.given = all;
         true
     }
 
@@ -159,7 +177,10 @@ impl Segments {
     }
 
     pub(crate) fn pin(&mut self, page: Page, pages: u32) {
-        self.at(page, |segment| segment.pinned += pages);
+        self.at(page, |segment| {
+            segment.pinned += pages;
+            segment.given += pages;
+        });
     }
 
     pub(crate) fn unpin(&mut self, page: Page, pages: u32) {
@@ -186,23 +207,33 @@ impl Segments {
         self.table.get(index.0 as usize).map_or(0, |segment| segment.live)
     }
 
-    /// Whether so much has died since the last look that another one, over all segments, is worth its time.
-    pub(crate) fn is_worth_a_look(&self) -> bool {
-        self.died_pages >= self.geometry.segment_pages / 8
+    /// Whether so much has died since a look found nothing, or less will do now, that another one, over all segments, is
+    /// worth its time.
+    pub(crate) fn is_worth_a_look(&self, dead_min: u32) -> bool {
+        self.died_pages >= self.geometry.segment_pages / 8 || dead_min < self.found_none_of
     }
 
-    /// The closed body segment with the fewest living pages, at most `live_max`.
-    pub(crate) fn emptiest(&mut self, live_max: u32) -> Option<(SegmentIndex, ShardId)> {
-        self.died_pages = 0;
+    /// Nothing that a look could find is of use.
+    pub(crate) fn look_no_more(&mut self) {
+        (self.died_pages, self.found_none_of) = (0, 0);
+    }
+
+    /// The closed body segment with the fewest living pages, of those in which at least `dead_min` have died. So what was
+    /// moved together is left alone until enough of it dies.
+    pub(crate) fn emptiest(&mut self, dead_min: u32) -> Option<(SegmentIndex, ShardId)> {
         let candidates = self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
             Owner::Body(shard)
-                if !segment.open && !segment.damaged && segment.pinned == 0 && segment.live <= live_max =>
+                if !segment.open && !segment.damaged && segment.pinned == 0 && segment.dead() >= dead_min =>
             {
                 Some((segment.live, SegmentIndex(index), shard))
             }
             _ => None,
         });
-        candidates.min_by_key(|(live, ..)| *live).map(|(_, index, shard)| (index, shard))
+        let found = candidates.min_by_key(|(live, ..)| *live).map(|(_, index, shard)| (index, shard));
+        if found.is_none() {
+            (self.died_pages, self.found_none_of) = (0, dead_min);
+        }
+        found
     }
 
     fn get(&mut self, index: SegmentIndex) -> Option<&mut Segment> {

@@ -48,6 +48,26 @@ fn a_full_disk_refuses_and_loses_nothing_and_deletions_bring_the_space_back() {
     }
 }
 
+/// Bodies of which few fit into a segment leave room at its end that nothing can be done about.
+#[test]
+fn compaction_of_a_full_disk_comes_to_rest_and_asks_for_no_turn() {
+    for size in [9_000, 20_000, 29_000, 50_000] {
+        let mut rig = Rig::new(2 * MIB);
+        let ada = rig.create("ada@example.org");
+        fill(&mut rig, &[ada], size);
+        let uids: Vec<u32> = rig.list(ada).iter().map(|message| message.uid.0).step_by(3).collect();
+        for uids in uids.chunks(7) {
+            rig.remove(ada, uids).unwrap();
+        }
+        rig.settle();
+        let writes = rig.disk.writes;
+        for _ in 0..2_000 {
+            rig.turn(4);
+        }
+        assert_eq!(rig.disk.writes, writes, "bodies of {size}: what was done could be done without a further turn");
+    }
+}
+
 #[test]
 fn deletions_work_on_a_full_disk_for_ever() {
     let mut rig = Rig::new(2 * MIB);
