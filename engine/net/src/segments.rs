@@ -237,6 +237,9 @@ impl Net {
                 self.link.counters.cookies_in += 1;
                 self.accept(now, None, &handshake, arrival, events);
             }
+            // A service hears only SYNs, and tells of acknowledgments that nobody has asked for (RFC 9293 §3.10.7.2).
+            None if !arrival.segment.flags.has(Flags::ACK)
+                && self.service_of(arrival.caller.flow.local_port).is_some() => {}
             None => self.refuse(now, &arrival.caller, &arrival.segment),
         }
     }

@@ -135,7 +135,6 @@ impl Tcb {
         if !segment.flags.has(Flags::ACK) {
             return;
         }
-        self.learn_timestamp(segment);
         self.note_congestion(segment);
         self.restart_after_idleness(now);
         if self.state == State::SynReceived {
@@ -149,6 +148,7 @@ impl Tcb {
         if self.acknowledgment_arrived(now, segment, pools, actions).is_err() {
             return self.challenge(now);
         }
+        self.learn_timestamp(segment);
         if segment.sequence_len() > 0 {
             self.text_arrived(now, segment, pools, actions);
         }
@@ -164,7 +164,8 @@ impl Tcb {
         })
     }
 
-    /// RFC 7323 §5.3 R3, of a segment that is acceptable.
+    /// RFC 7323 §5.3 R3, of a segment that is acceptable, its acknowledgment too: or whoever hits the window, which is wide,
+    /// could make all that the peer says later look old.
     #[inline]
     fn learn_timestamp(&mut self, segment: &SegmentRepr<'_>) {
         if let Some(stamps) = segment.options.timestamps

@@ -105,7 +105,8 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         let Some((_, known)) = self.entries.get(id.0).filter(|(held, _)| held == key) else {
             return TimeWaitVerdict::Nothing;
         };
-        if segment.flags.has(Flags::RST) || segment.sequence_len() == 0 {
+        let says_nothing = segment.sequence_len() == 0 || !segment.flags.has_any(Flags::ACK.with(Flags::SYN));
+        if segment.flags.has(Flags::RST) || says_nothing {
             return TimeWaitVerdict::Nothing;
         }
         if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && known.is_followed_by(segment) {

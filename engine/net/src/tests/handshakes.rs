@@ -108,6 +108,18 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 }
 
 #[test]
+fn a_service_resets_what_acknowledges_without_a_connection_and_hears_nothing_else() {
+    let mut world = World::new();
+    let peer = Peer::at_port(4000);
+    for (port, acknowledgment, resets) in [(25, None, 0), (25, Some(7), 1), (26, None, 1), (26, Some(7), 1)] {
+        let mut fin = Tcp { acknowledgment, ..peer.segment(TcpControl::Fin, b"") };
+        fin.to.1 = port;
+        world.hears(&fin.frame(PEER_CARD));
+        assert_eq!(world.says().len(), resets, "port {port}, acknowledgment {acknowledgment:?}");
+    }
+}
+
+#[test]
 fn a_closed_port_is_refused_but_not_for_ever_so_fast() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);

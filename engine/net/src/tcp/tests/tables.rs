@@ -185,6 +185,16 @@ fn neither_resets_nor_acknowledgments_touch_a_connection_that_is_over() {
 }
 
 #[test]
+fn without_an_acknowledgment_only_a_syn_means_anything_to_a_connection_that_is_over() {
+    let mut table = TimeWaitTable::with_capacity(4);
+    let (id, _) = table.insert(NOW, 9u32, OVER);
+    for sequence in 0..10 {
+        let stray = segment(Flags::FIN, SequenceNumber(sequence), SequenceNumber(0));
+        assert_eq!(table.segment_arrived(NOW, id, &9, &stray), TimeWaitVerdict::Nothing);
+    }
+}
+
+#[test]
 fn only_a_syn_ahead_of_everything_opens_a_new_connection() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);

@@ -48,6 +48,14 @@ fn a_segment_older_than_one_that_we_have_seen_is_answered_and_not_taken() {
 }
 
 #[test]
+fn a_timestamp_beside_an_acknowledgment_that_cannot_be_is_not_learned() {
+    let mut talk = Conversation::stamped(100);
+    talk.peer("F. 1:1 ack 99999 val 200000 ecr 0").we(". 1:1 ack 1 val 0 ecr 100");
+    talk.peer("P. 1:11 ack 1 val 101 ecr 0");
+    assert_eq!(talk.given, 10, "nobody outside can make the peer's own segments look old");
+}
+
+#[test]
 fn a_reset_counts_however_old_its_timestamp_and_without_one() {
     for text in ["R 1:1", "R 1:1 val 3 ecr 0"] {
         Conversation::stamped(100).peer(text).closed(CloseReason::Reset).silence();
