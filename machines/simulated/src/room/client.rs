@@ -54,7 +54,8 @@ impl Visitor {
         leaving: u64,
         disk_has_failed: bool,
     ) -> Progress {
-        self.next = story.now + Micros(50 + self.dice.below(self.pace.0));
+        // Whoever has waited for long looks up ever more rarely.
+        self.next = story.now + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
         if is_hasty || self.dice.happens(leaving) || self.line.is_tired(story.now) {
             host.abort(self.line.connection);

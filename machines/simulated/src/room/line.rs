@@ -49,9 +49,14 @@ impl Line {
         self.unsaid.is_empty()
     }
 
+    /// How long nothing was heard, and nothing could be said.
+    pub(super) fn waited(&self, now: Instant) -> Micros {
+        now.since(self.moved)
+    }
+
     /// Whether the client has waited for too long.
     pub(super) fn is_tired(&self, now: Instant) -> bool {
-        now.since(self.moved) > PATIENCE
+        self.waited(now) > PATIENCE
     }
 
     /// The last line of the next SMTP reply.
