@@ -193,7 +193,11 @@ impl Reading<'_> {
             250 => self.stored.push(message),
             421 => {}
             // Too long to be read to its end, whatever was wrong with it.
-            451 | 452 | 503 | 552 | 554 if world.closed && self.replies.is_empty() && is_flood(sent, message_bytes_max) => return false,
+            451 | 452 | 503 | 552 | 554
+                if world.closed && self.replies.is_empty() && is_flood(sent, message_bytes_max) =>
+            {
+                return false;
+            }
             code => assert!(matches!(code, 451 | 452 | 503 | 552 | 554), "{:?}", reply.text),
         }
         self.goes_on_after(&reply)
