@@ -24,6 +24,10 @@ use toolchain::NIGHTLY;
 
 /// How long each target runs when nothing else is asked for.
 const SECONDS_EACH: u64 = 6;
+/// The same chances in every run of so few seconds: a change is judged by what it changes, not by luck.
+const SEED: u32 = 1;
+/// What libFuzzer takes for a seed of its own choice.
+const ANY_SEED: u32 = 0;
 /// How long a target may take beyond its time: its corpus comes first, and a slow input its end.
 const GRACE: Duration = Duration::from_secs(120);
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
@@ -44,10 +48,13 @@ pub(super) fn run(house: &House, log: &mut File, fuzzing: &Fuzzing, stop: &Stop)
     let tools = toolchain::fetch(house, stop)?;
     build(house, log, &tools, stop)?;
     let names = targets(house)?;
-    let seconds = fuzzing.minutes.map_or(SECONDS_EACH, |minutes| minutes * 60 / names.len().max(1) as u64);
+    let (seconds, seed) = match fuzzing.minutes {
+        None => (SECONDS_EACH, SEED),
+        Some(minutes) => (minutes * 60 / names.len().max(1) as u64, ANY_SEED),
+    };
     let mut failed = 0_usize;
     for name in &names {
-        let line = match run_target(house, name, seconds, stop)? {
+        let line = match run_target(house, name, (seconds, seed), stop)? {
             Some(outcome) => {
                 failed = failed.saturating_add(usize::from(!outcome.holds()));
                 outcome.told(name)
@@ -85,7 +92,7 @@ fn build(house: &House, log: &File, tools: &std::ffi::OsStr, stop: &Stop) -> Res
 }
 
 /// Runs one target; `None` when somebody asked us to stop.
-fn run_target(house: &House, name: &str, seconds: u64, stop: &Stop) -> Result<Option<Outcome>, Failure> {
+fn run_target(house: &House, name: &str, (seconds, seed): (u64, u32), stop: &Stop) -> Result<Option<Outcome>, Failure> {
     let doing = format!("fuzzing {name}");
     let [found, broken] =
         [PathBuf::from("target/fuzz-corpus").join(name), PathBuf::from("target/test/fuzz").join(name)];
@@ -97,7 +104,7 @@ fn run_target(house: &House, name: &str, seconds: u64, stop: &Stop) -> Result<Op
     let program = program(name);
     let mut command = hold::command(house.path(&program));
     command.current_dir(house.root());
-    command.args(arguments(house, name, seconds, &broken)).arg(&found);
+    command.args(arguments(house, name, (seconds, seed), &broken)).arg(&found);
     command.args(kept_inputs(house, name));
     command.stdout(log.try_clone().map_err(Failure::io(&doing))?).stderr(log);
     let budget = Duration::from_secs(seconds).saturating_add(GRACE);
@@ -116,9 +123,10 @@ fn program(name: &str) -> PathBuf {
     Path::new(TARGET_FOLDER).join(triple).join("release").join(name)
 }
 
-fn arguments(house: &House, name: &str, seconds: u64, broken: &Path) -> Vec<String> {
+fn arguments(house: &House, name: &str, (seconds, seed): (u64, u32), broken: &Path) -> Vec<String> {
     let mut arguments = vec![
         format!("-max_total_time={seconds}"),
+        format!("-seed={seed}"),
         format!("-artifact_prefix={}/", broken.display()),
         "-max_len=4096".to_string(),
         "-timeout=25".to_string(),
