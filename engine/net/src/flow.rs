@@ -4,7 +4,9 @@
 //! A slot holds the ports and a hash of the whole four-tuple, so a search touches nothing else and a slot is small whatever
 //! the family. The hash is multilinear with secret keys of 128 bits (Lemire and Kaser, "Strongly universal string hashing is
 //! fast", 2014): two flows have one name with a probability of 2^-64, whoever chose them, since nobody outside sees a name.
-//! Whoever is found knows his own flow, and is asked.
+//! A sum of products keeps neighbours apart by equal steps, which would crowd some of a table's slots; so its bits are
+//! scattered once more, one to one (the finalizer of SplitMix64; Steele, Lea and Flood 2014). Whoever is found knows his own
+//! flow, and is asked.
 //!
 //! Invariants:
 //! - There are at least twice as many slots as entries, so a search ends soon.
@@ -114,7 +116,7 @@ impl Keys {
     #[inline]
     fn hash_ipv4(&self, word: u64) -> u64 {
         let [start, key] = self.ipv4;
-        (start.wrapping_add(key.wrapping_mul(word.into())) >> 64) as u64
+        scattered((start.wrapping_add(key.wrapping_mul(word.into())) >> 64) as u64)
     }
 
     #[inline]
@@ -122,8 +124,16 @@ impl Keys {
         let [start, keys @ ..] = self.ipv6;
         let sum =
             keys.iter().zip(words).fold(start, |sum, (key, word)| sum.wrapping_add(key.wrapping_mul(word.into())));
-        (sum >> 64) as u64
+        scattered((sum >> 64) as u64)
     }
+}
+
+/// Another number for each number, no two the same, in which every bit depends on every bit.
+#[inline]
+fn scattered(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
 }
 
 pub(crate) struct FlowTable {
@@ -254,7 +264,8 @@ mod tests {
     use crate::ip::{Ip, Local};
     use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
+    use std::vec::Vec;
 
     fn flow(number: u32) -> Flow {
         let peer_port = 1000 + (number % 3) as u16;
@@ -268,6 +279,24 @@ mod tests {
                 peer_port,
                 local_port: 25,
             }
+        }
+    }
+
+    #[test]
+    fn no_two_flows_have_one_name_and_names_lead_all_over_the_table() {
+        let other = FlowTable::new(4096, &[0; 16]);
+        let flows: Vec<Flow> = (0..4096).map(flow).collect();
+        for key in 1..50 {
+            let table = FlowTable::new(4096, &[key; 16]);
+            let hashes: HashSet<u64> = flows.iter().map(|flow| table.name(flow).hash).collect();
+            let homes: HashSet<u32> = hashes.iter().map(|hash| table.home(*hash)).collect();
+            assert_eq!(hashes.len(), flows.len());
+            // Of 8,192 slots chance takes some 3,200 for 4,096 flows.
+            assert!(homes.len() > 3_100, "{} slots", homes.len());
+            assert!(
+                flows.iter().all(|flow| other.name(flow).hash != table.name(flow).hash),
+                "another key, other names"
+            );
         }
     }
 
