@@ -430,6 +430,7 @@ impl Tcb {
         assert!(self.send_queue.as_ref().is_none_or(|queue| queue.len() > 0), "an empty send queue is given back");
         if let Some(queue) = &self.send_queue {
             queue.flight.assert_invariants(self.snd_una, self.snd_max);
+            queue.recovery.assert_invariants(self.snd_una == self.snd_max);
         }
         assert!(self.congestion.window() >= u32::from(self.mss), "the congestion window never closes");
         if let Some(queue) = &self.receive_queue {

@@ -63,6 +63,13 @@ pub(super) struct Recovery {
     timed_until: Option<SequenceNumber>,
 }
 
+impl Recovery {
+    /// Asserts the invariants. `is_idle`: nothing is on the way.
+    pub(super) fn assert_invariants(&self, is_idle: bool) {
+        assert!(!is_idle || self.assumed == 0, "of what is on the way some may have arrived, of nothing nothing");
+    }
+}
+
 /// What one acknowledgment brought.
 #[derive(Default)]
 struct News {
@@ -148,6 +155,7 @@ impl Tcb {
             return false;
         }
         let Some(sent_at) = flight.take_single_run() else { return false };
+        recovery.assumed = 0;
         self.backoff = 0;
         self.recover = self.recover.later(self.snd_una - 1);
         if recovery.timed_until.is_none_or(|until| self.snd_max.is_after(until)) {
@@ -186,7 +194,8 @@ impl Tcb {
             }
         } else if ahead > 0 {
             news.arrived = ahead.saturating_sub(recovery.assumed);
-            recovery.assumed = recovery.assumed.saturating_sub(ahead.saturating_sub(mss));
+            let left = recovery.assumed.saturating_sub(ahead.saturating_sub(mss));
+            recovery.assumed = if una == max { 0 } else { left };
             recovery.duplicates = 0;
         } else if duplicate && recovery.phase != Phase::TimedOut {
             news.arrived = mss;

@@ -208,3 +208,18 @@ fn more_gaps_than_there_is_room_for_are_not_told_apart_and_nothing_is_believed()
     flight.acknowledge(at(400), &mut |_| {});
     flight.assert_invariants(at(400), at(400));
 }
+
+#[test]
+fn once_all_is_acknowledged_no_duplicate_counts_any_more() {
+    let mut talk = Conversation::established();
+    talk.write(40_000).we_whatever();
+    talk.peer(". 1:1 ack 1").we_whatever();
+    talk.peer(". 1:1 ack 1001").we_whatever();
+    let outstanding = talk.tcb.snd_max.since(talk.tcb.snd_una);
+    assert!(
+        outstanding < 39_000 && outstanding > talk.tcb.pipe(),
+        "there is more, and a duplicate has told of something"
+    );
+    talk.peer(&alloc::format!(". 1:1 ack {}", 1001 + outstanding));
+    assert_eq!(talk.tcb.pipe(), talk.tcb.snd_max.since(talk.tcb.snd_una));
+}
