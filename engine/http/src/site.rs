@@ -109,8 +109,8 @@ impl Site {
         let mut before = "";
         for entry in entries {
             let path = site.text(entry, 0).ok_or(SiteError::Broken)?;
-            site.resource(entry).ok_or(SiteError::Broken)?;
-            if !path.starts_with('/') || path <= before {
+            let file = site.resource(entry).ok_or(SiteError::Broken)?;
+            if !path.starts_with('/') || path <= before || !file.is_sound() {
                 return Err(SiteError::Broken);
             }
             before = path;
@@ -120,7 +120,7 @@ impl Site {
 
     /// The file at `path`.
     pub fn find(&self, path: &str) -> Option<Resource> {
-        let compare = |entry: &[u8; ENTRY_BYTES]| self.text(entry, 0).unwrap_or_default().cmp(path);
+        let compare = |entry: &[u8; ENTRY_BYTES]| self.slice(entry, 0).unwrap_or_default().cmp(path.as_bytes());
         let index = self.entries.binary_search_by(compare).ok()?;
         self.resource(self.entries.get(index)?)
     }
@@ -142,21 +142,20 @@ impl Site {
 
     fn resource(&self, entry: &'static [u8; ENTRY_BYTES]) -> Option<Resource> {
         let modified = text(entry, 16..16 + DATE_BYTES)?;
-        date::parse(modified.as_bytes())?;
         let tag = text(entry, 48..48 + TAG_DIGITS)?;
         let representation = |coding, at| match number(entry, at)? {
             0 => Some(None),
             _ => Some(Some(Representation { coding, bytes: self.slice(entry, at)? })),
         };
         Some(Resource {
-            content_type: self.text(entry, 8).filter(|text| text.len() <= CONTENT_TYPE_BYTES_MAX)?,
+            content_type: self.text(entry, 8)?,
             modified,
             representations: [
                 representation(Coding::Identity, 64).filter(|plain| plain.is_some())?,
                 representation(Coding::Gzip, 72)?,
                 representation(Coding::Brotli, 80)?,
             ],
-            tag: tag.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(tag)?,
+            tag,
         })
     }
 
@@ -171,6 +170,13 @@ impl Site {
 }
 
 impl Resource {
+    /// Whether all that is said of the file can stand in the head of a response.
+    fn is_sound(&self) -> bool {
+        self.content_type.len() <= CONTENT_TYPE_BYTES_MAX
+            && date::parse(self.modified.as_bytes()).is_some()
+            && self.tag.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
+
     /// Its bytes in `coding`.
     pub(crate) fn representation(&self, coding: Coding) -> Option<Representation> {
         self.representations.into_iter().flatten().find(|found| found.coding == coding)

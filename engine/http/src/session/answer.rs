@@ -121,8 +121,10 @@ impl Answer {
     pub(super) fn send(&self, actions: &mut impl Actions) -> Outgoing {
         let mut head = ResponseHead::begin(self.status(), self.after, actions);
         match &self.content {
-            Content::File { resource, coding, part } => return self.send_file(head, resource, *coding, part, actions),
-            Content::Error(status, page) => return self.send_error(head, *status, page.as_ref(), actions),
+            Content::File { resource, coding, part } => {
+                return self.send_file(&mut head, resource, *coding, part, actions);
+            }
+            Content::Error(status, page) => return self.send_error(&mut head, *status, page.as_ref(), actions),
             Content::NotModified { resource, coding } => {
                 head.validators(&resource.tag(*coding), resource.modified, resource.varies())
             }
@@ -138,7 +140,7 @@ impl Answer {
 
     fn send_file(
         &self,
-        mut head: ResponseHead,
+        head: &mut ResponseHead,
         resource: &Resource,
         coding: Coding,
         part: &Part,
@@ -171,7 +173,7 @@ impl Answer {
 
     fn send_error(
         &self,
-        mut head: ResponseHead,
+        head: &mut ResponseHead,
         status: Status,
         page: Option<&Resource>,
         actions: &mut impl Actions,
