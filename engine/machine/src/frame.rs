@@ -26,6 +26,9 @@ pub struct Card {
     pub mtu: u16,
     /// What the card does for us.
     pub offloads: Offloads,
+    /// Its pairs of queues that are used, at least one: the cores with lower numbers receive and send on one each. A core without one
+    /// is not asked for frames and given none: other cores receive and send for it.
+    pub queues: u8,
 }
 
 /// What a card does for the engine.

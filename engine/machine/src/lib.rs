@@ -1,7 +1,8 @@
 //! What the engine needs from the machine it lives in: the trait [`Machine`] and its value types.
 //!
 //! The world is a parameter. The engine reaches time, randomness, frames, sectors and the console only through
-//! this trait; whoever implements it is a machine: the bare PC, a Linux process, one actor of a simulation.
+//! this trait; whoever implements it is a machine: the bare PC, a Linux process, one actor of a simulation. A machine of
+//! several cores is several [`Machine`]s, and what its cores tell each other goes through rings that lie beside them.
 //! This crate is floor 0 and holds no code that does anything.
 //!
 //! Invariants that every implementation keeps, and that the engine relies on:
@@ -15,10 +16,12 @@
 
 extern crate alloc;
 
+mod core_id;
 mod disk;
 mod frame;
 mod time;
 
+pub use core_id::CoreId;
 pub use disk::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, SECTOR_BYTES, Sector};
 pub use frame::{
     BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing,
@@ -28,7 +31,7 @@ pub use time::{Instant, Micros, UnixTime};
 
 use core::fmt;
 
-/// The machine that an engine lives in: one core with its card, its disk, its clocks and its console.
+/// The machine that an engine lives in: one core with its queue of the card, its disk, its clocks and its console.
 pub trait Machine {
     /// The time since the machine started, read once a turn.
     fn now(&mut self) -> Instant;
@@ -68,9 +71,13 @@ pub trait Machine {
     /// The next disk request that completed, in any order.
     fn completed(&mut self) -> Option<DiskCompletion>;
 
+    /// Ends the sleep of another core of this machine: now, or as soon as it falls asleep. What was put into a ring before the
+    /// call is found by that core's next turn.
+    fn wake(&mut self, core: CoreId);
+
     /// Tells the card and the disk what was queued since the last call: one doorbell each, at the end of a turn.
     fn ring_doorbells(&mut self);
 
-    /// Whether somebody at the machine asked it to stop. Stays true once it was.
+    /// Whether somebody at the machine asked it to stop. Stays true once it was. The first core is asked.
     fn stop_requested(&mut self) -> bool;
 }

@@ -17,7 +17,7 @@ pub(crate) struct CheckedCard {
 
 impl CheckedCard {
     pub(crate) fn new(address: Ethernet, offloads: Offloads) -> CheckedCard {
-        CheckedCard { card: Card { address, mtu: 1500, offloads }, ring: usize::MAX, sent: VecDeque::new() }
+        CheckedCard { card: Card { address, mtu: 1500, offloads, queues: 1 }, ring: usize::MAX, sent: VecDeque::new() }
     }
 
     fn send(&mut self, mut frame: Vec<u8>, offload: Option<ChecksumOffload>) {
@@ -115,6 +115,9 @@ impl Machine for CheckedCard {
     fn completed(&mut self) -> Option<DiskCompletion> {
         None
     }
+
+    /// There is no other core.
+    fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {}
 

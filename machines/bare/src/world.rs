@@ -10,7 +10,7 @@ use crate::virtio::block::BlockDevice;
 use crate::virtio::net::NetworkCard;
 use core::fmt;
 use machine::{
-    Card, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Micros, Outgoing, TransmitError, UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Micros, Outgoing, TransmitError, UnixTime,
 };
 
 /// How often a busy machine looks whether a key was pressed.
@@ -139,6 +139,9 @@ impl Machine for BareMachine {
     fn completed(&mut self) -> Option<DiskCompletion> {
         self.disk.completed(self.now)
     }
+
+    /// There is no other core.
+    fn wake(&mut self, _core: CoreId) {}
 
     #[inline]
     fn ring_doorbells(&mut self) {

@@ -53,6 +53,7 @@ impl Tap {
             address: opposite(Ethernet(address)),
             mtu: mtu.min(MTU_MAX),
             offloads: Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
+            queues: 1,
         };
         Ok(Tap::over(device, card))
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
-use machine::{Card, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Outgoing, TransmitError, UnixTime};
+use machine::{
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Outgoing, TransmitError, UnixTime,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -124,6 +126,9 @@ impl Machine for HostedMachine {
     fn completed(&mut self) -> Option<DiskCompletion> {
         self.disk.completed()
     }
+
+    /// There is no other core.
+    fn wake(&mut self, _core: CoreId) {}
 
     /// Nothing is left to be told: frames and requests were handed over as they came.
     fn ring_doorbells(&mut self) {}

@@ -19,8 +19,8 @@ pub use client::{Cable, Client, Connection};
 pub use dice::Dice;
 pub use disk::{MemoryDisk, Mood};
 use machine::{
-    Card, Checksum, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine, Micros,
-    Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
+    Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine,
+    Micros, Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
 };
 pub use packetdrill::{Outcome, Verdict, play};
 
@@ -103,7 +103,7 @@ impl Machine for SimulatedMachine {
     }
 
     fn card(&self) -> Card {
-        Card { address: self.hardware, mtu: self.mtu, offloads: Offloads::default() }
+        Card { address: self.hardware, mtu: self.mtu, offloads: Offloads::default(), queues: 1 }
     }
 
     fn receive(&mut self) -> Option<Frame> {
@@ -146,6 +146,9 @@ impl Machine for SimulatedMachine {
     fn completed(&mut self) -> Option<DiskCompletion> {
         self.disk.completed()
     }
+
+    /// There is no other core.
+    fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {
         self.disk.work();

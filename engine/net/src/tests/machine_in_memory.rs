@@ -24,7 +24,7 @@ pub(super) struct TestMachine {
 impl TestMachine {
     pub(super) fn new(offloads: Offloads) -> TestMachine {
         TestMachine {
-            card: Card { address: CARD, mtu: 1500, offloads },
+            card: Card { address: CARD, mtu: 1500, offloads, queues: 1 },
             ring: usize::MAX,
             sent: VecDeque::new(),
             handed_over: 0,
@@ -130,6 +130,9 @@ impl Machine for TestMachine {
     fn completed(&mut self) -> Option<DiskCompletion> {
         None
     }
+
+    /// There is no other core.
+    fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {}
 

@@ -140,5 +140,6 @@ fn describe(transport: &Transport, features: u64) -> Card {
             segmentation_ipv4: has(FEATURE_SEGMENTS_IPV4),
             segmentation_ipv6: has(FEATURE_SEGMENTS_IPV6),
         },
+        queues: 1,
     }
 }

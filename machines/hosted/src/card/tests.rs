@@ -10,6 +10,7 @@ const CARD: Card = Card {
     address: Ethernet([2, 0, 0, 0, 0, 1]),
     mtu: 1500,
     offloads: Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
+    queues: 1,
 };
 
 fn connected() -> (Tap, UnixDatagram) {

@@ -24,7 +24,7 @@ fn room() -> Room {
 }
 
 fn machine_on(interface: OwnedFd) -> (HostedMachine, Bell, Arc<AtomicBool>) {
-    let card = Card { address: Ethernet([2, 0, 0, 0, 0, 1]), mtu: 1500, offloads: Offloads::default() };
+    let card = Card { address: Ethernet([2, 0, 0, 0, 0, 1]), mtu: 1500, offloads: Offloads::default(), queues: 1 };
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let (bell, stop) = (Bell::new().unwrap(), Arc::new(AtomicBool::new(false)));

@@ -1,0 +1,24 @@
+//! The cores of a machine, each of which has an engine.
+
+use core::fmt;
+
+/// The number of a core, from 0 without a gap. Core 0 starts the machine, owns its disk and is asked to stop.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct CoreId(pub u8);
+
+impl CoreId {
+    /// The core that a machine always has.
+    pub const FIRST: CoreId = CoreId(0);
+
+    /// The place of what belongs to this core in a list of all cores'.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CoreId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "core {}", self.0)
+    }
+}
