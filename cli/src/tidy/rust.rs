@@ -43,26 +43,20 @@ pub(super) fn no_hidden_world(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// ARCHITECTURE.md, section `## Where unsafe lives`: one bullet `- PATH: REASON` a place.
+/// The section of ARCHITECTURE.md that holds one bullet `- PATH: REASON` a place.
+const UNSAFE_SECTION: &str = "## Where unsafe lives";
+
 pub(super) fn unsafe_places(tree: &Tree) -> Vec<Violation> {
-    const SECTION: &str = "## Where unsafe lives";
-    let page = tree.text(manifest::PAGE).unwrap_or_default();
-    let Some((_, section)) = page.split_once(SECTION) else {
-        return vec![Violation::of_file(manifest::PAGE, format_args!("has no section `{SECTION}`"))];
-    };
-    let section = section.split("\n## ").next().unwrap_or_default();
+    if bullets_of_unsafe_places(tree).is_none() {
+        return vec![Violation::of_file(manifest::PAGE, format_args!("has no section `{UNSAFE_SECTION}`"))];
+    }
     let mut found = Vec::new();
-    let mut places = Vec::new();
-    for bullet in section.lines().filter_map(|line| line.strip_prefix("- ")) {
-        match bullet.split_once(':') {
-            Some((place, reason)) if !reason.trim().is_empty() => places.push(place.trim_matches(['`', ' '])),
-            _ => found.push(Violation::of_file(manifest::PAGE, format_args!("`- {bullet}` has no reason"))),
+    for bullet in bullets_of_unsafe_places(tree).into_iter().flatten() {
+        if place_in(bullet).is_none() {
+            found.push(Violation::of_file(manifest::PAGE, format_args!("`- {bullet}` has no reason")));
         }
     }
-    let is_listed = |path: &str| {
-        places.iter().any(|place| path == *place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/')))
-    };
-    for (path, text) in tree.rust().filter(|(path, _)| !is_listed(path)) {
+    for (path, text) in tree.rust().filter(|(path, _)| !may_be_unsafe(tree, path)) {
         for (number, line) in numbered(&code(text)) {
             if has_word(line, "unsafe") {
                 found.push(Violation::at(path, number, "unsafe code in a place that ARCHITECTURE.md does not name"));
@@ -70,6 +64,23 @@ pub(super) fn unsafe_places(tree: &Tree) -> Vec<Violation> {
         }
     }
     found
+}
+
+fn bullets_of_unsafe_places(tree: &Tree) -> Option<impl Iterator<Item = &str>> {
+    let (_, section) = tree.text(manifest::PAGE)?.split_once(UNSAFE_SECTION)?;
+    let section = section.split("\n## ").next().unwrap_or_default();
+    Some(section.lines().filter_map(|line| line.strip_prefix("- ")))
+}
+
+/// The place that a bullet names, if it gives a reason.
+fn place_in(bullet: &str) -> Option<&str> {
+    let (place, reason) = bullet.split_once(':')?;
+    (!reason.trim().is_empty()).then(|| place.trim_matches(['`', ' ']))
+}
+
+fn may_be_unsafe(tree: &Tree, path: &str) -> bool {
+    let mut places = bullets_of_unsafe_places(tree).into_iter().flatten().filter_map(place_in);
+    places.any(|place| path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/')))
 }
 
 pub(super) fn opening_comment(tree: &Tree) -> Vec<Violation> {
@@ -82,8 +93,11 @@ pub(super) fn opening_comment(tree: &Tree) -> Vec<Violation> {
 pub(super) fn engine_attributes(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, text) in tree.rust().filter(|(path, _)| path.starts_with("engine/") && path.ends_with("/src/lib.rs")) {
-        for attribute in ["#![no_std]", "#![forbid(unsafe_code)]"] {
-            if !code(text).lines().any(|line| line.trim() == attribute) {
+        let attributes = ["#![no_std]", "#![forbid(unsafe_code)]"];
+        // Where unsafe lives it cannot be forbidden.
+        let required = if may_be_unsafe(tree, path) { 1 } else { 2 };
+        for attribute in attributes.iter().take(required) {
+            if !code(text).lines().any(|line| line.trim() == *attribute) {
                 found.push(Violation::of_file(path, format_args!("does not carry {attribute}")));
             }
         }

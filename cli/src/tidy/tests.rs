@@ -117,6 +117,10 @@ fn an_engine_crate_with_std_or_unsafe_is_found() {
         ["engine/net/src/lib.rs: does not carry #![forbid(unsafe_code)]"]
     );
     assert_eq!(found(rust::engine_attributes, &[("cli/src/lib.rs", text)]), [""; 0]);
+    let page = PAGE.replace("machines/bare:", "engine/net:");
+    assert_eq!(found(rust::engine_attributes, &[("engine/net/src/lib.rs", text), ("ARCHITECTURE.md", &page)]), [""; 0]);
+    let none = [("engine/net/src/lib.rs", "//! A crate.\n"), ("ARCHITECTURE.md", page.as_str())];
+    assert_eq!(found(rust::engine_attributes, &none), ["engine/net/src/lib.rs: does not carry #![no_std]"]);
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! Rings between cores: one core sends, one receives, and neither ever waits for the other.
+//!
+//! Cores share nothing but these. What is sent is moved: whoever holds it owns it. A message that carries a buffer goes
+//! home through the ring of the other direction.
+//!
+//! Invariants:
+//! - Messages come out in the order in which they went in, each once.
+//! - Nothing is allocated after [`ring`], and nothing is locked. A full ring gives the message back.
+//! - What is still in a ring when both ends are gone is dropped.
+//!
+//! How: the sender owns the slots from `tail` to `head` + capacity, the receiver those from `head` to `tail`, counted for ever
+//! and taken modulo the capacity. `tail` is written by the sender alone, after the slot; `head` by the receiver alone, after
+//! it has moved the slot's message out. Each keeps what it last saw of the other's counter, and looks again only when that does
+//! not suffice: so the counters' cache lines travel once a batch. `tests/loom.rs` runs all orders that the memory model allows.
+#![no_std]
+
+extern crate alloc;
+
+use alloc::boxed::Box;
+use core::mem::MaybeUninit;
+
+#[cfg(not(loom))]
+use alloc::sync::Arc;
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(loom)]
+use loom::sync::Arc;
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+#[cfg(not(loom))]
+use plain::UnsafeCell;
+
+/// A ring for `capacity` messages, which is a power of two: its two ends.
+pub fn ring<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    assert!(capacity.is_power_of_two(), "places are found by a mask");
+    let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+    let shared = Arc::new(Shared { head: Padded(AtomicUsize::new(0)), tail: Padded(AtomicUsize::new(0)), slots });
+    (Sender { shared: Arc::clone(&shared), tail: 0, head_seen: 0 }, Receiver { shared, head: 0, tail_seen: 0 })
+}
+
+/// The end that messages go in at.
+pub struct Sender<T> {
+    shared: Arc<Shared<T>>,
+    tail: usize,
+    head_seen: usize,
+}
+
+/// The end that messages come out of.
+pub struct Receiver<T> {
+    shared: Arc<Shared<T>>,
+    head: usize,
+    tail_seen: usize,
+}
+
+impl<T> Sender<T> {
+    /// Sends one message.
+    ///
+    /// Errors: the message itself when the ring is full.
+    pub fn send(&mut self, message: T) -> Result<(), T> {
+        if !self.has_room() {
+            return Err(message);
+        }
+        let Some(slot) = self.shared.slot(self.tail) else { return Err(message) };
+        // SAFETY: `has_room` saw that the receiver has moved this slot's last message out, and it touches the slot again only once
+        // `tail` says that there is a new one. No other sender exists: an end is not cloned, and this call has it to itself.
+        slot.with_mut(|place| unsafe { (*place).write(message) });
+        self.tail = self.tail.wrapping_add(1);
+        self.shared.tail.0.store(self.tail, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the next message will be taken. It stays true until that is sent.
+    pub fn has_room(&mut self) -> bool {
+        let capacity = self.shared.slots.len();
+        if self.tail.wrapping_sub(self.head_seen) == capacity {
+            self.head_seen = self.shared.head.0.load(Ordering::Acquire);
+        }
+        self.tail.wrapping_sub(self.head_seen) < capacity
+    }
+}
+
+impl<T> Receiver<T> {
+    /// The next message, if one was sent.
+    #[inline]
+    pub fn receive(&mut self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let slot = self.shared.slot(self.head)?;
+        // SAFETY: `is_empty` saw that the sender has written this slot, and it touches the slot again only once `head` says that it is
+        // free. No other receiver exists, so that the message is moved out once.
+        let message = slot.with(|place| unsafe { (*place).assume_init_read() });
+        self.head = self.head.wrapping_add(1);
+        self.shared.head.0.store(self.head, Ordering::Release);
+        Some(message)
+    }
+
+    /// Whether nothing is in the ring now.
+    #[inline]
+    pub fn is_empty(&mut self) -> bool {
+        if self.head == self.tail_seen {
+            self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
+        }
+        self.head == self.tail_seen
+    }
+}
+
+/// What both ends hold.
+struct Shared<T> {
+    /// Messages received so far.
+    head: Padded<AtomicUsize>,
+    /// Messages sent so far.
+    tail: Padded<AtomicUsize>,
+    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+}
+
+/// On cache lines of its own: two, since processors fetch them in pairs.
+#[repr(align(128))]
+struct Padded<T>(T);
+
+// SAFETY: each slot is touched by the end alone that owns it by `head` and `tail`, and it changes hands with a release that the
+// other end acquires. A message is moved from one thread to another, which `T: Send` allows; no reference to it is ever shared.
+unsafe impl<T: Send> Sync for Shared<T> {}
+// SAFETY: as above; dropping what is left drops messages on whatever thread holds the last end, which `T: Send` allows.
+unsafe impl<T: Send> Send for Shared<T> {}
+
+impl<T> Shared<T> {
+    #[inline]
+    fn slot(&self, count: usize) -> Option<&UnsafeCell<MaybeUninit<T>>> {
+        self.slots.get(count & self.slots.len().wrapping_sub(1))
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let (mut head, tail) = (self.head.0.load(Ordering::Acquire), self.tail.0.load(Ordering::Acquire));
+        while head != tail {
+            if let Some(slot) = self.slot(head) {
+                // SAFETY: both ends are gone, and the slots from `head` to `tail` hold messages that nobody has moved out.
+                slot.with_mut(|place| unsafe { (*place).assume_init_drop() });
+            }
+            head = head.wrapping_add(1);
+        }
+    }
+}
+
+/// The cell of the language, in the words of loom's.
+#[cfg(not(loom))]
+mod plain {
+    pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) fn new(value: T) -> UnsafeCell<T> {
+            UnsafeCell(core::cell::UnsafeCell::new(value))
+        }
+
+        #[inline]
+        pub(crate) fn with<R>(&self, act: impl FnOnce(*const T) -> R) -> R {
+            act(self.0.get())
+        }
+
+        #[inline]
+        pub(crate) fn with_mut<R>(&self, act: impl FnOnce(*mut T) -> R) -> R {
+            act(self.0.get())
+        }
+    }
+}
