@@ -2,7 +2,7 @@
 //!
 //! - A router's word that a segment was too long counts only if it quotes a number that is on the way (RFC 5927 §4, §7.2), and
 //!   never makes segments smaller than what everybody takes: whoever cannot see the connection can hardly harm it.
-//! - Where no such word comes through, and full segments vanish time after time, smaller ones are tried (RFC 4821 §7.7, RFC
+//! - Where no such word comes through, and long segments vanish time after time, smaller ones are tried (RFC 4821 §7.7, RFC
 //!   2923 §2.1). A connection keeps its smaller size: few live long enough to find that the path has widened.
 //! - Word that nobody is there ends only an attempt to connect, and only if it is about that very SYN (RFC 5927 §5.2).
 //!   What is established outlives it: retransmission finds out whether it is true.
@@ -15,7 +15,7 @@ use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, State, Tcb};
 use super::timestamps::TIMESTAMP_BYTES;
 
-/// Timeouts in a row after which a path that swallows full segments is suspected, and the payload that is tried then: less
+/// Timeouts in a row after which a path that swallows long segments is suspected, and the payload that is tried then: less
 /// than any common tunnel leaves of an Ethernet frame, then the least that everybody takes.
 const SUSPICIONS: [(u8, u16); 2] = [(3, 1200), (5, MSS_DEFAULT)];
 
@@ -34,11 +34,12 @@ impl Tcb {
         }
     }
 
-    /// Full segments were not answered, `attempts` times in a row: perhaps they are too long for the path.
+    /// What was sent was not answered, `attempts` times in a row: perhaps it is too long for the path. A segment that is not
+    /// full may be as well.
     pub(super) fn suspect_path(&mut self) {
         let suspicion = SUSPICIONS.iter().find(|(attempts, _)| *attempts == self.attempts);
         if let Some((_, mss)) = suspicion
-            && self.queued() >= u32::from(self.mss)
+            && self.queued() > u32::from(*mss)
         {
             self.shorten(*mss);
         }
