@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant};
+use sometimes::buggify;
 
 use crate::checksum::Sum;
 use crate::event::{ConnectionId, Event, Events, Place};
@@ -214,9 +215,11 @@ impl Net {
             };
             let mut segment = *segment;
             self.link.adapt_options(caller.flow.local, &mut segment.options);
-            match self.half_open.syn_arrived(now, *caller, &segment, beginning) {
+            let is_flooded = buggify!(CookieAlways);
+            let entry = if is_flooded { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
+            match entry {
                 Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
-                None if !self.half_open.is_flooded(now) => self.link.counters.refused_full += 1,
+                None if !is_flooded && !self.half_open.is_flooded(now) => self.link.counters.refused_full += 1,
                 None => {
                     self.link.counters.cookies_out += 1;
                     let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);

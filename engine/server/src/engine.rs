@@ -12,8 +12,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use machine::{Instant, Machine, Sector};
+use machine::{Instant, Machine, Micros, Sector};
 use net::{Event, Events, Output};
+use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
 
@@ -33,6 +34,8 @@ const DEADLINES_PER_TURN: u32 = 64;
 const RESUMED_PER_TURN: u32 = 256;
 /// Connections that may speak in one turn.
 const SPEAKERS_PER_TURN: u32 = 256;
+/// How late a wake-up may be where simulations make it late.
+const LATE: Micros = Micros::from_millis(300);
 /// Bytes that are read in one piece from what waits in a connection. More than the longest line of any protocol.
 pub(crate) const SCRATCH_BYTES: usize = 8192;
 
@@ -109,7 +112,7 @@ impl Engine {
 
     /// Phase 1: each frame goes up to its session at once.
     fn frames(&mut self, machine: &mut impl Machine) {
-        let mut budget = Budget::new(FRAMES_PER_TURN);
+        let mut budget = budget_of(FRAMES_PER_TURN);
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
             self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
@@ -135,13 +138,13 @@ impl Engine {
 
     /// Phase 3: what is due.
     fn deadlines(&mut self, machine: &mut impl Machine) {
-        let mut budget = Budget::new(TIMERS_PER_TURN);
+        let mut budget = budget_of(TIMERS_PER_TURN);
         self.common.net.deadlines_expired(self.common.now, &mut self.events, &mut budget);
         if !self.events.is_empty() {
             self.handle_events(&[], machine);
         }
         self.relieve();
-        let mut budget_of_sessions = Budget::new(DEADLINES_PER_TURN);
+        let mut budget_of_sessions = budget_of(DEADLINES_PER_TURN);
         while budget_of_sessions.take() {
             let Some(frame) = self.common.deadlines.next_due(self.common.now) else {
                 self.unfinished |= budget.is_spent();
@@ -154,7 +157,7 @@ impl Engine {
 
     /// Phase 4: sessions that were made ready before this turn.
     fn resume(&mut self) {
-        let mut budget = Budget::new(RESUMED_PER_TURN);
+        let mut budget = budget_of(RESUMED_PER_TURN);
         self.common.ready.begin_turn();
         while budget.take()
             && let Some(frame) = self.common.ready.next_ready()
@@ -167,12 +170,17 @@ impl Engine {
     fn out(&mut self, machine: &mut impl Machine) {
         self.common.store.turn_ended();
         while let Some(request) = self.common.store.next_request() {
+            if buggify!(DiskQueueFull) {
+                self.common.store.request_refused(request);
+                self.unfinished = true;
+                break;
+            }
             if let Err(request) = machine.request(request) {
                 self.common.store.request_refused(request);
                 break;
             }
         }
-        let mut budget = Budget::new(SPEAKERS_PER_TURN);
+        let mut budget = budget_of(SPEAKERS_PER_TURN);
         let output = self.common.net.output(self.common.now, machine, &mut budget);
         self.unfinished |= output != Output::All;
         machine.ring_doorbells();
@@ -197,7 +205,7 @@ impl Engine {
             .min(Instant::or_never(self.common.deadlines.next_deadline()))
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_look()));
-        Next::At(next)
+        Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }
 
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
@@ -229,4 +237,9 @@ impl Engine {
         let session = self.sessions.get_mut(frame.index())?.as_mut()?;
         (session.caller.connection.0 == frame).then_some((session, &mut self.common))
     }
+}
+
+/// What a phase may do.
+fn budget_of(units: u32) -> Budget {
+    Budget::new(if buggify!(BudgetSpent) { 1 } else { units })
 }

@@ -117,7 +117,7 @@ impl Shortage {
 impl Session {
     /// Whether nothing has moved since it was marked, and that is as long ago as `patience`. Marks it otherwise.
     fn stands_still(&mut self, patience: Micros, common: &Common) -> bool {
-        if matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) {
+        if matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) || self.is_to_be_greeted() {
             self.mark = None;
             return false;
         }

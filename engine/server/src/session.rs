@@ -9,8 +9,9 @@
 
 use core::net::IpAddr;
 
+use machine::Micros;
 use net::{ConnectionId, Service};
-use sometimes::sometimes;
+use sometimes::{buggify, sometimes};
 use store::Outcome;
 use tasks::FrameId;
 
@@ -19,6 +20,19 @@ use crate::engine::Engine;
 use crate::pressure::Mark;
 use crate::services::{Protocol, SERVICES, ServiceEntry};
 use crate::{http_service, pop3_service, smtp_service};
+
+/// The longest greeting, in bytes. What has no room for it waits.
+const GREETING_BYTES_MAX: usize = 512;
+
+const _: () = assert!(
+    smtp::REPLY_BYTES_MAX <= GREETING_BYTES_MAX
+        && pop3::REPLY_BYTES_MAX <= GREETING_BYTES_MAX
+        && http::BUSY.len() <= GREETING_BYTES_MAX
+        && GREETING_BYTES_MAX <= machine::BLOCK_BYTES
+);
+
+/// How long a client may wait for room for its greeting: clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1).
+const GREETING_PATIENCE: Micros = Micros::from_secs(120);
 
 /// One connection's session.
 pub(crate) struct Session {
@@ -40,6 +54,8 @@ pub(crate) struct Caller {
 
 /// What is spoken on it.
 enum Talk {
+    /// Nothing yet: there is no room for a greeting.
+    ToBeGreeted(Protocol),
     Smtp(smtp_service::Conversation),
     Pop3(pop3_service::Conversation),
     Http(http_service::Conversation),
@@ -71,12 +87,29 @@ pub(crate) enum WaitsFor {
 }
 
 impl Session {
-    /// A client has connected: greets it, or sends it away.
+    /// A client has connected: it is greeted, or sent away, as soon as there is room for either.
     fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
-        let talk = match service.protocol {
-            _ if common.is_crowded() => {
+        let talk = Talk::ToBeGreeted(service.protocol);
+        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, mark: None };
+        session.greet(common);
+        if session.is_to_be_greeted() {
+            common.set_deadline(caller.connection, Some(GREETING_PATIENCE));
+        }
+        session
+    }
+
+    /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
+    fn greet(&mut self, common: &mut Common) {
+        let Talk::ToBeGreeted(protocol) = self.talk else { return };
+        let caller = self.caller;
+        if common.net.send_room(caller.connection) < GREETING_BYTES_MAX {
+            sometimes!(GreetingPutOff);
+            return;
+        }
+        self.talk = match protocol {
+            _ if common.is_crowded() || buggify!(HouseFull) => {
                 sometimes!(CallerSentAway);
-                common.say(caller.connection, service.protocol.busy());
+                common.say(caller.connection, protocol.busy());
                 common.close(caller.connection);
                 Talk::Over
             }
@@ -84,11 +117,16 @@ impl Session {
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
         };
-        Session { caller, talk, peer_half: PeerHalf::Open, mark: None }
+    }
+
+    /// Whether it waits for us to greet it.
+    pub(crate) fn is_to_be_greeted(&self) -> bool {
+        matches!(self.talk, Talk::ToBeGreeted(_))
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match &self.talk {
+            Talk::ToBeGreeted(_) => WaitsFor::SendRoom,
             Talk::Smtp(talk) => talk.waits_for(),
             Talk::Pop3(talk) => talk.waits_for(),
             Talk::Http(talk) => talk.waits_for(),
@@ -116,6 +154,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
+            Talk::ToBeGreeted(_) => 0,
             Talk::Over => bytes.len(),
         }
     }
@@ -124,7 +163,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.woken(self.caller, point, outcome, common),
             Talk::Pop3(talk) => talk.woken(self.caller, point, outcome, common),
-            Talk::Http(_) | Talk::Over => common.forget(outcome),
+            Talk::Http(_) | Talk::ToBeGreeted(_) | Talk::Over => common.forget(outcome),
         }
     }
 
@@ -137,6 +176,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
+            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -147,6 +187,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
+            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -157,7 +198,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
-            Talk::Over => {}
+            Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
@@ -169,6 +210,7 @@ impl Session {
 
     /// Offers what waits for the session, as long as it takes something.
     fn go_on(&mut self, common: &mut Common, scratch: &mut [u8]) {
+        self.greet(common);
         if let Talk::Pop3(talk) = &mut self.talk {
             talk.go_on(self.caller, common);
         }
@@ -205,7 +247,8 @@ impl Session {
 impl Engine {
     pub(crate) fn session_begins(&mut self, connection: ConnectionId, service: Service, peer: IpAddr) {
         let Some(service) = SERVICES.get(usize::from(service.0)) else { return };
-        let session = Session::begin(service, Caller { connection, address: peer }, &mut self.common);
+        let mut session = Session::begin(service, Caller { connection, address: peer }, &mut self.common);
+        session.ask(&mut self.common);
         if let Some(place) = self.sessions.get_mut(connection.index()) {
             assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
             *place = Some(session);

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use machine::Micros;
 use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
+use sometimes::buggify;
 use store::{AccountId, DeliveryId, Outcome, Refusal, State};
 use tasks::Continuation;
 
@@ -198,6 +199,9 @@ impl smtp::Actions for Hands<'_> {
         }
         if !self.common.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
             return Err(SenderRefusal::StorageFull);
+        }
+        if buggify!(NoTransaction) {
+            return Err(SenderRefusal::Busy);
         }
         let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
         transaction.reverse_path.push_str(mail.reverse_path.text());

@@ -1,29 +1,37 @@
-//! Places in the engine that simulations must reach now and then: a simulation that never reaches them shows nothing of
-//! them.
+//! What the engine has for simulations alone, and what is nothing at all in the image.
 //!
-//! `sometimes!(Place)` marks one. It costs nothing, and is nothing, unless the feature `counted` is on, which only the
-//! simulator asks for; then a run of many rooms fails when a place was never reached. The counters are the one thing under
-//! `engine/` that outlives an engine: nothing ever reads them there.
+//! `sometimes!(Place)` marks a place that simulations must reach now and then: one that they never reach they show nothing of.
+//! `buggify!(Mishap)` makes a rare thing common: a pool that refuses, a budget that is spent early, a wake-up that is late. It
+//! is always something that may happen anyway, and that whoever asks copes with.
+//!
+//! Both are nothing unless the feature `counted` is on, which only the simulator asks for. Then a run of many rooms fails
+//! when a place was never reached, or a mishap never happened; and mishaps happen as the seed says that a room gives to
+//! [`begin`], to one room in a process at a time. These are the only things under `engine/` that outlive an engine.
 #![no_std]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "counted")]
-use core::sync::atomic::{AtomicU64, Ordering};
+mod counted;
 
-macro_rules! places {
-    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// A place.
+#[cfg(feature = "counted")]
+pub use counted::{begin, count, end, happened, happens, pause, reached, resume};
+
+macro_rules! names {
+    ($(#[doc = $about:literal])* $kind:ident: $($(#[doc = $doc:literal])* $name:ident,)*) => {
+        $(#[doc = $about])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Place { $($(#[doc = $doc])* $name,)* }
+        pub enum $kind { $($(#[doc = $doc])* $name,)* }
 
-        impl Place {
+        impl $kind {
             /// All of them.
-            pub const ALL: &[Place] = &[$(Place::$name,)*];
+            pub const ALL: &[$kind] = &[$($kind::$name,)*];
         }
     };
 }
 
-places! {
+names! {
+    /// A place of the engine.
+    Place:
     /// A journal goes on in another segment.
     JournalLinked,
     /// A shard's journal is written anew, so that it becomes short.
@@ -46,6 +54,39 @@ places! {
     SessionSentAway,
     /// A caller finds the house full.
     CallerSentAway,
+    /// There is no room for a greeting: it waits.
+    GreetingPutOff,
+}
+
+names! {
+    /// A rare thing that a simulation makes common.
+    Mishap:
+    /// A phase of a turn may do one thing only.
+    BudgetSpent,
+    /// A turn comes later than it was asked for.
+    WakeUpLate,
+    /// The disk takes no more requests for now.
+    DiskQueueFull,
+    /// There is no queue, or no block, for what a connection wants to send.
+    NoSendRoom,
+    /// There is no place for a segment beyond a gap.
+    NoRoomForGap,
+    /// A SYN is answered by a cookie.
+    CookieAlways,
+    /// A caller finds the house full.
+    HouseFull,
+    /// There is no record for a transaction.
+    NoTransaction,
+    /// The store takes no more deliveries for now.
+    NoDelivery,
+    /// The store reads for too many already.
+    NoRead,
+    /// A shard's journal is written anew although it is short.
+    CheckpointEarly,
+    /// A shard's journal goes on in another segment although there is space.
+    JournalSegmentEarly,
+    /// A segment is emptied although there is space.
+    CompactionEarly,
 }
 
 /// Marks a place that simulations must reach now and then.
@@ -56,22 +97,22 @@ macro_rules! sometimes {
     };
 }
 
-#[cfg(feature = "counted")]
-static COUNTS: [AtomicU64; Place::ALL.len()] = [const { AtomicU64::new(0) }; Place::ALL.len()];
-
-/// The place is reached.
-#[inline(always)]
-pub fn reached(place: Place) {
-    #[cfg(feature = "counted")]
-    if let Some(count) = COUNTS.get(place as usize) {
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-    #[cfg(not(feature = "counted"))]
-    let _ = place;
+/// Whether this rare thing is to happen now, though nothing asks for it. Never outside of simulations.
+#[macro_export]
+macro_rules! buggify {
+    ($mishap:ident) => {
+        $crate::happens($crate::Mishap::$mishap)
+    };
 }
 
-/// How often the place was reached in this process.
-#[cfg(feature = "counted")]
-pub fn count(place: Place) -> u64 {
-    COUNTS.get(place as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+/// The place is reached.
+#[cfg(not(feature = "counted"))]
+#[inline(always)]
+pub fn reached(_place: Place) {}
+
+/// No mishap happens by itself.
+#[cfg(not(feature = "counted"))]
+#[inline(always)]
+pub const fn happens(_mishap: Mishap) -> bool {
+    false
 }

@@ -15,7 +15,7 @@ use crate::record::{self, Move};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::Store;
 use alloc::boxed::Box;
-use sometimes::sometimes;
+use sometimes::{buggify, sometimes};
 use tasks::{FrameId, FrameTable};
 
 /// Chunks on their way at a time.
@@ -76,7 +76,8 @@ impl Store {
         let low = (2 * self.segments.reserve).max(geometry.segments() / 8);
         let part = if self.segments.may_take(Want::Delivery) { 4 } else { 8 };
         let dead_min = geometry.segment_pages / part;
-        if self.segments.free() > low || !self.segments.is_worth_a_look(dead_min) {
+        let is_scarce = self.segments.free() <= low || buggify!(CompactionEarly);
+        if !is_scarce || !self.segments.is_worth_a_look(dead_min) {
             return;
         }
         self.cleaner.job =

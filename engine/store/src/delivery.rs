@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
 use room::Wanted;
-use sometimes::sometimes;
+use sometimes::{buggify, sometimes};
 use tasks::{Continuation, FrameId};
 
 /// Names a delivery under way.
@@ -111,7 +111,7 @@ impl Store {
         if self.index_is_full() {
             return Err(Refusal::IndexFull);
         }
-        if recipients.is_empty() || recipients.len() > self.limits.recipients {
+        if recipients.is_empty() || recipients.len() > self.limits.recipients || buggify!(NoDelivery) {
             return Err(Refusal::Busy);
         }
         let mut delivery = self.idle_deliveries.pop().unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::superblock::Root;
 use crate::types::{Outcome, State, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use sometimes::sometimes;
+use sometimes::{buggify, sometimes};
 use tasks::{Continuation, FrameId};
 
 /// Who waits for the group that a record travels in.
@@ -182,7 +182,10 @@ impl Store {
         let geometry = self.segments.geometry;
         let Some(shard) = self.shards.get_mut(number.index()) else { return false };
         let full = match &shard.journal {
-            Some(journal) => journal.place == geometry.link_place() || journal.fresh_segment,
+            Some(journal) => {
+                let is_early = self.segments.free() > 2 * self.segments.reserve && buggify!(JournalSegmentEarly);
+                journal.place == geometry.link_place() || journal.fresh_segment || is_early
+            }
             None => true,
         };
         if !full {

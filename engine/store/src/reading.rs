@@ -12,6 +12,7 @@ use crate::store::Store;
 use crate::types::{MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid};
 use alloc::boxed::Box;
 use core::fmt;
+use sometimes::buggify;
 use tasks::{Continuation, FrameId};
 
 /// A verified part of a body, in a buffer of the store's: give it back with [`Store::give_back`].
@@ -103,7 +104,7 @@ impl Store {
         if offset >= octets && (octets > 0 || offset > 0) {
             return Err(Refusal::PastEnd);
         }
-        if self.reads.len() + self.bodies_lent >= self.limits.reads {
+        if self.reads.len() + self.bodies_lent >= self.limits.reads || buggify!(NoRead) {
             return Err(Refusal::Busy);
         }
         let read = Read { continuation, account, mailbox: mailbox.0, uid: uid.0, offset, place: None };

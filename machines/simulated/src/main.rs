@@ -12,13 +12,14 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use machine::Instant;
 use simulated::room::{Counts, Fault, Scenario, Trace};
-use sometimes::Place;
+use sometimes::{Mishap, Place};
 use trial::{Outcome, shrink, try_out};
 
 /// One room in so many is lived through twice, and both lives must be the same.
 const TWICE_EVERY: u64 = 20;
 
-/// Rooms that must have reached every place of the engine that is marked with `sometimes!`.
+/// Rooms that must have reached every place of the engine that is marked with `sometimes!`, and seen every mishap of
+/// `buggify!`.
 const ROOMS_FOR_PLACES: u64 = 200;
 
 /// What is asked for.
@@ -105,6 +106,9 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
     for place in Place::ALL {
         println!("reached {} {place:?}", sometimes::count(*place));
     }
+    for mishap in Mishap::ALL {
+        println!("reached {} {mishap:?}", sometimes::happened(*mishap));
+    }
     is_good
 }
 
@@ -175,11 +179,12 @@ fn explain(seed: u64) {
 
 fn print_counts(rooms: u64, counts: &Counts) {
     println!(
-        "{rooms} rooms, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} frames, {} turns, {} s of virtual time",
+        "{rooms} rooms, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} pages, {} frames, {} turns, {} s of virtual time",
         counts.cuts,
         counts.acknowledged,
         counts.read,
         counts.deleted,
+        counts.pages,
         counts.frames,
         counts.turns,
         counts.micros / 1_000_000

@@ -7,7 +7,7 @@ mod room;
 use machine::Micros;
 use room::{CONFIGURATION, Room, Talk, usual_sizes};
 use server::Sizes;
-use simulated::{MemoryDisk, Mood};
+use simulated::{Cable, MemoryDisk, Mood};
 
 const USERS: usize = 40;
 
@@ -159,4 +159,32 @@ fn slow_readers_of_large_letters_hold_up_no_sender() {
         last.heard.ends_with(b"\r\n.\r\n")
     });
     assert!(last.heard.len() > body.len());
+}
+
+#[test]
+fn who_comes_while_all_send_queues_are_lent_is_greeted_as_soon_as_one_comes_back() {
+    // As many send queues as half of the connections.
+    let sizes = Sizes { connections: 64, transactions: 16, blocks: 512, ..usual_sizes() };
+    let mut room = crowded_room(7, 5, sizes);
+    let greet = |room: &mut Room, host, count| -> Vec<Chatterer> {
+        (0..count).map(|number| Chatterer::connect(room, host, [25, 110][number % 2], Vec::new())).collect()
+    };
+    // They come, and do not acknowledge their greetings.
+    let mut crowd = Vec::new();
+    for host in 0..4 {
+        crowd.extend(greet(&mut room, host, 8));
+        room.until("they have come", |room| room.engine.in_use().connections == crowd.len());
+        room.hosts[host].cable = Cable::Out;
+    }
+    assert_eq!(room.engine.in_use().send_queues, 32, "all there are");
+    crowd.extend(greet(&mut room, 4, 10));
+    room.pass(Micros::from_millis(500));
+    (0..4).for_each(|host| room.hosts[host].cable = Cable::In);
+    room.pass(Micros::from_secs(20));
+    for one in &mut crowd {
+        one.go_on(&mut room);
+        assert!(one.count("220 ") + one.count("+OK ") == 1 && !one.ended, "one of them was not greeted");
+        room.close(&one.talk);
+    }
+    room.until_nothing_is_in_use();
 }

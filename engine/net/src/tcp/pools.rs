@@ -14,6 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use machine::{BLOCK_BYTES, Block, Piece};
+use sometimes::buggify;
 
 use super::receive_queue::ReceiveQueue;
 use super::send_queue::SendQueue;
@@ -103,7 +104,7 @@ impl Pools {
 
     /// Whether blocks may be taken for bytes beyond a gap.
     pub(super) fn may_fill_gaps(&self) -> bool {
-        self.free_blocks() * 2 > self.blocks_made
+        self.free_blocks() * 2 > self.blocks_made && !buggify!(NoRoomForGap)
     }
 
     pub(super) fn lend_send_queue(&mut self) -> Option<Box<SendQueue>> {

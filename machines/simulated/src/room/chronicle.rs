@@ -25,6 +25,8 @@ pub struct Counts {
     pub read: u64,
     /// Messages that clients deleted.
     pub deleted: u64,
+    /// Pages that clients fetched and found to be what the site holds.
+    pub pages: u64,
     /// Frames that reached the wire.
     pub frames: u64,
     /// Turns of engines.
@@ -36,8 +38,8 @@ pub struct Counts {
 impl Counts {
     /// The counts as words, for another process.
     pub fn to_words(&self) -> String {
-        let Counts { cuts, acknowledged, read, deleted, frames, turns, micros } = self;
-        format!("{cuts} {acknowledged} {read} {deleted} {frames} {turns} {micros}")
+        let Counts { cuts, acknowledged, read, deleted, pages, frames, turns, micros } = self;
+        format!("{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros}")
     }
 
     /// The counts that [`Counts::to_words`] wrote; what is no number is zero.
@@ -48,9 +50,10 @@ impl Counts {
             acknowledged: number(1),
             read: number(2),
             deleted: number(3),
-            frames: number(4),
-            turns: number(5),
-            micros: number(6),
+            pages: number(4),
+            frames: number(5),
+            turns: number(6),
+            micros: number(7),
         }
     }
 
@@ -60,6 +63,7 @@ impl Counts {
         self.acknowledged += other.acknowledged;
         self.read += other.read;
         self.deleted += other.deleted;
+        self.pages += other.pages;
         self.frames += other.frames;
         self.turns += other.turns;
         self.micros += other.micros;
@@ -68,6 +72,8 @@ impl Counts {
 
 pub(crate) struct Chronicle {
     pub(super) now: Instant,
+    /// When the faults were over and every machine ran again.
+    pub(super) healed_at: Option<Instant>,
     pub(super) counts: Counts,
     digest: DefaultHasher,
     trace: Trace,
@@ -75,7 +81,13 @@ pub(crate) struct Chronicle {
 
 impl Chronicle {
     pub(super) fn new(trace: Trace) -> Chronicle {
-        Chronicle { now: Instant::START, counts: Counts::default(), digest: DefaultHasher::new(), trace }
+        Chronicle {
+            now: Instant::START,
+            healed_at: None,
+            counts: Counts::default(),
+            digest: DefaultHasher::new(),
+            trace,
+        }
     }
 
     /// Something happened that must happen again when the seed is replayed.

@@ -2,6 +2,7 @@
 
 use machine::{Instant, Micros};
 
+use super::browser::Browser;
 use super::chronicle::Chronicle;
 use super::ledger::Ledger;
 use super::line::Line;
@@ -29,6 +30,7 @@ pub(super) struct Around<'a> {
 pub(super) enum Talk {
     Sender(Sender),
     Reader(Reader),
+    Browser(Browser),
 }
 
 /// Somebody who speaks with a machine.
@@ -56,8 +58,11 @@ impl Visitor {
     ) -> Progress {
         // Whoever has waited for long looks up ever more rarely.
         self.next = story.now + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
+        let is_tired = self.line.is_tired(story.now);
+        let is_well = story.healed_at.is_some_and(|healed| self.line.moved > healed);
+        assert!(!(is_tired && is_well), "nobody answers a client, and nothing is wrong");
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
-        if is_hasty || self.dice.happens(leaving) || self.line.is_tired(story.now) {
+        if is_hasty || self.dice.happens(leaving) || is_tired {
             host.abort(self.line.connection);
             return Progress::IsDone;
         }
@@ -65,6 +70,7 @@ impl Visitor {
         let progress = match &mut self.talk {
             Talk::Sender(sender) => sender.go_on(&mut self.line, &mut around),
             Talk::Reader(reader) => reader.go_on(&mut self.line, &mut around),
+            Talk::Browser(browser) => browser.go_on(&mut self.line, &mut around),
         };
         if progress == Progress::IsDone || self.line.is_dead(host) {
             host.close(self.line.connection);

@@ -14,7 +14,7 @@ pub(super) struct Line {
     searched: usize,
     unsaid: Vec<u8>,
     /// When anything was heard or could be said last.
-    moved: Instant,
+    pub(super) moved: Instant,
 }
 
 impl Line {
@@ -99,9 +99,26 @@ impl Line {
         Some((first, lines))
     }
 
+    /// The next HTTP response, its head and its body, which a response to `HEAD` has not.
+    pub(super) fn http_response(&mut self, is_to_head: bool) -> Option<(String, Vec<u8>)> {
+        let end = position(&self.heard, b"\r\n\r\n")? + 4;
+        let head = text(&self.heard[..end]);
+        let length = if is_to_head || field(&head, "Content-Length").is_none() {
+            0
+        } else {
+            field(&head, "Content-Length").and_then(|length| length.parse().ok()).expect("a length is a number")
+        };
+        if self.heard.len() < end + length {
+            return None;
+        }
+        let body = self.heard[end..end + length].to_vec();
+        self.heard.drain(..end + length);
+        Some((head, body))
+    }
+
     /// Whether nothing more will be heard.
     pub(super) fn is_dead(&self, host: &Client) -> bool {
-        !host.is_open(self.connection) && host.is_over(self.connection)
+        !host.is_open(self.connection) && host.has_answered(self.connection)
     }
 }
 
@@ -111,4 +128,9 @@ fn position(heard: &[u8], words: &[u8]) -> Option<usize> {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("replies are text")
+}
+
+/// The value of a field of an HTTP response's head.
+pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

@@ -10,32 +10,40 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a broken promise ends the room")]
 
 mod audit;
+mod browser;
 mod chronicle;
 mod client;
 mod decay;
+mod fault;
+mod forgery;
 mod ledger;
 mod line;
+mod narrow;
 mod reader;
 mod rest;
 mod scenario;
 mod sender;
+mod site;
 mod station;
-#[cfg(test)]
-mod tests;
 mod wire;
+
+use std::sync::{Mutex, PoisonError};
 
 use machine::{Ethernet, Instant, Micros};
 use server::InUse;
-use smoltcp::wire::Ipv4Address;
+use smoltcp::wire::{IpAddress, Ipv4Address};
 
+use browser::Browser;
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::{Counts, Trace};
 use client::{Progress, Talk, Visitor};
+pub use fault::{FAULTS, Fault, Faults};
 use ledger::Ledger;
 use line::Line;
+use narrow::Narrow;
 use reader::{Appetite, Reader};
+pub use scenario::Scenario;
 use scenario::{Deed, Planned};
-pub use scenario::{FAULTS, Fault, Faults, Scenario};
 use sender::Sender;
 use station::{Power, Station};
 use wire::{End, Wire};
@@ -54,8 +62,16 @@ pub struct Report {
     pub counts: Counts,
 }
 
+/// Mishaps happen to one room in a process at a time.
+static LIFE: Mutex<()> = Mutex::new(());
+
 /// Lives through `scenario`. Panics when a promise is broken.
 pub fn live(scenario: &Scenario, trace: Trace) -> Report {
+    let _alone = LIFE.lock().unwrap_or_else(PoisonError::into_inner);
+    match scenario.faults.contain(Fault::Mishaps) {
+        true => sometimes::begin(scenario.dice("mishaps").roll()),
+        false => sometimes::end(),
+    }
     let mut room = Room::new(scenario, trace);
     while room.story.now < scenario.until {
         room.step(scenario.until);
@@ -73,6 +89,8 @@ struct Host {
     /// When its cable is put in again.
     cable_at: Option<Instant>,
     left: Vec<Connection>,
+    /// Nobody will ever hear of it again.
+    is_gone: bool,
 }
 
 /// A cut that waits for the disk.
@@ -226,8 +244,7 @@ impl Room {
             }
             Actor::Host(number) => self.host_works(number),
             Actor::Cable(number) => {
-                let host = &mut self.hosts[number];
-                (host.client.cable, host.cable_at) = (Cable::In, None);
+                self.hosts[number].put_cable_in();
                 self.story.tell(|| format!("host {number} has its cable again"));
             }
             Actor::Visitor(number) => self.visitor_acts(number),
@@ -284,11 +301,20 @@ impl Room {
                 let talk = Talk::Reader(Reader::new(dice.below(2) as usize, Appetite::Some));
                 self.welcome(host, station, 110, talk, dice);
             }
+            Deed::Browser { host, station } => {
+                let talk = Talk::Browser(Browser::new(Appetite::Some, &mut dice));
+                self.welcome(host, station, 80, talk, dice);
+            }
             Deed::Cut { station, requests } => self.threaten(station, requests),
             Deed::Partition { host, span } => {
                 self.hosts[host].client.cable = Cable::Out;
                 self.hosts[host].cable_at = Some(self.story.now + span);
             }
+            Deed::Narrows { host, station, mtu, word, span } => {
+                let (from, to) = (End::Station(station), End::Host(host));
+                self.wire.narrows(Narrow { from, to, mtu, word, until: self.story.now + span });
+            }
+            Deed::Vanishes { host } => self.vanish(host),
             Deed::DiskFails { station, mood, span } => {
                 let end = self.story.now + span;
                 self.stations[station].disk_fails(mood, end);
@@ -309,11 +335,24 @@ impl Room {
     }
 
     fn welcome(&mut self, host: usize, station: usize, port: u16, talk: Talk, mut dice: Dice) {
+        if self.hosts[host].is_gone {
+            return;
+        }
         let client = &mut self.hosts[host].client;
         client.buffer_bytes = 1 << (11 + dice.below(6));
-        let line = Line::new(client.connect(self.stations[station].address, port), self.story.now);
+        let one = &self.stations[station];
+        let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
+        let line = Line::new(client.connect(address, port), self.story.now);
         let pace = Micros(500 + dice.skewed(400_000));
         self.visitors.push(Visitor { host, station, line, talk, dice, next: self.story.now, pace });
+    }
+
+    /// A host is gone with all its clients. The first one stays: somebody has to look at what is left.
+    fn vanish(&mut self, number: usize) {
+        if number > 0 {
+            self.hosts[number].vanish();
+            self.visitors.retain(|visitor| visitor.host != number);
+        }
     }
 
     fn threaten(&mut self, station: usize, requests: u64) {
@@ -346,7 +385,20 @@ impl Host {
     fn new(number: usize, scenario: &Scenario) -> Host {
         let last = 10 + number as u8;
         let client = Client::new(Ipv4Address::new(10, 0, 0, last), scenario.dice(&format!("host {number}")).roll());
-        Host { client, hardware: Ethernet([0x02, 0, 0, 0, 1, last]), cable_at: None, left: Vec::new() }
+        Host { client, hardware: Ethernet([0x02, 0, 0, 0, 1, last]), cable_at: None, left: Vec::new(), is_gone: false }
+    }
+
+    fn put_cable_in(&mut self) {
+        self.cable_at = None;
+        self.client.cable = if self.is_gone { Cable::Out } else { Cable::In };
+    }
+
+    fn vanish(&mut self) {
+        let [.., last] = self.hardware.0;
+        self.client = Client::new(Ipv4Address::new(10, 0, 0, last), 0);
+        self.client.cable = Cable::Out;
+        self.left.clear();
+        self.is_gone = true;
     }
 
     /// Forgets connections that are over.

@@ -3,15 +3,18 @@
 use machine::{Instant, Micros};
 use server::{Ending, InUse};
 
+use super::browser::Browser;
 use super::client::{Talk, Visitor};
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
 use super::{Progress, Room, audit};
-use crate::{Cable, Dice};
+use crate::Dice;
 
 /// How long it may take until every client is done and nothing of theirs is left. A client's patience and an idle
 /// session's time are parts of it.
 const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
+/// How long a machine may be without power, and take to start.
+const START_AT_LATEST: Micros = Micros::from_secs(10);
 /// How long a machine that is asked to stop may take.
 const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
 /// How long a machine has to tidy up, and how long it is watched in its sleep, and turns that it may take then.
@@ -22,6 +25,8 @@ impl Room {
     pub(super) fn come_to_rest(&mut self) {
         self.story.tell(|| "the faults are over".to_string());
         self.end_faults();
+        self.pass(START_AT_LATEST);
+        self.story.healed_at = Some(self.story.now);
         self.until("everybody is served", REST_AT_LATEST, Room::is_at_rest);
         self.wake_for_nothing();
         for station in 0..self.stations.len() {
@@ -40,9 +45,8 @@ impl Room {
         self.threats.clear();
         (self.leaving, self.cuts_in_a_row) = (0, false);
         self.wire.heal();
-        for host in &mut self.hosts {
-            (host.client.cable, host.cable_at) = (Cable::In, None);
-        }
+        self.hosts.iter_mut().for_each(super::Host::put_cable_in);
+        sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
             // A store whose disk has failed accepts nothing until the machine restarts.
@@ -91,7 +95,7 @@ impl Room {
             })
     }
 
-    /// Clients read all there is, and send one more letter.
+    /// Clients read all there is, look at all pages, and send one more letter.
     fn look_at_everything(&mut self, station: usize) {
         for account in 0..super::ledger::ACCOUNTS.len() {
             let talk = Talk::Reader(Reader::new(account, Appetite::All));
@@ -99,6 +103,9 @@ impl Room {
             assert!(reader.has_quit, "the last reader of {account} was not served");
             self.ledgers[station].audit(account, &reader.read);
         }
+        let talk = Talk::Browser(Browser::new(Appetite::All, &mut Dice::new(1)));
+        let Talk::Browser(browser) = self.serve(station, 80, talk) else { return };
+        assert!(browser.is_done(), "the last browser was not served");
         let sender = Sender::new(&mut self.ledgers[station], &mut Dice::new(1));
         self.serve(station, 25, Talk::Sender(sender));
     }

@@ -4,143 +4,13 @@
 //! that is always there hides what happens without it), how often each comes, and the plan of deeds. Each concern has
 //! dice of its own, so that what is left out changes nothing of the rest.
 
-use std::fmt;
-
 use machine::{Instant, Micros};
 
+use super::fault::{FAULTS, Fault, Faults};
 use crate::{Dice, Mood};
 
-/// A kind of trouble that a room may have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum Fault {
-    /// Frames get lost.
-    Loss,
-    /// Frames come twice.
-    Duplication,
-    /// Frames overtake each other.
-    Reordering,
-    /// Frames take long.
-    Delay,
-    /// Bits of frames change, so that a checksum says so.
-    Corruption,
-    /// Frames come whose checksums are right and whose headers are not.
-    Forgery,
-    /// Hosts lose their cable for a while.
-    Partition,
-    /// The card's rings are short, and it sends slowly.
-    ShortRings,
-    /// Clients leave without a word.
-    Leavers,
-    /// Turns take long now and then.
-    Stalls,
-    /// The disk answers late.
-    SlowDisk,
-    /// The disk does not answer for a while.
-    DeafDisk,
-    /// The disk fails writes for a while.
-    FailedWrites,
-    /// The disk fails flushes for a while.
-    FailedFlushes,
-    /// The disk is gone for a while.
-    GoneDisk,
-    /// The disk fails reads now and then.
-    ReadErrors,
-    /// Sectors cannot be read any more.
-    Unreadable,
-    /// Bits of sectors turn over.
-    Rot,
-    /// Writes do not reach their sectors, and are reported done.
-    LostWrites,
-    /// Reads and writes reach the wrong sectors.
-    Misdirection,
-    /// The disk is small.
-    SmallDisk,
-    /// There are few connections, buffers and transactions.
-    TightPools,
-    /// The power is cut.
-    Cuts,
-    /// The power is cut again while the machine recovers.
-    CutsInARow,
-    /// The time of day jumps.
-    ClockJumps,
-    /// The machine's clock goes fast or slow.
-    Drift,
-}
-
-/// All of them.
-pub const FAULTS: [Fault; 26] = [
-    Fault::Loss,
-    Fault::Duplication,
-    Fault::Reordering,
-    Fault::Delay,
-    Fault::Corruption,
-    Fault::Forgery,
-    Fault::Partition,
-    Fault::ShortRings,
-    Fault::Leavers,
-    Fault::Stalls,
-    Fault::SlowDisk,
-    Fault::DeafDisk,
-    Fault::FailedWrites,
-    Fault::FailedFlushes,
-    Fault::GoneDisk,
-    Fault::ReadErrors,
-    Fault::Unreadable,
-    Fault::Rot,
-    Fault::LostWrites,
-    Fault::Misdirection,
-    Fault::SmallDisk,
-    Fault::TightPools,
-    Fault::Cuts,
-    Fault::CutsInARow,
-    Fault::ClockJumps,
-    Fault::Drift,
-];
-
-impl Fault {
-    /// The fault of this name, as [`fmt::Display`] writes it.
-    pub fn named(name: &str) -> Option<Fault> {
-        FAULTS.into_iter().find(|fault| fault.to_string() == name)
-    }
-}
-
-/// `CutsInARow` is written `cuts-in-a-row`.
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = format!("{self:?}");
-        for (at, letter) in name.char_indices() {
-            if at > 0 && letter.is_ascii_uppercase() {
-                out.write_str("-")?;
-            }
-            write!(out, "{}", letter.to_ascii_lowercase())?;
-        }
-        Ok(())
-    }
-}
-
-/// A set of faults.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Faults(u32);
-
-impl Faults {
-    /// These and `fault`.
-    #[must_use]
-    pub fn with(self, fault: Fault) -> Faults {
-        Faults(self.0 | 1 << fault as u32)
-    }
-
-    /// These without `fault`.
-    #[must_use]
-    pub fn without(self, fault: Fault) -> Faults {
-        Faults(self.0 & !(1 << fault as u32))
-    }
-
-    /// Whether `fault` is one of them.
-    pub fn contain(self, fault: Fault) -> bool {
-        self.0 & 1 << fault as u32 != 0
-    }
-}
+/// Longer than any room lives.
+const FOR_GOOD: Micros = Micros::from_secs(1_000_000);
 
 /// Something that happens at a time that was drawn before the room began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,10 +19,16 @@ pub(super) enum Deed {
     Sender { host: usize, station: usize },
     /// A client comes that reads and deletes mail.
     Reader { host: usize, station: usize },
+    /// A client comes that looks at pages.
+    Browser { host: usize, station: usize },
     /// The power is cut once the disk has carried out so many more requests, or a second later.
     Cut { station: usize, requests: u64 },
     /// A host's cable is out for a while.
     Partition { host: usize, span: Micros },
+    /// The way from a machine to a host carries no longer packets than this for a while.
+    Narrows { host: usize, station: usize, mtu: u16, word: Word, span: Micros },
+    /// A host is gone, and never comes back.
+    Vanishes { host: usize },
     /// The disk fails in this way for a while; after a while more somebody restarts the machine.
     DiskFails { station: usize, mood: Mood, span: Micros },
     /// The disk does not answer for a while.
@@ -161,6 +37,14 @@ pub(super) enum Deed {
     Decay { station: usize, how: Decay, count: u64 },
     /// The time of day becomes another one, in seconds since 1970.
     ClockJump { station: usize, seconds: u64 },
+}
+
+/// Whether the sender of a packet that is too long is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Word {
+    Comes,
+    /// A black hole.
+    IsMissing,
 }
 
 /// How sectors go bad.
@@ -277,10 +161,14 @@ impl Scenario {
                 deeds.push(Planned { at, seed: dice.roll(), fault, deed: draw(&mut dice) });
             }
         };
-        let clients = 10 + dice.below(90);
+        let clients = 15 + dice.below(120);
         add(clients, None, &mut |dice| {
             let (host, station) = (host(dice), station(dice));
-            if dice.below(5) < 2 { Deed::Reader { host, station } } else { Deed::Sender { host, station } }
+            match dice.below(8) {
+                0..=1 => Deed::Browser { host, station },
+                2..=4 => Deed::Reader { host, station },
+                _ => Deed::Sender { host, station },
+            }
         });
         let cuts = 1 + dice.below(60);
         add(cuts, Some(Fault::Cuts), &mut |dice| Deed::Cut { station: station(dice), requests: dice.below(12) });
@@ -292,6 +180,16 @@ impl Scenario {
             station: station(dice),
             seconds: dice.below(5_000_000_000),
         });
+        for (fault, word) in [(Fault::NarrowPaths, Word::Comes), (Fault::BlackHoles, Word::IsMissing)] {
+            add(1 + dice.below(4), Some(fault), &mut |dice| Deed::Narrows {
+                host: host(dice),
+                station: station(dice),
+                mtu: 576 + dice.below(924) as u16,
+                word,
+                span: if dice.one_in(2) { FOR_GOOD } else { Micros(dice.below(20_000_000)) },
+            });
+        }
+        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| Deed::Vanishes { host: host(dice) });
         let failures = [
             (Fault::FailedWrites, Mood::FailsWrites),
             (Fault::FailedFlushes, Mood::FailsFlushes),

@@ -7,10 +7,12 @@
 use machine::{Ethernet, Instant, Micros, UnixTime};
 use server::configuration::Configuration;
 use server::{Ending, Engine, Next, Sizes};
-use smoltcp::wire::Ipv4Address;
+use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::chronicle::Chronicle;
-use super::scenario::{Fault, Rates, Scenario};
+use super::fault::Fault;
+use super::scenario::{Rates, Scenario};
+use super::site;
 use crate::{Dice, MemoryDisk, Mood, SimulatedMachine};
 
 /// Turns in a row that brought nothing, after which the engine is found to spin.
@@ -20,6 +22,7 @@ const WORK_PER_TURN_MAX: usize = 64 + 512 + 4_096;
 
 pub(super) struct Station {
     pub(super) address: Ipv4Address,
+    pub(super) address_ipv6: Ipv6Address,
     pub(super) hardware: Ethernet,
     pub(super) machine: SimulatedMachine,
     pub(super) engine: Engine,
@@ -56,6 +59,12 @@ pub(super) enum Power {
     },
 }
 
+/// The IPv6 address that goes with an IPv4 address.
+fn ipv6_of(address: Ipv4Address) -> Ipv6Address {
+    let [.., last] = address.octets();
+    Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last))
+}
+
 fn configuration(address: Ipv4Address) -> Configuration {
     let user = |name: &str| {
         format!(
@@ -65,8 +74,10 @@ fn configuration(address: Ipv4Address) -> Configuration {
     };
     let users: String = super::ledger::ACCOUNTS.into_iter().map(user).collect();
     let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{address}/24\"\n\
-         {users}[access]\nplaintext_auth_from = [\"10.0.0.0/24\"]\n"
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\n\
+         address = [\"{address}/24\", \"{}/64\"]\n{users}\
+         [access]\nplaintext_auth_from = [\"10.0.0.0/24\", \"2001:db8::/64\"]\n",
+        ipv6_of(address)
     );
     Configuration::parse(&text).expect("the configuration is valid")
 }
@@ -90,6 +101,7 @@ impl Station {
         let (machine, engine) = start(address, hardware, sizes, disk, &rates, &mut dice);
         Station {
             address,
+            address_ipv6: ipv6_of(address),
             hardware,
             machine,
             engine,
@@ -285,6 +297,7 @@ fn start(
     machine.hardware = hardware;
     machine.transmit_ring = rates.ring;
     machine.started = UnixTime::from_seconds(1_767_225_600 + dice.below(1_000_000));
-    let engine = Engine::new(configuration(address), sizes, &mut machine);
+    let mut engine = Engine::new(configuration(address), sizes, &mut machine);
+    engine.publish(site::packed());
     (machine, engine)
 }

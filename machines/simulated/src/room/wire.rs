@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use machine::{Ethernet, Instant, Micros};
-use smoltcp::wire::{EthernetFrame, EthernetProtocol, IpProtocol, Ipv4Packet, PrettyPrinter, TcpPacket, TcpSeqNumber};
+use smoltcp::wire::{EthernetFrame, EthernetProtocol, PrettyPrinter};
 
 use super::chronicle::Chronicle;
+use super::forgery::forge;
+use super::narrow::Narrow;
 use super::scenario::Rates;
 use crate::Dice;
 
@@ -21,19 +23,25 @@ pub(super) enum End {
 pub(super) struct Wire {
     pub(super) rates: Rates,
     in_flight: BTreeMap<(Instant, u64), (End, Vec<u8>)>,
+    narrow: Vec<Narrow>,
     sent: u64,
     dice: Dice,
 }
 
 impl Wire {
     pub(super) fn new(rates: Rates, dice: Dice) -> Wire {
-        Wire { rates, in_flight: BTreeMap::new(), sent: 0, dice }
+        Wire { rates, in_flight: BTreeMap::new(), narrow: Vec::new(), sent: 0, dice }
     }
 
-    /// From now on nothing happens to frames.
+    /// From now on nothing happens to frames. A way that is narrow for good stays so: one can live with that.
     pub(super) fn heal(&mut self) {
         let Rates { loss, duplication, reordering, corruption, forgery, .. } = &mut self.rates;
         [loss, duplication, reordering, corruption, forgery].into_iter().for_each(|rate| *rate = 0);
+    }
+
+    /// From now on a way is narrow.
+    pub(super) fn narrows(&mut self, narrow: Narrow) {
+        self.narrow.push(narrow);
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
@@ -50,8 +58,18 @@ impl Wire {
         story.counts.frames += 1;
         let is_to_all = frame.first().is_some_and(|first| first & 1 == 1);
         for (end, hardware) in everybody {
-            if *end != from && (is_to_all || frame.starts_with(&hardware.0)) {
-                self.send_to(*end, frame, story);
+            if *end == from || !(is_to_all || frame.starts_with(&hardware.0)) {
+                continue;
+            }
+            let now = story.now;
+            match self.narrow.iter().find(|narrow| narrow.stops(now, from, *end, frame)) {
+                None => self.send_to(*end, frame, story),
+                Some(narrow) => {
+                    story.tell(|| format!("too long for its way to {end:?}: {}", describe(frame)));
+                    if let Some(word) = narrow.word_of_router(frame) {
+                        self.send_to(from, &word, story);
+                    }
+                }
             }
         }
     }
@@ -90,7 +108,8 @@ impl Wire {
 
     /// Turns over bits that lie within 15 of each other: no Internet checksum misses that.
     fn corrupt(&mut self, frame: &mut [u8]) {
-        let is_checked = EthernetFrame::new_checked(&*frame).is_ok_and(|f| f.ethertype() == EthernetProtocol::Ipv4);
+        let is_ip = |protocol| matches!(protocol, EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6);
+        let is_checked = EthernetFrame::new_checked(&*frame).is_ok_and(|ethernet| is_ip(ethernet.ethertype()));
         let room = frame.len().saturating_sub(16);
         if !is_checked || room == 0 {
             return;
@@ -99,54 +118,6 @@ impl Wire {
         let pattern = ((self.dice.roll() as u16 | 1) & 0x7fff).to_be_bytes();
         frame.iter_mut().skip(at).zip(pattern).for_each(|(byte, pattern)| *byte ^= pattern);
     }
-}
-
-/// Makes of a good frame one with right checksums and a header that says something else; the good one comes too.
-fn forge(frame: &mut [u8], dice: &mut Dice) -> Option<()> {
-    let mut ethernet = EthernetFrame::new_checked(frame).ok()?;
-    if ethernet.ethertype() != EthernetProtocol::Ipv4 {
-        return None;
-    }
-    let mut ip = Ipv4Packet::new_checked(ethernet.payload_mut()).ok()?;
-    if ip.next_header() != IpProtocol::Tcp {
-        return None;
-    }
-    let (source, destination) = (ip.src_addr(), ip.dst_addr());
-    let of_tcp = dice.below(10);
-    if of_tcp < 8 {
-        let mut tcp = TcpPacket::new_checked(ip.payload_mut()).ok()?;
-        let elsewhere = TcpSeqNumber(tcp.seq_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000));
-        match of_tcp {
-            0 => tcp.set_seq_number(elsewhere),
-            1 => {
-                tcp.set_rst(true);
-                tcp.set_seq_number(elsewhere);
-            }
-            2 => tcp.set_syn(true),
-            3 => tcp.set_ack_number(TcpSeqNumber(tcp.ack_number().0.wrapping_add((dice.roll() as i32) | 0x0100_0000))),
-            4 => {
-                tcp.set_urg(true);
-                tcp.set_urgent_at(dice.roll() as u16);
-            }
-            5 => tcp.set_window_len(dice.below(3) as u16),
-            6 => tcp.set_header_len(4 * dice.below(5) as u8),
-            _ => {
-                tcp.set_fin(true);
-                tcp.set_seq_number(elsewhere);
-            }
-        }
-        // A data offset of nonsense makes the payload unreadable, the sum is over all bytes all the same.
-        tcp.fill_checksum(&source.into(), &destination.into());
-        return Some(());
-    }
-    match dice.below(4) {
-        0 => ip.set_hop_limit(0),
-        1 => ip.set_next_header(IpProtocol::from(dice.roll() as u8 | 0x80)),
-        2 => ip.set_frag_offset(8 * dice.below(180) as u16 + 8),
-        _ => ip.set_more_frags(true),
-    }
-    ip.fill_checksum();
-    Some(())
 }
 
 fn describe(frame: &[u8]) -> String {

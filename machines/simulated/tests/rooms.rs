@@ -2,7 +2,7 @@
 
 use machine::{Instant, Micros};
 
-use super::{FAULTS, Fault, Scenario, Trace, live};
+use simulated::room::{FAULTS, Fault, Scenario, Trace, live};
 
 /// The scenario of `seed`, with little time.
 fn short(seed: u64) -> Scenario {

@@ -1,0 +1,81 @@
+//! Counters of places, and the dice that mishaps happen by.
+//!
+//! Invariant: the same seed, and the same questions in the same order, give the same answers.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use crate::{Mishap, Place};
+
+static REACHED: [AtomicU64; Place::ALL.len()] = [const { AtomicU64::new(0) }; Place::ALL.len()];
+static HAPPENED: [AtomicU64; Mishap::ALL.len()] = [const { AtomicU64::new(0) }; Mishap::ALL.len()];
+
+/// Chances in 65,536 of each mishap.
+static CHANCES: [AtomicU64; Mishap::ALL.len()] = [const { AtomicU64::new(0) }; Mishap::ALL.len()];
+static DICE: AtomicU64 = AtomicU64::new(1);
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// The place is reached.
+pub fn reached(place: Place) {
+    if let Some(count) = REACHED.get(place as usize) {
+        count.fetch_add(1, Relaxed);
+    }
+}
+
+/// How often the place was reached in this process.
+pub fn count(place: Place) -> u64 {
+    REACHED.get(place as usize).map_or(0, |count| count.load(Relaxed))
+}
+
+/// Whether the mishap happens now.
+pub fn happens(mishap: Mishap) -> bool {
+    let chances = CHANCES.get(mishap as usize).map_or(0, |chances| chances.load(Relaxed));
+    if chances == 0 || !IS_ON.load(Relaxed) || roll() & 0xffff >= chances {
+        return false;
+    }
+    if let Some(count) = HAPPENED.get(mishap as usize) {
+        count.fetch_add(1, Relaxed);
+    }
+    true
+}
+
+/// How often the mishap has happened in this process.
+pub fn happened(mishap: Mishap) -> u64 {
+    HAPPENED.get(mishap as usize).map_or(0, |count| count.load(Relaxed))
+}
+
+/// From now on mishaps happen as `seed` says: each not at all, rarely or often.
+pub fn begin(seed: u64) {
+    DICE.store(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, Relaxed);
+    for chances in &CHANCES {
+        let order = roll() % 32;
+        // One chance in 4 at the most, one in 32,768 at the least.
+        chances.store(if order < 14 { 2 << order } else { 0 }, Relaxed);
+    }
+    resume();
+}
+
+/// From now on no mishap happens.
+pub fn end() {
+    CHANCES.iter().for_each(|chances| chances.store(0, Relaxed));
+    pause();
+}
+
+/// No mishap happens until [`resume`].
+pub fn pause() {
+    IS_ON.store(false, Relaxed);
+}
+
+/// Mishaps happen again.
+pub fn resume() {
+    IS_ON.store(true, Relaxed);
+}
+
+/// The next 64 bits (xorshift64*; Vigna, 2016).
+fn roll() -> u64 {
+    let mut state = DICE.load(Relaxed);
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    DICE.store(state, Relaxed);
+    state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+}

@@ -1,0 +1,233 @@
+//! A client that looks at pages by HTTP, and holds each response against the site: every byte, ranges, conditions and all.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use super::client::{Around, Progress};
+use super::line::{Line, field};
+use super::reader::Appetite;
+use super::site::{CODINGS, MODIFIED, pages};
+use crate::Dice;
+
+/// A date before and one after [`MODIFIED`].
+const BEFORE: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
+const AFTER: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
+
+/// What is asked of a page, beside its path and a coding.
+#[derive(Clone, Debug)]
+enum Wish {
+    /// All of it.
+    Whole,
+    /// Only what would be said of it.
+    Head,
+    /// A part of it, if the condition holds.
+    Part(Range<usize>, Condition),
+    /// Its last bytes.
+    Tail(usize),
+    /// Two parts of it.
+    Parts(Range<usize>, Range<usize>),
+    /// What lies behind its end.
+    Beyond,
+    /// All of it, unless it is what the client has.
+    Unless(Condition),
+    /// To change it.
+    Change,
+}
+
+/// What a request is conditional on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Condition {
+    None,
+    /// The entity tag that the page had, if that is known: what names it.
+    Tag,
+    OtherTag,
+    Before,
+    After,
+}
+
+/// A request, and what the response must be.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// The index of the page; `None` for one that there is not.
+    page: Option<usize>,
+    coding: usize,
+    wish: Wish,
+    status: u16,
+}
+
+pub(super) struct Browser {
+    unasked: VecDeque<(Option<usize>, usize, Wish)>,
+    asked: VecDeque<Asked>,
+    /// Requests that may be on their way at a time.
+    at_once: usize,
+    /// Entity tags of pages in codings.
+    tags: BTreeMap<(usize, usize), String>,
+    says_goodbye: bool,
+}
+
+impl Browser {
+    pub(super) fn new(appetite: Appetite, dice: &mut Dice) -> Browser {
+        let mut unasked = VecDeque::new();
+        match appetite {
+            Appetite::All => {
+                let forms = |page| (0..CODINGS.len()).map(move |coding| (Some(page), coding, Wish::Whole));
+                unasked.extend((0..pages().len()).flat_map(forms));
+            }
+            Appetite::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
+        }
+        let at_once = if dice.one_in(2) { 1 } else { 4 };
+        Browser { unasked, asked: VecDeque::new(), at_once, tags: BTreeMap::new(), says_goodbye: dice.one_in(3) }
+    }
+
+    /// Whether it has got all that it wanted.
+    pub(super) fn is_done(&self) -> bool {
+        self.unasked.is_empty() && self.asked.is_empty()
+    }
+
+    pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
+        while self.asked.len() < self.at_once {
+            let Some((page, coding, wish)) = self.unasked.pop_front() else { break };
+            self.ask(line, page, coding, wish);
+        }
+        line.go_on(around.host, around.story.now, around.dice);
+        let is_head = |asked: Option<&Asked>| asked.is_some_and(|asked| matches!(asked.wish, Wish::Head));
+        while let Some((head, body)) = line.http_response(is_head(self.asked.front())) {
+            let status: u16 = head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
+            around.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
+            // The house is full, or the request took too long: nobody answers what follows.
+            if matches!(status, 503 | 408) {
+                return Progress::IsDone;
+            }
+            let asked = self.asked.pop_front().unwrap_or_else(|| panic!("an unasked response: {head}"));
+            self.holds_against_site(&asked, status, &head, &body);
+            around.story.counts.pages += 1;
+        }
+        if self.is_done() { Progress::IsDone } else { Progress::GoesOn }
+    }
+
+    fn ask(&mut self, line: &mut Line, page: Option<usize>, coding: usize, wish: Wish) {
+        let path = page.map_or("/nothing", |page| pages()[page].path);
+        let method = match wish {
+            Wish::Head => "HEAD",
+            Wish::Change => "POST",
+            _ => "GET",
+        };
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: mail.barepost.test\r\n");
+        if coding > 0 {
+            request += &format!("Accept-Encoding: {}\r\n", CODINGS[coding]);
+        }
+        let (coding, length) = page.map_or((0, 0), |page| {
+            let (coding, bytes) = pages()[page].form(coding);
+            (coding, bytes.len())
+        });
+        let tag = page.and_then(|page| self.tags.get(&(page, coding)).cloned());
+        let (fields, status) = wish.words(length, tag.as_deref());
+        request += &fields;
+        if self.unasked.is_empty() && self.says_goodbye {
+            request += "Connection: close\r\n";
+        }
+        request += if matches!(wish, Wish::Change) { "Content-Length: 5\r\n\r\nfive!" } else { "\r\n" };
+        line.say(request.as_bytes());
+        let status = if page.is_some() || status == 405 { status } else { 404 };
+        self.asked.push_back(Asked { page, coding, wish, status });
+    }
+
+    fn holds_against_site(&mut self, asked: &Asked, status: u16, head: &str, body: &[u8]) {
+        assert_eq!(status, asked.status, "{asked:?} was answered by {head}");
+        let Some(number) = asked.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else { return };
+        let (coding, bytes) = pages()[number].form(asked.coding);
+        if status == 416 {
+            assert_eq!(field(head, "Content-Range"), Some(&*format!("bytes */{}", bytes.len())), "{asked:?}: {head}");
+            return;
+        }
+        let tag = field(head, "ETag").unwrap_or_else(|| panic!("{asked:?} has no tag: {head}")).to_string();
+        let known = self.tags.entry((number, coding)).or_insert_with(|| tag.clone());
+        assert_eq!(*known, tag, "{asked:?} has got another tag");
+        assert!(self.tags.iter().all(|(form, other)| *form == (number, coding) || *other != tag || form.0 != number));
+        if status == 304 {
+            return assert!(body.is_empty(), "{asked:?} has a body");
+        }
+        let told_coding = field(head, "Content-Encoding").unwrap_or(CODINGS[0]);
+        assert_eq!(told_coding, CODINGS[coding], "{asked:?}: {head}");
+        let told_length = field(head, "Content-Length").and_then(|length| length.parse().ok());
+        match (&asked.wish, status) {
+            (Wish::Head, _) => assert_eq!(told_length, Some(bytes.len()), "{asked:?}: {head}"),
+            (Wish::Parts(first, second), 206) => {
+                for part in [first, second] {
+                    let is_there = body.windows(part.len()).any(|window| window == &bytes[part.clone()]);
+                    assert!(is_there, "{asked:?}: {part:?} is not in the body");
+                }
+            }
+            (Wish::Part(part, _), 206) => part_is(part.clone(), bytes, head, body),
+            (Wish::Tail(count), 206) => part_is(bytes.len() - count..bytes.len(), bytes, head, body),
+            _ => assert!(status == 200 && body == bytes, "{asked:?} is not what the site holds: {head}"),
+        }
+    }
+}
+
+fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
+    let told = format!("bytes {}-{}/{}", part.start, part.end - 1, bytes.len());
+    assert_eq!(field(head, "Content-Range"), Some(&*told), "{head}");
+    assert!(body == &bytes[part.clone()], "{part:?} is not what the site holds: {head}");
+}
+
+impl Wish {
+    /// Header fields, and the status of the response, for a page of so many bytes of which this tag is known.
+    fn words(&self, length: usize, tag: Option<&str>) -> (String, u16) {
+        let range = |part: &Range<usize>| format!("{}-{}", part.start, part.end - 1);
+        match self {
+            Wish::Whole | Wish::Head => (String::new(), 200),
+            Wish::Change => (String::new(), 405),
+            Wish::Beyond => (format!("Range: bytes={length}-\r\n"), 416),
+            Wish::Tail(count) => (format!("Range: bytes=-{count}\r\n"), 206),
+            Wish::Parts(first, second) => (format!("Range: bytes={}, {}\r\n", range(first), range(second)), 206),
+            Wish::Part(part, condition) => {
+                let (value, status) = match (condition, tag) {
+                    (Condition::None, _) | (Condition::Tag, None) => (None, 206),
+                    (Condition::Tag, Some(tag)) => (Some(tag), 206),
+                    (Condition::After | Condition::Before, _) => (Some(BEFORE), 200),
+                    (Condition::OtherTag, _) => (Some("\"other\""), 200),
+                };
+                let condition = value.map_or(String::new(), |value| format!("If-Range: {value}\r\n"));
+                (format!("Range: bytes={}\r\n{condition}", range(part)), status)
+            }
+            Wish::Unless(condition) => {
+                let tag = tag.unwrap_or("*");
+                match condition {
+                    Condition::None | Condition::Tag => (format!("If-None-Match: \"x\", {tag}\r\n"), 304),
+                    Condition::OtherTag => ("If-None-Match: \"other\"\r\n".to_string(), 200),
+                    Condition::Before => (format!("If-Modified-Since: {BEFORE}\r\n"), 200),
+                    Condition::After if length.is_multiple_of(2) => (format!("If-Modified-Since: {AFTER}\r\n"), 304),
+                    Condition::After => (format!("If-Modified-Since: {MODIFIED}\r\n"), 304),
+                }
+            }
+        }
+    }
+}
+
+/// A page, a coding and a wish that make sense together.
+fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
+    let page = dice.below(pages().len() as u64 + 1) as usize;
+    let coding = dice.below(CODINGS.len() as u64) as usize;
+    let Some(found) = pages().get(page) else { return (None, coding, Wish::Whole) };
+    let length = found.form(coding).1.len();
+    let condition = [Condition::None, Condition::Tag, Condition::OtherTag, Condition::Before, Condition::After]
+        [dice.below(5) as usize];
+    let wish = match dice.below(8) {
+        0 => Wish::Head,
+        1 => Wish::Change,
+        2 => Wish::Unless(condition),
+        // An empty page has no parts.
+        3 if length > 0 => Wish::Part(some_part(length, dice), condition),
+        4 if length > 0 => Wish::Tail(1 + dice.below(length as u64) as usize),
+        5 if length > 100 => Wish::Parts(some_part(length / 2, dice), length / 2 + 10..length),
+        6 if length > 0 => Wish::Beyond,
+        _ => Wish::Whole,
+    };
+    (Some(page), coding, wish)
+}
+
+fn some_part(length: usize, dice: &mut Dice) -> Range<usize> {
+    let start = dice.below(length as u64) as usize;
+    start..start + 1 + dice.below((length - start) as u64) as usize
+}

@@ -1,0 +1,66 @@
+//! The site that every machine of a room serves: what browsers hold responses against.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use http::{File, Site};
+
+/// When all pages changed last.
+pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+/// The names of codings, as header fields have them. The first is none.
+pub(super) const CODINGS: [&str; 3] = ["identity", "gzip", "br"];
+
+/// A page, and its bytes in each of [`CODINGS`]. Nobody decodes them: they are to arrive as they are.
+pub(super) struct Page {
+    pub(super) path: &'static str,
+    forms: [Option<Vec<u8>>; CODINGS.len()],
+}
+
+impl Page {
+    /// What a client gets that would like this coding, and which coding that is.
+    pub(super) fn form(&self, coding: usize) -> (usize, &[u8]) {
+        let there = if self.forms[coding].is_some() { coding } else { 0 };
+        (there, self.forms[there].as_deref().unwrap_or_default())
+    }
+}
+
+/// All pages.
+pub(super) fn pages() -> &'static [Page] {
+    static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
+    PAGES.get_or_init(|| {
+        let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| Page {
+            path,
+            forms: [Some(bytes(1, plain)), gzip.map(|count| bytes(2, count)), brotli.map(|count| bytes(3, count))],
+        };
+        vec![
+            page("/", 4_321, Some(1_234), Some(1_111)),
+            page("/empty", 0, None, None),
+            page("/folder/", 1, None, None),
+            page("/large", 150_000, Some(70_001), None),
+            page("/segment", 1_460, None, Some(1_220)),
+        ]
+    })
+}
+
+/// The same, packed as a machine wants it.
+pub(super) fn packed() -> Site {
+    static SITE: OnceLock<Site> = OnceLock::new();
+    *SITE.get_or_init(|| {
+        let file = |page: &Page| {
+            let [plain, gzip, brotli] = page.forms.clone();
+            let path =
+                page.path.strip_suffix('/').map_or(page.path.to_string(), |folder| format!("{folder}/index.html"));
+            let (content_type, modified) = ("text/plain".to_string(), MODIFIED.to_string());
+            (path, File { content_type, modified, plain: plain.unwrap_or_default(), gzip, brotli })
+        };
+        let files: BTreeMap<String, File> = pages().iter().map(file).collect();
+        let pack = http::pack(&files).expect("it is a site");
+        Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site")
+    })
+}
+
+/// Bytes of which no two stretches are alike.
+fn bytes(form: u32, count: usize) -> Vec<u8> {
+    (0..count as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (at >> 8) as u8 ^ form as u8).collect()
+}
