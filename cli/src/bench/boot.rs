@@ -48,6 +48,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         rows,
         note: "Ready: every service has greeted a client. The peer's figures are recorded ones (to its first SYN-ACK; \
                memory in use as its kernel tells it).",
+        figure: None,
     })
 }
 

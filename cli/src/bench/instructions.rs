@@ -84,6 +84,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         rows,
         note: "Counted with bench/plugin/instructions.c, idle rate subtracted, median of 5 repetitions. The peer's \
                figures are recorded ones, counted the same way on a tap network. Where ours went: target/bench/*.profile.",
+        figure: None,
     })
 }
 

@@ -7,6 +7,8 @@ mod client;
 mod counters;
 mod goodput;
 mod instructions;
+mod papers;
+mod plot;
 mod profile;
 mod report;
 mod workplace;
@@ -43,6 +45,26 @@ const BENCHES: &[Bench] = &[
         measures: "bytes a second over bad wires, in both directions; against Linux's TCP over the same wires",
         run: goodput::run,
     },
+    Bench {
+        name: "cefos-scaling",
+        measures: "system calls against devices and units; beside the CEFOS paper's figure 5",
+        run: papers::scaling::run,
+    },
+    Bench {
+        name: "cefos-livelock",
+        measures: "useful work against offered load, past saturation; CEFOS, figure 6",
+        run: papers::livelock::run,
+    },
+    Bench {
+        name: "cefos-selfcontinuation",
+        measures: "the work of contending for a gate; CEFOS, figures 7 to 11",
+        run: papers::self_continuation::run,
+    },
+    Bench {
+        name: "queues",
+        measures: "one queue that polls against resume and delay queue; the email server's figures 16 and 17",
+        run: papers::queues::run,
+    },
 ];
 
 #[derive(Args)]
@@ -59,6 +81,7 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
         let report = (bench.run)(house, stop)?;
         say(format_args!("\n## {}\n\n{}", bench.name, report.table()));
         report.write(house, bench.name)?;
+        report.figure.iter().try_for_each(|figure| figure.write(house, bench.name))?;
     }
     Ok(())
 }
@@ -77,7 +100,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Bench>, Failure> {
 }
 
 fn help_on_benches() -> String {
-    let lines = BENCHES.iter().map(|bench| format!("  {:<12} {}\n", bench.name, bench.measures));
+    let lines = BENCHES.iter().map(|bench| format!("  {:<23} {}\n", bench.name, bench.measures));
     std::iter::once("Benches:\n".to_string()).chain(lines).collect()
 }
 

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::plot::Figure;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::terminal::say;
@@ -15,6 +16,8 @@ pub(super) struct Report {
     pub(super) rows: Vec<Row>,
     /// What a reader of the table must know, in a sentence or two.
     pub(super) note: &'static str,
+    /// What of it is drawn.
+    pub(super) figure: Option<Figure>,
 }
 
 /// One measurement.
@@ -38,19 +41,19 @@ impl Row {
     }
 
     /// A measurement of which more is better, beside a peer's; `target` is the part of the peer's that ours is to be at least.
-    pub(super) fn ahead_of(mut self, peer_name: &'static str, peer: f64, target: f64) -> Row {
+    pub(super) fn ahead_of(mut self, peer_name: &'static str, peer: f64, target: Option<f64>) -> Row {
         self.peer_name = Some(peer_name);
         self.peer = Some(rounded(peer));
-        self.ratio = Some(rounded(self.ours / peer));
-        self.target = Some(target);
+        self.ratio = ratio(self.ours, peer);
+        self.target = target;
         self
     }
 
     /// A measurement of which less is better, beside a peer's, where `aim` is what ours is to be at most.
     pub(super) fn beside(mut self, peer_name: &'static str, peer: f64, aim: Option<f64>) -> Row {
         self.peer_name = Some(peer_name);
-        self.peer = Some(peer);
-        self.ratio = Some(rounded(peer / self.ours));
+        self.peer = Some(rounded(peer));
+        self.ratio = ratio(peer, self.ours);
         self.target = aim.map(|aim| rounded(peer / aim));
         self
     }
@@ -107,6 +110,11 @@ fn commit(house: &House) -> String {
     if changed.is_empty() { commit } else { format!("{commit}+") }
 }
 
+/// None where there is nothing to divide by.
+fn ratio(more: f64, less: f64) -> Option<f64> {
+    Some(rounded(more / less)).filter(|ratio| ratio.is_finite())
+}
+
 /// Four digits tell all that a measurement knows.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
@@ -151,7 +159,7 @@ mod tests {
         assert_eq!((row.ratio, row.target), (Some(100.0), Some(50.0)));
         let worse = Row::alone("a message", "instructions", 6.0).beside("a peer", 3.0, None);
         assert_eq!((worse.ratio, worse.target), (Some(0.5), None));
-        let more = Row::alone("a flow", "Mbit/s", 180.0).ahead_of("a peer", 200.0, 0.9);
+        let more = Row::alone("a flow", "Mbit/s", 180.0).ahead_of("a peer", 200.0, Some(0.9));
         assert_eq!((more.ratio, more.target), (Some(0.9), Some(0.9)));
     }
 

@@ -1,0 +1,239 @@
+//! The chain of figure 4 of the CEFOS paper: from a sender's system call to its receiver, as zero-wait threads.
+//!
+//! ```text
+//! sender ─▶ gate ─▶ system call ─▶ semaphore ─▶ device ─▶ (the device itself) ─▶ handler ─▶ receiver
+//!    └─ taken: queued, or             └─ busy: queued          a signal names the ─┘   └─ next request of the queue
+//!       continues with itself                                  frame that waits
+//! ```
+//!
+//! A call is a frame whose `stage` is the thread that runs next. The gate and each device's semaphore are gates of the engine.
+//! The paper's threads are entered by a synchronization counter: the receiver's waits for the sender's end and for the result.
+//!
+//! Invariants:
+//! - A call is at one place: ready, queued at a gate, in a device, or done. So calls are conserved.
+//! - A gate has one owner: whoever is between the gate's lock and its release, or between a device's and its handler.
+
+use tasks::{Continuation, Countdown, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue};
+
+/// How senders contend for the gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contention {
+    /// Who finds it taken is put into its queue (section 4.2): what the engine does.
+    SoftwareQueue,
+    /// Who finds it taken continues with itself, and tries again when its turn comes (sections 2.1.2 and 4.1).
+    SelfContinuation,
+}
+
+/// Where a device does its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DevicePlace {
+    /// Beside the units, as hardware does.
+    Apart,
+    /// In a unit, as a thread that loops: the paper's virtual_hw_thread (section 3.1).
+    OnAUnit,
+}
+
+/// The thread that runs next for a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Tries to lock the gate (1-1, 1-2, 1-3 in the figure).
+    Sender,
+    /// Names the system call (2-1, 2-2).
+    Gate,
+    /// The body of the system call (3-1, 3-2).
+    SystemCall,
+    /// Tries to lock the device (4-1, 4-2, 4-3).
+    Semaphore,
+    /// Issues the request (5-1, 5-2, 5-3).
+    Device,
+    /// The device's own time, where it spends it on a unit.
+    VirtualHardware,
+    /// Takes the result (6-1), continues to the receiver (6-2) and the device's next request (6-3).
+    Handler,
+    /// Has the result.
+    Receiver,
+}
+
+/// What running a thread came to, for whoever keeps the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Ran {
+    /// The call went on, or waits at a gate.
+    Onwards,
+    /// It found the gate taken and is ready again.
+    ContinuedWithItself,
+    /// A device works; when it is done, [`Chain::completed`] is due.
+    Requested(Continuation),
+    /// The receiver has its result.
+    Done,
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Threads that ran.
+    pub runs: u64,
+    /// Runs of senders that found the gate taken and continued with themselves.
+    pub self_continuations: u64,
+    /// Calls that are done.
+    pub done: u64,
+}
+
+struct Call {
+    stage: Stage,
+    device: GateId,
+    receiver: Countdown,
+}
+
+const GATE: GateId = GateId(0);
+/// Where a call goes on when its device is done.
+const COMPLETED: Entry = Entry(1);
+
+/// Calls on their way, and the gates that they pass.
+pub struct Chain {
+    calls: FrameTable<Call>,
+    ready: ResumeQueue,
+    gates: Gates,
+    contention: Contention,
+    place: DevicePlace,
+    counts: Counts,
+}
+
+impl Chain {
+    /// A gate and `devices`, with room for `calls` at once.
+    pub fn new(devices: u32, calls: usize, contention: Contention, place: DevicePlace) -> Chain {
+        Chain {
+            calls: FrameTable::with_capacity(calls),
+            ready: ResumeQueue::with_capacity(calls),
+            gates: Gates::new(devices as usize + 1, calls),
+            contention,
+            place,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A sender for a call on `device`, counted from 0, becomes ready; false when there is no room.
+    pub fn send(&mut self, device: u32) -> bool {
+        let call = Call { stage: Stage::Sender, device: GateId(device + 1), receiver: Countdown::new(2) };
+        match self.calls.insert(call) {
+            Ok(frame) => self.ready.resume(frame),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// The next thread to run, first come first served, as whom it runs.
+    pub fn next_ready(&mut self) -> Option<(FrameId, Stage)> {
+        self.ready.begin_turn();
+        let frame = self.ready.next_ready()?;
+        Some((frame, self.calls.get(frame)?.stage))
+    }
+
+    /// Runs the thread that is next for `frame`, which came from [`Chain::next_ready`].
+    pub fn run(&mut self, frame: FrameId) -> Ran {
+        self.counts.runs += 1;
+        let Some(call) = self.calls.get_mut(frame) else { return Ran::Onwards };
+        match call.stage {
+            Stage::Sender => return self.sender(frame),
+            Stage::Gate => self.gate(frame),
+            Stage::SystemCall => self.go_on(frame, Stage::Semaphore),
+            Stage::Semaphore => self.semaphore(frame),
+            Stage::Device => return self.device(frame),
+            Stage::VirtualHardware => self.go_on(frame, Stage::Handler),
+            Stage::Handler => self.handler(frame),
+            Stage::Receiver => {
+                self.calls.remove(frame);
+                self.counts.done += 1;
+                return Ran::Done;
+            }
+        }
+        Ran::Onwards
+    }
+
+    /// A device is done with the request that carried `continuation`: its signal wakes the handler of exactly that call.
+    pub fn completed(&mut self, continuation: Continuation) {
+        assert!(continuation.entry == COMPLETED, "the continuation that the request carried");
+        self.go_on(continuation.frame, Stage::Handler);
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many calls are on their way.
+    pub fn underway(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many threads are ready.
+    pub fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn sender(&mut self, frame: FrameId) -> Ran {
+        if self.contention == Contention::SelfContinuation && self.gates.owner(GATE).is_some() {
+            self.counts.self_continuations += 1;
+            self.ready.resume(frame);
+            return Ran::ContinuedWithItself;
+        }
+        // The sender's own part ends here; the gate's thread runs when the call owns the gate.
+        self.receiver_is_signalled(frame);
+        match self.gates.enter(GATE, frame) {
+            Passage::Entered => self.go_on(frame, Stage::Gate),
+            Passage::Queued => {}
+        }
+        Ran::Onwards
+    }
+
+    fn gate(&mut self, frame: FrameId) {
+        self.go_on(frame, Stage::SystemCall);
+        if let Some(next) = self.gates.leave(GATE, frame) {
+            self.go_on(next, Stage::Gate);
+        }
+    }
+
+    fn semaphore(&mut self, frame: FrameId) {
+        let Some(device) = self.device_of(frame) else { return };
+        match self.gates.enter(device, frame) {
+            Passage::Entered => self.go_on(frame, Stage::Device),
+            Passage::Queued => {}
+        }
+    }
+
+    fn device(&mut self, frame: FrameId) -> Ran {
+        match self.place {
+            DevicePlace::Apart => Ran::Requested(Continuation { frame, entry: COMPLETED }),
+            DevicePlace::OnAUnit => {
+                self.go_on(frame, Stage::VirtualHardware);
+                Ran::Onwards
+            }
+        }
+    }
+
+    fn handler(&mut self, frame: FrameId) {
+        if self.receiver_is_signalled(frame) {
+            self.go_on(frame, Stage::Receiver);
+        }
+        let Some(device) = self.device_of(frame) else { return };
+        if let Some(next) = self.gates.leave(device, frame) {
+            self.go_on(next, Stage::Device);
+        }
+    }
+
+    fn device_of(&self, frame: FrameId) -> Option<GateId> {
+        self.calls.get(frame).map(|call| call.device)
+    }
+
+    /// Counts one of the two signals that the receiver waits for; true for the last.
+    fn receiver_is_signalled(&mut self, frame: FrameId) -> bool {
+        self.calls.get_mut(frame).is_some_and(|call| call.receiver.arrived())
+    }
+
+    fn go_on(&mut self, frame: FrameId, stage: Stage) {
+        if let Some(call) = self.calls.get_mut(frame) {
+            call.stage = stage;
+            self.ready.resume(frame);
+        }
+    }
+}

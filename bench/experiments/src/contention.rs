@@ -1,0 +1,34 @@
+//! What it costs to contend for a gate (CEFOS, figures 7 to 11): by self-continuation, and with the gate's software queue.
+//!
+//! `calls` senders are there at once; there are one gate, one device and one unit. A sender that continues with itself goes to the end of
+//! the queue of ready threads, behind all others that do the same: each call that passes costs a run of everyone behind it.
+
+use crate::chain::{Contention, DevicePlace};
+use crate::costs::{Clocks, Costs};
+use crate::units::Units;
+
+/// What a batch of calls took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// Calls, all of which were completed.
+    pub calls: u64,
+    /// Threads that ran.
+    pub runs: u64,
+    /// Clocks until the last call was done.
+    pub clocks: Clocks,
+    /// Runs of senders that found the gate taken.
+    pub self_continuations: u64,
+}
+
+/// Runs `calls` senders to their end.
+pub fn contend(calls: usize, contention: Contention, costs: Costs) -> Work {
+    let units = Units::run_batch(1, 1, calls, contention, DevicePlace::Apart, costs);
+    assert!(units.underway() == 0, "every call is done");
+    let counts = units.counts();
+    Work { calls: counts.done, runs: counts.runs, clocks: units.now(), self_continuations: counts.self_continuations }
+}
+
+/// The exponent `e` of work that grows as `calls^e` between two points.
+pub fn growth(from: (u64, u64), to: (u64, u64)) -> f64 {
+    (to.1 as f64 / from.1 as f64).ln() / (to.0 as f64 / from.0 as f64).ln()
+}

@@ -1,0 +1,50 @@
+//! Throughput against devices and units (CEFOS, figure 5), on simulated units.
+//!
+//! As the paper says it: the greatest number of system calls that are completed within a fixed period of 100,000 clocks. All senders
+//! are there at the beginning, as the paper's are created by its data flow; calls go to the devices by turns.
+
+use crate::chain::{Contention, DevicePlace};
+use crate::costs::{Clocks, Costs};
+use crate::units::Units;
+
+/// The period in which calls are counted.
+pub const PERIOD: Clocks = Clocks(100_000);
+
+/// A machine of simulated units.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Devices, each with a semaphore and a queue of its own.
+    pub devices: u32,
+    /// Execution units.
+    pub units: usize,
+    /// How senders contend for the gate.
+    pub contention: Contention,
+    /// Where devices do their work.
+    pub place: DevicePlace,
+    /// What threads and devices take.
+    pub costs: Costs,
+}
+
+/// The greatest number of calls that the machine completes within [`PERIOD`].
+pub fn calls_in_a_period(machine: Machine) -> u64 {
+    let fits = |calls: u64| {
+        let calls = usize::try_from(calls).unwrap_or(usize::MAX);
+        machine.run(calls).now() <= PERIOD
+    };
+    let mut too_many = 1;
+    while fits(too_many) {
+        too_many *= 2;
+    }
+    let mut enough = too_many / 2;
+    while too_many - enough > 1 {
+        let middle = enough.midpoint(too_many);
+        if fits(middle) { enough = middle } else { too_many = middle }
+    }
+    enough
+}
+
+impl Machine {
+    fn run(self, calls: usize) -> Units {
+        Units::run_batch(self.units, self.devices, calls, self.contention, self.place, self.costs)
+    }
+}

@@ -1,0 +1,26 @@
+//! The experiments of the papers, run and drawn: models of the crate `experiments`, each beside what its paper says.
+//!
+//! Work is counted in threads and clocks of a model, so the same commit gives the same figures everywhere. Where time is taken it is a
+//! ratio within one run.
+
+pub(super) mod livelock;
+pub(super) mod queues;
+pub(super) mod scaling;
+pub(super) mod self_continuation;
+
+use super::plot::{Series, Shape, Tone};
+
+/// What the models' units are.
+const MODEL: &str = "simulated units of 1 GHz, an instruction a clock, 200 clocks a thread";
+
+fn line(name: impl Into<String>, tone: Tone, points: Vec<(f64, f64)>) -> Series {
+    Series { name: name.into(), tone, shape: Shape::Line, points }
+}
+
+fn dashes(name: impl Into<String>, tone: Tone, points: Vec<(f64, f64)>) -> Series {
+    Series { name: name.into(), tone, shape: Shape::Dashes, points }
+}
+
+fn marks(name: impl Into<String>, tone: Tone, points: Vec<(f64, f64)>) -> Series {
+    Series { name: name.into(), tone, shape: Shape::Marks, points }
+}

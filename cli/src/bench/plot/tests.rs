@@ -1,0 +1,57 @@
+//! What a figure shows, and that it is well formed.
+
+use super::*;
+
+fn figure() -> Figure {
+    let series = |name: &str, tone, shape, points: &[(f64, f64)]| Series {
+        name: name.into(),
+        tone,
+        shape,
+        points: points.to_vec(),
+    };
+    let panel = |title: &str| Panel {
+        title: title.into(),
+        x: Axis::linear("senders"),
+        y: Axis::logarithmic("work, clocks"),
+        series: vec![
+            series("queue & gate", Tone::Ours, Shape::Line, &[(5.0, 10.0), (80.0, 1_000.0)]),
+            series("a < b", Tone::Other, Shape::Dashes, &[(5.0, 10.0), (80.0, 100.0)]),
+            series("paper", Tone::Paper, Shape::Marks, &[(40.0, 100.0)]),
+        ],
+    };
+    Figure { title: "Work".into(), caption: "figure 7", panels: vec![panel("one"), panel("two"), panel("three")] }
+}
+
+/// What lies between `before` and the next quote, as a number, wherever it occurs.
+fn numbers(svg: &str, before: &str) -> Vec<f64> {
+    svg.split(before).skip(1).filter_map(|rest| rest.split('"').next()?.parse().ok()).collect()
+}
+
+#[test]
+fn a_figure_is_well_formed_and_names_everything() {
+    let svg = figure().svg();
+    assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    for name in ["queue &amp; gate", "a &lt; b", "paper", "senders", "work, clocks", "figure 7", "three"] {
+        assert!(svg.contains(&format!(">{name}<")), "{name}");
+    }
+    assert!(svg.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn nothing_is_drawn_outside_of_the_figure() {
+    let svg = figure().svg();
+    let view = svg.split("viewBox=\"0 0 ").nth(1).unwrap().split('"').next().unwrap();
+    let (width, height) = view.split_once(' ').unwrap();
+    let (width, height): (f64, f64) = (width.parse().unwrap(), height.parse().unwrap());
+    let points = numbers(&svg, "cx=\"").into_iter().zip(numbers(&svg, "cy=\"")).collect::<Vec<_>>();
+    // Two points of the one line and two of its legend, in each of three panels.
+    assert_eq!(points.len(), 12);
+    assert!(points.iter().all(|(x, y)| (0.0..=width).contains(x) && (0.0..=height).contains(y)), "{points:?}");
+}
+
+#[test]
+fn a_caption_is_cut_into_lines_between_its_words() {
+    assert_eq!(lines_of("one two  three", 7), ["one two", "three"]);
+    assert_eq!(lines_of("incomprehensible", 3), ["incomprehensible"]);
+}
