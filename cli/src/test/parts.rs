@@ -195,6 +195,23 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Named,
     },
     Part {
+        name: "cuts-long",
+        shows: "one million power cuts lose nothing that the store has acknowledged",
+        work: Work::Cargo(&[
+            "test",
+            "--quiet",
+            "--release",
+            "-p",
+            "store",
+            "--target-dir",
+            "target",
+            "--",
+            "--ignored",
+        ]),
+        budget: Duration::from_secs(4 * 3600),
+        when: When::Named,
+    },
+    Part {
         name: "clients-long",
         shows: "the same as `clients`, with every size up to 50 MB",
         work: Work::Script("tests/clients.py", &[]),

@@ -55,6 +55,14 @@ pub(crate) enum Cut {
     Only(&'static [(usize, Range<usize>)]),
 }
 
+/// What a power cut makes of a sector that was not flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    Old,
+    New,
+    Garbage,
+}
+
 #[derive(Clone)]
 pub(crate) struct TestDisk {
     durable: BTreeMap<u64, SectorBytes>,
@@ -209,6 +217,27 @@ impl TestDisk {
     /// How many writes a cut now can take back.
     pub(crate) fn volatile_writes(&self) -> usize {
         self.volatile.len()
+    }
+
+    /// The sectors that a cut now can take back.
+    pub(crate) fn unflushed(&self) -> Vec<u64> {
+        let sectors = |write: &Volatile| write.sector..write.sector + (write.bytes.len() / SECTOR_BYTES) as u64;
+        self.volatile.iter().flat_map(sectors).collect::<BTreeSet<u64>>().into_iter().collect()
+    }
+
+    /// The power fails, and each sector that was not flushed has a fate of its own. The newest version is the new one.
+    pub(crate) fn cut_each(&mut self, fate: impl Fn(u64) -> Fate) {
+        self.queue.clear();
+        for write in core::mem::take(&mut self.volatile) {
+            for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
+                let bytes = match fate(number) {
+                    Fate::Old => continue,
+                    Fate::New => bytes.try_into().unwrap(),
+                    Fate::Garbage => self.garbage(),
+                };
+                self.durable.insert(number, bytes);
+            }
+        }
     }
 
     /// The power fails. All requests are gone, and what was not durable is as `cut` has it.

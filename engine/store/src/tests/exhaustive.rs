@@ -1,0 +1,199 @@
+//! Small stories cut at every point, with every bounded set of sectors that fare otherwise than the rest, and cut again at
+//! every point of the recovery.
+
+use super::disk::{Cut, Fate, TestDisk};
+use super::rig::{MIB, NOW, Rig, body};
+use crate::{AccountId, NewAccount, Outcome};
+use alloc::vec::Vec;
+
+/// Pages up to which every combination of old, new and garbage pages is tried.
+const PAGES_MAX: usize = 5;
+
+/// All that a cut may leave of `disk`, within bounds: all sectors old or all new but for up to two, which fare in any
+/// other way; and each page as a whole old, new or garbage, if there are few.
+fn remains(disk: &TestDisk) -> Vec<TestDisk> {
+    let sectors = disk.unflushed();
+    let cut = |fate: &dyn Fn(u64) -> Fate| {
+        let mut disk = disk.clone();
+        disk.cut_each(fate);
+        disk
+    };
+    let mut all = Vec::new();
+    for (usual, others) in [(Fate::Old, [Fate::New, Fate::Garbage]), (Fate::New, [Fate::Old, Fate::Garbage])] {
+        all.push(cut(&|_| usual));
+        for (at, first) in sectors.iter().enumerate() {
+            for one in others {
+                all.push(cut(&|sector| if sector == *first { one } else { usual }));
+                for (second, two) in sectors[at + 1..].iter().flat_map(|second| others.map(|two| (second, two))) {
+                    let fate = |sector| match sector {
+                        _ if sector == *first => one,
+                        _ if sector == *second => two,
+                        _ => usual,
+                    };
+                    all.push(cut(&fate));
+                }
+            }
+        }
+    }
+    let mut pages: Vec<u64> = sectors.iter().map(|sector| sector / 8).collect();
+    pages.dedup();
+    if pages.len() <= PAGES_MAX {
+        for combination in 0..3_usize.pow(pages.len() as u32) {
+            all.push(cut(&|sector| {
+                let digit = pages.iter().position(|page| *page == sector / 8).unwrap() as u32;
+                [Fate::Old, Fate::New, Fate::Garbage][combination / 3_usize.pow(digit) % 3]
+            }));
+        }
+    }
+    all
+}
+
+/// Lets `act` happen, one completion a turn, and hands over the disk at every point before, in and after it, and whether
+/// what was asked for was acknowledged by then.
+fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut look: impl FnMut(&TestDisk, bool)) {
+    act(&mut rig);
+    loop {
+        let acknowledged = rig.outcomes.values().any(|outcome| !matches!(outcome, Outcome::Room));
+        look(&rig.disk, acknowledged);
+        if rig.disk.is_idle() {
+            return;
+        }
+        rig.turn(1);
+    }
+}
+
+/// Opens `disk` request by request, cuts again at each point, and hands over what is left then.
+fn at_every_point_of_recovery(disk: TestDisk, mut look: impl FnMut(TestDisk)) {
+    let mut rig = Rig::opening(disk);
+    rig.exchange();
+    loop {
+        for count in 0..=rig.disk.volatile_writes() {
+            for torn in [0, 5, 8] {
+                let mut disk = rig.disk.clone();
+                disk.cut(if torn == 8 { Cut::Prefix(count) } else { Cut::TornAt(count, torn) });
+                look(disk);
+            }
+        }
+        if rig.disk.is_idle() {
+            return;
+        }
+        rig.turn(1);
+    }
+}
+
+fn with_account() -> (Rig, AccountId) {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 200)).unwrap();
+    (rig, ada)
+}
+
+fn deliver(rig: &mut Rig, ada: AccountId) {
+    let delivery = rig.store.begin(&[ada]).unwrap();
+    rig.append(delivery, &body(2, 300)).unwrap();
+    let (_, continuation) = rig.continuation();
+    rig.store.commit(delivery, NOW, continuation).unwrap();
+    rig.store.turn_ended();
+    rig.exchange();
+}
+
+/// The first message is there, the second wholly or not at all, and surely if it was acknowledged.
+fn is_delivered_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
+    let mut rig = Rig::on(disk);
+    assert!(rig.serving(), "{:?}", rig.store.state());
+    let list = rig.list(ada);
+    assert!(
+        list.len() == 2 || list.len() == 1 && !acknowledged,
+        "{} messages, acknowledged: {acknowledged}",
+        list.len()
+    );
+    for (message, number, length) in list.iter().zip([(1, 200), (2, 300)]).map(|(one, (n, l))| (one, n, l)) {
+        assert_eq!(rig.read(ada, message), Ok(body(number, length)));
+    }
+}
+
+/// The second of two messages is there, the first if its removal was not acknowledged.
+fn is_removed_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
+    let mut rig = Rig::on(disk);
+    assert!(rig.serving(), "{:?}", rig.store.state());
+    let list = rig.list(ada);
+    assert!(
+        list.len() == 1 || list.len() == 2 && !acknowledged,
+        "{} messages, acknowledged: {acknowledged}",
+        list.len()
+    );
+    assert_eq!(rig.read(ada, list.last().unwrap()), Ok(body(2, 300)));
+}
+
+#[test]
+fn whichever_sectors_of_a_delivery_arrive_it_is_there_or_not() {
+    let (rig, ada) = with_account();
+    let mut points = 0;
+    at_every_point(
+        rig,
+        |rig| deliver(rig, ada),
+        |disk, acknowledged| {
+            for left in remains(disk) {
+                is_delivered_or_not(left, ada, acknowledged);
+                points += 1;
+            }
+        },
+    );
+    assert!(points > 5_000, "only {points} points");
+}
+
+#[test]
+fn whichever_sectors_of_a_removal_arrive_it_is_whole_or_not_at_all() {
+    let (mut rig, ada) = with_account();
+    rig.deliver(&[ada], &body(2, 300)).unwrap();
+    at_every_point(
+        rig,
+        |rig| rig.remove_without_waiting(ada, 1),
+        |disk, acknowledged| remains(disk).into_iter().for_each(|left| is_removed_or_not(left, ada, acknowledged)),
+    );
+}
+
+#[test]
+fn whichever_sectors_of_the_first_account_arrive_it_is_there_or_not() {
+    at_every_point(
+        Rig::new(MIB),
+        |rig| {
+            let (_, continuation) = rig.continuation();
+            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x" };
+            rig.store.create_account(&new, NOW, continuation).unwrap();
+            rig.store.turn_ended();
+            rig.exchange();
+        },
+        |disk, acknowledged| {
+            for left in remains(disk) {
+                let rig = Rig::on(left);
+                assert!(rig.serving(), "{:?}", rig.store.state());
+                assert!(rig.store.find("ada@example.org").is_some() || !acknowledged);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_recovery_cut_anywhere_takes_nothing_back_whatever_the_first_cut_left() {
+    let (rig, ada) = with_account();
+    let mut points = 0;
+    at_every_point(
+        rig,
+        |rig| deliver(rig, ada),
+        |disk, acknowledged| {
+            for sector in [None].into_iter().chain(disk.unflushed().into_iter().map(Some)) {
+                for usual in [Fate::Old, Fate::New] {
+                    let mut left = disk.clone();
+                    left.cut_each(|one| if Some(one) == sector { Fate::Garbage } else { usual });
+                    let was_there = Rig::on(left.clone()).list(ada).len() == 2;
+                    at_every_point_of_recovery(left, |again| {
+                        is_delivered_or_not(again, ada, acknowledged || was_there);
+                        points += 1;
+                    });
+                }
+            }
+        },
+    );
+    assert!(points > 2_000, "only {points} points");
+}

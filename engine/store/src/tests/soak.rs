@@ -1,0 +1,52 @@
+//! One million power cuts, in 20 parts of 50,000: `./barepost test cuts-long`. Each part's seeds are its own.
+
+use super::model::live;
+
+const LIVES: u64 = 1_250;
+const CUTS: u32 = 40;
+
+/// Half of the lives have a disk with space, half one that is nearly full.
+fn soak(part: u64) {
+    let mut cuts = 0;
+    for life in 0..LIVES {
+        let seed = 1_000_000 + part * LIVES + life;
+        let bytes = if life % 2 == 0 { 4 << 20 } else { 3 << 19 };
+        cuts += u64::from(live(seed, bytes, 1 + life as usize % 4, CUTS).0);
+    }
+    assert_eq!(cuts, LIVES * u64::from(CUTS));
+}
+
+macro_rules! parts {
+    ($($name:ident $part:literal,)*) => {
+        $(
+            #[test]
+            #[ignore = "one of the parts of cuts-long"]
+            fn $name() {
+                soak($part);
+            }
+        )*
+    };
+}
+
+parts! {
+    fifty_thousand_power_cuts_part_01 1,
+    fifty_thousand_power_cuts_part_02 2,
+    fifty_thousand_power_cuts_part_03 3,
+    fifty_thousand_power_cuts_part_04 4,
+    fifty_thousand_power_cuts_part_05 5,
+    fifty_thousand_power_cuts_part_06 6,
+    fifty_thousand_power_cuts_part_07 7,
+    fifty_thousand_power_cuts_part_08 8,
+    fifty_thousand_power_cuts_part_09 9,
+    fifty_thousand_power_cuts_part_10 10,
+    fifty_thousand_power_cuts_part_11 11,
+    fifty_thousand_power_cuts_part_12 12,
+    fifty_thousand_power_cuts_part_13 13,
+    fifty_thousand_power_cuts_part_14 14,
+    fifty_thousand_power_cuts_part_15 15,
+    fifty_thousand_power_cuts_part_16 16,
+    fifty_thousand_power_cuts_part_17 17,
+    fifty_thousand_power_cuts_part_18 18,
+    fifty_thousand_power_cuts_part_19 19,
+    fifty_thousand_power_cuts_part_20 20,
+}
