@@ -9,6 +9,7 @@ exit status is another one, or when it takes longer than a minute.
 """
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -38,18 +39,19 @@ def device(machine, kind, backend):
     return ["-device", f"{kind}-{bus}{backend}{modern}"]
 
 
-def command(machine, disk, mode, cpu="max", entropy_device=True, extra=()):
-    line = ["qemu-system-x86_64", "-nodefaults", *MACHINES[machine], "-accel", "tcg", "-cpu", cpu, "-m", "256"]
+def command(machine, disk, mode, cpu="max", entropy_device=True, cores=1, accel="tcg", extra=()):
+    line = ["qemu-system-x86_64", "-nodefaults", *MACHINES[machine], "-accel", accel, "-cpu", cpu, "-m", "256"]
     line += ["-display", "none", "-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel", IMAGE]
     line += ["-netdev", "user,id=n0", "-drive", f"if=none,id=d0,file={disk},format=raw"]
     line += device(machine, "virtio-net", ",netdev=n0") + device(machine, "virtio-blk", ",drive=d0")
     if entropy_device:
         line += device(machine, "virtio-rng", "")
+    line += ["-smp", str(cores), "-fw_cfg", f"name=opt/barepost/cores,string={cores}"]
     return line + ["-fw_cfg", f"name=opt/barepost/selftest,string={mode}", *extra]
 
 
 def run(machine, mode, status=STOPPED, expected="", **options):
-    """Runs QEMU once. Returns the processor seconds that it took."""
+    """Runs QEMU once. Returns the processor seconds that it took, and what the guest printed."""
     with tempfile.NamedTemporaryFile() as disk:
         disk.truncate(DISK_BYTES)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -60,7 +62,7 @@ def run(machine, mode, status=STOPPED, expected="", **options):
     if ended.returncode != status or expected not in text or "FAILED" in text:
         raise AssertionError(f"exit status {ended.returncode}, expected {status} and {expected!r}:\n{text}")
     print("\n".join(f"    {line.strip()}" for line in text.splitlines() if "] ok " in line or "ticks for" in line))
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, text
 
 
 def machine(kind):
@@ -72,13 +74,28 @@ def costs():
     run("q35", "machine", expected=" 0 failed", extra=["-icount", "shift=0"])
 
 
+def cores(kind, count, **options):
+    _, text = run(kind, "cores", expected=" 0 failed", cores=count, **options)
+    lines = text.splitlines()
+    for core in range(count):
+        for number in range(20):
+            whole = f"line {number} of core {core} is as whole as a line of one core alone would be"
+            found = sum(re.fullmatch(r"\[ *\d+\.\d{6}\] " + whole, line) is not None for line in lines)
+            assert found == 1, f"{found} times on the console: {whole}"
+
+
 def endings(kind):
-    run(kind, "endings", expected=" 0 failed")
+    _, text = run(kind, "endings", expected=" 0 failed", cores=4)
+    # Who fails stops the other cores before it says anything.
+    broken = text[text.index("PANIC on core 3"):]
+    assert "core 1 lives" in text, "core 1 was to be busy when core 3 failed"
+    assert "core 1 lives" not in broken, "core 1 lives on although core 3 failed"
 
 
 def idle(kind):
     # Starting QEMU and booting is counted, too: what is left of the ten seconds is generous enough for that.
-    seconds = run(kind, "idle", expected="slept") - run(kind, "nothing", expected="slept 0 times")
+    # With four cores, three of which have nothing to do at all.
+    seconds = run(kind, "idle", expected="slept", cores=4)[0] - run(kind, "nothing", expected="slept 0 times", cores=4)[0]
     share = seconds / 10
     print(f"    an idle guest takes {share:.2%} of a host core")
     assert share < IDLE_SHARE_MAX, f"more than {IDLE_SHARE_MAX:.0%}"
@@ -107,6 +124,10 @@ def entropy():
 RUNS = {
     "machine-q35": lambda: machine("q35"),
     "machine-microvm": lambda: machine("microvm"),
+    **{f"cores-{kind}-{count}": lambda kind=kind, count=count: cores(kind, count)
+       for kind in MACHINES for count in (1, 2, 4, 8)},
+    # The cores take turns on one thread of the host.
+    "cores-in-turn": lambda: cores("q35", 4, accel="tcg,thread=single"),
     "costs": costs,
     "endings-q35": lambda: endings("q35"),
     "endings-microvm": lambda: endings("microvm"),

@@ -1,7 +1,9 @@
 //! Time: the time-stamp counter, turned into microseconds since the machine started.
 //!
 //! Invariants:
-//! - Instants never go back: one core reads one counter, which does not stop in any sleep that this machine uses.
+//! - Instants never go back: a core reads its own counter, which does not stop in any sleep that this machine uses. Another core is used
+//!   only when its counter agrees with the first one's (`boot::other_cores`).
+//! - The first core alone asks the clock chip; what it finds is everybody's time of day.
 //! - Before the rate is known, time stands at zero.
 
 mod calibrate;
@@ -11,7 +13,7 @@ pub(crate) use calibrate::hertz;
 
 use crate::cpu;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use machine::{Instant, Micros};
+use machine::{Instant, Micros, UnixTime};
 
 /// The counter at the first instruction.
 static START: AtomicU64 = AtomicU64::new(0);
@@ -25,6 +27,25 @@ static TICKS_PER_MICRO: AtomicU64 = AtomicU64::new(0);
 
 /// Ticks per second.
 static HERTZ: AtomicU64 = AtomicU64::new(0);
+
+/// The time of day when the machine started, in microseconds since 1970; zero when nobody knows.
+static DAY_AT_START: AtomicU64 = AtomicU64::new(0);
+
+/// The time of day at `now`.
+#[inline]
+pub(crate) fn day(now: Instant) -> UnixTime {
+    UnixTime(DAY_AT_START.load(Relaxed).saturating_add(now.0))
+}
+
+/// Whether anybody has said what time of day it is.
+pub(crate) fn knows_day() -> bool {
+    DAY_AT_START.load(Relaxed) != 0
+}
+
+/// Says that it is `day` at `now`.
+pub(crate) fn set_day(now: Instant, day: UnixTime) {
+    DAY_AT_START.store(day.0.saturating_sub(now.0), Relaxed);
+}
 
 /// Starts the clock: it read zero at `start`, and ticks `hertz` times a second.
 pub(crate) fn start(start: u64, hertz: u64) {

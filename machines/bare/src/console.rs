@@ -3,12 +3,16 @@
 //! Lines wait in a ring and go out as fast as the port takes them, 16 bytes a time, so that a real port at 115,200 baud never makes a
 //! turn wait. What does not fit into the ring is lost, and the loss is said.
 //!
+//! Lines of several cores do not mix: a lock lets one core at a time put a line into the ring or give the port what it takes. It is the
+//! only thing that a core may have to wait for, some microseconds long, and no path of a packet prints.
+//!
 //! Invariants:
-//! - The ring is atomics only: the panic path can drain it whatever was going on.
+//! - The ring is atomics only, and shows a line when it is whole: the panic path can drain it whatever was going on.
 //! - No port is read in a busy turn, but for one reading in 50 ms while lines wait or to see whether a key was pressed.
 
 use crate::clock;
 use crate::cpu::Port;
+use crate::shared::Lock;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 use machine::Micros;
@@ -38,6 +42,9 @@ const RING_BYTES: usize = 32 << 10;
 
 /// What on the console asks the machine to stop.
 const CONTROL_C: u8 = 3;
+
+/// Who has it may use the port and the ring.
+static TURN: Lock<()> = Lock::new(());
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 static RING: [AtomicU8; RING_BYTES] = [const { AtomicU8::new(0) }; RING_BYTES];
@@ -73,47 +80,37 @@ pub(crate) fn start() {
 
 /// Lets a key pressed end a sleep. To be called once the interrupt is routed.
 pub(crate) fn enable_interrupt() {
-    set_interrupts(INTERRUPT_ON_INPUT);
+    TURN.with(|()| set_interrupts(INTERRUPT_ON_INPUT));
 }
 
 /// Prints one line, with the time before it.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
-    let before = PUT.load(Relaxed);
-    let now = clock::now().0;
-    let mut line = Line { is_cut: false };
-    let _ = write!(line, "[{:5}.{:06}] ", now / 1_000_000, now % 1_000_000);
-    let _ = writeln!(line, "{text}");
-    if line.is_cut {
-        PUT.store(before, Relaxed);
-        LOST_LINES.fetch_add(1, Relaxed);
-    }
-    pump();
+    TURN.with(|()| {
+        let now = clock::now().0;
+        put(format_args!("[{:5}.{:06}] {text}\n", now / 1_000_000, now % 1_000_000));
+        give();
+    });
 }
 
 /// Gives the port what it takes now. Answers whether more waits.
 pub(crate) fn pump() -> bool {
-    while has_waiting() {
-        if LINE_STATUS.read8() & STATUS_ROOM == 0 {
-            return true;
-        }
-        for _ in 0..FIFO_BYTES {
-            let Some(byte) = next() else { break };
-            DATA.write8(byte);
-        }
-    }
-    report_loss();
-    false
+    TURN.with(|()| give())
 }
 
-/// Before a sleep: gives the port what it takes, and lets it end the sleep when it takes more. Answers whether a key asked to stop.
+/// Before a sleep: gives the port what it takes, and lets it end the first core's sleep when it takes more.
 pub(crate) fn before_sleep() {
-    let wanted = if pump() { INTERRUPT_ON_INPUT | INTERRUPT_ON_ROOM } else { INTERRUPT_ON_INPUT };
-    if INTERRUPTS.load(Relaxed) != wanted && INTERRUPTS.load(Relaxed) != 0 {
-        set_interrupts(wanted);
+    if !has_waiting() && matches!(INTERRUPTS.load(Relaxed), 0 | INTERRUPT_ON_INPUT) {
+        return;
     }
+    TURN.with(|()| {
+        let wanted = if give() { INTERRUPT_ON_INPUT | INTERRUPT_ON_ROOM } else { INTERRUPT_ON_INPUT };
+        if INTERRUPTS.load(Relaxed) != wanted && INTERRUPTS.load(Relaxed) != 0 {
+            set_interrupts(wanted);
+        }
+    });
 }
 
-/// Reads the keys pressed.
+/// Reads the keys pressed. For the first core, which they interrupt.
 pub(crate) fn read_keys() {
     if !IS_THERE.load(Relaxed) {
         return;
@@ -133,9 +130,29 @@ pub(crate) fn stop_requested() -> bool {
     STOP_REQUESTED.load(Relaxed)
 }
 
+/// Takes the console from whoever has it: for the end of the machine's life, when the other cores have been stopped.
+pub(crate) fn seize() {
+    TURN.break_open();
+}
+
 /// Waits until everything has gone out, or for `limit`. For the end of the machine's life only.
 pub(crate) fn drain(limit: Micros) {
     clock::wait_until(limit, || !pump());
+}
+
+/// Gives the port what it takes now. Answers whether more waits. Whoever calls has the turn.
+fn give() -> bool {
+    while has_waiting() {
+        if LINE_STATUS.read8() & STATUS_ROOM == 0 {
+            return true;
+        }
+        for _ in 0..FIFO_BYTES {
+            let Some(byte) = next() else { break };
+            DATA.write8(byte);
+        }
+    }
+    report_loss();
+    false
 }
 
 fn set_interrupts(bits: u8) {
@@ -162,26 +179,34 @@ fn next() -> Option<u8> {
 fn report_loss() {
     let lost = LOST_LINES.swap(0, Relaxed);
     if lost > 0 {
-        let mut line = Line { is_cut: false };
-        let _ = writeln!(line, "[console: {lost} lines lost]");
+        put(format_args!("[console: {lost} lines lost]\n"));
     }
 }
 
-/// Puts text into the ring, with the line ends of a terminal.
+/// Puts a line into the ring, or counts it as lost when it does not fit. Whoever calls has the turn.
+fn put(text: fmt::Arguments<'_>) {
+    let mut line = Line { end: PUT.load(Relaxed), is_cut: false };
+    let _ = line.write_fmt(text);
+    if line.is_cut {
+        LOST_LINES.fetch_add(1, Relaxed);
+    } else if IS_THERE.load(Relaxed) {
+        PUT.store(line.end, Relaxed);
+    }
+}
+
+/// A line on its way into the ring, with the line ends of a terminal.
 struct Line {
+    /// Bytes ever put into the ring, if this line is.
+    end: usize,
     is_cut: bool,
 }
 
 impl Line {
     fn put(&mut self, byte: u8) {
-        let (put, taken) = (PUT.load(Relaxed), TAKEN.load(Relaxed));
-        if !IS_THERE.load(Relaxed) {
-            return;
-        }
-        match RING.get(put % RING_BYTES) {
-            Some(place) if put.wrapping_sub(taken) < RING_BYTES => {
+        match RING.get(self.end % RING_BYTES) {
+            Some(place) if self.end.wrapping_sub(TAKEN.load(Relaxed)) < RING_BYTES => {
                 place.store(byte, Relaxed);
-                PUT.store(put.wrapping_add(1), Relaxed);
+                self.end = self.end.wrapping_add(1);
             }
             _ => self.is_cut = true,
         }

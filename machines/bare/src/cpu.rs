@@ -1,6 +1,7 @@
-//! The processor: what it can do, its ports and model-specific registers, its interrupts and how it sleeps.
+//! The processor and its cores: what it can do, its ports and model-specific registers, its interrupts and how it sleeps.
 
 pub(crate) mod apic;
+pub(crate) mod cores;
 pub(crate) mod interrupts;
 pub(crate) mod ioapic;
 pub(crate) mod port;
@@ -15,6 +16,16 @@ pub(crate) use processor::Processor;
 pub(crate) fn time_stamp() -> u64 {
     // SAFETY: every x86-64 processor has the counter, and CR4.TSD is clear.
     unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The same, not before what comes before it nor after what comes after it.
+pub(crate) fn time_stamp_in_order() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { core::arch::x86_64::_mm_lfence() };
+    let stamp = time_stamp();
+    // SAFETY: as above.
+    unsafe { core::arch::x86_64::_mm_lfence() };
+    stamp
 }
 
 /// Reads a model-specific register.

@@ -1,18 +1,21 @@
 //! How the machine's life ends: stopped, refused, or failed.
 //!
 //! A broken invariant prints itself, is written to the crash sector, and resets the machine, all within a second: the log makes that
-//! safe. A failure while failing resets at once.
+//! safe. A failure while failing resets at once. Whichever core comes to an end first makes it, and stops all others before it says or
+//! writes anything: none of them acknowledges anything any more.
 
 use crate::clock::{self, rtc};
 use crate::console::{self, print};
+use crate::cpu::apic::LocalApic;
+use crate::cpu::cores::{self, Seat};
 use crate::cpu::{self, Port};
 use crate::crash;
+use crate::shared::SetOnce;
 use crate::virtio::block::emergency;
 use crate::virtio::transport::Transport;
 use core::arch::asm;
-use core::cell::UnsafeCell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use machine::{Micros, Sector};
 
 /// What QEMU's `isa-debug-exit` is told; its exit status is twice that and one.
@@ -30,21 +33,32 @@ pub enum Status {
 /// How long the end waits for the console to take its last lines.
 const CONSOLE_PATIENCE: Micros = Micros::from_millis(200);
 
-/// The disk for the crash sector, once it is known.
-static DISK: Disk = Disk(UnsafeCell::new(None));
-struct Disk(UnsafeCell<Option<Transport>>);
+/// How long the end waits for the other cores to stop. They need microseconds; one that is stuck for good is left to the reset.
+const CORES_PATIENCE: Micros = Micros::from_millis(50);
 
-// SAFETY: 1. one core runs this machine's code, and no interrupt runs any; 2. accesses are short and call nothing.
-unsafe impl Sync for Disk {}
+/// The disk for the crash sector, once it is known.
+static DISK: SetOnce<Transport> = SetOnce::new();
+
+/// The way to the other cores, once there is one.
+static APIC: SetOnce<LocalApic> = SetOnce::new();
 
 const NO_SECTOR: u64 = u64::MAX;
 static CRASH_SECTOR: AtomicU64 = AtomicU64::new(NO_SECTOR);
-static IS_FAILING: AtomicBool = AtomicBool::new(false);
+
+/// Which core ends the machine's life. There is one end, and the first core to come to it is the one that makes it.
+static ENDING: AtomicUsize = AtomicUsize::new(NOBODY);
+const NOBODY: usize = usize::MAX;
 
 /// Says where the disk is that holds the crash sector.
 pub(crate) fn set_disk(transport: Transport) {
-    // SAFETY: `Sync`'s conditions 1 and 2.
-    unsafe { *DISK.0.get() = Some(transport) };
+    // SAFETY: the first core calls this, at boot.
+    unsafe { DISK.set(transport) };
+}
+
+/// Says how the other cores are reached.
+pub(crate) fn set_apic(apic: LocalApic) {
+    // SAFETY: the first core calls this, at boot, before it starts any other.
+    unsafe { APIC.set(apic) };
 }
 
 /// Says which sector of the disk a panic may overwrite. Before that, none is written.
@@ -54,6 +68,7 @@ pub fn set_crash_sector(sector: Sector) {
 
 /// Ends the life of a machine that was asked to stop, or whose tests are done: leaves QEMU, or else halts.
 pub fn stop(status: Status) -> ! {
+    claim();
     console::drain(CONSOLE_PATIENCE);
     // SAFETY: this never returns; without the device nothing is there.
     let debug_exit = unsafe { Port::new(0xF4) };
@@ -67,17 +82,16 @@ pub fn refuse(reason: fmt::Arguments<'_>) -> ! {
     stop(Status::Refused)
 }
 
-/// Ends a life in which an invariant broke.
+/// Ends a life in which an invariant broke, on whichever core.
 pub fn fail(message: fmt::Arguments<'_>) -> ! {
-    if IS_FAILING.swap(true, Relaxed) {
-        reset();
+    claim();
+    match cores::this() {
+        0 => print!("PANIC {message}"),
+        core => print!("PANIC on core {core}: {message}"),
     }
-    print!("PANIC {message}");
     console::drain(CONSOLE_PATIENCE);
-    // SAFETY: `Sync`'s conditions 1 and 2.
-    let disk = unsafe { *DISK.0.get() };
     let sector = CRASH_SECTOR.load(Relaxed);
-    if let Some(disk) = disk
+    if let Some(disk) = DISK.get()
         && sector != NO_SECTOR
     {
         let bytes = crash::encode(clock::now(), rtc::read(), message);
@@ -87,6 +101,25 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
     print!("resetting");
     console::drain(CONSOLE_PATIENCE);
     reset()
+}
+
+/// Returns on one core only, with all others stopped and the console its own. A core that comes second stops here; one that fails while
+/// it makes the end resets the machine at once.
+fn claim() {
+    match ENDING.compare_exchange(NOBODY, cores::this(), SeqCst, SeqCst) {
+        Ok(_) => {}
+        Err(core) if core == cores::this() => reset(),
+        Err(_) => {
+            cores::seat(cores::this()).stops();
+            cpu::halt();
+        }
+    }
+    // What interrupts them is an exception like others, which leads them here.
+    if let Some(apic) = APIC.get() {
+        cores::others().for_each(|core| apic.interrupt_unmaskably(core.apic_id()));
+        clock::wait_until(CORES_PATIENCE, || cores::others().all(Seat::is_stopped));
+    }
+    console::seize();
 }
 
 /// Resets the machine: by the chipset, by the keyboard controller, or by an exception that nobody can take.

@@ -1,7 +1,8 @@
 //! Randomness: a ChaCha20 generator, seeded and reseeded from what the machine has.
 //!
 //! Sources: RDSEED and RDRAND of the processor, the entropy device. All that answer are combined by exclusive or, so that each one alone
-//! suffices and none can spoil the others.
+//! suffices and none can spoil the others. Each core has a generator of its own. The others' are seeded from the first core's, which also
+//! leaves them fresh bytes when it gets some itself, since the device is the first core's alone.
 //!
 //! Invariants:
 //! - No byte is handed out before a source has answered; a machine without any does not start.
@@ -10,8 +11,10 @@
 
 use crate::clock;
 use crate::cpu::Processor;
+use crate::cpu::cores::{self, CORES_MAX};
 use crate::virtio::random::{RANDOM_BYTES, RandomDevice};
 use core::arch::asm;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use machine::{Instant, Micros};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -27,7 +30,11 @@ const _: () = assert!(SEED_BYTES == RANDOM_BYTES);
 
 type Seed = [u8; SEED_BYTES];
 
-/// The machine's source of random bytes.
+/// What the first core leaves for each other one's next key.
+static LEFT: [[AtomicU64; SEED_BYTES / 8]; CORES_MAX] =
+    [const { [const { AtomicU64::new(0) }; SEED_BYTES / 8] }; CORES_MAX];
+
+/// A core's source of random bytes.
 pub(crate) struct Entropy {
     processor: ProcessorSource,
     device: Option<RandomDevice>,
@@ -61,6 +68,19 @@ impl Entropy {
         })
     }
 
+    /// A generator for another core, seeded by this one.
+    pub(crate) fn for_other(&mut self) -> Entropy {
+        let mut seed = Seed::default();
+        self.generator.fill_bytes(&mut seed);
+        Entropy {
+            processor: self.processor,
+            device: None,
+            generator: ChaCha20Rng::from_seed(seed),
+            bytes_left: RESEED_BYTES,
+            reseed_at: clock::now() + RESEED_AFTER,
+        }
+    }
+
     /// Fills `bytes`.
     pub(crate) fn fill(&mut self, bytes: &mut [u8], now: Instant) {
         match self.bytes_left.checked_sub(bytes.len()) {
@@ -73,14 +93,36 @@ impl Entropy {
     fn reseed(&mut self, now: Instant) {
         let mut seed = Seed::default();
         self.generator.fill_bytes(&mut seed);
-        let sources = [self.processor.seed(), self.device.as_mut().and_then(RandomDevice::take)];
+        let sources = [self.processor.seed(), self.device.as_mut().and_then(RandomDevice::take), take_left()];
         for source in sources.into_iter().flatten() {
             seed = combined(seed, source);
         }
         self.generator = ChaCha20Rng::from_seed(seed);
         self.bytes_left = RESEED_BYTES;
         self.reseed_at = now + RESEED_AFTER;
+        if self.device.is_some() {
+            self.leave();
+        }
     }
+
+    /// Leaves every other core some of the bytes that the device brought.
+    fn leave(&mut self) {
+        for words in LEFT.iter().skip(1) {
+            for word in words {
+                word.store(self.generator.next_u64(), Relaxed);
+            }
+        }
+    }
+}
+
+/// What the first core left for this one since the last call; torn or taken twice it does no harm, combined with other sources as it is.
+fn take_left() -> Option<Seed> {
+    let words = LEFT.get(cores::this()).filter(|_| cores::this() != 0)?;
+    let mut seed = Seed::default();
+    for (part, word) in seed.chunks_exact_mut(size_of::<u64>()).zip(words) {
+        part.copy_from_slice(&word.swap(0, Relaxed).to_le_bytes());
+    }
+    Some(seed)
 }
 
 fn combined(mut one: Seed, other: Seed) -> Seed {
@@ -89,6 +131,7 @@ fn combined(mut one: Seed, other: Seed) -> Seed {
 }
 
 /// The processor's own generators.
+#[derive(Clone, Copy)]
 struct ProcessorSource {
     has_rdseed: bool,
     has_rdrand: bool,

@@ -9,6 +9,12 @@ pub(crate) struct Mmio {
     bytes: usize,
 }
 
+// SAFETY: 1. all cores have the same page tables, so that the range is there on each; 2. each access is one read or write of a register,
+// which the device orders; which core is to make which, the drivers say.
+unsafe impl Send for Mmio {}
+// SAFETY: as above.
+unsafe impl Sync for Mmio {}
+
 impl Mmio {
     /// The registers at `base`.
     ///

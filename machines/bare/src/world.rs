@@ -4,6 +4,7 @@ use crate::clock::{self, rtc};
 use crate::console;
 use crate::cpu;
 use crate::cpu::apic::LocalApic;
+use crate::cpu::cores;
 use crate::entropy::Entropy;
 use crate::memory::allocator::{Allocator, Memory};
 use crate::virtio::block::BlockDevice;
@@ -22,65 +23,116 @@ const CHIP_EVERY: Micros = Micros::from_secs(60);
 /// How far the time of day may be from the chip's, which tells whole seconds only, before it follows.
 const CHIP_TOLERANCE: Micros = Micros::from_secs(2);
 
-/// One core of a bare PC with its devices.
+/// A disk that is none, as the cores see it that have none.
+const NO_DISK: Disk = Disk { sectors: 0, durable: false };
+
+/// One core of a bare PC, with what is its own of the devices: a pair of queues of the card, if there is one for it, and on the first core
+/// the disk, the console's keys and the clock chip.
 pub struct BareMachine {
-    card: NetworkCard,
-    disk: BlockDevice,
+    core: CoreId,
+    about_card: Card,
+    card: Option<NetworkCard>,
+    disk: Option<BlockDevice>,
     entropy: Entropy,
     apic: LocalApic,
     allocator: &'static Allocator,
     /// As told last: the time of this turn.
     now: Instant,
+    /// When to look for keys, and at the clock chip; never, on other cores than the first.
     keys_at: Instant,
-    /// The time of day at the machine's start.
-    started: UnixTime,
     chip_at: Instant,
 }
 
 impl BareMachine {
-    pub(crate) fn new(
+    /// The first core's. What time of day it is, as far as anybody knows, has been set.
+    pub(crate) fn first(
         card: NetworkCard,
         disk: BlockDevice,
         entropy: Entropy,
         apic: LocalApic,
-        time_of_day: Option<UnixTime>,
         allocator: &'static Allocator,
     ) -> BareMachine {
         let now = clock::now();
-        let started = UnixTime(time_of_day.map_or(0, |time| time.0.saturating_sub(now.0)));
         // A chip that was about to change is asked again soon; one that is not there, now and then.
-        let chip_at = if time_of_day.is_some() { now + CHIP_EVERY } else { now };
-        BareMachine { card, disk, entropy, apic, allocator, now, keys_at: now, started, chip_at }
+        let chip_at = if clock::knows_day() { now + CHIP_EVERY } else { now };
+        BareMachine {
+            core: CoreId::FIRST,
+            about_card: card.card(),
+            card: Some(card),
+            disk: Some(disk),
+            entropy,
+            apic,
+            allocator,
+            now,
+            keys_at: now,
+            chip_at,
+        }
     }
 
-    /// How much memory there is for the engine to size itself by.
+    /// Another core's.
+    pub(crate) fn other(
+        core: CoreId,
+        about_card: Card,
+        entropy: Entropy,
+        apic: LocalApic,
+        allocator: &'static Allocator,
+    ) -> BareMachine {
+        BareMachine {
+            core,
+            about_card,
+            card: None,
+            disk: None,
+            entropy,
+            apic,
+            allocator,
+            now: clock::now(),
+            keys_at: Instant::NEVER,
+            chip_at: Instant::NEVER,
+        }
+    }
+
+    /// The core's number.
+    pub fn core(&self) -> CoreId {
+        self.core
+    }
+
+    /// How much memory there is, for all cores together.
     pub fn memory(&self) -> Memory {
         self.allocator.memory()
     }
 
-    /// Sleeps until a frame arrives, a disk request completes, a key is pressed, or it is `until`; may return earlier.
+    /// Sleeps until a frame arrives, a disk request completes, a key is pressed, another core wakes this one, or it is `until`; may return
+    /// earlier.
     ///
-    /// No event is slept through: first the devices are asked to interrupt at their next entry, then the rings are looked at once
-    /// more, and interrupts stay off until the processor sleeps.
+    /// No event is slept through: first the devices are asked to interrupt at their next entry and the other cores to do so at their next
+    /// wish, then the rings and the wishes are looked at once more, and interrupts stay off until the processor sleeps.
     pub fn idle(&mut self, until: Instant) {
         console::before_sleep();
-        let until = self.disk.next_look().map_or(until, |look| until.min(look));
-        if until > clock::now() && self.card.may_sleep() && self.disk.may_sleep() {
+        let until = self.disk.as_ref().and_then(BlockDevice::next_look).map_or(until, |look| until.min(look));
+        let sleep = cores::seat(self.core.index()).sleep();
+        let is_wanted = !sleep.begin();
+        if !is_wanted && until > clock::now() && self.devices_may_sleep() {
             self.apic.wake_at(until);
             cpu::sleep_until_interrupt();
-            console::read_keys();
+            if self.core == CoreId::FIRST {
+                console::read_keys();
+            }
         }
-        self.card.be_quiet();
-        self.disk.be_quiet();
+        sleep.end();
+        self.card.iter().for_each(NetworkCard::be_quiet);
+        self.disk.iter().for_each(BlockDevice::be_quiet);
+    }
+
+    fn devices_may_sleep(&mut self) -> bool {
+        self.card.as_mut().is_none_or(NetworkCard::may_sleep) && self.disk.as_ref().is_none_or(BlockDevice::may_sleep)
     }
 
     /// Follows the clock chip when the time of day has come away from it.
     fn compare_with_chip(&mut self) {
         let Some(chip) = rtc::read() else { return };
         self.chip_at = self.now + CHIP_EVERY;
-        let ours = self.started.0.saturating_add(self.now.0);
-        if ours.abs_diff(chip.0) > CHIP_TOLERANCE.0 {
-            self.started = UnixTime(chip.0.saturating_sub(self.now.0));
+        if clock::day(self.now).0.abs_diff(chip.0) > CHIP_TOLERANCE.0 {
+            clock::set_day(self.now, chip);
         }
     }
 }
@@ -96,7 +148,7 @@ impl Machine for BareMachine {
         if self.now >= self.chip_at {
             self.compare_with_chip();
         }
-        UnixTime(self.started.0.saturating_add(self.now.0))
+        clock::day(self.now)
     }
 
     fn random(&mut self, bytes: &mut [u8]) {
@@ -108,45 +160,61 @@ impl Machine for BareMachine {
     }
 
     fn card(&self) -> Card {
-        self.card.card()
+        self.about_card
     }
 
     #[inline]
     fn receive(&mut self) -> Option<Frame> {
-        self.card.receive()
+        self.card.as_mut()?.receive()
     }
 
     #[inline]
     fn give_back(&mut self, frame: Frame) {
-        self.card.give_back(frame);
+        if let Some(card) = &mut self.card {
+            card.give_back(frame);
+        }
     }
 
+    /// A core without queues of the card has no room for any frame.
     #[inline]
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
-        self.card.transmit(frame)
+        self.card.as_mut().map_or(Err(TransmitError::Full), |card| card.transmit(frame))
     }
 
     fn disk(&self) -> Disk {
-        self.disk.disk()
+        self.disk.as_ref().map_or(NO_DISK, BlockDevice::disk)
     }
 
+    /// A core without the disk has no room for any request.
     #[inline]
     fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
-        self.disk.request(request, self.now)
+        match &mut self.disk {
+            Some(disk) => disk.request(request, self.now),
+            None => Err(request),
+        }
     }
 
     #[inline]
     fn completed(&mut self) -> Option<DiskCompletion> {
-        self.disk.completed(self.now)
+        self.disk.as_mut()?.completed(self.now)
     }
 
-    /// There is no other core.
-    fn wake(&mut self, _core: CoreId) {}
+    #[inline]
+    fn wake(&mut self, core: CoreId) {
+        let seat = cores::seat(core.index());
+        if seat.sleep().wake() {
+            self.apic.interrupt(seat.apic_id());
+        }
+    }
 
     #[inline]
     fn ring_doorbells(&mut self) {
-        self.card.ring_doorbells();
-        self.disk.ring_doorbell();
+        if let Some(card) = &mut self.card {
+            card.ring_doorbells();
+        }
+        if let Some(disk) = &mut self.disk {
+            disk.ring_doorbell();
+        }
     }
 
     #[inline]

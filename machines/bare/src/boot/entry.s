@@ -83,6 +83,10 @@ boot_long:
     mov fs, eax
     mov gs, eax
     lea rsp, [__main_stack_top]
+    lea eax, [core_seats]           /* GS points at the first core's seat (cpu/cores.rs) */
+    xor edx, edx
+    mov ecx, 0xC0000101             /* GS base */
+    wrmsr
     mov edi, edi
     mov rsi, [boot_entry_tsc]
     xor ebp, ebp
@@ -92,6 +96,7 @@ boot_long:
 
 .section .rodata.boot, "a", @progbits
 .align 8
+.global boot_gdt_pointer
 boot_gdt:
     .quad 0, 0x00AF9A000000FFFF, 0x00CF92000000FFFF
 boot_gdt_pointer:

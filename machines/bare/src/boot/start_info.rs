@@ -47,6 +47,8 @@ impl MapEntry {
 pub(super) struct Handover {
     pub(super) command_line: &'static [u8],
     pub(super) map: &'static [MapEntry],
+    /// Where ACPI's description begins, or zero.
+    pub(super) rsdp_address: u64,
 }
 
 impl Handover {
@@ -78,6 +80,6 @@ impl Handover {
             // SAFETY: as above; the protocol says that the text ends with a NUL.
             place => unsafe { CStr::from_ptr(place as *const _) }.to_bytes(),
         };
-        Ok(Handover { command_line, map })
+        Ok(Handover { command_line, map, rsdp_address: info.rsdp_address })
     }
 }

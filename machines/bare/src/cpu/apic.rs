@@ -1,12 +1,14 @@
-//! The local interrupt controller: takes the devices' messages, and ends a sleep at a given time.
+//! The local interrupt controller: takes the devices' messages, ends a sleep at a given time, and reaches the other cores.
 //!
-//! Spoken to through registers (x2APIC) where the processor has that, through memory at FEE00000h otherwise.
+//! Spoken to through registers (x2APIC) where the processor has that, through memory at FEE00000h otherwise. Each core has one, found
+//! in the same way by each.
 
-use super::interrupts::{VECTOR_SPURIOUS, VECTOR_TIMER};
+use super::interrupts::{VECTOR_SPURIOUS, VECTOR_TIMER, VECTOR_WAKE};
 use super::{Port, Processor, read_msr, time_stamp, write_msr};
 use crate::clock;
 use crate::memory::paging::Paging;
 use crate::mmio::Mmio;
+use core::arch::asm;
 use machine::{Instant, Micros};
 
 const BASE_ADDRESS: u64 = 0xFEE0_0000;
@@ -20,6 +22,8 @@ const BASE_X2APIC: u64 = 1 << 10;
 
 const TASK_PRIORITY: u32 = 0x80;
 const SPURIOUS: u32 = 0xF0;
+const COMMAND: u32 = 0x300;
+const COMMAND_TARGET: u32 = 0x310;
 const LOCAL_TIMER: u32 = 0x320;
 const LOCAL_LINT0: u32 = 0x350;
 const LOCAL_LINT1: u32 = 0x360;
@@ -28,17 +32,26 @@ const TIMER_COUNT: u32 = 0x380;
 const TIMER_LEFT: u32 = 0x390;
 const TIMER_DIVISOR: u32 = 0x3E0;
 
+/// Kinds of messages to other cores (Intel SDM volume 3, 11.6.1), all of them with the level that is not ignored.
+const COMMAND_FIXED: u32 = 1 << 14;
+const COMMAND_NMI: u32 = 0b100 << 8 | 1 << 14;
+const COMMAND_INIT: u32 = 0b101 << 8 | 1 << 14;
+const COMMAND_START: u32 = 0b110 << 8 | 1 << 14;
+const COMMAND_PENDING: u32 = 1 << 12;
+
 const SPURIOUS_ENABLE: u32 = 1 << 8;
 const MASKED: u32 = 1 << 16;
 const TIMER_TSC_DEADLINE: u32 = 1 << 18;
 const DIVIDE_BY_16: u32 = 0b0011;
 
-/// The local interrupt controller of the core.
+/// The local interrupt controller of whichever core uses it.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalApic {
     registers: Registers,
     timer: Timer,
 }
 
+#[derive(Clone, Copy, Debug)]
 enum Registers {
     Memory(Mmio),
     Model,
@@ -54,12 +67,9 @@ enum Timer {
 }
 
 impl LocalApic {
-    /// Switches the controller on, with everything but the timer masked.
+    /// Switches the first core's controller on, with everything but the timer masked, and learns how fast the timers run.
     pub(crate) fn start(processor: &Processor, paging: &mut Paging) -> LocalApic {
         mask_legacy_controllers();
-        let mode = if processor.x2apic { BASE_ENABLED | BASE_X2APIC } else { BASE_ENABLED };
-        // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so; 2. nothing uses the controller yet.
-        unsafe { write_msr(MSR_BASE, read_msr(MSR_BASE) | mode) };
         let registers = if processor.x2apic {
             Registers::Model
         } else {
@@ -67,13 +77,79 @@ impl LocalApic {
             Registers::Memory(unsafe { paging.map_device(BASE_ADDRESS, 4096) })
         };
         let mut apic = LocalApic { registers, timer: Timer::Deadline };
-        apic.write(TASK_PRIORITY, 0);
-        for local in [LOCAL_LINT0, LOCAL_LINT1, LOCAL_ERROR] {
-            apic.write(local, MASKED);
+        apic.enable();
+        apic.write(TIMER_DIVISOR, DIVIDE_BY_16);
+        if !processor.tsc_deadline {
+            let hertz = if processor.apic_counts_nanoseconds { 1_000_000_000 / 16 } else { apic.measure_timer() };
+            let ticks_per_stamp =
+                (u128::from(hertz) << 32).checked_div(u128::from(clock::ticks_per_second())).unwrap_or(0);
+            apic.timer = Timer::Countdown { ticks_per_stamp: ticks_per_stamp as u64 };
         }
-        apic.write(SPURIOUS, SPURIOUS_ENABLE | u32::from(VECTOR_SPURIOUS));
-        apic.start_timer(processor);
+        apic.start_timer();
         apic
+    }
+
+    /// Switches the controller of another core on, which runs this, as the first core's.
+    pub(crate) fn start_other(&self) {
+        self.enable();
+        self.write(TIMER_DIVISOR, DIVIDE_BY_16);
+        self.start_timer();
+    }
+
+    fn enable(&self) {
+        let mode = if matches!(self.registers, Registers::Model) { BASE_ENABLED | BASE_X2APIC } else { BASE_ENABLED };
+        // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so; 2. nothing on this core uses the
+        // controller yet.
+        unsafe { write_msr(MSR_BASE, read_msr(MSR_BASE) | mode) };
+        self.write(TASK_PRIORITY, 0);
+        for local in [LOCAL_LINT0, LOCAL_LINT1, LOCAL_ERROR] {
+            self.write(local, MASKED);
+        }
+        self.write(SPURIOUS, SPURIOUS_ENABLE | u32::from(VECTOR_SPURIOUS));
+    }
+
+    /// Interrupts the core with this number, which does no more than end its sleep.
+    pub(crate) fn interrupt(&self, apic_id: u32) {
+        self.command(apic_id, COMMAND_FIXED | u32::from(VECTOR_WAKE));
+    }
+
+    /// Interrupts the core with this number even where it lets nothing interrupt it: for the end of the machine's life only.
+    pub(crate) fn interrupt_unmaskably(&self, apic_id: u32) {
+        self.command(apic_id, COMMAND_NMI);
+    }
+
+    /// Resets the core with this number: it waits for [`LocalApic::start_core`].
+    pub(crate) fn reset_core(&self, apic_id: u32) {
+        self.command(apic_id, COMMAND_INIT);
+    }
+
+    /// Lets a core that was reset begin, in real mode, at the start of the page at `address`.
+    ///
+    /// # Safety
+    /// 1. `address` is a page below 1 MiB, and holds code for that mode.
+    /// 2. All that the code relies on is in place.
+    pub(crate) unsafe fn start_core(&self, apic_id: u32, address: u64) {
+        self.command(apic_id, COMMAND_START | (address >> 12) as u32);
+    }
+
+    fn command(&self, apic_id: u32, command: u32) {
+        match &self.registers {
+            Registers::Memory(memory) => {
+                memory.write32(COMMAND_TARGET as usize, apic_id << 24);
+                memory.write32(COMMAND as usize, command);
+                // The next one may follow when this one is under way: microseconds on a real bus, and no time in a virtual machine.
+                while memory.read32(COMMAND as usize) & COMMAND_PENDING != 0 {
+                    core::hint::spin_loop();
+                }
+            }
+            Registers::Model => {
+                // What was written before the command is seen by whom it reaches: the register itself orders nothing.
+                // SAFETY: every x86-64 processor has the two instructions.
+                unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
+                // SAFETY: 1. x2APIC mode is on; 2. by the conditions of who asked for the command.
+                unsafe { write_msr(MSR_X2APIC + (COMMAND >> 4), u64::from(apic_id) << 32 | u64::from(command)) };
+            }
+        }
     }
 
     /// Makes sure that the core is woken at `instant`, or earlier when that is far away.
@@ -91,18 +167,15 @@ impl LocalApic {
         }
     }
 
-    fn start_timer(&mut self, processor: &Processor) {
-        self.write(TIMER_DIVISOR, DIVIDE_BY_16);
-        if processor.tsc_deadline {
-            self.write(LOCAL_TIMER, TIMER_TSC_DEADLINE | u32::from(VECTOR_TIMER));
-            // The mode must be set before the deadline is (Intel SDM volume 3, 11.5.4.1).
-            core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
-            return;
+    fn start_timer(&self) {
+        match self.timer {
+            Timer::Deadline => {
+                self.write(LOCAL_TIMER, TIMER_TSC_DEADLINE | u32::from(VECTOR_TIMER));
+                // The mode must be set before the deadline is (Intel SDM volume 3, 11.5.4.1).
+                core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+            }
+            Timer::Countdown { .. } => self.write(LOCAL_TIMER, u32::from(VECTOR_TIMER)),
         }
-        let hertz = if processor.apic_counts_nanoseconds { 1_000_000_000 / 16 } else { self.measure_timer() };
-        let ticks_per_stamp = (u128::from(hertz) << 32).checked_div(u128::from(clock::ticks_per_second())).unwrap_or(0);
-        self.timer = Timer::Countdown { ticks_per_stamp: ticks_per_stamp as u64 };
-        self.write(LOCAL_TIMER, u32::from(VECTOR_TIMER));
     }
 
     /// The timer's rate in hertz, measured for 1 ms.

@@ -8,6 +8,8 @@
 //! - Every vector has a stack of its own class, so that no entry nests in another on the same stack: devices, exceptions, double
 //!   faults, and machine checks with NMIs.
 
+use super::cores::{self, CORES_MAX};
+use crate::memory::stacks::{Stack, Stacks};
 use core::arch::asm;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -20,10 +22,6 @@ unsafe extern "C" {
     static interrupt_entry_xapic: u8;
     static interrupt_entry_x2apic: u8;
     static interrupt_entry_spurious: u8;
-    static __device_stack_top: u8;
-    static __exception_stack_top: u8;
-    static __double_fault_stack_top: u8;
-    static __machine_check_stack_top: u8;
 }
 
 const EXCEPTIONS: usize = 32;
@@ -39,16 +37,8 @@ pub(crate) const VECTOR_TIMER: u8 = 0x40;
 pub(crate) const VECTOR_CARD: u8 = 0x41;
 pub(crate) const VECTOR_DISK: u8 = 0x42;
 pub(crate) const VECTOR_CONSOLE: u8 = 0x43;
+pub(crate) const VECTOR_WAKE: u8 = 0x44;
 pub(crate) const VECTOR_SPURIOUS: u8 = 0xFF;
-
-/// Which of the TSS's stacks a vector runs on, counted from 1.
-#[derive(Clone, Copy)]
-enum Stack {
-    Device = 1,
-    Exception = 2,
-    DoubleFault = 3,
-    MachineCheck = 4,
-}
 
 const CODE_SEGMENT: u64 = 0x00AF_9A00_0000_FFFF;
 const DATA_SEGMENT: u64 = 0x00CF_9200_0000_FFFF;
@@ -59,29 +49,46 @@ const TSS_SELECTOR: u16 = 24;
 const TSS_WORDS: usize = 26;
 const TSS_BYTES: u64 = 4 * TSS_WORDS as u64;
 
-static GDT: [AtomicU64; 5] = [
-    AtomicU64::new(0),
-    AtomicU64::new(CODE_SEGMENT),
-    AtomicU64::new(DATA_SEGMENT),
-    AtomicU64::new(0),
-    AtomicU64::new(0),
-];
-static TSS: [AtomicU32; TSS_WORDS] = [const { AtomicU32::new(0) }; TSS_WORDS];
+/// What a core has of its own: its segments, since the one of its TSS says whether that is in use, and the TSS with its stacks.
+#[repr(C, align(128))]
+struct Tables {
+    gdt: [AtomicU64; 5],
+    tss: [AtomicU32; TSS_WORDS],
+}
+
+static TABLES: [Tables; CORES_MAX] = [const {
+    Tables {
+        gdt: [
+            AtomicU64::new(0),
+            AtomicU64::new(CODE_SEGMENT),
+            AtomicU64::new(DATA_SEGMENT),
+            AtomicU64::new(0),
+            AtomicU64::new(0),
+        ],
+        tss: [const { AtomicU32::new(0) }; TSS_WORDS],
+    }
+}; CORES_MAX];
+
+/// Every core has the same one.
 static IDT: [[AtomicU64; 2]; VECTORS] = [const { [const { AtomicU64::new(0) }; 2] }; VECTORS];
 
-/// Loads the tables. `x2apic`: whether the local interrupt controller is spoken to through registers.
+/// Fills the table that all cores share, and loads the first core's. `x2apic`: whether the local interrupt controllers are spoken to
+/// through registers.
 pub(crate) fn install(x2apic: bool) {
-    fill_tss();
-    let tss = (&raw const TSS) as u64;
-    let [_, _, _, low, high] = &GDT;
-    // Intel SDM volume 3, 8.2.3: limit, base in three parts, type 9 (available 64-bit TSS), present.
-    low.store((TSS_BYTES - 1) | (tss & 0xFF_FFFF) << 16 | 0x89 << 40 | (tss >> 24 & 0xFF) << 56, Relaxed);
-    high.store(tss >> 32, Relaxed);
     fill_idt(x2apic);
-    let gdt_pointer = TablePointer { limit: size_of_val(&GDT) as u16 - 1, base: (&raw const GDT) as u64 };
+    load(&Stacks::of_image());
+}
+
+/// Loads the tables of the core that runs this. `stacks`: its own.
+pub(crate) fn load(stacks: &Stacks) {
+    #[expect(clippy::indexing_slicing, reason = "every core's number is below the number of tables")]
+    let tables = &TABLES[cores::this()];
+    tables.fill(stacks);
+    let gdt_pointer = TablePointer { limit: size_of_val(&tables.gdt) as u16 - 1, base: (&raw const tables.gdt) as u64 };
     let idt_pointer = TablePointer { limit: size_of_val(&IDT) as u16 - 1, base: (&raw const IDT) as u64 };
-    // SAFETY: 1. both tables are complete and live for ever; 2. the code and data segments are the same as in the boot table, so
-    // that the loaded selectors stay right, and the far return reloads CS with an equal one; 3. all stacks are mapped.
+    // SAFETY: 1. both tables are complete and live for ever, and no other core loads these segments; 2. the code and data segments are
+    // the same as in the boot table, so that the loaded selectors stay right, and the far return reloads CS with an equal one; 3. all
+    // stacks are mapped; 4. FS and GS are left alone: loading GS would lose its base.
     unsafe {
         asm!(
             "lgdt [{gdt}]",
@@ -111,24 +118,25 @@ struct TablePointer {
     base: u64,
 }
 
-/// Intel SDM volume 3, 8.7: the interrupt stacks begin at byte 36, 8 bytes each; the I/O map lies outside, so that there is none.
-fn fill_tss() {
-    let stacks = [
-        (Stack::Device, &raw const __device_stack_top),
-        (Stack::Exception, &raw const __exception_stack_top),
-        (Stack::DoubleFault, &raw const __double_fault_stack_top),
-        (Stack::MachineCheck, &raw const __machine_check_stack_top),
-    ];
-    for (stack, top) in stacks {
-        let word = 9 + 2 * (stack as usize - 1);
-        for (place, value) in [(word, top as u64 as u32), (word + 1, (top as u64 >> 32) as u32)] {
-            if let Some(entry) = TSS.get(place) {
-                entry.store(value, Relaxed);
+impl Tables {
+    fn fill(&self, stacks: &Stacks) {
+        // Intel SDM volume 3, 8.7: the interrupt stacks begin at byte 36, 8 bytes each; the I/O map lies outside, so that there is none.
+        for stack in [Stack::Device, Stack::Exception, Stack::DoubleFault, Stack::MachineCheck] {
+            let (word, top) = (9 + 2 * (stack as usize - 1), stacks.top(stack));
+            for (place, value) in [(word, top as u32), (word + 1, (top >> 32) as u32)] {
+                if let Some(entry) = self.tss.get(place) {
+                    entry.store(value, Relaxed);
+                }
             }
         }
-    }
-    if let Some(entry) = TSS.last() {
-        entry.store((TSS_BYTES as u32) << 16, Relaxed);
+        if let Some(entry) = self.tss.last() {
+            entry.store((TSS_BYTES as u32) << 16, Relaxed);
+        }
+        let tss = (&raw const self.tss) as u64;
+        let [_, _, _, low, high] = &self.gdt;
+        // Intel SDM volume 3, 8.2.3: limit, base in three parts, type 9 (available 64-bit TSS), present.
+        low.store((TSS_BYTES - 1) | (tss & 0xFF_FFFF) << 16 | 0x89 << 40 | (tss >> 24 & 0xFF) << 56, Relaxed);
+        high.store(tss >> 32, Relaxed);
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! The file `opt/barepost/selftest`, handed over by QEMU, names what to do:
 //! - `machine`, or no file: all tests of a machine that lives, one line each;
+//! - `cores`: the cores among each other;
 //! - `endings`: breaks one invariant after the other, and after each reset looks whether the crash sector tells of it;
 //! - `idle`: does nothing for ten seconds, so that the host can see what that costs; `nothing`: the same without the ten seconds;
 //! - `key`: sleeps until a key is pressed that asks the machine to stop.
 //!
 //! QEMU's network must be the user-mode one, with its router at 10.0.2.2. What lies on the disk is overwritten.
 
+mod cores;
 mod costs;
 mod disk;
 mod endings;
@@ -16,7 +18,7 @@ mod network;
 mod time;
 
 use alloc::vec::Vec;
-use bare::{BareMachine, end, fw_cfg};
+use bare::{BareMachine, boot, end, fw_cfg};
 use machine::{Instant, Machine, Micros};
 
 /// What a test says: nothing, or what does not hold.
@@ -29,10 +31,12 @@ type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
 const PATIENCE: Micros = Micros::from_secs(10);
 
 /// Runs what was asked for, and ends the machine's life.
-pub(super) fn run(mut machine: BareMachine) -> ! {
+pub(super) fn run(machine: boot::Machine) -> ! {
+    let boot::Machine { first: mut machine, others } = machine;
     let mode = fw_cfg::file("opt/barepost/selftest").unwrap_or_else(|| Vec::from(b"machine"));
     match mode.as_slice() {
-        b"endings" => endings::run(&mut machine),
+        b"cores" => cores::run(machine, others),
+        b"endings" => endings::run(&mut machine, others),
         b"idle" => idle(&mut machine, Micros::from_secs(10)),
         b"key" => wait_for_key(&mut machine),
         b"nothing" => idle(&mut machine, Micros(0)),

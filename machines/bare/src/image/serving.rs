@@ -1,6 +1,7 @@
 //! The machine's life when it serves mail: the loop around the engine, and the configuration that it starts with.
 
-use bare::{BareMachine, Memory, end, fw_cfg};
+use bare::boot;
+use bare::{Memory, end, fw_cfg};
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
@@ -13,7 +14,8 @@ const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 const SITE_FILE: &str = "opt/barepost/site.pack";
 
 /// The whole of the machine's life: one turn after the other, and sleep where there is nothing to do.
-pub(super) fn run(mut machine: BareMachine) -> ! {
+pub(super) fn run(machine: boot::Machine) -> ! {
+    let mut machine = machine.first;
     let site = site();
     // The site stays for ever: what it takes is not the engine's.
     let memory_bytes = machine.memory().total.saturating_sub(site.bytes()) as u64;

@@ -1,28 +1,35 @@
-//! The allocator: blocks of fixed sizes from free lists, and longer runs.
+//! The allocator: blocks of fixed sizes from free lists, an arena of them for each core, and longer runs.
 //!
-//! Blocks up to 32 KiB come from one free list a size ([`Class`]): taking one and giving it back are a handful of instructions
-//! and never search. A list that is empty takes a slab from the allocator for runs and cuts it up as blocks are asked for, so that
-//! no memory is touched before it is used. What is longer than 32 KiB goes to `talc`, whose cost does not grow with the
-//! number of runs; the engine asks for such runs when it starts.
+//! Blocks up to 32 KiB come from one free list a size ([`Class`]) of the core that asks: taking one and giving it back are some ten
+//! instructions and never search. A list that is empty takes a slab from the allocator for runs and cuts it up as blocks are asked for, so
+//! that no memory is touched before it is used. What is longer than 32 KiB goes to `talc`, whose cost does not grow with the
+//! number of runs; the engine asks for such runs when it starts. Runs and new slabs are behind a lock, blocks are not.
+//!
+//! A block that another core gives back goes home: that core pushes it onto a list of its owner's, which takes over the whole list when
+//! it would otherwise have to take memory. Neither ever waits for the other.
 //!
 //! Invariants:
-//! - A block on a free list belongs to nobody; its first 8 bytes link it to the next.
-//! - A slab keeps its size for ever: memory moves from runs to blocks and never back, so that blocks never fragment.
-//! - One core allocates, and no interrupt runs code: the state needs no lock.
+//! - A block on a free list belongs to nobody; its first 8 bytes link it to the next, and on its way home the next 8 say its size.
+//! - A slab keeps its size and its core for ever: memory moves from runs to blocks and never back, so that blocks never fragment.
+//! - A core's free lists are its own, and no interrupt runs code: they need no lock.
 
 use super::classes::{CLASSES, Class};
+use super::map::Ranges;
+use super::runs::Runs;
+use crate::cpu::cores::{self, CORES_MAX};
+use crate::shared::Lock;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::ops::Range;
-use core::ptr::{NonNull, null_mut};
-use talc::base::Talc;
-use talc::base::binning::DefaultBinning;
-use talc::source::Manual;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Bytes of a slab, unless eight blocks need more.
 const SLAB_BYTES: usize = 64 << 10;
 const SLAB_BLOCKS_MIN: usize = 8;
-const SLAB_ALIGN: usize = 4096;
+
+/// A slab begins on a bound of so many bytes, and has a multiple of them: each such piece of memory belongs to one core at most.
+const GRANULE_BYTES: usize = 4096;
 
 /// How much memory there is for the allocator, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,16 +41,22 @@ pub struct Memory {
 }
 
 /// The global allocator of the image.
-pub struct Allocator(UnsafeCell<State>);
+pub struct Allocator {
+    arenas: [Arena; CORES_MAX],
+    runs: Lock<Runs>,
+    owners: Owners,
+}
 
-// SAFETY: 1. one core runs this machine's code; 2. no interrupt runs code; 3. no method calls out while it holds the state.
+// SAFETY: 1. an arena's pools are touched by its own core only, and no interrupt runs code there; 2. all else is atomic or behind the
+// lock.
 unsafe impl Sync for Allocator {}
 
-pub(crate) struct State {
-    pools: [Pool; CLASSES],
-    runs: Talc<Manual, DefaultBinning>,
-    total: usize,
-    free: usize,
+/// The blocks of one core.
+#[repr(align(128))]
+struct Arena {
+    pools: UnsafeCell<[Pool; CLASSES]>,
+    /// Blocks that other cores gave back.
+    returned: AtomicPtr<Returned>,
 }
 
 /// One class: its free blocks, and what is not yet cut up of its newest slab.
@@ -57,26 +70,137 @@ struct Link {
     next: *mut Link,
 }
 
+/// The start of a block on its way home.
+struct Returned {
+    next: *mut Returned,
+    class: Class,
+}
+
+const _: () = assert!(size_of::<Returned>() <= 16, "it fits into the smallest block");
+
 impl Allocator {
     /// An allocator without memory.
     pub const fn new() -> Allocator {
-        Allocator(UnsafeCell::new(State::new()))
+        const POOL: Pool = Pool { free: null_mut(), uncut: 0..0 };
+        Allocator {
+            arenas: [const { Arena { pools: UnsafeCell::new([POOL; CLASSES]), returned: AtomicPtr::new(null_mut()) } };
+                CORES_MAX],
+            runs: Lock::new(Runs::new()),
+            owners: Owners::new(),
+        }
     }
 
-    /// Gives the allocator memory.
+    /// Gives the allocator its memory, once, before another core runs.
     ///
     /// # Safety
-    /// The range is mapped, writable, and nobody else's, for ever.
-    pub(crate) unsafe fn add(&self, range: Range<u64>) {
-        // SAFETY: 1. nobody else holds the state (`Sync`'s conditions); 2. the caller's condition is `State::add`'s.
-        unsafe { (*self.0.get()).add(range.start as *mut u8, (range.end - range.start) as usize) };
+    /// The ranges are mapped, writable, and nobody else's, for ever.
+    pub(crate) unsafe fn add(&self, memory: &Ranges) {
+        let start = memory.iter().map(|range| range.start).min().unwrap_or(0) as usize;
+        let end = memory.iter().map(|range| range.end).max().unwrap_or(0) as usize;
+        self.runs.with(|runs| {
+            for range in memory.iter() {
+                // SAFETY: the caller's condition.
+                unsafe { runs.add(range.start as *mut u8, (range.end - range.start) as usize) };
+            }
+            self.owners.take_memory(start..end, runs);
+        });
     }
 
     /// How much memory there is.
     pub fn memory(&self) -> Memory {
-        // SAFETY: nobody else holds the state (`Sync`'s conditions).
-        let state = unsafe { &*self.0.get() };
-        Memory { total: state.total, free: state.free }
+        self.runs.with(|runs| runs.memory())
+    }
+
+    /// The pool of a class, of the core that runs this.
+    ///
+    /// # Safety
+    /// What was answered last on this core is not used any more.
+    #[expect(clippy::mut_from_ref, reason = "one core has one reference at a time, by the caller's condition")]
+    #[inline]
+    unsafe fn pool(&self, class: Class) -> &mut Pool {
+        // SAFETY: the pools are this core's, and by the caller's condition nothing else refers to them.
+        let pools = unsafe { &mut *self.own_arena().pools.get() };
+        #[expect(clippy::indexing_slicing, reason = "every class has a pool")]
+        &mut pools[class.index()]
+    }
+
+    #[inline]
+    fn own_arena(&self) -> &Arena {
+        self.arena(cores::this())
+    }
+
+    #[inline]
+    fn arena(&self, core: usize) -> &Arena {
+        #[expect(clippy::indexing_slicing, reason = "every core has an arena")]
+        &self.arenas[core % CORES_MAX]
+    }
+
+    /// A block of a class whose free list is empty.
+    #[cold]
+    fn refill(&self, class: Class) -> *mut u8 {
+        self.take_in();
+        // SAFETY: nobody refers to a pool here.
+        let pool = unsafe { self.pool(class) };
+        let block = pool.take();
+        if !block.is_null() {
+            return block;
+        }
+        if pool.uncut.len() < class.bytes() {
+            let slab_bytes = SLAB_BYTES.max(class.bytes() * SLAB_BLOCKS_MIN).next_multiple_of(GRANULE_BYTES);
+            let Ok(layout) = Layout::from_size_align(slab_bytes, GRANULE_BYTES) else { return null_mut() };
+            let slab = self.runs.with(|runs| runs.take(layout));
+            if slab.is_null() {
+                return null_mut();
+            }
+            self.owners.set(slab as usize..slab as usize + slab_bytes, cores::this());
+            pool.uncut = slab as usize..slab as usize + slab_bytes;
+        }
+        let block = pool.uncut.start;
+        pool.uncut.start += class.bytes();
+        block as *mut u8
+    }
+
+    /// Puts what other cores gave back onto the free lists.
+    fn take_in(&self) {
+        let mut returned = self.own_arena().returned.swap(null_mut(), Acquire);
+        while !returned.is_null() {
+            // SAFETY: who pushed the block gave it away, with what it is at its start.
+            let Returned { next, class } = unsafe { returned.read() };
+            // SAFETY: 1. nobody refers to a pool here; 2. the block is of this class, of this core, and nobody's.
+            unsafe { self.pool(class).give_back(returned.cast()) };
+            returned = next;
+        }
+    }
+
+    /// Gives a block back to the core that it came from.
+    ///
+    /// # Safety
+    /// The block is of this class, from `owner`'s arena, and nobody uses it any more.
+    #[cold]
+    unsafe fn send_home(&self, block: *mut u8, class: Class, owner: usize) {
+        let (home, block) = (&self.arena(owner).returned, block.cast::<Returned>());
+        let mut first = home.load(Relaxed);
+        loop {
+            // SAFETY: 1. the block is ours until it is pushed; 2. every class is that long and as aligned.
+            unsafe { block.write(Returned { next: first, class }) };
+            match home.compare_exchange_weak(first, block, Release, Relaxed) {
+                Ok(_) => return,
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    /// Whether the block serves `wanted` as well, where it lies.
+    ///
+    /// # Safety
+    /// `block` came from `alloc` for `layout`, whose alignment is `wanted`'s.
+    unsafe fn resize_in_place(&self, block: *mut u8, layout: Layout, wanted: Layout) -> bool {
+        match (Class::of(layout), Class::of(wanted)) {
+            (Some(one), Some(other)) => one == other,
+            // SAFETY: the caller's condition, of two runs.
+            (None, None) => self.runs.with(|runs| unsafe { runs.resize_in_place(block, layout, wanted.size()) }),
+            _ => false,
+        }
     }
 }
 
@@ -91,20 +215,33 @@ impl Default for Allocator {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: nobody else holds the state (`Sync`'s conditions).
-        unsafe { (*self.0.get()).take(layout) }
+        let Some(class) = Class::of(layout) else { return self.runs.with(|runs| runs.take(layout)) };
+        // SAFETY: nobody refers to a pool here.
+        let block = unsafe { self.pool(class) }.take();
+        if block.is_null() { self.refill(class) } else { block }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: 1. nobody else holds the state; 2. the caller gives back what `alloc` handed out for the same layout.
-        unsafe { (*self.0.get()).give_back(block, layout) };
+        let Some(class) = Class::of(layout) else {
+            // SAFETY: the caller gives back what `alloc` handed out for the same layout, a run.
+            return self.runs.with(|runs| unsafe { runs.give_back(block, layout) });
+        };
+        // SAFETY: the block has a class, so that it lies in a slab.
+        let owner = unsafe { self.owners.of(block as usize) };
+        if owner == cores::this() {
+            // SAFETY: 1. nobody refers to a pool here; 2. the block is of this class, of this core, and nobody's any more.
+            unsafe { self.pool(class).give_back(block) };
+        } else {
+            // SAFETY: the block is of this class, its slab is that core's, and the caller has done with it.
+            unsafe { self.send_home(block, class, owner) };
+        }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let Ok(wanted) = Layout::from_size_align(bytes, layout.align()) else { return null_mut() };
-        // SAFETY: 1. nobody else holds the state; 2. the caller's block has this layout.
-        if unsafe { (*self.0.get()).resize_in_place(block, layout, wanted) } {
+        // SAFETY: the caller's block has this layout.
+        if unsafe { self.resize_in_place(block, layout, wanted) } {
             return block;
         }
         // SAFETY: 1. both blocks hold the smaller size and differ; 2. the old one is the caller's to give back.
@@ -119,106 +256,71 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-impl State {
-    const fn new() -> State {
-        State {
-            pools: [const { Pool { free: null_mut(), uncut: 0..0 } }; CLASSES],
-            runs: Talc::new(Manual),
-            total: 0,
-            free: 0,
-        }
-    }
-
-    /// # Safety
-    /// The memory is mapped, writable, and nobody else's, for ever.
-    unsafe fn add(&mut self, base: *mut u8, bytes: usize) {
-        // SAFETY: the caller's condition.
-        if unsafe { self.runs.claim(base, bytes) }.is_some() {
-            self.total += bytes;
-            self.free += bytes;
-        }
-    }
-
-    /// A block for `layout`, or null.
+impl Pool {
+    /// A free block, or null.
     #[inline]
-    fn take(&mut self, layout: Layout) -> *mut u8 {
-        let Some(class) = Class::of(layout) else { return self.take_run(layout) };
-        let Some(pool) = self.pools.get_mut(class.index()) else { return null_mut() };
-        let block = pool.free;
-        if block.is_null() {
-            return self.cut(class);
+    fn take(&mut self) -> *mut u8 {
+        let block = self.free;
+        if !block.is_null() {
+            // SAFETY: a block on the free list is ours, and begins with its link.
+            self.free = unsafe { (*block).next };
         }
-        // SAFETY: a block on the free list is ours, and begins with its link.
-        pool.free = unsafe { (*block).next };
         block.cast()
     }
 
     /// # Safety
-    /// `block` came from `take` for an equal layout, and nobody uses it any more.
+    /// The block is of the pool's class and core, and nobody uses it any more.
     #[inline]
-    unsafe fn give_back(&mut self, block: *mut u8, layout: Layout) {
-        let Some(class) = Class::of(layout) else {
-            self.free += layout.size();
-            // SAFETY: the caller's condition.
-            return unsafe { self.runs.deallocate(block, layout) };
-        };
-        if let Some(pool) = self.pools.get_mut(class.index()) {
-            let block = block.cast::<Link>();
-            // SAFETY: 1. the block is ours again; 2. every class is at least a link long and as aligned.
-            unsafe { block.write(Link { next: pool.free }) };
-            pool.free = block;
+    unsafe fn give_back(&mut self, block: *mut u8) {
+        let block = block.cast::<Link>();
+        // SAFETY: 1. the block is ours again; 2. every class is at least a link long and as aligned.
+        unsafe { block.write(Link { next: self.free }) };
+        self.free = block;
+    }
+}
+
+/// Whose each granule of memory is: a number for each, right where there is a slab, and anything elsewhere.
+struct Owners {
+    start: AtomicUsize,
+    table: AtomicPtr<AtomicU8>,
+}
+
+impl Owners {
+    const fn new() -> Owners {
+        Owners { start: AtomicUsize::new(0), table: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Takes memory for the numbers from `runs`. `memory`: where all slabs will lie.
+    fn take_memory(&self, memory: Range<usize>, runs: &mut Runs) {
+        let granules = (memory.end / GRANULE_BYTES + 1).saturating_sub(memory.start / GRANULE_BYTES);
+        if let Ok(layout) = Layout::array::<AtomicU8>(granules) {
+            self.start.store(memory.start / GRANULE_BYTES, Relaxed);
+            self.table.store(runs.take(layout).cast(), Relaxed);
         }
     }
 
-    /// Whether the block serves `wanted` as well, where it lies.
-    ///
+    fn set(&self, slab: Range<usize>, core: usize) {
+        for address in slab.step_by(GRANULE_BYTES) {
+            // SAFETY: a slab lies in the memory for which there are numbers.
+            unsafe { self.number(address) }.store(core as u8, Relaxed);
+        }
+    }
+
     /// # Safety
-    /// `block` came from `take` for `layout`, whose alignment is `wanted`'s.
-    unsafe fn resize_in_place(&mut self, block: *mut u8, layout: Layout, wanted: Layout) -> bool {
-        match (Class::of(layout), Class::of(wanted)) {
-            (Some(one), Some(other)) => one == other,
-            (None, None) => {
-                // SAFETY: the caller's condition; the size is not zero, since it is a run's.
-                let done = unsafe { self.runs.try_realloc_in_place(block, layout, wanted.size()) };
-                if done {
-                    self.free = self.free.saturating_add(layout.size()).saturating_sub(wanted.size());
-                }
-                done
-            }
-            _ => false,
-        }
+    /// The block at `address` lies in a slab.
+    #[inline]
+    unsafe fn of(&self, address: usize) -> usize {
+        // SAFETY: a slab lies in the memory for which there are numbers.
+        usize::from(unsafe { self.number(address) }.load(Relaxed))
     }
 
-    #[cold]
-    fn take_run(&mut self, layout: Layout) -> *mut u8 {
-        // SAFETY: a layout that has no class is longer than zero bytes, or is made so: `talc` refuses none but zero.
-        let run = unsafe { self.runs.allocate(layout) };
-        if run.is_some() {
-            self.free = self.free.saturating_sub(layout.size());
-        }
-        run.map_or(null_mut(), NonNull::as_ptr)
-    }
-
-    /// The next block of the class's newest slab, or of a new one.
-    #[cold]
-    fn cut(&mut self, class: Class) -> *mut u8 {
-        let bytes = class.bytes();
-        let is_empty = self.pools.get(class.index()).is_none_or(|pool| pool.uncut.len() < bytes);
-        if is_empty {
-            let slab_bytes = SLAB_BYTES.max(bytes * SLAB_BLOCKS_MIN);
-            let Ok(layout) = Layout::from_size_align(slab_bytes, SLAB_ALIGN) else { return null_mut() };
-            let slab = self.take_run(layout);
-            if slab.is_null() {
-                return null_mut();
-            }
-            if let Some(pool) = self.pools.get_mut(class.index()) {
-                pool.uncut = slab as usize..slab as usize + slab_bytes;
-            }
-        }
-        let Some(pool) = self.pools.get_mut(class.index()) else { return null_mut() };
-        let block = pool.uncut.start;
-        pool.uncut.start += bytes;
-        block as *mut u8
+    /// # Safety
+    /// `address` lies in the memory that `take_memory` was told of.
+    #[inline]
+    unsafe fn number(&self, address: usize) -> &AtomicU8 {
+        let granule = address / GRANULE_BYTES - self.start.load(Relaxed);
+        // SAFETY: the table has a number for each granule, lives for ever, and any byte is a number.
+        unsafe { &*self.table.load(Relaxed).add(granule) }
     }
 }
 

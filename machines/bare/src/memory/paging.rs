@@ -3,11 +3,14 @@
 //! Invariants:
 //! - Nothing is both writable and executable. Write protection holds for this machine's own code too (CR0.WP), and only the image's
 //!   text is executable (EFER.NXE).
-//! - Page zero, the first MiB, the guard page under each stack and whatever the memory map does not call memory are not mapped.
+//! - Page zero, the first MiB, the guard page under each stack and whatever the memory map does not call memory are not mapped, but for
+//!   devices and, read-only, the firmware's tables.
+//! - Pages are added and never taken away or changed, so that no core ever has to be told of a change.
 //! - Since addresses map to themselves, a pointer is the address that a device is given.
 
 use super::PAGE_BYTES;
 use super::map::Ranges;
+use super::stacks::Stacks;
 use crate::mmio::Mmio;
 use core::arch::asm;
 use core::ops::Range;
@@ -19,11 +22,6 @@ unsafe extern "C" {
     static __text_end: u8;
     static __rodata_end: u8;
     static __data_end: u8;
-    static __main_stack_top: u8;
-    static __device_stack_top: u8;
-    static __exception_stack_top: u8;
-    static __double_fault_stack_top: u8;
-    static __machine_check_stack_top: u8;
     static __image_end: u8;
 }
 
@@ -85,17 +83,6 @@ pub(crate) fn image() -> Range<u64> {
     (&raw const __text_start) as u64..(&raw const __image_end) as u64
 }
 
-/// Top and size of each stack, as `link.ld` lays them out.
-fn stacks() -> [(u64, u64); 5] {
-    [
-        ((&raw const __main_stack_top) as u64, 512 << 10),
-        ((&raw const __device_stack_top) as u64, 4 << 10),
-        ((&raw const __exception_stack_top) as u64, 32 << 10),
-        ((&raw const __double_fault_stack_top) as u64, 32 << 10),
-        ((&raw const __machine_check_stack_top) as u64, 32 << 10),
-    ]
-}
-
 /// Bytes of page tables that mapping so much memory needs, with room for devices.
 pub(crate) fn table_bytes(memory_bytes: u64, gigabyte_pages: bool) -> u64 {
     const TABLES_FOR_EDGES_AND_DEVICES: u64 = 160;
@@ -119,7 +106,7 @@ impl Paging {
         paging
     }
 
-    /// Maps the image, each part with the rights that it needs, and its stacks without their guards.
+    /// Maps the image, each part with the rights that it needs, its stacks without their guards, and the tables themselves.
     pub(crate) fn map_image(&mut self) {
         let parts = [
             ((&raw const __text_start) as u64..(&raw const __text_end) as u64, Rights::ReadExecute),
@@ -129,7 +116,14 @@ impl Paging {
         for (range, rights) in parts {
             self.map(range, rights);
         }
-        for (top, bytes) in stacks() {
+        self.map_stacks(&Stacks::of_image());
+        let tables = self.tables.as_ptr_range();
+        self.map(tables.start as u64..tables.end as u64, Rights::ReadWrite);
+    }
+
+    /// Maps a core's stacks without their guards.
+    pub(crate) fn map_stacks(&mut self, stacks: &Stacks) {
+        for (top, bytes) in stacks.parts() {
             self.map(top - bytes..top, Rights::ReadWrite);
         }
     }
@@ -145,18 +139,21 @@ impl Paging {
         assert_eq!(self.rights(rodata_end - 1), Some(Rights::Read));
         assert_eq!(self.rights(rodata_end), Some(Rights::ReadWrite));
         assert_eq!(self.rights(data_end - 1), Some(Rights::ReadWrite));
-        for (top, bytes) in stacks() {
+        self.check_stacks(&Stacks::of_image());
+        assert_eq!(self.rights(0), None);
+    }
+
+    /// Asserts that a core's stacks are mapped, and nothing under them.
+    pub(crate) fn check_stacks(&self, stacks: &Stacks) {
+        for (top, bytes) in stacks.parts() {
             assert_eq!(self.rights(top - 1), Some(Rights::ReadWrite));
             assert_eq!(self.rights(top - bytes), Some(Rights::ReadWrite));
             assert_eq!(self.rights(top - bytes - 1), None);
         }
-        assert_eq!(self.rights(0), None);
     }
 
-    /// Maps free memory, and the tables themselves.
+    /// Maps free memory.
     pub(crate) fn map_memory(&mut self, memory: &Ranges) {
-        let tables = self.tables.as_ptr_range();
-        self.map(tables.start as u64..tables.end as u64, Rights::ReadWrite);
         for range in memory.iter() {
             self.map(range.clone(), Rights::ReadWrite);
         }
@@ -192,7 +189,12 @@ impl Paging {
     /// The image, the stack in use and all memory in use are mapped.
     pub(crate) unsafe fn activate(&self) {
         // SAFETY: the caller's condition.
-        unsafe { asm!("mov cr3, {}", in(reg) self.tables.as_ptr(), options(nostack, preserves_flags)) };
+        unsafe { asm!("mov cr3, {}", in(reg) self.root(), options(nostack, preserves_flags)) };
+    }
+
+    /// Where the root lies, for the other cores.
+    pub(crate) fn root(&self) -> u64 {
+        self.tables.as_ptr() as u64
     }
 
     /// What may be done at `address`; `None` where nothing is mapped.

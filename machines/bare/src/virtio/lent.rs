@@ -10,6 +10,9 @@ pub(crate) struct Lent {
     bytes: usize,
 }
 
+// SAFETY: it stands for the buffer, which may be carried to another core.
+unsafe impl Send for Lent {}
+
 impl Lent {
     #[inline]
     pub(crate) fn new(buffer: Box<[u8]>) -> Lent {

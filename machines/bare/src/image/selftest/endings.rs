@@ -6,6 +6,8 @@ use super::disk::complete;
 use super::{ensure, finish};
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
+use bare::boot::OtherCore;
 use bare::{BareMachine, crash, end};
 use core::hint::black_box;
 use machine::{DiskOperation, DiskRequest, DiskToken, Instant, Machine, SECTOR_BYTES, Sector};
@@ -14,9 +16,10 @@ const PROGRESS_SECTOR: u64 = 8;
 const CRASH_SECTOR: u64 = 9;
 
 /// What is broken, how, and what the crash sector must say of it.
-type Ending = (&'static str, fn(&mut BareMachine), &'static str);
+type Ending = (&'static str, fn(&mut BareMachine, Vec<OtherCore>), &'static str);
 
-const ENDINGS: [Ending; 8] = [
+const ENDINGS: [Ending; 9] = [
+    ("a panic on another core", super::cores::break_another, "on purpose"),
     ("a panic in the midst of disk requests", panic_amid_requests, "on purpose"),
     ("a write into the image's text", write_text, "page fault 14 error 0x3"),
     ("a write into the image's constants", write_constants, "page fault 14 error 0x3"),
@@ -27,7 +30,7 @@ const ENDINGS: [Ending; 8] = [
     ("more memory than there is", exhaust_memory, "memory allocation of"),
 ];
 
-pub(super) fn run(machine: &mut BareMachine) -> ! {
+pub(super) fn run(machine: &mut BareMachine, others: Vec<OtherCore>) -> ! {
     let progress = read(machine, PROGRESS_SECTOR).first().map_or(0, |byte| usize::from(*byte));
     if let Some((name, _, expected)) = progress.checked_sub(1).and_then(|ending| ENDINGS.get(ending)) {
         let sector = read(machine, CRASH_SECTOR);
@@ -46,7 +49,7 @@ pub(super) fn run(machine: &mut BareMachine) -> ! {
     };
     write(machine, PROGRESS_SECTOR, progress as u8 + 1);
     end::set_crash_sector(Sector(CRASH_SECTOR));
-    break_it(machine);
+    break_it(machine, others);
     machine.print(format_args!("FAILED {name}: the machine lives on"));
     write(machine, PROGRESS_SECTOR, 0);
     finish(machine, progress as u32, 1)
@@ -64,7 +67,7 @@ fn write(machine: &mut BareMachine, sector: u64, byte: u8) {
     assert!(is_written && is_flushed, "the disk does not work");
 }
 
-fn panic_amid_requests(machine: &mut BareMachine) {
+fn panic_amid_requests(machine: &mut BareMachine, _: Vec<OtherCore>) {
     for token in 0..20 {
         let buffer = vec![0xEE; 64 << 10].into_boxed_slice();
         let sector = Sector(1000 + 128 * token);
@@ -77,44 +80,44 @@ fn panic_amid_requests(machine: &mut BareMachine) {
     assert!(black_box(false), "on purpose");
 }
 
-fn write_text(_: &mut BareMachine) {
+fn write_text(_: &mut BareMachine, _: Vec<OtherCore>) {
     let place = write_text as *const () as *mut u8;
     // SAFETY: none: this is to fault.
     unsafe { place.write_volatile(0) };
 }
 
-fn write_constants(_: &mut BareMachine) {
+fn write_constants(_: &mut BareMachine, _: Vec<OtherCore>) {
     let place = black_box(ENDINGS.as_ptr()) as *mut u8;
     // SAFETY: none: this is to fault.
     unsafe { place.write_volatile(0) };
 }
 
-fn call_data(_: &mut BareMachine) {
+fn call_data(_: &mut BareMachine, _: Vec<OtherCore>) {
     let code: Box<[u8]> = Box::new([0xC3]);
     // SAFETY: none: this is to fault.
     let function: extern "C" fn() = unsafe { core::mem::transmute(black_box(code.as_ptr())) };
     function();
 }
 
-fn read_null(_: &mut BareMachine) {
+fn read_null(_: &mut BareMachine, _: Vec<OtherCore>) {
     // SAFETY: none: this is to fault.
     unsafe { core::arch::asm!("mov {0}, [{0}]", inout(reg) 0_u64 => _) };
 }
 
-fn overflow_stack(machine: &mut BareMachine) {
+fn overflow_stack(machine: &mut BareMachine, _: Vec<OtherCore>) {
     let ballast = black_box([0_u8; 1000]);
     if machine.now() > Instant::START {
-        overflow_stack(machine);
+        overflow_stack(machine, Vec::new());
     }
     black_box(ballast);
 }
 
-fn run_nonsense(_: &mut BareMachine) {
+fn run_nonsense(_: &mut BareMachine, _: Vec<OtherCore>) {
     // SAFETY: none: this is to fault.
     unsafe { core::arch::asm!("ud2") };
 }
 
-fn exhaust_memory(machine: &mut BareMachine) {
+fn exhaust_memory(machine: &mut BareMachine, _: Vec<OtherCore>) {
     let bytes = machine.memory().total + 1;
     black_box(vec![1_u8; bytes]);
 }

@@ -48,6 +48,9 @@ pub(super) struct Transmitter {
     is_awaited: bool,
 }
 
+// SAFETY: the slots are memory that this transmitter alone writes, wherever it is carried.
+unsafe impl Send for Transmitter {}
+
 impl Transmitter {
     /// `start`: tells the card where the queue lies.
     pub(super) fn new(

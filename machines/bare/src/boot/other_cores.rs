@@ -1,0 +1,245 @@
+//! The other cores: started one after the other, each with stacks of its own, and left asleep until they are given a life.
+//!
+//! A core starts in real mode, in a page below 1 MiB (`other_core.s`), and is in the image's text some instructions later, with the page
+//! tables of the first core. There it loads its tables, switches its vector state and its interrupt controller on, and compares its
+//! time-stamp counter with the first one's. One that does not come, or whose time is another, is put back to sleep for good, and told of.
+//!
+//! Invariants:
+//! - One core starts at a time, and the words that `other_core.s` reads do not change before it is there or has been reset.
+//! - The page for the start is filled while the boot tables still map it, and never written again.
+
+use crate::clock;
+use crate::console::print;
+use crate::cpu::apic::LocalApic;
+use crate::cpu::cores::{self, CORES_MAX};
+use crate::cpu::{self, Processor, interrupts};
+use crate::memory::stacks::{Stack, Stacks};
+use crate::shared::Lock;
+use alloc::boxed::Box;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use machine::Micros;
+
+#[cfg(not(test))]
+core::arch::global_asm!(include_str!("other_core.s"));
+
+unsafe extern "C" {
+    static other_core_start: u8;
+    static other_core_end: u8;
+    static other_core_tables: AtomicU64;
+    static other_core_stack: AtomicU64;
+    static other_core_seat: AtomicU64;
+}
+
+/// How long a core may take until it is there. Processors that need to be told twice are, after a part of it.
+const PATIENCE_ONCE: Micros = Micros::from_millis(10);
+const PATIENCE_TWICE: Micros = Micros::from_millis(200);
+
+/// How often two counters are compared.
+const COMPARISONS: u64 = 4;
+
+/// What the core that starts and the first one say to each other. The first one asks by a number, and gets the number and a time stamp.
+static QUESTION: AtomicU64 = AtomicU64::new(0);
+static ANSWER: AtomicU64 = AtomicU64::new(0);
+static STAMP: AtomicU64 = AtomicU64::new(0);
+static VERDICT: AtomicU64 = AtomicU64::new(UNDECIDED);
+const UNDECIDED: u64 = 0;
+const WELCOME: u64 = 1;
+const UNFIT: u64 = 2;
+
+/// What the core that starts is given.
+static START: Lock<Option<(LocalApic, Stacks)>> = Lock::new(None);
+
+/// What each core is to do with its life, when it has been decided.
+static LIVES: [Life; CORES_MAX] =
+    [const { Life { is_given: AtomicBool::new(false), what: Lock::new(None) } }; CORES_MAX];
+
+type Work = Box<dyn FnOnce() + Send>;
+
+struct Life {
+    is_given: AtomicBool,
+    what: Lock<Option<Work>>,
+}
+
+/// A page below 1 MiB with the code that a core starts in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StartPage(u64);
+
+impl StartPage {
+    /// Fills the page at `address`.
+    ///
+    /// # Safety
+    /// The page is mapped and writable now, below 1 MiB, and nobody else's, ever.
+    pub(super) unsafe fn fill(address: u64) -> StartPage {
+        let code = (&raw const other_core_start) as u64..(&raw const other_core_end) as u64;
+        let bytes = (code.end - code.start) as usize;
+        // SAFETY: 1. by the caller's condition; 2. the code is shorter than a page.
+        unsafe { (address as *mut u8).copy_from_nonoverlapping(code.start as *const u8, bytes) };
+        StartPage(address)
+    }
+}
+
+/// Where a core can start: the lowest free page below 640 KiB, the one at zero excepted.
+pub(super) fn start_page(free: impl Iterator<Item = Range<u64>>) -> Option<u64> {
+    const PAGE: u64 = crate::memory::PAGE_BYTES;
+    let place = |range: Range<u64>| {
+        let page = range.start.max(PAGE).next_multiple_of(PAGE);
+        (page + PAGE <= range.end.min(0xA_0000)).then_some(page)
+    };
+    free.filter_map(place).min()
+}
+
+/// Starts a core for each of `stacks` and of `apic_ids`. Answers how many run, the first one included: their numbers have no gap.
+///
+/// # Safety
+/// 1. `root` is where the page tables lie that are in use; all of `stacks` are mapped there, and nobody else's.
+/// 2. Called once, on the first core.
+pub(super) unsafe fn start(
+    page: StartPage,
+    root: u64,
+    apic: &LocalApic,
+    apic_ids: impl Iterator<Item = u32>,
+    stacks: impl Iterator<Item = Stacks>,
+) -> usize {
+    let mut stacks = stacks;
+    let mut count = 1;
+    let mut free = None;
+    for apic_id in apic_ids {
+        let Some(stacks) = free.take().or_else(|| stacks.next()) else { break };
+        let seat = cores::seat(count);
+        seat.take(count, apic_id);
+        START.with(|start| *start = Some((*apic, stacks)));
+        for verdict in [&QUESTION, &ANSWER, &VERDICT] {
+            verdict.store(0, Relaxed);
+        }
+        // SAFETY: the three are words of `other_core.s`, and no core starts now that could read them.
+        unsafe {
+            other_core_tables.store(root, Relaxed);
+            other_core_stack.store(stacks.top(Stack::Main), Relaxed);
+            other_core_seat.store((&raw const *seat) as u64, Release);
+        }
+        // SAFETY: 1. the page was filled; 2. tables, stack and seat are in place.
+        let outcome = unsafe { start_one(page, apic, count) };
+        match outcome {
+            Ok(()) => count += 1,
+            Err(reason) => {
+                apic.reset_core(apic_id);
+                print!("the core with number {apic_id} stays unused: {reason}");
+                free = Some(stacks);
+            }
+        }
+    }
+    count
+}
+
+/// # Safety
+/// As of `LocalApic::start_core`.
+unsafe fn start_one(page: StartPage, apic: &LocalApic, number: usize) -> Result<(), &'static str> {
+    let seat = cores::seat(number);
+    let apic_id = seat.apic_id();
+    apic.reset_core(apic_id);
+    let mut is_there = false;
+    for patience in [PATIENCE_ONCE, PATIENCE_TWICE] {
+        // SAFETY: the caller's condition.
+        unsafe { apic.start_core(apic_id, page.0) };
+        is_there = sleep_until(patience, apic, || seat.is_running());
+        if is_there {
+            break;
+        }
+    }
+    if !is_there {
+        return Err("it does not start");
+    }
+    let is_fit = has_our_time(number, apic);
+    VERDICT.store(if is_fit { WELCOME } else { UNFIT }, Release);
+    wake(number, apic);
+    if is_fit {
+        return Ok(());
+    }
+    sleep_until(PATIENCE_TWICE, apic, || !seat.is_running());
+    Err("its time-stamp counter does not agree with the first core's")
+}
+
+/// Whether each time stamp of core `number` lies between the two of this one around it.
+fn has_our_time(number: usize, apic: &LocalApic) -> bool {
+    (1..=COMPARISONS).all(|question| {
+        let before = cpu::time_stamp_in_order();
+        QUESTION.store(question, Release);
+        wake(number, apic);
+        let is_answered = sleep_until(PATIENCE_TWICE, apic, || ANSWER.load(Acquire) == question);
+        let after = cpu::time_stamp_in_order();
+        is_answered && (before..=after).contains(&STAMP.load(Relaxed))
+    })
+}
+
+/// Sleeps until another core says that something is done, or for `limit`; answers whether it is. Cores that spun for each other would get
+/// in each other's way where there are fewer real ones than these.
+fn sleep_until(limit: Micros, apic: &LocalApic, is_done: impl Fn() -> bool) -> bool {
+    let end = clock::now() + limit;
+    let sleep = cores::seat(cores::this()).sleep();
+    loop {
+        let may_sleep = sleep.begin();
+        let is_over = is_done() || clock::now() >= end;
+        if !is_over && may_sleep {
+            apic.wake_at(end);
+            cpu::sleep_until_interrupt();
+        }
+        sleep.end();
+        if is_over {
+            return is_done();
+        }
+    }
+}
+
+/// Ends the sleep of core `number`.
+fn wake(number: usize, apic: &LocalApic) {
+    let seat = cores::seat(number);
+    if seat.sleep().wake() {
+        apic.interrupt(seat.apic_id());
+    }
+}
+
+/// Where every other core gets to, on its own stack and with its own seat.
+#[unsafe(no_mangle)]
+extern "C" fn other_core_main() -> ! {
+    let Some((apic, stacks)) = START.with(Option::take) else { cpu::halt() };
+    interrupts::load(&stacks);
+    Processor::detect();
+    apic.start_other();
+    let number = cores::this();
+    let seat = cores::seat(number);
+    seat.runs();
+    let mut answered = 0;
+    while VERDICT.load(Acquire) == UNDECIDED {
+        wake(0, &apic);
+        let is_asked = || QUESTION.load(Acquire) != answered || VERDICT.load(Acquire) != UNDECIDED;
+        sleep_until(Micros(u64::MAX), &apic, is_asked);
+        answered = QUESTION.load(Acquire);
+        STAMP.store(cpu::time_stamp_in_order(), Relaxed);
+        ANSWER.store(answered, Release);
+    }
+    if VERDICT.load(Acquire) == UNFIT {
+        seat.leaves();
+        wake(0, &apic);
+        cpu::halt();
+    }
+    live(number, &apic);
+    cpu::halt()
+}
+
+/// Waits for what this core is to do, and does it.
+fn live(number: usize, apic: &LocalApic) {
+    let Some(life) = LIVES.get(number) else { return };
+    sleep_until(Micros(u64::MAX), apic, || life.is_given.load(Acquire));
+    if let Some(work) = life.what.with(Option::take) {
+        work();
+    }
+}
+
+/// Gives core `number`, which runs and waits, what it is to do. When that returns the core stops.
+pub(super) fn give_life(number: usize, apic: &LocalApic, work: Work) {
+    let Some(life) = LIVES.get(number) else { return };
+    life.what.with(|what| *what = Some(work));
+    life.is_given.store(true, Release);
+    wake(number, apic);
+}

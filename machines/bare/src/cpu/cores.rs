@@ -1,0 +1,141 @@
+//! The cores: which of them runs this code, how one ends another's sleep, and how all of them come to an end.
+//!
+//! Each core has a seat, one of [`CORES_MAX`]; the first core's is number 0. The GS base of a core points at its seat, whose first word
+//! is its number, so that knowing where one runs is one instruction.
+//!
+//! Invariants:
+//! - A seat's number never changes once its core runs, and no code moves from one core to another.
+//! - No wish to be woken is lost: the one who wakes sets `is_woken` and then looks at `is_asleep`, the one who goes to sleep sets `is_asleep` and
+//!   then looks at `is_woken`. At least one of them sees the other, whatever the order (both are sequentially consistent).
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+/// The most cores that a machine makes use of.
+pub(crate) const CORES_MAX: usize = 16;
+
+/// What the cores know of one of them.
+#[repr(C, align(128))]
+pub(crate) struct Seat {
+    /// First, where GS points.
+    number: AtomicU32,
+    /// The core's number among the interrupt controllers.
+    apic_id: AtomicU32,
+    /// Whether the core runs this machine's code.
+    is_running: AtomicBool,
+    /// Whether it has stopped because the machine ends.
+    is_stopped: AtomicBool,
+    sleep: Sleep,
+}
+
+/// `entry.s` and `other_core.s` point GS at it.
+#[cfg_attr(not(test), unsafe(export_name = "core_seats"))]
+static SEATS: [Seat; CORES_MAX] = [const {
+    Seat {
+        number: AtomicU32::new(0),
+        apic_id: AtomicU32::new(0),
+        is_running: AtomicBool::new(false),
+        is_stopped: AtomicBool::new(false),
+        sleep: Sleep::new(),
+    }
+}; CORES_MAX];
+
+/// The number of the core that runs this.
+#[cfg(not(test))]
+#[inline]
+pub(crate) fn this() -> usize {
+    let number: u32;
+    // SAFETY: GS points at this core's seat from before the first Rust code on; the word never changes while the core runs.
+    unsafe { core::arch::asm!("mov {:e}, gs:[0]", out(reg) number, options(pure, nomem, nostack, preserves_flags)) };
+    number as usize % CORES_MAX
+}
+
+/// In tests a core is a thread that says which.
+#[cfg(test)]
+pub(crate) fn this() -> usize {
+    tests::THIS.get()
+}
+
+/// The seat of core `number`; every number below [`CORES_MAX`] has one.
+pub(crate) fn seat(number: usize) -> &'static Seat {
+    #[expect(clippy::indexing_slicing, reason = "within the seats, by the remainder")]
+    &SEATS[number % CORES_MAX]
+}
+
+/// The seats of all cores that run, but the one that asks.
+pub(crate) fn others() -> impl Iterator<Item = &'static Seat> {
+    let own = this();
+    SEATS.iter().enumerate().filter(move |(number, seat)| *number != own && seat.is_running()).map(|(_, seat)| seat)
+}
+
+impl Seat {
+    /// Gives the seat to the core with the number `apic_id` among the interrupt controllers, before that core starts.
+    pub(crate) fn take(&self, number: usize, apic_id: u32) {
+        self.number.store(number as u32, Relaxed);
+        self.apic_id.store(apic_id, Relaxed);
+    }
+
+    pub(crate) fn apic_id(&self) -> u32 {
+        self.apic_id.load(Relaxed)
+    }
+
+    /// Said by the core itself, once it can be interrupted.
+    pub(crate) fn runs(&self) {
+        self.is_running.store(true, SeqCst);
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running.load(SeqCst)
+    }
+
+    /// Said by the core itself: it is not used after all.
+    pub(crate) fn leaves(&self) {
+        self.is_running.store(false, SeqCst);
+    }
+
+    /// Said by the core itself, and the last that it says.
+    pub(crate) fn stops(&self) {
+        self.is_stopped.store(true, SeqCst);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(SeqCst)
+    }
+
+    pub(crate) fn sleep(&self) -> &Sleep {
+        &self.sleep
+    }
+}
+
+/// How a core goes to sleep while others may want it awake.
+pub(crate) struct Sleep {
+    is_asleep: AtomicBool,
+    is_woken: AtomicBool,
+}
+
+impl Sleep {
+    const fn new() -> Sleep {
+        Sleep { is_asleep: AtomicBool::new(false), is_woken: AtomicBool::new(false) }
+    }
+
+    /// Another core wants this one awake: answers whether it must be interrupted for that. One that is awake sees the wish before it
+    /// sleeps, and one that somebody interrupts already need not be interrupted twice.
+    #[must_use]
+    pub(crate) fn wake(&self) -> bool {
+        !self.is_woken.swap(true, SeqCst) && self.is_asleep.load(SeqCst)
+    }
+
+    /// Before a sleep, with interrupts off: answers whether nobody wants this core awake.
+    pub(crate) fn begin(&self) -> bool {
+        self.is_asleep.store(true, SeqCst);
+        !self.is_woken.load(SeqCst)
+    }
+
+    /// After a sleep, or in place of one. What was put anywhere before a wake that this call forgets can be seen after it.
+    pub(crate) fn end(&self) {
+        self.is_asleep.store(false, SeqCst);
+        self.is_woken.swap(false, SeqCst);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,263 @@
+//! The cores among each other: each counts, sleeps and is woken, keeps its own time, hands memory to the others, and one takes all of them
+//! down when it breaks.
+//!
+//! The host says how many there are to be: the file `opt/barepost/cores`.
+
+use super::{Outcome, PATIENCE, ensure, finish};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use bare::boot::OtherCore;
+use bare::{BareMachine, fw_cfg};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
+};
+use machine::{CoreId, Instant, Machine, Micros};
+
+/// More than any machine has.
+const CORES_MAX: usize = 16;
+
+/// What every core is to do now, and how far it is: the number of the last step that it has done.
+static STEP: AtomicU32 = AtomicU32::new(0);
+static DONE: [AtomicU32; CORES_MAX] = [const { AtomicU32::new(0) }; CORES_MAX];
+static FAILED: [AtomicBool; CORES_MAX] = [const { AtomicBool::new(false) }; CORES_MAX];
+
+/// Who was woken last, and how often in all; whose turn it is to be.
+static WOKEN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
+static TOKEN: AtomicU64 = AtomicU64::new(0);
+
+/// Boxes that a core has for the next one, which gives them back to the allocator.
+static PARCELS: [AtomicPtr<Parcel>; CORES_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CORES_MAX];
+
+type Parcel = Vec<Vec<u8>>;
+
+/// What a core does in one step.
+type Step = (&'static str, fn(&mut BareMachine, usize) -> Outcome);
+
+const STEPS: [Step; 6] = [
+    ("each core is itself, and draws random bytes of its own", is_itself),
+    ("a core without the disk says so", has_no_disk),
+    ("on each core a sleep ends by its own timer", timer_wakes),
+    ("a sleep that another core ends is not slept through", token_goes_round),
+    ("memory that another core gives back goes home", memory_goes_home),
+    ("lines of several cores are whole", lines_are_whole),
+];
+
+pub(super) fn run(mut machine: BareMachine, others: Vec<OtherCore>) -> ! {
+    let expected = number_file("opt/barepost/cores");
+    let count = 1 + others.len();
+    let (mut passed, mut failed) = (0, 0);
+    let mut judge = |machine: &mut BareMachine, what: &str, outcome: Outcome| match outcome {
+        Ok(()) => {
+            passed += 1;
+            machine.print(format_args!("ok {what}"));
+        }
+        Err(reason) => {
+            failed += 1;
+            machine.print(format_args!("FAILED {what}: {reason}"));
+        }
+    };
+    judge(&mut machine, "all cores start", ensure(count == expected, "there are more or fewer than the host says"));
+    others.into_iter().for_each(|core| core.live(move |machine| live(machine, count)));
+    for (number, (what, step)) in (1..).zip(STEPS) {
+        STEP.store(number, Release);
+        (1..count).for_each(|core| machine.wake(CoreId(core as u8)));
+        let own = step(&mut machine, count);
+        let all = wait_for_others(&mut machine, number, count);
+        judge(&mut machine, what, own.and(all));
+    }
+    finish(&mut machine, passed, failed)
+}
+
+fn wait_for_others(machine: &mut BareMachine, step: u32, count: usize) -> Outcome {
+    let end = machine.now() + PATIENCE;
+    while DONE.iter().take(count).skip(1).any(|done| done.load(Acquire) != step) {
+        ensure(machine.now() < end, "a core never came to the end of it")?;
+        let until = machine.now() + Micros::from_millis(1);
+        machine.idle(until);
+    }
+    ensure(FAILED.iter().all(|failed| !failed.load(Relaxed)), "it does not hold on another core")
+}
+
+/// The life of a core other than the first.
+fn live(mut machine: BareMachine, count: usize) {
+    let own = machine.core().index();
+    for (number, (what, step)) in (1..).zip(STEPS) {
+        while STEP.load(Acquire) < number {
+            machine.idle(Instant::NEVER);
+        }
+        if let Err(reason) = step(&mut machine, count) {
+            machine.print(format_args!("FAILED {what} on {}: {reason}", machine.core()));
+            FAILED.iter().for_each(|failed| failed.store(true, Relaxed));
+        }
+        DONE.iter().skip(own).take(1).for_each(|done| done.store(number, Release));
+        machine.wake(CoreId::FIRST);
+    }
+    loop {
+        machine.idle(Instant::NEVER);
+    }
+}
+
+fn number_file(name: &str) -> usize {
+    let file = fw_cfg::file(name).unwrap_or_default();
+    core::str::from_utf8(&file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1)
+}
+
+fn at<T>(list: &[T; CORES_MAX], core: usize) -> Result<&T, &'static str> {
+    list.get(core).ok_or("it has a number beyond all cores")
+}
+
+fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
+    static SEEN: [AtomicU32; CORES_MAX] = [const { AtomicU32::new(0) }; CORES_MAX];
+    static DRAWN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
+    let own = machine.core().index();
+    ensure(own < count, "its number is none of a core's")?;
+    ensure(at(&SEEN, own)?.fetch_add(1, Relaxed) == 0, "two cores have one number")?;
+    let mut drawn = [0; 8];
+    // Some keys long, so that the generator has to get itself new ones.
+    for _ in 0..20_000 {
+        machine.random(&mut drawn);
+    }
+    let drawn = u64::from_le_bytes(drawn);
+    ensure(DRAWN.iter().all(|other| other.load(Relaxed) != drawn), "two cores draw the same")?;
+    at(&DRAWN, own)?.store(drawn, Relaxed);
+    let (mut before, start) = (machine.now(), machine.now());
+    while machine.now().since(start) < Micros::from_millis(2) {
+        let now = machine.now();
+        ensure(now >= before, "its time goes back")?;
+        before = now;
+    }
+    Ok(())
+}
+
+fn has_no_disk(machine: &mut BareMachine, _: usize) -> Outcome {
+    let has_disk = machine.disk().sectors > 0;
+    ensure(has_disk == (machine.core() == CoreId::FIRST), "a disk where there is none, or none where there is one")
+}
+
+fn timer_wakes(machine: &mut BareMachine, _: usize) -> Outcome {
+    let mut best_lateness = Micros(u64::MAX);
+    for _ in 0..20 {
+        let until = machine.now() + Micros::from_millis(3);
+        let mut sleeps = 0;
+        while machine.now() < until {
+            machine.idle(until);
+            while let Some(frame) = machine.receive() {
+                machine.give_back(frame);
+            }
+            machine.ring_doorbells();
+            sleeps += 1;
+            ensure(sleeps < 100, "it hardly slept")?;
+        }
+        best_lateness = best_lateness.min(machine.now().since(until));
+    }
+    ensure(best_lateness < Micros::from_millis(20), "it overslept each time")
+}
+
+/// A token goes round all cores, many times; who has it wakes the next one, and who has not sleeps with no other end in sight.
+fn token_goes_round(machine: &mut BareMachine, count: usize) -> Outcome {
+    const ROUNDS: u64 = 300;
+    let (own, count) = (machine.core().index() as u64, count as u64);
+    let start = machine.now();
+    let end = start + PATIENCE;
+    let woken = at(&WOKEN, own as usize)?;
+    while woken.load(Relaxed) < ROUNDS {
+        let token = TOKEN.load(Acquire);
+        if token % count == own {
+            woken.fetch_add(1, Relaxed);
+            TOKEN.store(token + 1, Release);
+            machine.wake(CoreId(((own + 1) % count) as u8));
+        } else {
+            machine.idle(end);
+            ensure(machine.now() < end, "it was never woken")?;
+        }
+    }
+    if own == 0 {
+        let each = machine.now().since(start).0 / (ROUNDS * count);
+        machine.print(format_args!("{each} us from one core to the next, asleep"));
+    }
+    Ok(())
+}
+
+/// Each core makes boxes for the next one, which looks at them and drops them; no memory is used up by that.
+fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
+    const PARCELS_EACH: usize = 50;
+    let own = machine.core().index();
+    let neighbours = [(own + 1) % count, (own + count - 1) % count];
+    let (outgoing, incoming) = (at(&PARCELS, own)?, at(&PARCELS, neighbours[1])?);
+    let (mut sent, mut received) = (0, 0);
+    let before = machine.memory().free;
+    let end = machine.now() + PATIENCE;
+    while sent < PARCELS_EACH || received < PARCELS_EACH {
+        let is_room = sent < PARCELS_EACH && outgoing.load(Acquire).is_null();
+        if is_room {
+            outgoing.store(Box::into_raw(Box::new(parcel(sent))), Release);
+            sent += 1;
+        }
+        let incoming = incoming.swap(core::ptr::null_mut(), AcqRel);
+        if !incoming.is_null() {
+            // SAFETY: it came out of a box, and whoever takes it off the list has it alone.
+            let incoming = unsafe { Box::from_raw(incoming) };
+            ensure(*incoming == parcel(received), "a box lost its contents")?;
+            received += 1;
+        }
+        if is_room || !incoming.is_null() {
+            neighbours.into_iter().for_each(|core| machine.wake(CoreId(core as u8)));
+        } else {
+            machine.idle(end);
+        }
+        ensure(machine.now() < end, "no box came")?;
+    }
+    // Each of some thirty sizes may have taken a slab or two on each core, and no more than that.
+    ensure(before.saturating_sub(machine.memory().free) < count * (6 << 20), "memory got lost")
+}
+
+/// Boxes of many sizes.
+fn parcel(number: usize) -> Parcel {
+    (0..60).map(|part| vec![(number + part) as u8; 1 + 53 * (number + part) % 3000]).collect()
+}
+
+fn lines_are_whole(machine: &mut BareMachine, _: usize) -> Outcome {
+    for number in 0..20 {
+        machine.print(format_args!(
+            "line {number} of {} is as whole as a line of one core alone would be",
+            machine.core()
+        ));
+    }
+    Ok(())
+}
+
+/// A core other than the first breaks, while all are busy or asleep.
+pub(super) fn break_another(machine: &mut BareMachine, others: Vec<OtherCore>) {
+    static IS_TIME: AtomicBool = AtomicBool::new(false);
+    let last = others.len();
+    for core in others {
+        core.live(move |mut machine| {
+            let own = machine.core().index();
+            while own == last && !IS_TIME.load(Acquire) {
+                machine.idle(Instant::NEVER);
+            }
+            assert!(own != last, "on purpose");
+            // Every second core is busy and says so, the others sleep.
+            loop {
+                if own % 2 == 0 {
+                    machine.idle(Instant::NEVER);
+                }
+                let pause = machine.now() + Micros::from_millis(1);
+                while machine.now() < pause {}
+                machine.print(format_args!("{} lives", machine.core()));
+            }
+        });
+    }
+    let until = machine.now() + Micros::from_millis(20);
+    while machine.now() < until {
+        machine.idle(until);
+    }
+    IS_TIME.store(true, Release);
+    machine.wake(CoreId(last as u8));
+    let end = machine.now() + PATIENCE;
+    while machine.now() < end {
+        machine.idle(end);
+    }
+}

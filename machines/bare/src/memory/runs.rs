@@ -1,0 +1,69 @@
+//! Runs: memory longer than any class, and the slabs that classes are cut from.
+//!
+//! One for all cores, behind a lock: the engine asks for runs when it starts, and a slab is taken once and kept.
+
+use super::allocator::Memory;
+use core::alloc::Layout;
+use core::ptr::{NonNull, null_mut};
+use talc::base::Talc;
+use talc::base::binning::DefaultBinning;
+use talc::source::Manual;
+
+pub(crate) struct Runs {
+    runs: Talc<Manual, DefaultBinning>,
+    memory: Memory,
+}
+
+// SAFETY: what it points at is the allocator's memory, which every core reaches; the lock around it lets one core at a time use it.
+unsafe impl Send for Runs {}
+
+impl Runs {
+    pub(crate) const fn new() -> Runs {
+        Runs { runs: Talc::new(Manual), memory: Memory { total: 0, free: 0 } }
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// # Safety
+    /// The memory is mapped, writable, and nobody else's, for ever.
+    pub(crate) unsafe fn add(&mut self, base: *mut u8, bytes: usize) {
+        // SAFETY: the caller's condition.
+        if unsafe { self.runs.claim(base, bytes) }.is_some() {
+            self.memory.total += bytes;
+            self.memory.free += bytes;
+        }
+    }
+
+    /// A run for `layout`, or null.
+    pub(crate) fn take(&mut self, layout: Layout) -> *mut u8 {
+        // SAFETY: a layout that has no class is longer than zero bytes, as is a slab: `talc` refuses none but zero.
+        let run = unsafe { self.runs.allocate(layout) };
+        if run.is_some() {
+            self.memory.free = self.memory.free.saturating_sub(layout.size());
+        }
+        run.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    /// # Safety
+    /// `run` came from `take` for an equal layout, and nobody uses it any more.
+    pub(crate) unsafe fn give_back(&mut self, run: *mut u8, layout: Layout) {
+        self.memory.free += layout.size();
+        // SAFETY: the caller's condition.
+        unsafe { self.runs.deallocate(run, layout) };
+    }
+
+    /// Whether the run could be given another size where it lies.
+    ///
+    /// # Safety
+    /// `run` came from `take` for `layout`; `bytes` is not zero.
+    pub(crate) unsafe fn resize_in_place(&mut self, run: *mut u8, layout: Layout, bytes: usize) -> bool {
+        // SAFETY: the caller's condition.
+        let is_done = unsafe { self.runs.try_realloc_in_place(run, layout, bytes) };
+        if is_done {
+            self.memory.free = self.memory.free.saturating_add(layout.size()).saturating_sub(bytes);
+        }
+        is_done
+    }
+}

@@ -1,0 +1,76 @@
+//! A core's stacks: one to run on, and one for each class of interrupts, each with a guard page under it that is never mapped.
+//!
+//! The first core's are part of the image (`link.ld`), the others' are taken from free memory when it is known how many cores there are.
+
+use super::PAGE_BYTES;
+
+unsafe extern "C" {
+    static __main_stack_top: u8;
+    static __device_stack_top: u8;
+    static __exception_stack_top: u8;
+    static __double_fault_stack_top: u8;
+    static __machine_check_stack_top: u8;
+}
+
+/// Which stack; the numbers of all but the first are those of the interrupt stacks in a TSS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stack {
+    Main = 0,
+    Device = 1,
+    Exception = 2,
+    DoubleFault = 3,
+    MachineCheck = 4,
+}
+
+/// How many stacks a core has, and bytes of each, as `link.ld` lays them out.
+const STACKS: usize = 5;
+const BYTES: [u64; STACKS] = [512 << 10, 4 << 10, 32 << 10, 32 << 10, 32 << 10];
+
+/// Bytes of free memory that one more core's stacks take, guards included.
+pub(crate) const CORE_BYTES: u64 = {
+    let [main, device, exception, double_fault, machine_check] = BYTES;
+    main + device + exception + double_fault + machine_check + STACKS as u64 * PAGE_BYTES
+};
+
+/// The stacks of one core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stacks {
+    tops: [u64; STACKS],
+}
+
+impl Stacks {
+    /// The first core's.
+    pub(crate) fn of_image() -> Stacks {
+        let tops = [
+            &raw const __main_stack_top,
+            &raw const __device_stack_top,
+            &raw const __exception_stack_top,
+            &raw const __double_fault_stack_top,
+            &raw const __machine_check_stack_top,
+        ];
+        Stacks { tops: tops.map(|top| top as u64) }
+    }
+
+    /// Those of another core, in [`CORE_BYTES`] bytes of memory that begin at `start`.
+    pub(crate) fn at(start: u64) -> Stacks {
+        let mut end = start;
+        Stacks {
+            tops: BYTES.map(|bytes| {
+                end += PAGE_BYTES + bytes;
+                end
+            }),
+        }
+    }
+
+    pub(crate) fn top(&self, stack: Stack) -> u64 {
+        self.tops.get(stack as usize).copied().unwrap_or_default()
+    }
+
+    /// Top and bytes of each.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.tops.into_iter().zip(BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests;
