@@ -139,6 +139,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "flood",
+        shows: "floods of SYNs, ACKs, RSTs and garbage keep nobody out and take no memory",
+        work: Work::Script("tests/flood.py", &[]),
+        budget: Duration::from_secs(240),
+        when: When::Always,
+    },
+    Part {
         name: "ipv6",
         shows: "over IPv6 the machine serves Linux's own programs, with fixed addresses and with a router's",
         work: Work::Script("tests/ipv6.py", &[]),

@@ -93,7 +93,7 @@ pub struct Counters {
     pub cookies_out: u64,
     /// Cookies that came back.
     pub cookies_in: u64,
-    /// SYNs not answered because a table was full.
+    /// SYNs not answered because a table was full: whoever is real comes again.
     pub refused_full: u64,
     /// Segments to a port or connection that does not exist.
     pub refused_closed: u64,

@@ -22,7 +22,9 @@ use crate::random::Random;
 use crate::rate::RateLimit;
 use crate::reassembly::Reassembly;
 use crate::segments::Caller;
-use crate::tcp::{Cookies, HalfOpenTable, InitialSequences, Pools, SendLimits, SequenceNumber, Tcb, TimeWaitTable};
+use crate::tcp::{
+    Cookies, HalfOpenTable, InitialSequences, Knocks, Pools, SendLimits, SequenceNumber, Tcb, TimeWaitTable,
+};
 use crate::template::{TCP_BYTES, Template};
 use crate::udp::{self, Ports};
 
@@ -63,6 +65,7 @@ pub struct Net {
     pub(crate) flows: FlowTable,
     pub(crate) connections: FrameTable<Connection>,
     pub(crate) half_open: HalfOpenTable<Caller>,
+    pub(crate) knocks: Knocks,
     pub(crate) cookies: Cookies,
     pub(crate) time_wait: TimeWaitTable<Flow>,
     pub(crate) initial_sequences: InitialSequences,
@@ -112,6 +115,7 @@ impl Net {
             time_wait: TimeWaitTable::with_capacity(limits.time_wait),
             initial_sequences: InitialSequences::new(&keys.key()),
             cookies: Cookies::new(&keys.key(), local_mss),
+            knocks: Knocks::new(&keys.key()),
             local_mss,
             pools: Pools::new(limits.pools),
             timers: DelayQueue::with_capacity(limits.connections, now),

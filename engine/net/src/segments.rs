@@ -14,7 +14,7 @@ use crate::ipv4::PROTOCOL_TCP;
 use crate::net::{Connection, Net};
 use crate::receive::Received;
 use crate::tcp::{
-    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, SegmentRepr, SegmentToSend,
+    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, Room, SegmentRepr, SegmentToSend,
     SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
 };
 use crate::template::TCP_BYTES;
@@ -208,24 +208,39 @@ impl Net {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
             self.link.counters.refused_full += 1;
         } else {
-            let key = (caller.flow, self.link.own_address(caller.flow.local));
-            let beginning = match used {
-                Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
-                None => self.initial_sequences.next(now, &key),
-            };
-            let mut segment = *segment;
-            self.link.adapt_options(caller.flow.local, &mut segment.options);
-            let is_flooded = buggify!(CookieAlways);
-            let entry = if is_flooded { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
-            match entry {
-                Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
-                None if !is_flooded && !self.half_open.is_flooded(now) => self.link.counters.refused_full += 1,
-                None => {
-                    self.link.counters.cookies_out += 1;
-                    let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
-                    self.link.adapt_options(caller.flow.local, &mut answer.options);
-                    self.answer(now, caller, &answer);
+            self.caller_arrived(now, arrival, used);
+        }
+    }
+
+    /// Somebody calls for a service: he is remembered, or gets a cookie, or has to call again.
+    fn caller_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
+        let caller = &arrival.caller;
+        let key = (caller.flow, self.link.own_address(caller.flow.local));
+        if self.half_open.is_full() {
+            match self.half_open.make_room(now, self.knocks.knock(now, &key)) {
+                Room::Made { gone } => self.flows.remove(&gone.flow),
+                Room::None => {}
+                Room::Later => {
+                    self.link.counters.refused_full += 1;
+                    return;
                 }
+            }
+        }
+        let beginning = match used {
+            Some(snd_nxt) => self.initial_sequences.beyond(snd_nxt, now, &key),
+            None => self.initial_sequences.next(now, &key),
+        };
+        let mut segment = arrival.segment;
+        self.link.adapt_options(caller.flow.local, &mut segment.options);
+        let by_cookie = buggify!(CookieAlways);
+        let entry = if by_cookie { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
+        match entry {
+            Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
+            None => {
+                self.link.counters.cookies_out += 1;
+                let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
+                self.link.adapt_options(caller.flow.local, &mut answer.options);
+                self.answer(now, caller, &answer);
             }
         }
     }

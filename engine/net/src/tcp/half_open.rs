@@ -2,9 +2,15 @@
 //! here and no TCB; the TCB is made when the handshake completes (RFC 4987 §3.3).
 //!
 //! This is the LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with RFC 5961's rules for
-//! resets and SYNs. When the table is full nobody is pushed out. If handshakes are merely many at once, a SYN that finds no
-//! room is not answered and comes again, so a crowd comes in no faster than it can be greeted; if they stay open, it
-//! is answered by a cookie ([`super::Cookies`]). A table without any room leaves every handshake to cookies.
+//! resets and SYNs.
+//!
+//! When the table is full and handshakes are merely many at once, a SYN that finds no room is not answered and comes again: a
+//! crowd comes in no faster than it can be greeted. In a flood entries do not answer, and the oldest gives way: to anybody after seven seconds, to who knocks again ([`super::Knocks`]) after one.
+//! Where none is so old, he gets a cookie ([`super::Cookies`]). A table without any room leaves
+//! every handshake to cookies.
+//!
+//! So who is real has an entry nearly always, and what gets lost of his handshake is sent again. A cookie cannot: a peer whose
+//! ACK of it is lost waits for our greeting, and we do not know of him.
 //!
 //! An entry stands in the queue of how many SYN-ACKs it has been sent; queue 0 is of those to be sent one now.
 
@@ -12,6 +18,7 @@ use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
 use super::handshake::{Beginning, Handshake, mss_agreed};
+use super::knocks::Knock;
 use super::options::{Options, SackBlocks};
 use super::segment::{Flags, Full, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
@@ -24,9 +31,13 @@ pub const SYN_ACKS_MAX: u8 = 6;
 /// The wait for an answer to the first SYN-ACK; it doubles with each (RFC 6298 §2.1, §5.5). Micros.
 pub const SYN_ACK_WAIT: Micros = Micros::from_secs(1);
 
-/// How long after its SYN-ACK a handshake is still on its way. A table full of such is a crowd, and who finds no room comes
-/// again in a second; with older ones among them it is a flood.
-pub const CROWD_PATIENCE: Micros = Micros::from_millis(250);
+/// The age at which an entry gives way to anybody. It has been sent four SYN-ACKs by then.
+const OLD: Micros = Micros::from_secs(7);
+/// The age at which one gives way to who has knocked before.
+const NOT_YOUNG: Micros = Micros::from_secs(1);
+
+/// How long after an entry has given way there is a flood.
+const FLOOD: Micros = Micros::from_secs(1);
 
 /// Answers to doubtful segments that one entry gives at the most.
 const CHALLENGES_MAX: u8 = 8;
@@ -41,6 +52,7 @@ pub struct HalfOpenId(pub u32);
 struct HalfOpen<K> {
     key: K,
     sent_at: Instant,
+    since: Instant,
     iss: SequenceNumber,
     irs: SequenceNumber,
     mss: u16,
@@ -66,16 +78,31 @@ pub enum HalfOpenVerdict {
     Removed,
 }
 
+/// What becomes of a SYN that finds the table full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room<K> {
+    /// Somebody has given way, and is forgotten.
+    Made {
+        /// Who it was.
+        gone: K,
+    },
+    /// There is none, and it is to be answered by a cookie.
+    None,
+    /// It is not to be answered: its sender comes again.
+    Later,
+}
+
 /// All half-open connections of one core. `K` names a connection: addresses and ports of both ends.
 pub struct HalfOpenTable<K> {
     entries: Ageing<HalfOpen<K>, QUEUES>,
     local_mss: u16,
+    flooded_until: Instant,
 }
 
 impl<K: Copy + PartialEq> HalfOpenTable<K> {
     /// A table for `capacity` entries. `local_mss`: the largest payload that we take in one segment, in bytes.
     pub fn new(capacity: usize, local_mss: u16) -> Self {
-        HalfOpenTable { entries: Ageing::with_capacity(capacity), local_mss }
+        HalfOpenTable { entries: Ageing::with_capacity(capacity), local_mss, flooded_until: Instant::START }
     }
 
     /// How many there are.
@@ -86,6 +113,32 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a SYN finds room only as [`HalfOpenTable::make_room`] says.
+    pub fn is_full(&self) -> bool {
+        self.entries.is_full()
+    }
+
+    /// A SYN has found the table full.
+    pub fn make_room(&mut self, now: Instant, knock: Knock) -> Room<K> {
+        let age = match knock {
+            Knock::First => OLD,
+            Knock::Again => NOT_YOUNG,
+        };
+        // Who stands behind another in a queue has hardly been there for longer.
+        let firsts = (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
+        let longest =
+            firsts.filter_map(|index| Some((index, self.entries.get(index)?.since))).min_by_key(|(_, since)| *since);
+        if let Some((index, since)) = longest
+            && now.since(since) >= age
+            && let Some(gone) = self.entries.remove(index)
+        {
+            self.flooded_until = now + FLOOD;
+            return Room::Made { gone: gone.key };
+        }
+        let is_flooded = knock == Knock::Again && now < self.flooded_until;
+        if is_flooded || self.is_empty() { Room::None } else { Room::Later }
     }
 
     /// A SYN (without ACK and RST) has arrived for a port that is listened on. Its SYN-ACK goes out by the next
@@ -105,6 +158,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         let entry = HalfOpen {
             key,
             sent_at: now,
+            since: now,
             iss: beginning.iss,
             irs: segment.sequence,
             mss: mss_agreed(self.local_mss, segment.options.mss),
@@ -119,13 +173,6 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             challenges: 0,
         };
         self.entries.insert(entry, TO_BE_SENT, now).map(HalfOpenId)
-    }
-
-    /// Whether what fills the table does not answer: then SYNs that find no room are worth a cookie.
-    pub fn is_flooded(&self, now: Instant) -> bool {
-        let is_late = |entry: &HalfOpen<K>| entry.sent > 0 && now.since(entry.sent_at) >= CROWD_PATIENCE;
-        let mut oldest = (1..QUEUES).filter_map(|queue| self.entries.oldest(queue));
-        self.entries.is_empty() || oldest.any(|(index, _)| self.entries.get(index).is_some_and(is_late))
     }
 
     /// A segment has arrived for the entry.

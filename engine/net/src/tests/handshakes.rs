@@ -187,37 +187,6 @@ fn a_full_house_does_not_answer_and_counts() {
 }
 
 #[test]
-fn while_syns_flood_in_those_who_are_real_get_in_and_nothing_leaks() {
-    let mut world = World::new();
-    let mut first = Peer::at_port(20_000);
-    world.hears(&first.syn().frame(PEER_CARD));
-    first.expects = world.says_tcp().sequence.wrapping_add(1);
-    for port in 0..10_000 {
-        world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));
-        if port % 16 == 0 {
-            world.says();
-        }
-    }
-    world.says();
-    assert_eq!(world.net.half_open.len(), 16);
-    assert_eq!(world.net.counters().cookies_out, 0, "so far it may be a crowd");
-    world.now = world.now + crate::tcp::CROWD_PATIENCE;
-    // Who came before the flood, and who comes within it, whom nobody remembers.
-    first.next += 1;
-    assert!(matches!(first.says(&mut world, TcpControl::None, b"").as_slice(), [Told::Accepted(..)]));
-    let mut last = Peer::at_port(30_000);
-    world.hears(&Peer::at_port(31_000).syn().frame(PEER_CARD));
-    world.says();
-    let late = last.connects(&mut world);
-    assert_eq!(world.net.counters().cookies_in, 1);
-    assert_eq!(last.says(&mut world, TcpControl::Psh, b"HELO"), [Told::Data(late, b"HELO".to_vec())]);
-    world.net.abort(late);
-    world.waits(Micros::from_secs(500));
-    assert_eq!(world.net.half_open.len(), 0);
-    assert_eq!(world.net.flows.len(), world.net.connection_count());
-}
-
-#[test]
 fn without_room_for_handshakes_every_connection_begins_with_a_cookie() {
     let none = Limits { half_open: 0, ..limits() };
     let mut world = World::with(Addressing::Static(our_address()), none, Offloads::default());
@@ -518,3 +487,5 @@ fn marks_of_congestion_come_up_from_the_ip_header_and_leave_to_mark_goes_down() 
     let echo = world.says_one();
     assert_eq!((echo[47] & 0xc0, echo[15]), (0x40, 0));
 }
+
+mod floods;

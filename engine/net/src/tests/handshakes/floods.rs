@@ -1,0 +1,152 @@
+//! SYNs that nobody stands behind: who is real gets in, and nothing is left of the flood.
+
+use core::ops::Range;
+use std::vec::Vec;
+
+use machine::Micros;
+use smoltcp::wire::*;
+
+use super::super::messages::*;
+use super::super::world::{Told, World};
+use super::Peer;
+use crate::tcp::SYN_ACK_WAIT;
+
+/// Entries for handshakes.
+const ROOM: usize = 16;
+
+/// SYNs from `ports`, whatever they are answered.
+fn flood(world: &mut World, ports: Range<u16>) {
+    for port in ports {
+        world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));
+        if port % 16 == 0 {
+            world.says();
+        }
+    }
+    world.says();
+}
+
+/// What is answered to a SYN.
+fn knocks(peer: &Peer, world: &mut World) -> Option<Tcp> {
+    world.hears(&peer.syn().frame(PEER_CARD));
+    says_to(peer, world)
+}
+
+/// The segment that is sent to `peer`, if one is.
+fn says_to(peer: &Peer, world: &mut World) -> Option<Tcp> {
+    let said: Vec<Tcp> = world
+        .says()
+        .iter()
+        .filter(|frame| frame[12..14] == [8, 0])
+        .map(|frame| Tcp::read(frame).1)
+        .filter(|segment| segment.to == (peer.address, peer.port))
+        .collect();
+    assert!(said.len() <= 1, "{said:?}");
+    said.into_iter().next()
+}
+
+/// Acknowledges a SYN-ACK and speaks.
+fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
+    peer.next += 1;
+    peer.expects = answer.sequence.wrapping_add(1);
+    let told = peer.says(world, TcpControl::Psh, b"HELO");
+    assert!(matches!(told.as_slice(), [Told::Accepted(..), Told::Data(_, said)] if said == b"HELO"), "{told:?}");
+}
+
+fn nothing_is_left(world: &mut World) {
+    world.waits(Micros::from_secs(500));
+    assert_eq!(world.net.half_open.len(), 0);
+    assert_eq!(world.net.flows.len(), world.net.connection_count());
+}
+
+#[test]
+fn a_crowd_is_let_in_by_turns_and_pushes_nobody_out() {
+    let mut world = World::new();
+    let mut first = Peer::at_port(1);
+    let answer = knocks(&first, &mut world).unwrap();
+    flood(&mut world, 2..1_000);
+    world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
+    flood(&mut world, 2..1_000);
+    assert_eq!(world.net.half_open.len(), ROOM);
+    assert_eq!(world.net.counters().cookies_out, 0);
+    is_let_in(&mut first, &answer, &mut world);
+    assert!(knocks(&Peer::at_port(30_000), &mut world).is_some(), "there is room again");
+    nothing_is_left(&mut world);
+}
+
+#[test]
+fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
+    let mut world = World::new();
+    flood(&mut world, 0..10_000);
+    let mut real = Peer::at_port(30_000);
+    assert_eq!(knocks(&real, &mut world), None);
+    world.waits(SYN_ACK_WAIT);
+    flood(&mut world, 10_000..20_000);
+    let answer = knocks(&real, &mut world).unwrap();
+    flood(&mut world, 20_000..29_000);
+    is_let_in(&mut real, &answer, &mut world);
+    assert_eq!((world.net.counters().cookies_out, world.net.half_open.len()), (0, ROOM - 1));
+    nothing_is_left(&mut world);
+}
+
+#[test]
+fn in_a_flood_a_lost_acknowledgment_is_asked_for_again() {
+    let mut world = World::new();
+    flood(&mut world, 0..1_000);
+    let mut real = Peer::at_port(30_000);
+    knocks(&real, &mut world);
+    world.waits(SYN_ACK_WAIT);
+    let answer = knocks(&real, &mut world).unwrap();
+    // What he says to it is lost, and the flood goes on.
+    world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
+    flood(&mut world, 1_000..2_000);
+    world.now = world.now + Micros(1);
+    assert_eq!(says_to(&real, &mut world).as_ref(), Some(&answer));
+    is_let_in(&mut real, &answer, &mut world);
+}
+
+#[test]
+fn who_is_there_for_seven_seconds_gives_way_to_anybody() {
+    let mut world = World::new();
+    flood(&mut world, 0..1_000);
+    world.waits(Micros(7 * SYN_ACK_WAIT.0 - 1));
+    assert_eq!(knocks(&Peer::at_port(30_000), &mut world), None);
+    world.waits(Micros(1));
+    let mut real = Peer::at_port(30_001);
+    let answer = knocks(&real, &mut world).unwrap();
+    is_let_in(&mut real, &answer, &mut world);
+    nothing_is_left(&mut world);
+}
+
+#[test]
+fn where_a_flood_knocks_again_too_who_is_real_gets_in_by_a_cookie() {
+    let mut world = World::new();
+    flood(&mut world, 0..1_000);
+    let mut real = Peer::at_port(30_000);
+    assert_eq!(knocks(&real, &mut world), None);
+    world.waits(SYN_ACK_WAIT);
+    flood(&mut world, 0..1_000);
+    assert_eq!(world.net.half_open.len(), ROOM);
+    let answer = knocks(&real, &mut world).unwrap();
+    is_let_in(&mut real, &answer, &mut world);
+    assert_eq!(world.net.counters().cookies_in, 1);
+    nothing_is_left(&mut world);
+}
+
+#[test]
+fn a_flood_that_repeats_itself_without_pause_keeps_nobody_out() {
+    let mut world = World::new();
+    let mut real = Peer::at_port(30_000);
+    for _ in 0..10 {
+        flood(&mut world, 0..1_000);
+        world.waits(Micros::from_millis(100));
+    }
+    assert_eq!(knocks(&real, &mut world), None);
+    for _ in 0..10 {
+        flood(&mut world, 0..1_000);
+        world.waits(Micros::from_millis(100));
+    }
+    let answer = knocks(&real, &mut world).unwrap();
+    is_let_in(&mut real, &answer, &mut world);
+    assert_eq!(world.net.counters().cookies_out, 0);
+    nothing_is_left(&mut world);
+}
