@@ -42,9 +42,10 @@ def ip(arguments):
         raise AssertionError(f"ip {arguments}: {done.stderr.strip()}")
 
 
-def make_tap(name, address=None, owner=None):
-    """A tap interface; up, and with an address like `10.0.0.1/24` when one is given."""
-    ip(f"tuntap add dev {name} mode tap" + (f" user {owner}" if owner is not None else ""))
+def make_tap(name, address=None, owner=None, queues=""):
+    """A tap interface; up, and with an address like `10.0.0.1/24` when one is given. `queues`: `multi_queue` for as many as there are
+    cores at its other end."""
+    ip(f"tuntap add dev {name} mode tap {queues}" + (f" user {owner}" if owner is not None else ""))
     if address:
         ip(f"addr add {address} dev {name}")
     ip(f"link set {name} up")

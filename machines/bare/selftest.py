@@ -17,6 +17,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+import network
 TARGET = os.path.join(ROOT, "target", "selftest")
 IMAGE = os.path.join(TARGET, "x86_64-unknown-linux-gnu", "image", "barepost-image")
 SECONDS_MAX = 60
@@ -39,14 +41,17 @@ def device(machine, kind, backend):
     return ["-device", f"{kind}-{bus}{backend}{modern}"]
 
 
-def command(machine, disk, mode, cpu="max", entropy_device=True, cores=1, accel="tcg", extra=()):
+def command(machine, disk, mode, cpu="max", entropy_device=True, cores=1, accel="tcg", tap=None, extra=()):
     line = ["qemu-system-x86_64", "-nodefaults", *MACHINES[machine], "-accel", accel, "-cpu", cpu, "-m", "256"]
     line += ["-display", "none", "-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel", IMAGE]
-    line += ["-netdev", "user,id=n0", "-drive", f"if=none,id=d0,file={disk},format=raw"]
-    line += device(machine, "virtio-net", ",netdev=n0") + device(machine, "virtio-blk", ",drive=d0")
+    network = f"tap,id=n0,ifname={tap},script=no,downscript=no,queues={cores}" if tap else "user,id=n0"
+    queues = f",mq=on,vectors={2 * cores + 2}" if tap else ""
+    line += ["-netdev", network, "-drive", f"if=none,id=d0,file={disk},format=raw"]
+    line += device(machine, "virtio-net", ",netdev=n0" + queues) + device(machine, "virtio-blk", ",drive=d0")
     if entropy_device:
         line += device(machine, "virtio-rng", "")
     line += ["-smp", str(cores), "-fw_cfg", f"name=opt/barepost/cores,string={cores}"]
+    line += ["-fw_cfg", f"name=opt/barepost/queues,string={cores if tap else 1}"]
     return line + ["-fw_cfg", f"name=opt/barepost/selftest,string={mode}", *extra]
 
 
@@ -82,6 +87,14 @@ def cores(kind, count, **options):
             whole = f"line {number} of core {core} is as whole as a line of one core alone would be"
             found = sum(re.fullmatch(r"\[ *\d+\.\d{6}\] " + whole, line) is not None for line in lines)
             assert found == 1, f"{found} times on the console: {whole}"
+
+
+def queues():
+    # A pair of queues of the card for each core, at a tap interface of a network of our own; Linux is the router that answers.
+    network.enter()
+    network.make_tap("selftest", "10.0.2.2/24", queues="multi_queue")
+    cores("q35", 4, tap="selftest")
+    cores("q35", 2, tap="selftest")
 
 
 def endings(kind):
@@ -136,6 +149,8 @@ RUNS = {
     "key-q35": lambda: key("q35"),
     "key-microvm": lambda: key("microvm"),
     "entropy": entropy,
+    # Last, since the network stays.
+    "queues": queues,
 }
 
 

@@ -64,12 +64,12 @@ impl OtherCore {
     }
 }
 
-/// Makes a machine of what the boot loader left.
+/// Makes a machine of what the boot loader left, with at most `cores_max` of its cores.
 ///
 /// # Safety
 /// 1. Called once, by the entry code, on the main stack, with interrupts off.
 /// 2. `start_info` is what the boot loader passed, and the boot tables map the first GiB.
-pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Allocator) -> Machine {
+pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Allocator, cores_max: usize) -> Machine {
     console::start();
     let processor = Processor::detect();
     match clock::hertz(&processor) {
@@ -92,7 +92,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     end::set_apic(apic);
     cores::seat(0).take(0, processor.apic_id);
     cores::seat(0).runs();
-    let others = processors.others(processor.apic_id);
+    let others = processors.others(processor.apic_id).take(cores_max.saturating_sub(1));
     let cores = start_page.map_or(1, |page| {
         // SAFETY: 1. `set_up` made and mapped both; 2. this is the first core, once.
         unsafe { other_cores::start(page, paging.root(), &apic, others, stacks) }
@@ -100,11 +100,11 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     if cores > 1 {
         print!("{cores} cores");
     }
-    let devices = devices::find(&mut paging, &processor, &named);
+    let devices = devices::find(&mut paging, &processor, &named, cores);
     if ioapic::route(&mut paging, console::INTERRUPT_LINE, VECTOR_CONSOLE, processor.apic_id).is_some() {
         console::enable_interrupt();
     }
-    let (card, disk, random) = devices.start();
+    let (queues, disk, random) = devices.start(cores);
     end::set_disk(disk.transport());
     let Some(mut entropy) = Entropy::start(&processor, random) else {
         end::refuse(format_args!(
@@ -115,11 +115,16 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     if let Some(day) = rtc::read() {
         clock::set_day(clock::now(), day);
     }
+    let about_card = queues.card();
+    let mut pairs = queues.into_pairs();
+    let first_pair = pairs.next();
     let others = (1..cores as u8)
-        .map(|number| BareMachine::other(CoreId(number), card.card(), entropy.for_other(), apic, allocator))
+        .map(|number| {
+            BareMachine::other(CoreId(number), about_card, pairs.next(), entropy.for_other(), apic, allocator)
+        })
         .map(|machine| OtherCore { machine, apic })
         .collect();
-    Machine { first: BareMachine::first(card, disk, entropy, apic, allocator), others }
+    Machine { first: BareMachine::first(about_card, first_pair, disk, entropy, apic, allocator), others }
 }
 
 /// The processor's features, for the first line on the console.

@@ -32,6 +32,8 @@ const HEADER_KIND: u32 = 0x7F << 16;
 const HEADER_BRIDGE: u32 = 1 << 16;
 
 const CAPABILITY_MSIX: u8 = 0x11;
+/// The most messages that one function can have.
+const MESSAGES_MAX: u16 = 2048;
 
 /// One function of one device.
 #[derive(Clone, Copy, Debug)]
@@ -152,14 +154,15 @@ impl Function {
         .take(CAPABILITIES_MAX)
     }
 
-    /// Where the function's table of interrupt messages lies: base address number, and offset; switches the messages on.
-    pub(crate) fn enable_messages(&self) -> Option<(u8, u32)> {
+    /// Where the function's table of interrupt messages lies: base address number, and offset; and how many entries it has. Switches the
+    /// messages on.
+    pub(crate) fn enable_messages(&self) -> Option<(u8, u32, u16)> {
         const ENABLE: u32 = 1 << 31;
         const MASK_ALL: u32 = 1 << 30;
         let capability = self.capabilities().find(|capability| capability.id == CAPABILITY_MSIX)?;
         let control = self.read32(capability.register);
         self.write32(capability.register, control & !MASK_ALL | ENABLE);
         let table = self.read32(capability.register.checked_add(4)?);
-        Some((table as u8 & 7, table & !7))
+        Some((table as u8 & 7, table & !7, (control >> 16) as u16 % MESSAGES_MAX + 1))
     }
 }

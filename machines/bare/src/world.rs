@@ -46,7 +46,8 @@ pub struct BareMachine {
 impl BareMachine {
     /// The first core's. What time of day it is, as far as anybody knows, has been set.
     pub(crate) fn first(
-        card: NetworkCard,
+        about_card: Card,
+        card: Option<NetworkCard>,
         disk: BlockDevice,
         entropy: Entropy,
         apic: LocalApic,
@@ -57,8 +58,8 @@ impl BareMachine {
         let chip_at = if clock::knows_day() { now + CHIP_EVERY } else { now };
         BareMachine {
             core: CoreId::FIRST,
-            about_card: card.card(),
-            card: Some(card),
+            about_card,
+            card,
             disk: Some(disk),
             entropy,
             apic,
@@ -73,6 +74,7 @@ impl BareMachine {
     pub(crate) fn other(
         core: CoreId,
         about_card: Card,
+        card: Option<NetworkCard>,
         entropy: Entropy,
         apic: LocalApic,
         allocator: &'static Allocator,
@@ -80,7 +82,7 @@ impl BareMachine {
         BareMachine {
             core,
             about_card,
-            card: None,
+            card,
             disk: None,
             entropy,
             apic,

@@ -3,12 +3,12 @@
 use super::command_line::MemoryDevice;
 use crate::console::print;
 use crate::cpu::interrupts::{VECTOR_CARD, VECTOR_DISK};
-use crate::cpu::{Processor, ioapic};
+use crate::cpu::{Processor, cores, ioapic};
 use crate::end;
 use crate::memory::paging::Paging;
 use crate::pci;
 use crate::virtio::block::BlockDevice;
-use crate::virtio::net::NetworkCard;
+use crate::virtio::net::CardQueues;
 use crate::virtio::random::RandomDevice;
 use crate::virtio::transport::{MemoryRegisters, Message, PciRegisters, Transport};
 use crate::virtio::{DEVICE_BLOCK, DEVICE_NET, DEVICE_RANDOM};
@@ -23,14 +23,21 @@ pub(super) struct Devices {
     random: Option<Transport>,
 }
 
-/// Looks for devices on PCI, and where the command line has `named` some.
-pub(super) fn find(paging: &mut Paging, processor: &Processor, named: &[Option<MemoryDevice>]) -> Devices {
+/// Looks for devices on PCI, and where the command line has `named` some. Each of the `cores` has a message of the card's for itself, if
+/// there are so many; all else goes to the first.
+pub(super) fn find(
+    paging: &mut Paging,
+    processor: &Processor,
+    named: &[Option<MemoryDevice>],
+    cores: usize,
+) -> Devices {
     let mut devices = Devices::default();
     pci::scan(|function| {
         let Some(device) = virtio_device(&function) else { return };
         let Some(place) = devices.place(device) else { return };
-        let message = Message { apic_id: processor.apic_id, vector: vector(device) };
-        *place = PciRegisters::find(&function, paging, message).map(Transport::Pci);
+        let message = |core| Message { apic_id: cores::seat(core).apic_id(), vector: vector(device) };
+        let receivers = if device == DEVICE_NET { cores } else { 1 };
+        *place = PciRegisters::find(&function, paging, (0..receivers).map(message)).map(Transport::Pci);
     });
     for device in named.iter().flatten() {
         // SAFETY: the boot loader says that a device decodes these addresses.
@@ -74,16 +81,17 @@ impl Devices {
         place.is_none().then_some(place)
     }
 
-    /// Starts what was found. Without a card or a disk there is nothing to serve.
-    pub(super) fn start(self) -> (NetworkCard, BlockDevice, Option<RandomDevice>) {
+    /// Starts what was found; the card with a pair of queues for each of `cores`, if it has so many. Without a card or a disk there is
+    /// nothing to serve.
+    pub(super) fn start(self, cores: usize) -> (CardQueues, BlockDevice, Option<RandomDevice>) {
         let Some(card) = self.card else { end::refuse(format_args!("no virtio network card found")) };
         let Some(disk) = self.disk else { end::refuse(format_args!("no virtio disk found")) };
-        let card = NetworkCard::start(card)
+        let queues = CardQueues::start(card, cores)
             .unwrap_or_else(|error| end::refuse(format_args!("the network card cannot be used: {error}")));
         let disk = BlockDevice::start(disk)
             .unwrap_or_else(|error| end::refuse(format_args!("the disk cannot be used: {error}")));
         let random = self.random.and_then(|random| RandomDevice::start(&random).ok());
-        let about = card.card();
+        let about = queues.card();
         print!(
             "network card: {}, MTU {}, checksums by {}, segments cut by {} (IPv6: by {})",
             about.address,
@@ -92,9 +100,12 @@ impl Devices {
             by_whom(about.offloads.segmentation_ipv4),
             by_whom(about.offloads.segmentation_ipv6),
         );
+        if about.queues > 1 {
+            print!("network card: {} pairs of queues", about.queues);
+        }
         let about = disk.disk();
         print!("disk: {} sectors, {}", about.sectors, if about.durable { "durable" } else { "not durable" });
-        (card, disk, random)
+        (queues, disk, random)
     }
 }
 

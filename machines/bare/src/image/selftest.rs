@@ -7,7 +7,7 @@
 //! - `idle`: does nothing for ten seconds, so that the host can see what that costs; `nothing`: the same without the ten seconds;
 //! - `key`: sleeps until a key is pressed that asks the machine to stop.
 //!
-//! QEMU's network must be the user-mode one, with its router at 10.0.2.2. What lies on the disk is overwritten.
+//! In QEMU's network there must be a router at 10.0.2.2, as in the user-mode one. What lies on the disk is overwritten.
 
 mod cores;
 mod costs;
@@ -26,6 +26,9 @@ type Outcome = Result<(), &'static str>;
 
 /// A test, and the promise that it is named for.
 type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
+
+/// More than any machine has.
+pub(super) const CORES_MAX: usize = 16;
 
 /// How long a test waits for a device before it gives up: the host may be busy.
 const PATIENCE: Micros = Micros::from_secs(10);

@@ -13,6 +13,9 @@ const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 /// What the packed site is called there.
 const SITE_FILE: &str = "opt/barepost/site.pack";
 
+/// There is one engine, on the first core.
+pub(super) const CORES_MAX: usize = 1;
+
 /// The whole of the machine's life: one turn after the other, and sleep where there is nothing to do.
 pub(super) fn run(machine: boot::Machine) -> ! {
     let mut machine = machine.first;

@@ -95,7 +95,8 @@ impl BlockDevice {
         let events = if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
         let queue = Queue::new(events);
         // SAFETY: the addresses are the queue's own, whose memory lives for ever.
-        let doorbell = unsafe { transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Message) }?;
+        let doorbell =
+            unsafe { transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Message(0)) }?;
         go(&transport);
         Ok(BlockDevice {
             transport,

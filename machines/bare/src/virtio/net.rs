@@ -1,11 +1,18 @@
-//! The network card (virtio 1.2, section 5.1): one pair of queues, checksum and segmentation offload both ways, merged receive buffers.
+//! The network card (virtio 1.2, section 5.1): a pair of queues for each core, checksum and segmentation offload both ways, merged receive
+//! buffers.
+//!
+//! A pair belongs to one core, whom alone its message interrupts. Which pair a frame comes by is the card's choice: mostly the one by
+//! which the connection's frames were sent (section 5.1.6.5.5). A card without several pairs, or with a line in place of messages, has one.
 
+mod control;
 mod receive;
 mod transmit;
 
 use super::queue::Events;
 use super::transport::{Interrupt, Transport};
 use super::{DeviceError, FEATURE_EVENT_INDEX, agree, go};
+use alloc::vec::Vec;
+use control::Control;
 use machine::{Card, Ethernet, Frame, Offloads, Outgoing, TransmitError};
 use receive::Receiver;
 use transmit::Transmitter;
@@ -19,6 +26,8 @@ const FEATURE_GUEST_SEGMENTS_IPV6: u64 = 1 << 8;
 const FEATURE_SEGMENTS_IPV4: u64 = 1 << 11;
 const FEATURE_SEGMENTS_IPV6: u64 = 1 << 12;
 const FEATURE_MERGED_BUFFERS: u64 = 1 << 15;
+const FEATURE_CONTROL: u64 = 1 << 17;
+const FEATURE_PAIRS: u64 = 1 << 22;
 
 /// Bytes of the header before each frame (section 5.1.6); as long without merged buffers, in version 1.
 const HEADER_BYTES: usize = 12;
@@ -28,11 +37,14 @@ const FLAG_NEEDS_CHECKSUM: u8 = 1;
 /// The card has checked the frame's transport checksum.
 const FLAG_CHECKSUM_VALID: u8 = 2;
 
+/// The queues of a pair; those of all pairs follow each other, and the control queue follows them.
+const PAIR_QUEUES: u16 = 2;
 const RECEIVE_QUEUE: u16 = 0;
 const TRANSMIT_QUEUE: u16 = 1;
 
 /// The device's own registers (section 5.1.4).
 const REGISTER_ADDRESS: usize = 0;
+const REGISTER_PAIRS: usize = 8;
 const REGISTER_MTU: usize = 10;
 
 const MTU_DEFAULT: u16 = 1500;
@@ -40,36 +52,65 @@ const MTU_DEFAULT: u16 = 1500;
 /// The address when the card has none of its own: locally administered.
 const ADDRESS_DEFAULT: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
 
-/// A network card at work.
+/// A network card that has started: its pairs of queues, the first one for the first core.
+pub(crate) struct CardQueues {
+    card: Card,
+    pairs: Vec<NetworkCard>,
+}
+
+/// One pair of queues of a network card at work, for one core.
 pub(crate) struct NetworkCard {
     transport: Transport,
-    card: Card,
     receiver: Receiver,
     transmitter: Transmitter,
 }
 
-impl NetworkCard {
-    /// Starts the card.
-    pub(crate) fn start(transport: Transport) -> Result<NetworkCard, DeviceError> {
-        let features = agree(&transport, wanted)?;
+impl CardQueues {
+    /// Starts the card, with as many pairs as there are `cores`, or fewer.
+    pub(crate) fn start(transport: Transport, cores: usize) -> Result<CardQueues, DeviceError> {
+        let cores = (cores as u16).min(transport.messages());
+        let features = agree(&transport, |offered| wanted(offered, cores))?;
         let events = if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
-        let card = describe(&transport, features);
-        let receiver = Receiver::new(events, |size, addresses| {
-            // SAFETY: the addresses are those of the receiver's own queue, which lives for ever.
-            unsafe { transport.start_queue(RECEIVE_QUEUE, size, addresses, Interrupt::Message) }
-        })?;
-        let transmitter = Transmitter::new(events, card.offloads, |size, addresses| {
-            // SAFETY: the addresses are those of the transmitter's own queue, which lives for ever.
-            unsafe { transport.start_queue(TRANSMIT_QUEUE, size, addresses, Interrupt::Message) }
-        })?;
+        let mut card = describe(&transport, features);
+        let pairs_max = if features & FEATURE_PAIRS != 0 { transport.device16(REGISTER_PAIRS) } else { 1 };
+        let count = cores.min(pairs_max).max(1);
+        let pairs = (0..count).map(|pair| NetworkCard::start(transport, pair, events, card.offloads));
+        let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+        let control = (count > 1).then(|| Control::start(&transport, PAIR_QUEUES.saturating_mul(pairs_max)));
+        let control = control.transpose()?;
         go(&transport);
-        let mut card = NetworkCard { transport, card, receiver, transmitter };
-        card.receiver.ring_doorbell();
-        Ok(card)
+        // A card that does not grant them uses the first pair alone, and never touches the others.
+        if !control.is_none_or(|control| control.use_pairs(count)) {
+            pairs.truncate(1);
+        }
+        pairs.iter_mut().for_each(|pair| pair.receiver.ring_doorbell());
+        card.queues = pairs.len() as u8;
+        Ok(CardQueues { card, pairs })
     }
 
     pub(crate) fn card(&self) -> Card {
         self.card
+    }
+
+    /// The pairs, for the cores in their order.
+    pub(crate) fn into_pairs(self) -> impl Iterator<Item = NetworkCard> {
+        self.pairs.into_iter()
+    }
+}
+
+impl NetworkCard {
+    /// Starts one pair, before the card may work.
+    fn start(transport: Transport, pair: u16, events: Events, offloads: Offloads) -> Result<NetworkCard, DeviceError> {
+        let first = PAIR_QUEUES.saturating_mul(pair);
+        let receiver = Receiver::new(events, |size, addresses| {
+            // SAFETY: the addresses are those of the receiver's own queue, which lives for ever.
+            unsafe { transport.start_queue(first + RECEIVE_QUEUE, size, addresses, Interrupt::Message(pair)) }
+        })?;
+        let transmitter = Transmitter::new(events, offloads, |size, addresses| {
+            // SAFETY: the addresses are those of the transmitter's own queue, which lives for ever.
+            unsafe { transport.start_queue(first + TRANSMIT_QUEUE, size, addresses, Interrupt::Message(pair)) }
+        })?;
+        Ok(NetworkCard { transport, receiver, transmitter })
     }
 
     /// The next frame; also lets go of what was sent since.
@@ -109,12 +150,15 @@ impl NetworkCard {
     }
 }
 
-/// The features that we can use of those `offered`. What builds on another feature is wanted only together with it (5.1.3.1).
-fn wanted(offered: u64) -> u64 {
+/// The features that so many `cores` can use of those `offered`. What builds on another feature is wanted only together with it (5.1.3.1).
+fn wanted(offered: u64, cores: u16) -> u64 {
     let mut wanted = FEATURE_MTU | FEATURE_ADDRESS | FEATURE_MERGED_BUFFERS | FEATURE_EVENT_INDEX;
     wanted |= FEATURE_CHECKSUM | FEATURE_GUEST_CHECKSUM;
     if offered & FEATURE_CHECKSUM != 0 {
         wanted |= FEATURE_SEGMENTS_IPV4 | FEATURE_SEGMENTS_IPV6;
+    }
+    if cores > 1 && offered & FEATURE_CONTROL != 0 {
+        wanted |= FEATURE_CONTROL | FEATURE_PAIRS;
     }
     // A long frame needs many of our buffers.
     if offered & FEATURE_GUEST_CHECKSUM != 0 && offered & FEATURE_MERGED_BUFFERS != 0 {

@@ -22,6 +22,8 @@ pub(crate) struct PciRegisters {
     doorbells: Mmio,
     doorbell_stride: u32,
     device: Mmio,
+    /// How many messages it can send.
+    messages: u16,
 }
 
 /// Section 4.2.2.
@@ -98,7 +100,7 @@ mod memory {
     pub(super) const MAGIC_VALUE: u32 = 0x7472_6976;
 }
 
-/// The messages that one device sends: address and data of an interrupt, MSI-X table entry 0.
+/// A message that a device sends: address and data of an interrupt, one entry of its MSI-X table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) apic_id: u32,
@@ -106,9 +108,13 @@ pub(crate) struct Message {
 }
 
 impl PciRegisters {
-    /// Finds the registers of a virtio function, and makes `message` its only interrupt. `None` when it has none of version 1, or no
-    /// messages: then nothing would end a sleep.
-    pub(crate) fn find(function: &Function, paging: &mut Paging, message: Message) -> Option<PciRegisters> {
+    /// Finds the registers of a virtio function, and makes `messages` its interrupts, as many of them as it can send. `None` when it has
+    /// no registers of version 1, or no messages: then nothing would end a sleep.
+    pub(crate) fn find(
+        function: &Function,
+        paging: &mut Paging,
+        messages: impl Iterator<Item = Message>,
+    ) -> Option<PciRegisters> {
         function.enable();
         let part = |kind: u8, paging: &mut Paging| {
             let capability = function.capabilities().find(|capability| {
@@ -123,24 +129,29 @@ impl PciRegisters {
         let (common, _) = part(pci::PART_COMMON, paging)?;
         let (doorbells, doorbell_stride) = part(pci::PART_DOORBELLS, paging)?;
         let (device, _) = part(pci::PART_DEVICE, paging).unwrap_or((common, 0));
-        send_messages(function, paging, message)?;
-        (common.bytes() >= pci::COMMON_BYTES).then_some(PciRegisters { common, doorbells, doorbell_stride, device })
+        let messages = send_messages(function, paging, messages)?;
+        let is_whole = common.bytes() >= pci::COMMON_BYTES;
+        is_whole.then_some(PciRegisters { common, doorbells, doorbell_stride, device, messages })
     }
 }
 
-/// Fills entry 0 of the function's table of messages (PCI 3.0, 6.8.2).
-fn send_messages(function: &Function, paging: &mut Paging, message: Message) -> Option<()> {
+/// Fills the function's table of messages (PCI 3.0, 6.8.2), and answers how many it has now.
+fn send_messages(function: &Function, paging: &mut Paging, messages: impl Iterator<Item = Message>) -> Option<u16> {
     const ENTRY_BYTES: u64 = 16;
-    let (base, offset) = function.enable_messages()?;
-    let base = function.base_address(base)?;
-    // SAFETY: the firmware gave these addresses to the function.
-    let entry = unsafe { paging.map_device(base + u64::from(offset), ENTRY_BYTES) };
-    entry.write32(0, 0xFEE0_0000 | message.apic_id << 12);
-    entry.write32(4, 0);
-    entry.write32(8, u32::from(message.vector));
-    // Not masked.
-    entry.write32(12, 0);
-    Some(())
+    let (base, offset, entries) = function.enable_messages()?;
+    let base = function.base_address(base)? + u64::from(offset);
+    let mut count = 0;
+    for (message, number) in messages.zip(0..entries) {
+        // SAFETY: the firmware gave these addresses to the function.
+        let entry = unsafe { paging.map_device(base + ENTRY_BYTES * u64::from(number), ENTRY_BYTES) };
+        entry.write32(0, 0xFEE0_0000 | message.apic_id << 12);
+        entry.write32(4, 0);
+        entry.write32(8, u32::from(message.vector));
+        // Not masked.
+        entry.write32(12, 0);
+        count = number + 1;
+    }
+    Some(count)
 }
 
 impl MemoryRegisters {
@@ -216,6 +227,14 @@ impl Transport {
         .ok_or(DeviceError::Queue)
     }
 
+    /// How many cores the device can interrupt: a line leads to one.
+    pub(crate) fn messages(&self) -> u16 {
+        match self {
+            Transport::Pci(device) => device.messages,
+            Transport::Memory(_) => 1,
+        }
+    }
+
     /// Before a sleep: lets a device that has only a line raise it again.
     pub(crate) fn acknowledge_interrupt(&self) {
         if let Transport::Memory(device) = self {
@@ -256,11 +275,11 @@ impl Transport {
     }
 }
 
-/// Whether a queue interrupts.
+/// Whether a queue interrupts, and by which of the device's messages; a device with a line has only that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interrupt {
     Never,
-    Message,
+    Message(u16),
 }
 
 impl PciRegisters {
@@ -272,7 +291,11 @@ impl PciRegisters {
             return None;
         }
         common.write16(pci::QUEUE_SIZE, size);
-        common.write16(pci::QUEUE_MESSAGE, if interrupt == Interrupt::Message { 0 } else { pci::NO_MESSAGE });
+        let message = match interrupt {
+            Interrupt::Message(number) => number,
+            Interrupt::Never => pci::NO_MESSAGE,
+        };
+        common.write16(pci::QUEUE_MESSAGE, message);
         for (register, address) in pci::QUEUE_ADDRESSES.into_iter().zip(addresses.0) {
             common.write32(register, address as u32);
             common.write32(register + 4, (address >> 32) as u32);

@@ -3,7 +3,7 @@
 //!
 //! The host says how many there are to be: the file `opt/barepost/cores`.
 
-use super::{Outcome, PATIENCE, ensure, finish};
+use super::{CORES_MAX, Outcome, PATIENCE, ensure, finish, network};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,9 +14,6 @@ use core::sync::atomic::{
     Ordering::Release,
 };
 use machine::{CoreId, Instant, Machine, Micros};
-
-/// More than any machine has.
-const CORES_MAX: usize = 16;
 
 /// What every core is to do now, and how far it is: the number of the last step that it has done.
 static STEP: AtomicU32 = AtomicU32::new(0);
@@ -35,12 +32,13 @@ type Parcel = Vec<Vec<u8>>;
 /// What a core does in one step.
 type Step = (&'static str, fn(&mut BareMachine, usize) -> Outcome);
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("each core is itself, and draws random bytes of its own", is_itself),
     ("a core without the disk says so", has_no_disk),
     ("on each core a sleep ends by its own timer", timer_wakes),
     ("a sleep that another core ends is not slept through", token_goes_round),
     ("memory that another core gives back goes home", memory_goes_home),
+    ("a core's answers come by its own queue of the card, and end its sleep", answers_come_home),
     ("lines of several cores are whole", lines_are_whole),
 ];
 
@@ -59,6 +57,9 @@ pub(super) fn run(mut machine: BareMachine, others: Vec<OtherCore>) -> ! {
         }
     };
     judge(&mut machine, "all cores start", ensure(count == expected, "there are more or fewer than the host says"));
+    let queues = usize::from(machine.card().queues);
+    let is_expected = queues == number_file("opt/barepost/queues");
+    judge(&mut machine, "the card has a pair of queues for each core that it can", ensure(is_expected, "it has not"));
     others.into_iter().for_each(|core| core.live(move |machine| live(machine, count)));
     for (number, (what, step)) in (1..).zip(STEPS) {
         STEP.store(number, Release);
@@ -211,6 +212,43 @@ fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
     }
     // Each of some thirty sizes may have taken a slab or two on each core, and no more than that.
     ensure(before.saturating_sub(machine.memory().free) < count * (6 << 20), "memory got lost")
+}
+
+/// The cores ask the router in turn, since an answer comes by the queue by which the last question but this one went (Linux's taps learn
+/// where a sender is once his frame has been answered).
+fn answers_come_home(machine: &mut BareMachine, count: usize) -> Outcome {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    let own = machine.core().index();
+    let end = machine.now() + PATIENCE;
+    while TURN.load(Acquire) != own as u32 {
+        machine.idle(end);
+        ensure(machine.now() < end, "its turn never came")?;
+    }
+    let has_queue = own < usize::from(machine.card().queues);
+    let outcome = if has_queue { ask_router(machine) } else { Ok(()) };
+    TURN.store(own as u32 + 1, Release);
+    machine.wake(CoreId(((own + 1) % count) as u8));
+    outcome
+}
+
+fn ask_router(machine: &mut BareMachine) -> Outcome {
+    let head = network::question(machine);
+    network::send(machine, &head, &[])?;
+    machine.ring_doorbells();
+    let pause = machine.now() + Micros::from_millis(20);
+    while machine.now() < pause {
+        machine.idle(pause);
+    }
+    while let Some(frame) = machine.receive() {
+        machine.give_back(frame);
+    }
+    for _ in 0..20 {
+        let start = machine.now();
+        network::send(machine, &head, &[])?;
+        network::wait_for_answer(machine)?;
+        ensure(machine.now().since(start) < PATIENCE, "the sleep was not ended")?;
+    }
+    Ok(())
 }
 
 /// Boxes of many sizes.

@@ -1,0 +1,34 @@
+//! The control queue against a card that is played by the test.
+
+use super::*;
+use crate::mmio::Mmio;
+use crate::virtio::queue::tests::FakeDevice;
+use core::ptr::NonNull;
+
+/// What comes of a wish for 300 pairs that the card answers with `answer`; and whether the wish is the one that the card expects.
+fn granted(answer: u8) -> bool {
+    let register = Box::leak(Box::new(0_u32));
+    // SAFETY: the register is leaked, for this doorbell alone.
+    let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
+    let mut control = Control::new(|_, _| Ok(Doorbell::new(register, 8))).unwrap();
+    let mut card = FakeDevice::new(&control.queue);
+    control.ask(300);
+    let chain = card.next().unwrap();
+    let [(command, 4, NEXT), (place, 1, WRITE)] = chain.parts[..] else { panic!("{:?}", chain.parts) };
+    // SAFETY: the card may read and write what the chain describes until it is used.
+    unsafe {
+        assert_eq!(*(command as *const [u8; 4]), [4, 0, 44, 1]);
+        *(place as *mut u8) = answer;
+    }
+    assert!(!control.queue.has_used());
+    card.finish(chain.head, 1);
+    assert!(control.queue.has_used());
+    control.is_granted()
+}
+
+#[test]
+fn the_card_is_told_how_many_pairs_to_use_and_may_refuse() {
+    assert!(granted(ANSWER_OK));
+    assert!(!granted(1));
+    assert!(!granted(ANSWER_PENDING));
+}
