@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use arbitrary::{Arbitrary, Unstructured};
 use machine::{Checksum, Frame, Instant, Machine, Micros, Offloads};
 use net::tcp::PoolSizes;
-use net::{Address, Addressing, Config, Event, Events, Ipv6Addressing, Net, Service};
+use net::{Address, Addressing, Config, Cores, Event, Events, Ipv6Addressing, Net, Route, Service};
 use tasks::Budget;
 
 use crate::network::card::CheckedCard;
@@ -66,7 +66,7 @@ impl World {
         let addressing = if asks_for_address { Addressing::Dhcp } else { Addressing::Static(own) };
         let now = Instant::START + Micros::from_secs(1);
         let mut net = Net::new(
-            &Config { addressing, ipv6: Ipv6Addressing::None, limits: limits(SIZES) },
+            &Config { addressing, ipv6: Ipv6Addressing::None, limits: limits(SIZES), cores: Cores::ALONE },
             &card.card(),
             &[7; 32],
             now,
@@ -101,7 +101,7 @@ impl World {
     fn hears(&mut self, frame: Vec<u8>, checksum: Checksum) -> Vec<Event> {
         let mut frame = Frame::new(frame.into(), 0..usize::MAX, checksum);
         let mut events = Events::new();
-        self.net.frame_arrived(self.now, &mut frame, &mut events);
+        assert_eq!(self.net.frame_arrived(self.now, &mut frame, &mut events), Route::Here, "there is one core");
         self.user.hears(&events, &frame, &mut self.net, &self.peers);
         events.into_iter().collect()
     }

@@ -19,6 +19,11 @@ const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ArpNews {
     Nothing,
+    /// A neighbour says where he is, without asking for us.
+    Neighbour {
+        address: Ipv4Addr,
+        hardware: Ethernet,
+    },
     /// Another machine uses our address.
     Conflict,
 }
@@ -52,18 +57,29 @@ impl Link {
         let asks_us = operation == ArpOperation::Request && target == own.address;
         // The gateway may lie outside of the network: clouds give addresses with a prefix of 32 bits.
         let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
-        let can_be_neighbour = is_near && ipv4::is_possible_source(sender);
-        if can_be_neighbour && Some(sender) != own.broadcast() {
+        let can_be_neighbour = is_near && ipv4::is_possible_source(sender) && Some(sender) != own.broadcast();
+        if can_be_neighbour {
             let how = if asks_us { Told::ByAskingUs } else { Told::Otherwise };
-            if self.neighbours.told(now, sender, hardware, how, self.gateway()) {
-                release_held(&mut self.neighbours.held, sender, hardware, &mut self.outbox, &mut self.counters);
-            }
+            self.neighbour_told(now, sender, hardware, how);
         }
         if asks_us {
             self.counters.arp_replies_out += 1;
             self.send_arp(ArpOperation::Reply, hardware, own.address, hardware, sender);
+        } else if can_be_neighbour {
+            return ArpNews::Neighbour { address: sender, hardware };
         }
         ArpNews::Nothing
+    }
+
+    /// A neighbour has said to another core where he is.
+    pub(crate) fn neighbour_heard(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet) {
+        self.neighbour_told(now, address, hardware, Told::Otherwise);
+    }
+
+    fn neighbour_told(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet, how: Told) {
+        if self.neighbours.told(now, address, hardware, how, self.gateway()) {
+            release_held(&mut self.neighbours.held, address, hardware, &mut self.outbox, &mut self.counters);
+        }
     }
 
     /// Sends the ARP requests that are due.

@@ -2,6 +2,7 @@
 
 use core::net::Ipv6Addr;
 
+use crate::cores::Cores;
 use crate::interface::Address;
 use crate::tcp::PoolSizes;
 
@@ -66,6 +67,8 @@ pub struct Config {
     pub ipv6: Ipv6Addressing,
     /// How much of everything.
     pub limits: Limits,
+    /// Which core this is.
+    pub cores: Cores,
 }
 
 /// Names a service of the user's: every connection to its port is announced with it.

@@ -9,6 +9,7 @@ use core::net::SocketAddr;
 
 use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 
+use crate::cores::Cores;
 use crate::ethernet::BROADCAST;
 use crate::event::ConnectionId;
 use crate::flow::{Entry, Flow};
@@ -52,17 +53,20 @@ impl Net {
         };
         let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
         self.flows.set(flow, Entry::Connection(id.index() as u32));
+        self.flow_opened(&flow);
         self.link.counters.connects += 1;
         self.touch(ConnectionId(id));
         Ok(ConnectionId(id))
     }
 
     /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and a clock point
-    /// (RFC 6056 §3.3.3), or the next one that is free.
+    /// (RFC 6056 §3.3.3), or the next one that is free. No two cores have a port in common.
     fn free_flow(&self, now: Instant, local: Local, peer: SocketAddr) -> Option<Flow> {
         let start = self.initial_sequences.next(now, &peer).iss.0;
+        let Cores { own, count } = self.cores();
         (0..TRIES_MAX).find_map(|step| {
-            let port = FIRST_PORT + (start.wrapping_add(step) % PORTS) as u16;
+            let place = start.wrapping_add(step) % (PORTS / u32::from(count));
+            let port = FIRST_PORT + place as u16 * u16::from(count) + u16::from(own.0);
             let flow = Flow { peer: peer.ip().into(), local, peer_port: peer.port(), local_port: port };
             (self.flows.find(&flow).is_none() && self.service_of(port).is_none()).then_some(flow)
         })

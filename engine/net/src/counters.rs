@@ -1,7 +1,7 @@
 //! What happened so far, in plain numbers: one struct per core, readable at any time, never reset.
 //!
-//! Every frame that comes in is counted once in `frames_in`; one that is thrown away is counted once more under the
-//! reason. Numbers wrap only after centuries and order nothing.
+//! Every frame that comes in is counted once in `frames_in`, by the core whose card it came by; one that is thrown away is
+//! counted once more under the reason, by the core that did it. Numbers wrap only after centuries and order nothing.
 
 /// Counts since the network was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,6 +18,13 @@ pub struct Counters {
     pub card_full: u64,
     /// Outgoing frames that the card refused as malformed, or that found no room in the queue of small frames.
     pub dropped_out: u64,
+
+    /// Frames handed to the core that their connection belongs to, by the one that receives for it.
+    pub steered: u64,
+    /// Segments that this core knew no connection for, and that went round the others.
+    pub strays: u64,
+    /// Dropped: on the way to another core, where too many waited.
+    pub dropped_between_cores: u64,
 
     /// Dropped: sent to another hardware address.
     pub dropped_not_ours: u64,

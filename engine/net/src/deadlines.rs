@@ -19,7 +19,7 @@ impl Net {
         self.link.counters.reassembly_failed += self.reassembly.expire(now);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
-            self.flows.remove(&caller.flow);
+            self.handshake_gone(&caller.flow);
         }
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(flow) = self.time_wait.expired(now) else { break };

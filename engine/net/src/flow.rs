@@ -209,6 +209,11 @@ impl FlowTable {
         self.taken -= 1;
     }
 
+    /// The bucket of the flow, of 4,096: the same on all cores, and told by other bits than its slot.
+    pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
+        (self.name(flow).hash >> 52) as u16
+    }
+
     /// How many flows lead somewhere.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -10,6 +10,7 @@ use machine::Instant;
 use smoltcp::wire::Icmpv6Message;
 
 use crate::checksum::Sum;
+use crate::cores::Hearsay;
 use crate::ethernet;
 use crate::event::Events;
 use crate::flow::Flow;
@@ -79,7 +80,11 @@ impl Net {
                 self.quoted_arrived(received, Trouble::Unreachable, events);
             }
             Icmpv6Message::MldQuery => self.link.listeners_asked(now, received),
-            message if message.is_ndisc() => self.link.ndp_arrived(now, received),
+            message if message.is_ndisc() => {
+                if let Some((address, claim)) = self.link.ndp_arrived(now, received) {
+                    self.pass_on_hearsay(Hearsay::Ipv6Neighbour { address, claim });
+                }
+            }
             _ => {}
         }
     }

@@ -31,6 +31,7 @@ mod arp;
 mod checksum;
 mod config;
 mod connect;
+mod cores;
 mod counters;
 mod deadlines;
 mod dhcp;
@@ -63,6 +64,7 @@ mod tests;
 mod udp;
 
 pub use config::{Addressing, Config, IPV6_FIXED_MAX, Ipv6Address, Ipv6Addressing, Limits, Service};
+pub use cores::{Arrived, CORES_MAX, Cores, NetMessage, Route};
 pub use counters::Counters;
 pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};
 pub use interface::Address;

@@ -47,11 +47,13 @@ pub(crate) struct Link {
     pub(crate) outbox: Outbox,
     pub(crate) counters: Counters,
     pub(crate) defended_at: Option<Instant>,
+    /// Whether we speak for the machine.
+    is_first: bool,
 }
 
 impl Link {
-    /// `key`: for what nobody outside may guess.
-    pub(crate) fn new(card: &Card, addressing: &Ipv6Addressing, key: Random) -> Link {
+    /// `key`: for what nobody outside may guess. `is_first`: whether we speak for the machine.
+    pub(crate) fn new(card: &Card, addressing: &Ipv6Addressing, is_first: bool, key: Random) -> Link {
         Link {
             interface: Interface { hardware: card.address, mtu: card.mtu, address: None },
             neighbours: Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu)),
@@ -59,16 +61,17 @@ impl Link {
             outbox: Outbox::with_capacity(OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu)))),
             counters: Counters::default(),
             defended_at: None,
+            is_first,
         }
     }
 
-    /// Takes an address, or gives it up, and tells the link of a new one (RFC 5227 §2.3).
+    /// Takes an address, or gives it up, and if we speak for the machine tells the link of a new one (RFC 5227 §2.3).
     pub(crate) fn set_address(&mut self, now: Instant, address: Option<Address>) {
         let before = core::mem::replace(&mut self.interface.address, address);
         if before != address {
             self.neighbours.clear();
         }
-        let Some(own) = address else { return };
+        let Some(own) = address.filter(|_| self.is_first) else { return };
         if before.map(|before| before.address) != Some(own.address) {
             self.announce();
         }

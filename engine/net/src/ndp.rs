@@ -35,6 +35,7 @@ use crate::ip::{Ip, Local};
 use crate::ipv6;
 use crate::random::Random;
 use cache::Cache;
+pub(crate) use cache::Claim;
 use identifier::Identifiers;
 use listening::Listening;
 use own::{Origin, OwnAddresses};
@@ -62,10 +63,21 @@ pub(crate) struct News {
 }
 
 /// Numbers that routers may set.
+#[derive(Clone, Debug)]
 struct Parameters {
     hop_limit: u8,
     mtu: u16,
     retransmit: Micros,
+}
+
+/// What the first core of a machine tells the others.
+#[derive(Debug)]
+pub(crate) struct Knowledge {
+    own: OwnAddresses,
+    routers: Routers,
+    networks: Networks,
+    parameters: Parameters,
+    reachable: Micros,
 }
 
 /// All that IPv6 knows.
@@ -73,8 +85,10 @@ pub(crate) struct Ndp {
     addressing: Ipv6Addressing,
     hardware: Ethernet,
     link_mtu: u16,
-    /// Set when IPv6 has begun.
+    /// Set when IPv6 has begun, on the core that forms addresses.
     identifiers: Option<Identifiers>,
+    /// Changes whenever [`Knowledge`] may have changed; zero until IPv6 is spoken.
+    revision: u32,
     random: Random,
     own: OwnAddresses,
     cache: Cache,
@@ -97,6 +111,7 @@ impl Ndp {
             hardware: card.address,
             link_mtu: card.mtu,
             identifiers: None,
+            revision: 0,
             random,
             own: OwnAddresses::default(),
             cache: Cache::new(ETHERNET_BYTES + usize::from(card.mtu)),
@@ -119,6 +134,7 @@ impl Ndp {
             return;
         }
         self.identifiers = Some(Identifiers::new(secret, self.hardware));
+        self.revise();
         self.form_address(now, LINK_LOCAL, Origin::LinkLocal, 0, (Instant::NEVER, Instant::NEVER));
         if let Ipv6Addressing::Static { addresses, gateway } = self.addressing {
             for Ipv6Address { address, prefix_bits } in addresses.into_iter().flatten() {
@@ -136,7 +152,38 @@ impl Ndp {
     /// Whether IPv6 is spoken.
     #[inline]
     pub(crate) fn is_spoken(&self) -> bool {
-        self.identifiers.is_some()
+        self.revision != 0
+    }
+
+    /// Another number whenever [`Ndp::knowledge`] may be another.
+    pub(crate) fn revision(&self) -> u32 {
+        self.revision
+    }
+
+    fn revise(&mut self) {
+        self.revision = self.revision.wrapping_add(1).max(1);
+    }
+
+    /// What other cores have to know.
+    pub(crate) fn knowledge(&self) -> Knowledge {
+        Knowledge {
+            own: self.own.only_assigned(),
+            routers: self.routers.clone(),
+            networks: self.networks.clone(),
+            parameters: self.parameters.clone(),
+            reachable: self.cache.reachable,
+        }
+    }
+
+    /// Takes over what the first core knows.
+    pub(crate) fn learn(&mut self, knowledge: Knowledge) {
+        let Knowledge { own, routers, networks, parameters, reachable } = knowledge;
+        let lost = |before: &own::Own| own.find(before.address).is_none_or(|now| now.local != before.local);
+        self.news.lost |= self.own.assigned().any(lost);
+        (self.own, self.routers, self.networks, self.parameters) = (own, routers, networks, parameters);
+        self.cache.reachable = reachable;
+        self.revise();
+        self.look_ahead();
     }
 
     /// The largest packet that we send, in bytes.
@@ -266,6 +313,7 @@ impl Ndp {
     /// An address is ours: nobody has answered for it.
     fn assigned(&mut self, now: Instant, origin: Origin) {
         self.news.changed = true;
+        self.revise();
         if origin == Origin::LinkLocal && self.addressing == Ipv6Addressing::Automatic {
             self.solicit_at = now;
         }
@@ -276,6 +324,7 @@ impl Ndp {
         if self.own.expire(now) {
             self.news.changed = true;
             self.news.lost = true;
+            self.revise();
         }
         self.routers.expire(now);
         self.networks.expire(now);

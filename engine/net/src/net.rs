@@ -5,10 +5,11 @@ use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use heapless::Vec;
-use machine::{Block, Card, Frame, Instant, Offloads, Piece};
+use machine::{Block, Card, CoreId, Instant, Offloads, Piece};
 use tasks::{DelayQueue, FrameTable, ResumeQueue};
 
 use crate::config::{Addressing, Config, Ipv6Address, Service};
+use crate::cores::Fellows;
 use crate::counters::Counters;
 use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, EVENTS_AT_ONCE, Event, Events, Place};
@@ -52,6 +53,8 @@ const _: () = assert!(size_of::<Connection>() <= 240, "an idle connection costs 
 
 /// The network.
 pub struct Net {
+    /// `None` for who is alone on his machine.
+    pub(crate) fellows: Option<Fellows>,
     pub(crate) link: Link,
     pub(crate) offloads: Offloads,
     pub(crate) dhcp: Option<Dhcp>,
@@ -91,7 +94,7 @@ impl Net {
         + DelayQueue::SLOT_BYTES
         + ResumeQueue::SLOT_BYTES;
 
-    /// A network behind `card`. `seed` is random, and chosen anew each time the machine starts.
+    /// A network behind `card`. `seed` is random, chosen anew each time the machine starts, and the same on all of its cores.
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
         let limits = &config.limits;
         let mut keys = Random::new(*seed.first_chunk().unwrap_or(&[0; 16]), *seed.last_chunk().unwrap_or(&[0; 16]));
@@ -99,8 +102,11 @@ impl Net {
         let limits_if = |segments: bool| SendLimits {
             segmentation_bytes: (segments && card.offloads.checksum).then_some(SEGMENTATION_BYTES),
         };
+        let fellows = Fellows::new(config.cores, card.queues);
+        let is_first = config.cores.is_first();
         let mut net = Net {
-            link: Link::new(card, &config.ipv6, Random::new(keys.key(), keys.key())),
+            fellows,
+            link: Link::new(card, &config.ipv6, is_first, Random::new(keys.key(), keys.key())),
             offloads: card.offloads,
             dhcp: None,
             icmp: Icmp::new(),
@@ -114,7 +120,7 @@ impl Net {
             half_open: HalfOpenTable::new(limits.half_open, local_mss),
             time_wait: TimeWaitTable::with_capacity(limits.time_wait),
             initial_sequences: InitialSequences::new(&keys.key()),
-            cookies: Cookies::new(&keys.key(), local_mss),
+            cookies: Cookies::new(&own_key(keys.key(), config.cores.own), local_mss),
             knocks: Knocks::new(&keys.key()),
             local_mss,
             pools: Pools::new(limits.pools),
@@ -127,6 +133,8 @@ impl Net {
             address_news: false,
         };
         match config.addressing {
+            // The others are told.
+            _ if !is_first => {}
             Addressing::None => {}
             Addressing::Static(address) => net.link.set_address(now, Some(address)),
             Addressing::Dhcp => net.dhcp = Some(Dhcp::new(card.address, Random::new(keys.key(), keys.key()), now)),
@@ -145,10 +153,12 @@ impl Net {
         self.listeners.retain(|(listened, _)| *listened != port);
     }
 
-    /// Begins to speak IPv6, if it is to be spoken. `secret`: known to this machine alone and the same whenever it starts, so
+    /// Begins to speak IPv6, if it is to be spoken, and this is the first core; the others begin with it. `secret`: known to this machine alone and the same whenever it starts, so
     /// that it has the same addresses then (RFC 7217).
     pub fn begin_ipv6(&mut self, now: Instant, secret: &[u8; 16]) {
-        self.link.ndp.begin(now, secret);
+        if self.cores().is_first() {
+            self.link.ndp.begin(now, secret);
+        }
     }
 
     /// Our IPv6 addresses.
@@ -332,10 +342,10 @@ impl Net {
         udp::send(&mut self.link, now, from, to, bytes.len(), |room| room.copy_from_slice(bytes))
     }
 
-    /// The bytes of a datagram of which an [`Event::Datagram`] told, when `frame` arrived.
-    pub fn datagram<'a>(&'a self, frame: &'a Frame, place: &Place) -> &'a [u8] {
+    /// The bytes of a datagram of which an [`Event::Datagram`] told, when a frame with the bytes `frame` arrived.
+    pub fn datagram<'a>(&'a self, frame: &'a [u8], place: &Place) -> &'a [u8] {
         let (bytes, range) = match place {
-            Place::Frame(range) => (frame.bytes(), range),
+            Place::Frame(range) => (frame, range),
             Place::Reassembled(range) => (self.reassembled.as_deref().unwrap_or_default(), range),
         };
         bytes.get(range.clone()).unwrap_or_default()
@@ -372,6 +382,7 @@ impl Net {
             }
             None => self.flows.remove(&flow),
         }
+        self.flow_closed(&flow);
     }
 
     /// Takes another address, or none, and ends what was bound to the former one.
@@ -381,7 +392,8 @@ impl Net {
         if before == address {
             return;
         }
-        self.address_news = true;
+        // The first core tells, for all.
+        self.address_news = self.cores().is_first();
         if before.is_some_and(|before| address.is_none_or(|address| address.address != before.address)) {
             self.ending_from = Some(0);
         }
@@ -396,7 +408,8 @@ impl Net {
             }
             let changed = news.changed.then_some(Event::Ipv6AddressesChanged);
             let taken = news.taken.map(|address| Event::AddressTaken { address });
-            for event in changed.into_iter().chain(taken) {
+            let is_first = self.cores().is_first();
+            for event in changed.into_iter().chain(taken).filter(|_| is_first) {
                 let _ = events.push(event);
             }
         }
@@ -404,4 +417,12 @@ impl Net {
             self.address_news = false;
         }
     }
+}
+
+/// A key of this core's alone: a cookie is good where it was given.
+fn own_key(mut key: [u8; 16], own: CoreId) -> [u8; 16] {
+    if let Some(byte) = key.first_mut() {
+        *byte ^= own.0;
+    }
+    key
 }

@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use machine::{Checksum, Frame, Instant};
 
 use crate::arp::ArpNews;
+use crate::cores::{Hearsay, Route};
 use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{Event, Events, Place};
@@ -41,15 +42,23 @@ pub(crate) struct Received<'a> {
 
 impl Net {
     /// A frame has arrived. What it meant is added to `events`, which must be empty; the bytes of [`Event::Data`] lie
-    /// in the frame.
-    pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) {
+    /// in the frame. When they have been handled the frame goes to [`Net::frame_handled`].
+    pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
+        self.link.counters.frames_in += 1;
+        self.link.counters.bytes_in += frame.bytes().len() as u64;
+        if self.fellows.is_some() {
+            return self.frame_arrived_among(now, frame, events);
+        }
+        self.goes_up(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
+        Route::Here
+    }
+
+    /// A frame is for this core to look at. `verified`: its transport checksum is known to be right.
+    #[inline]
+    pub(crate) fn goes_up(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
         if let Some(buffer) = self.reassembled.take() {
             self.reassembly.put_back(buffer);
         }
-        let verified = frame.checksum() == Checksum::Verified;
-        let bytes = frame.bytes();
-        self.link.counters.frames_in += 1;
-        self.link.counters.bytes_in += bytes.len() as u64;
         let Some((header, rest)) = ethernet::Header::parse(bytes) else {
             self.link.counters.dropped_malformed += 1;
             return;
@@ -68,12 +77,16 @@ impl Net {
     }
 
     fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) {
-        let news = self.link.arp_arrived(now, bytes);
-        if news == ArpNews::Conflict
-            && let Some(dhcp) = &mut self.dhcp
-            && dhcp.conflict_seen(now) == Outcome::Refused
-        {
-            self.change_address(now, None);
+        match self.link.arp_arrived(now, bytes) {
+            ArpNews::Nothing => {}
+            ArpNews::Neighbour { address, hardware } => {
+                self.pass_on_hearsay(Hearsay::Neighbour { address, hardware });
+            }
+            ArpNews::Conflict => {
+                if self.dhcp.as_mut().is_some_and(|dhcp| dhcp.conflict_seen(now) == Outcome::Refused) {
+                    self.change_address(now, None);
+                }
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use machine::{Ethernet, Instant};
 use sometimes::buggify;
 
 use crate::checksum::Sum;
+use crate::cores::Hearsay;
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Entry, Flow};
 use crate::icmp::{Report, Trouble};
@@ -34,11 +35,11 @@ impl PartialEq for Caller {
 }
 
 /// A segment on its way to its connection.
-struct Arrival<'a> {
-    caller: Caller,
-    segment: SegmentRepr<'a>,
+pub(crate) struct Arrival<'a> {
+    pub(crate) caller: Caller,
+    pub(crate) segment: SegmentRepr<'a>,
     /// Where the segment's payload lies.
-    place: Place,
+    pub(crate) place: Place,
 }
 
 impl Net {
@@ -62,6 +63,7 @@ impl Net {
         let arrival = Arrival { caller: Caller { flow, came_from: received.ethernet.source }, segment, place };
         match self.flows.find(&flow) {
             Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
+            entry if self.goes_round(now, entry, &arrival, received) => {}
             Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
             Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
             None if segment.flags.has(Flags::SYN) => self.stranger_arrived(now, &arrival, None),
@@ -142,9 +144,15 @@ impl Net {
         match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
             HalfOpenVerdict::Nothing => {}
             HalfOpenVerdict::Respond(answer) => self.answer(now, &arrival.caller, &answer),
-            HalfOpenVerdict::Removed => self.flows.remove(&arrival.caller.flow),
+            HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow),
             HalfOpenVerdict::Completed(handshake) => self.accept(now, Some(id), &handshake, arrival, events),
         }
+    }
+
+    /// A handshake has come to nothing, and is forgotten.
+    pub(crate) fn handshake_gone(&mut self, flow: &Flow) {
+        self.flows.remove(flow);
+        self.flow_closed(flow);
     }
 
     /// A handshake is complete; `id` is its entry, unless a cookie has stood for it.
@@ -161,7 +169,7 @@ impl Net {
             // The service has closed its port in the meantime.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
-                self.flows.remove(&flow);
+                self.handshake_gone(&flow);
             }
             return self.refuse(now, &arrival.caller, &arrival.segment);
         };
@@ -174,8 +182,9 @@ impl Net {
             self.link.counters.refused_full += 1;
             return;
         };
-        if let Some(id) = id {
-            self.half_open.remove(id, &arrival.caller);
+        match id {
+            Some(id) => self.half_open.remove(id, &arrival.caller),
+            None => self.flow_opened(&flow),
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
         self.link.counters.accepted += 1;
@@ -200,9 +209,7 @@ impl Net {
     /// the last that the connection used which was here before, if that is remembered.
     fn stranger_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
         let (caller, segment) = (&arrival.caller, &arrival.segment);
-        let opens =
-            segment.flags.has(Flags::SYN) && !segment.flags.has_any(Flags::ACK.with(Flags::RST).with(Flags::FIN));
-        if !opens || self.service_of(caller.flow.local_port).is_none() {
+        if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
             self.refuse(now, caller, segment);
         } else if self.connections.len() >= self.connections.capacity() {
             // Not answered at all: the peer tries again in a second, and by then there may be room.
@@ -218,7 +225,7 @@ impl Net {
         let key = (caller.flow, self.link.own_address(caller.flow.local));
         if self.half_open.is_full() {
             match self.half_open.make_room(now, self.knocks.knock(now, &key)) {
-                Room::Made { gone } => self.flows.remove(&gone.flow),
+                Room::Made { gone } => self.handshake_gone(&gone.flow),
                 Room::None => {}
                 Room::Later => {
                     self.link.counters.refused_full += 1;
@@ -235,7 +242,10 @@ impl Net {
         let by_cookie = buggify!(CookieAlways);
         let entry = if by_cookie { None } else { self.half_open.syn_arrived(now, *caller, &segment, beginning) };
         match entry {
-            Some(id) => self.flows.set(caller.flow, Entry::HalfOpen(id.0)),
+            Some(id) => {
+                self.flows.set(caller.flow, Entry::HalfOpen(id.0));
+                self.flow_opened(&caller.flow);
+            }
             None => {
                 self.link.counters.cookies_out += 1;
                 let mut answer = self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
@@ -248,9 +258,7 @@ impl Net {
     /// Something other than a SYN that belongs to no connection: it completes a handshake that a cookie stands for, or is
     /// refused.
     fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, events: &mut Events) {
-        let key = (arrival.caller.flow, self.link.own_address(arrival.caller.flow.local));
-        let offset = self.initial_sequences.timestamp_offset(&key);
-        match self.cookies.completed(now, &key, &arrival.segment, offset) {
+        match self.cookie_completed(now, arrival) {
             Some(handshake) => {
                 self.link.counters.cookies_in += 1;
                 self.accept(now, None, &handshake, arrival, events);
@@ -260,6 +268,13 @@ impl Net {
                 && self.service_of(arrival.caller.flow.local_port).is_some() => {}
             None => self.refuse(now, &arrival.caller, &arrival.segment),
         }
+    }
+
+    /// What was agreed on in the handshake that a segment completes and a cookie of ours stands for.
+    pub(crate) fn cookie_completed(&self, now: Instant, arrival: &Arrival<'_>) -> Option<Handshake> {
+        let key = (arrival.caller.flow, self.link.own_address(arrival.caller.flow.local));
+        let offset = self.initial_sequences.timestamp_offset(&key);
+        self.cookies.completed(now, &key, &arrival.segment, offset)
     }
 
     fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>) {
@@ -297,7 +312,9 @@ impl Net {
     /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). What it changes
     /// it changes only for a segment that is on its way: a path that carries less, or an attempt to connect that is refused.
     pub(crate) fn trouble_reported(&mut self, report: &Report, events: &mut Events) {
-        let Some(entry) = self.flows.find(&report.flow) else { return };
+        let Some(entry) = self.flows.find(&report.flow) else {
+            return self.pass_on_hearsay(Hearsay::Trouble(*report));
+        };
         self.link.counters.icmp_errors_in += 1;
         let Entry::Connection(index) = entry else { return };
         let Some(id) = self.connections.id_at(index as usize) else { return };

@@ -2,6 +2,7 @@
 
 mod broken;
 mod connecting;
+mod cores;
 mod dhcp_life;
 mod handshakes;
 mod ipv6_life;

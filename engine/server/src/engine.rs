@@ -115,9 +115,11 @@ impl Engine {
         let mut budget = budget_of(FRAMES_PER_TURN);
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
-            self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
+            let route = self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
             self.handle_events(frame.bytes(), machine);
-            machine.give_back(frame);
+            if let Some(frame) = self.common.net.frame_handled(frame, route) {
+                machine.give_back(frame);
+            }
         }
         self.unfinished = true;
     }

@@ -10,7 +10,7 @@ use http::Site;
 use machine::Machine;
 use mail::Hasher;
 use message::DateTimeNow;
-use net::{Address, Addressing, Config, Ipv6Address, Ipv6Addressing, Limits, Net};
+use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use store::Store;
 use tasks::{DelayQueue, ResumeQueue};
 
@@ -78,7 +78,7 @@ fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
         time_wait: sizes.connections,
         pools: sizes.pools(),
     };
-    Config { addressing, ipv6, limits }
+    Config { addressing, ipv6, limits, cores: Cores::ALONE }
 }
 
 fn ipv4_addressing(network: &Network) -> Addressing {

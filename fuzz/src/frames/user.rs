@@ -55,7 +55,7 @@ impl User {
                     self.held.retain(|held| held.connection != connection);
                 }
                 Event::Datagram { bytes, .. } => {
-                    let _ = net.datagram(frame, &bytes);
+                    let _ = net.datagram(frame.bytes(), &bytes);
                 }
                 Event::AddressChanged { address } => assert_eq!(address, net.address()),
                 Event::Ipv6AddressesChanged | Event::AddressTaken { .. } => panic!("IPv6 is not spoken"),

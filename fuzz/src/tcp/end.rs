@@ -4,7 +4,9 @@ use std::net::Ipv4Addr;
 
 use machine::{Checksum, Frame, Instant, Offloads};
 use net::tcp::{CloseReason, PoolSizes};
-use net::{Address, Addressing, Config, ConnectionId, Event, Events, Ipv6Addressing, Net, Output, Service};
+use net::{
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Net, Output, Route, Service,
+};
 use tasks::Budget;
 
 use super::Choices;
@@ -52,7 +54,12 @@ impl End {
             Offloads { checksum: has, segmentation_ipv4: has, ..Offloads::default() },
         );
         let own = Address { address, prefix_bits: 24, gateway: None };
-        let config = Config { addressing: Addressing::Static(own), ipv6: Ipv6Addressing::None, limits: limits(sizes) };
+        let config = Config {
+            addressing: Addressing::Static(own),
+            ipv6: Ipv6Addressing::None,
+            limits: limits(sizes),
+            cores: Cores::ALONE,
+        };
         let mut net = Net::new(&config, &machine::Machine::card(&card), &[side + 1; 32], now);
         assert!(net.listen(PORT, Service(1)));
         End {
@@ -95,7 +102,7 @@ impl End {
     pub(super) fn hears(&mut self, now: Instant, frame: Vec<u8>, choices: &mut Choices<'_>) {
         let mut frame = Frame::new(frame.into(), 0..usize::MAX, Checksum::Unknown);
         let mut events = Events::new();
-        self.net.frame_arrived(now, &mut frame, &mut events);
+        assert_eq!(self.net.frame_arrived(now, &mut frame, &mut events), Route::Here, "there is one core");
         self.handle(&events, &frame, choices);
     }
 

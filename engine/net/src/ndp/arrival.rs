@@ -30,8 +30,8 @@ struct From {
 }
 
 impl Link {
-    /// A message of Neighbor Discovery came, its checksum right.
-    pub(crate) fn ndp_arrived(&mut self, now: Instant, received: &Received<'_>) {
+    /// A message of Neighbor Discovery came, its checksum right. Returns what a neighbour has claimed by it of himself.
+    pub(crate) fn ndp_arrived(&mut self, now: Instant, received: &Received<'_>) -> Option<(Ipv6Addr, Claim)> {
         let from = From {
             source: received.source.to_v6(),
             destination: received.destination.to_v6(),
@@ -40,14 +40,19 @@ impl Link {
         let kind = received.payload.first().copied().unwrap_or_default();
         if kind == message::REDIRECT {
             self.counters.redirects_ignored += 1;
-            return;
+            return None;
         }
         let message = Message::parse(received.payload).filter(|_| received.hop_limit == message::HOP_LIMIT);
+        let mut claimed = None;
         let is_sound = match message {
             Some(message) => match message.kind {
                 message::ROUTER_ADVERTISEMENT => self.router_advertised(now, &from, &message),
                 message::NEIGHBOUR_SOLICITATION => self.solicited(now, &from, &message),
-                _ => self.neighbour_advertised(now, &from, &message),
+                _ => {
+                    let is_sound = self.neighbour_advertised(now, &from, &message);
+                    claimed = is_sound.then(|| message.claim());
+                    is_sound
+                }
             },
             // What routers ask each other for is none of ours.
             None => kind < message::ROUTER_ADVERTISEMENT,
@@ -56,6 +61,13 @@ impl Link {
             self.counters.dropped_malformed += 1;
         }
         self.ndp.look_ahead();
+        claimed
+    }
+
+    /// A neighbour has advertised himself to another core.
+    pub(crate) fn ipv6_neighbour_heard(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
+        self.ndp.cache.advertised(now, address, claim);
+        self.release_found(address);
     }
 
     /// Somebody asks for an address; false when he must not ask like this.
@@ -94,9 +106,9 @@ impl Link {
 
     /// Somebody says where an address is; false when he must not say it like this.
     fn neighbour_advertised(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
-        let (is_router, solicited, overrides) = message.flags();
-        let target = message.target();
-        if target.is_multicast() || from.source.is_unspecified() || from.destination.is_multicast() && solicited {
+        let is_router = message.is_from_router();
+        let (target, claim) = message.claim();
+        if target.is_multicast() || from.source.is_unspecified() || from.destination.is_multicast() && claim.solicited {
             return false;
         }
         match self.ndp.own.find(target).map(|own| own.phase) {
@@ -108,13 +120,12 @@ impl Link {
             Some(Phase::Ours) => self.counters.duplicates += 1,
             None => {
                 let was_known = self.ndp.cache.known(target).is_some();
-                let claim = Claim { hardware: message.target_hardware(), solicited, overrides };
-                self.ndp.cache.advertised(now, target, claim);
-                if was_known && !is_router {
+                self.ipv6_neighbour_heard(now, target, claim);
+                if was_known && !is_router && self.ndp.routers.has(target) {
                     // Whoever says that he is no router any more is none (§7.2.5).
                     self.ndp.routers.advertised_no_more(target);
+                    self.ndp.revise();
                 }
-                self.release_found(target);
             }
         }
         true
@@ -187,6 +198,7 @@ impl Ndp {
             self.name_servers.advertised(server, own::until(now, lifetime));
         }
         self.expire(now);
+        self.revise();
     }
 
     /// A prefix: whose addresses are all on this link, or in which we may form one, or both.

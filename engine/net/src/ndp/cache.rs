@@ -60,7 +60,7 @@ pub(super) enum Step {
 
 /// What an advertisement claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     pub(super) hardware: Option<Ethernet>,
     /// It answers a question of ours.
     pub(super) solicited: bool,

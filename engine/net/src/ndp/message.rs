@@ -12,6 +12,8 @@ use smoltcp::wire::{
 
 use crate::ethernet;
 
+use super::cache::Claim;
+
 /// The types of the messages (RFC 4861 §4).
 pub(super) const ROUTER_ADVERTISEMENT: u8 = 134;
 pub(super) const NEIGHBOUR_SOLICITATION: u8 = 135;
@@ -81,11 +83,20 @@ impl<'a> Message<'a> {
         self.packet().target_addr()
     }
 
-    /// The flags of an advertisement: router, solicited, override.
-    pub(super) fn flags(&self) -> (bool, bool, bool) {
+    /// Whether the sender of an advertisement says that he is a router.
+    pub(super) fn is_from_router(&self) -> bool {
+        self.packet().neighbor_flags().contains(NdiscNeighborFlags::ROUTER)
+    }
+
+    /// What an advertisement claims, and of whom.
+    pub(super) fn claim(&self) -> (Ipv6Addr, Claim) {
         let flags = self.packet().neighbor_flags();
-        let has = |flag| flags.contains(flag);
-        (has(NdiscNeighborFlags::ROUTER), has(NdiscNeighborFlags::SOLICITED), has(NdiscNeighborFlags::OVERRIDE))
+        let claim = Claim {
+            hardware: self.target_hardware(),
+            solicited: flags.contains(NdiscNeighborFlags::SOLICITED),
+            overrides: flags.contains(NdiscNeighborFlags::OVERRIDE),
+        };
+        (self.target(), claim)
     }
 
     pub(super) fn router_says(&self) -> RouterSays {

@@ -59,7 +59,7 @@ pub(super) enum Due {
     Assigned(Own),
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
     list: Vec<Own, OWN_MAX>,
     /// Numbers given out so far.
@@ -71,6 +71,11 @@ impl OwnAddresses {
     #[inline]
     pub(super) fn assigned(&self) -> impl Iterator<Item = &Own> {
         self.list.iter().filter(|own| own.phase == Phase::Ours)
+    }
+
+    /// The same, without those that are not ours yet.
+    pub(super) fn only_assigned(&self) -> OwnAddresses {
+        OwnAddresses { list: self.assigned().copied().collect(), numbers: self.numbers }
     }
 
     /// The groups that we listen to, for addresses that are ours or are to be; one may come twice.

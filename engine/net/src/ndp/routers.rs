@@ -15,7 +15,7 @@ pub(super) const NETWORKS_MAX: usize = 8;
 pub(super) const NAME_SERVERS_MAX: usize = 3;
 
 /// The default routers (RFC 4861 §6.3.4).
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Routers(Vec<(Ipv6Addr, Instant), ROUTERS_MAX>);
 
 impl Routers {
@@ -59,7 +59,7 @@ impl Routers {
 }
 
 /// The prefixes whose addresses are all on this link (RFC 4861 §6.3.4, RFC 5942).
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Networks(Vec<((Ipv6Addr, u8), Instant), NETWORKS_MAX>);
 
 impl Networks {

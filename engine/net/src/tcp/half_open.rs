@@ -207,8 +207,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         if !in_window || segment.flags.has(Flags::SYN) || entry.is_older(segment) {
             return entry.challenge(now);
         }
-        let lacks_timestamps = entry.timestamps.is_some() && segment.options.timestamps.is_none();
-        if !segment.flags.has(Flags::ACK) || lacks_timestamps {
+        if !segment.flags.has(Flags::ACK) || entry.lacks_timestamps(segment) {
             return HalfOpenVerdict::Nothing;
         }
         if segment.acknowledgment != entry.iss + 1 {
@@ -217,6 +216,23 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             return HalfOpenVerdict::Respond(reset);
         }
         HalfOpenVerdict::Completed(entry.handshake(now))
+    }
+
+    /// Whether the segment completes the handshake: [`HalfOpenVerdict::Completed`] is what it would come to.
+    pub fn is_completed_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
+        let Some(entry) = self.entries.get(id.0).filter(|entry| entry.key == *key) else { return false };
+        segment.flags.has(Flags::ACK)
+            && !segment.flags.has_any(Flags::SYN.with(Flags::RST))
+            && segment.sequence.since(entry.irs + 1) < u32::from(WINDOW_ON_SYN)
+            && segment.acknowledgment == entry.iss + 1
+            && !entry.is_older(segment)
+            && !entry.lacks_timestamps(segment)
+    }
+
+    /// Whether the segment is a reset that ends the handshake: [`HalfOpenVerdict::Removed`] is what it would come to.
+    pub fn is_reset_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
+        let entry = self.entries.get(id.0).filter(|entry| entry.key == *key);
+        segment.flags.has(Flags::RST) && entry.is_some_and(|entry| segment.sequence == entry.irs + 1)
     }
 
     /// Removes an entry whose connection has got its TCB.
@@ -276,6 +292,11 @@ impl<K> HalfOpen<K> {
             (Some(clock), Some(stamps)) => clock.has_seen_later_than(stamps.value),
             _ => false,
         }
+    }
+
+    /// Whether the segment does not do what was agreed on (RFC 7323 §3.2).
+    fn lacks_timestamps(&self, segment: &SegmentRepr<'_>) -> bool {
+        self.timestamps.is_some() && segment.options.timestamps.is_none()
     }
 
     fn syn_ack(&self, now: Instant, local_mss: u16) -> SegmentToSend {

@@ -48,6 +48,11 @@ impl Flags {
     pub const fn has_any(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }
+
+    /// Whether a segment with these may open a connection: a SYN and nothing that contradicts it.
+    pub const fn opens(self) -> bool {
+        self.has(Flags::SYN) && !self.has_any(Flags::ACK.with(Flags::RST).with(Flags::FIN))
+    }
 }
 
 impl fmt::Debug for Flags {

@@ -128,6 +128,13 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         TimeWaitVerdict::Respond(answer)
     }
 
+    /// Whether the segment ends where the peer's FIN did: it is that FIN, said once more.
+    pub fn is_ended_by(&self, id: TimeWaitId, key: &K, segment: &SegmentRepr<'_>) -> bool {
+        let known = self.entries.get(id.0).filter(|(held, _)| held == key);
+        segment.flags.has(Flags::FIN)
+            && known.is_some_and(|(_, known)| segment.sequence + segment.sequence_len() == known.rcv_nxt)
+    }
+
     /// Removes the next entry whose time is over, and says which it was.
     pub fn expired(&mut self, now: Instant) -> Option<K> {
         let (_, deadline) = self.entries.oldest(0)?;

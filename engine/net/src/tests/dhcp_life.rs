@@ -20,7 +20,7 @@ const NOBODY: Ethernet = Ethernet([0; 6]);
 
 /// What the client asked.
 #[derive(Debug)]
-struct Asked {
+pub(super) struct Asked {
     kind: DhcpMessageType,
     transaction: u32,
     requested: Option<Ipv4Addr>,
@@ -31,7 +31,7 @@ struct Asked {
     card: Ethernet,
 }
 
-fn read(frame: &[u8]) -> Asked {
+pub(super) fn read(frame: &[u8]) -> Asked {
     let (card, ip, ports, payload) = read_udp(frame);
     assert_eq!(ports, (68, 67));
     assert!(payload.len() >= 300, "BOOTP relays drop shorter ones");
@@ -51,7 +51,7 @@ fn read(frame: &[u8]) -> Asked {
 }
 
 /// A server's answer, sent to the address that it gives, as servers do that think of the client as capable.
-fn answer(kind: DhcpMessageType, asked: &Asked) -> DhcpRepr<'static> {
+pub(super) fn answer(kind: DhcpMessageType, asked: &Asked) -> DhcpRepr<'static> {
     let refuses = kind == DhcpMessageType::Nak;
     DhcpRepr {
         message_type: kind,
@@ -85,7 +85,7 @@ fn frame_to(to: Ipv4Addr, card: Ethernet, repr: &DhcpRepr<'_>) -> Vec<u8> {
     ethernet(GATEWAY_CARD, card, EthernetProtocol::Ipv4, &packet)
 }
 
-fn frame(repr: &DhcpRepr<'_>) -> Vec<u8> {
+pub(super) fn frame(repr: &DhcpRepr<'_>) -> Vec<u8> {
     frame_to(US, CARD, repr)
 }
 

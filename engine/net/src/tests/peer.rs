@@ -18,7 +18,7 @@ use super::messages::{PEER, PEER_CARD, US};
 use super::messages_ipv6;
 use super::world::{World, limits, our_address};
 use crate::tcp::CloseReason;
-use crate::{Addressing, ConnectionId, Event, Events, Ipv6Address, Ipv6Addressing};
+use crate::{Addressing, ConnectionId, Event, Events, Ipv6Address, Ipv6Addressing, Route};
 
 /// The peer's card: two queues.
 #[derive(Default)]
@@ -242,7 +242,7 @@ impl Talk {
         let mut moved = false;
         while let Some(frame) = self.to_us.take() {
             let mut frame = Frame::new(frame.into_boxed_slice(), 0..usize::MAX, Checksum::Unknown);
-            self.world.net.frame_arrived(self.world.now, &mut frame, &mut events);
+            assert_eq!(self.world.net.frame_arrived(self.world.now, &mut frame, &mut events), Route::Here);
             self.handle(&mut events, &frame);
             moved = true;
         }

@@ -10,7 +10,10 @@ use super::machine_in_memory::TestMachine;
 use super::messages::{GATEWAY, Tcp, US};
 use super::messages_ipv6;
 use crate::tcp::{CloseReason, PoolSizes};
-use crate::{Address, Addressing, Config, ConnectionId, Event, Events, Ipv6Addressing, Limits, Net, Output, Service};
+use crate::{
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net, Output, Route,
+    Service,
+};
 
 /// An event with the bytes that it speaks of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,7 +65,7 @@ impl World {
     pub(super) fn with_both(addressing: Addressing, ipv6: Ipv6Addressing, limits: Limits, offloads: Offloads) -> World {
         let machine = TestMachine::new(offloads);
         let now = Instant::START + Micros::from_secs(1);
-        let mut net = Net::new(&Config { addressing, ipv6, limits }, &machine.card, &[7; 32], now);
+        let mut net = Net::new(&Config { addressing, ipv6, limits, cores: Cores::ALONE }, &machine.card, &[7; 32], now);
         net.begin_ipv6(now, &SECRET);
         assert!(net.listen(25, SMTP));
         World { net, machine, now }
@@ -91,7 +94,8 @@ impl World {
     pub(super) fn hears_as(&mut self, frame: &[u8], checksum: Checksum) -> Vec<Told> {
         let mut frame = Frame::new(frame.into(), 0..frame.len(), checksum);
         let mut events = Events::new();
-        self.net.frame_arrived(self.now, &mut frame, &mut events);
+        let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
+        assert_eq!(route, Route::Here, "there is one core");
         events.iter().map(|event| self.told(event, &frame)).collect()
     }
 
@@ -105,7 +109,7 @@ impl World {
             Event::PeerClosed { connection } => Told::PeerClosed(connection),
             Event::Closed { connection, reason } => Told::Closed(connection, reason),
             Event::Datagram { port, peer, bytes } => {
-                Told::Datagram(port, peer, self.net.datagram(frame, &bytes).to_vec())
+                Told::Datagram(port, peer, self.net.datagram(frame.bytes(), &bytes).to_vec())
             }
             Event::AddressChanged { address } => Told::Address(address),
             Event::Ipv6AddressesChanged => {

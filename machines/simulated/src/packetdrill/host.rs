@@ -12,8 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use machine::{Checksum, Ethernet, Frame, Instant, Machine};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
-    Address, Addressing, Config, ConnectionId, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Output,
-    Service, Unsent,
+    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Limits, Net, Output,
+    Route, Service, Unsent,
 };
 use tasks::Budget;
 
@@ -77,7 +77,7 @@ impl Host {
         let pools = PoolSizes { blocks: 1024, send_queues: 64, receive_queues: 64 };
         let limits = Limits { connections: 64, half_open: 64, time_wait: 64, pools };
         let (addressing, ipv6) = addressing(own);
-        let config = Config { addressing, ipv6, limits };
+        let config = Config { addressing, ipv6, limits, cores: Cores::ALONE };
         let mut net = Net::new(&config, &machine.card(), &[0x5a; 32], Instant::START);
         net.begin_ipv6(Instant::START, &[0xa5; 16]);
         let mut host = Host {
@@ -152,7 +152,8 @@ impl Host {
         let whole = 0..frame.len();
         let mut frame = Frame::new(frame.into_boxed_slice(), whole, Checksum::Unknown);
         let mut events = Events::new();
-        self.net.frame_arrived(self.now, &mut frame, &mut events);
+        let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
+        assert_eq!(route, Route::Here, "there is one core");
         self.tell(&events, frame.bytes());
     }
 

@@ -1,0 +1,124 @@
+//! What cores tell each other, and what becomes of a frame.
+
+use alloc::boxed::Box;
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use machine::{CoreId, Ethernet, Frame};
+
+use crate::icmp::Report;
+use crate::interface::Address;
+use crate::ndp::{Claim, Knowledge};
+
+use super::steering::Load;
+
+/// What one core's network tells another's: see [`crate::Net::next_message`] and [`crate::Net::message_arrived`].
+#[derive(Debug)]
+pub struct NetMessage(pub(super) Message);
+
+const _: () = assert!(size_of::<NetMessage>() <= 64, "a message is small");
+const fn travels<T: Send>() {}
+const _: () = travels::<NetMessage>();
+
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A frame, to be looked at.
+    Frame(Passed),
+    /// The buffer of a frame on its way home.
+    Shell(Frame),
+    /// The machine's IPv4 address.
+    Address(Option<Address>),
+    /// What the machine knows of IPv6.
+    Ipv6(Box<Knowledge>),
+    /// How much a core holds.
+    Load(Load),
+    /// What the first core has heard.
+    Hearsay(Hearsay),
+}
+
+/// What the first core has heard, and may concern others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hearsay {
+    /// A neighbour has said by ARP where he is.
+    Neighbour { address: Ipv4Addr, hardware: Ethernet },
+    /// A neighbour has advertised himself.
+    Ipv6Neighbour { address: Ipv6Addr, claim: Claim },
+    /// Somebody reports trouble with a segment that the first core did not send.
+    Trouble(Report),
+}
+
+/// A frame on its way from core to core.
+#[derive(Debug)]
+pub(super) struct Passed {
+    pub(super) frame: Frame,
+    /// The core whose card the buffer belongs to; `None` for one that belongs to nobody.
+    pub(super) home: Option<CoreId>,
+    /// Cores that have looked for its connection in vain.
+    pub(super) hops: u8,
+    /// The one of them that answers, should nobody know it: the one where it began if it is `None`.
+    pub(super) answerer: Option<CoreId>,
+    /// Whether its transport checksum was found right.
+    pub(super) verified: bool,
+    /// The bucket of a SYN that was steered.
+    pub(super) syn: Option<u16>,
+}
+
+/// Why a frame goes to another core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// It belongs to a connection there, or begins one.
+    Steered,
+    /// It is for the first core to answer.
+    Other,
+    /// Nobody here knows its connection.
+    Stray,
+}
+
+/// Where a frame goes: see [`crate::Net::frame_handled`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a frame may have to go to another core"]
+pub enum Route {
+    /// Nowhere: always where there is but one core.
+    Here,
+    /// To another core; the network knows to which.
+    Onward,
+}
+
+/// The way of a frame to another core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Onward {
+    pub(super) core: CoreId,
+    pub(super) kind: Kind,
+    pub(super) hops: u8,
+    pub(super) answerer: Option<CoreId>,
+    pub(super) verified: bool,
+    pub(super) syn: Option<u16>,
+}
+
+impl Onward {
+    /// The way of a frame that nobody has looked at.
+    pub(super) fn first(core: CoreId, kind: Kind) -> Onward {
+        Onward { core, kind, hops: 0, answerer: None, verified: false, syn: None }
+    }
+}
+
+/// A message that has arrived, until its events have been handled: see [`crate::Net::message_handled`].
+#[derive(Debug)]
+#[must_use = "it may hold a frame"]
+pub struct Arrived(pub(super) What);
+
+#[derive(Debug)]
+pub(super) enum What {
+    Nothing,
+    Shell(Frame),
+    Frame(Passed),
+}
+
+impl Arrived {
+    /// The bytes in which those of the events lie.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            What::Frame(passed) => passed.frame.bytes(),
+            What::Nothing | What::Shell(_) => &[],
+        }
+    }
+}

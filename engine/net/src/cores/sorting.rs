@@ -1,0 +1,68 @@
+//! Whom a frame is for, found out by as little of it as it takes. Nothing is counted or refused here: whoever the frame goes
+//! to reads it as if it had come by his own card.
+
+use crate::ethernet::{self, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
+use crate::flow::Flow;
+use crate::interface::Meant;
+use crate::ip::{Ip, Local};
+use crate::ipv4::{self, PROTOCOL_TCP};
+use crate::ipv6;
+use crate::link::Link;
+use crate::tcp::Flags;
+use crate::template::TCP_BYTES;
+
+/// Whom a frame is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sort {
+    /// Whoever has the connection. `opens`: it is a SYN, which may begin one.
+    Segment { flow: Flow, opens: bool },
+    /// The first core: what it is about concerns the machine.
+    Other,
+    /// Nobody: it is dropped by whoever looks at it.
+    Nothing,
+}
+
+pub(super) fn sort(frame: &[u8], link: &Link) -> Sort {
+    let Some((header, packet)) = ethernet::Header::parse(frame) else { return Sort::Nothing };
+    if header.destination != link.interface.hardware && !ethernet::is_group(header.destination) {
+        return Sort::Nothing;
+    }
+    match header.kind {
+        TYPE_IPV4 => sort_ipv4(packet, link),
+        TYPE_IPV6 => sort_ipv6(packet, link),
+        TYPE_ARP => Sort::Other,
+        _ => Sort::Nothing,
+    }
+}
+
+fn sort_ipv4(packet: &[u8], link: &Link) -> Sort {
+    let Ok(ip) = ipv4::Header::parse(packet) else { return Sort::Nothing };
+    // The parts of a datagram have to meet.
+    if ip.protocol != PROTOCOL_TCP || ip.is_fragment() {
+        return Sort::Other;
+    }
+    match link.interface.meant(ip.destination) {
+        Meant::Us => sort_tcp(ip.payload(packet), ip.source.into(), Local::IPV4),
+        _ => Sort::Nothing,
+    }
+}
+
+fn sort_ipv6(packet: &[u8], link: &Link) -> Sort {
+    let Some(ip) = ipv6::Header::parse(packet) else { return Sort::Nothing };
+    // Extension headers are rare, and the first core walks over them.
+    if ip.next_header != PROTOCOL_TCP {
+        return Sort::Other;
+    }
+    match link.ndp.meant(ip.destination) {
+        (Meant::Us, local) => sort_tcp(packet.get(ipv6::IPV6_BYTES..).unwrap_or_default(), ip.source.into(), local),
+        _ => Sort::Nothing,
+    }
+}
+
+fn sort_tcp(segment: &[u8], peer: Ip, local: Local) -> Sort {
+    let Some(&[a, b, c, d, .., flags, _, _, _, _, _, _]) = segment.first_chunk::<TCP_BYTES>() else {
+        return Sort::Nothing;
+    };
+    let flow = Flow { peer, local, peer_port: u16::from_be_bytes([a, b]), local_port: u16::from_be_bytes([c, d]) };
+    Sort::Segment { flow, opens: Flags(flags).opens() }
+}

@@ -1,0 +1,223 @@
+//! Steering: which core a connection belongs to, where one core's queue of the card is for several.
+//!
+//! Flows are thrown into [`BUCKETS`] buckets by the keyed hash that names them, so nobody outside chooses who shares one. A
+//! bucket belongs to one core, as long as that core has a connection of it, or may be about to: when none is left, and the core
+//! has two more than another, the next SYN gives it to the one with the fewest. So a core that is slow to get rid of
+//! connections gets fewer.
+//!
+//! Owners tell how many connections they have, of a bucket and in all. These are states: what was told last counts, however
+//! often it was told before. And they tell how many SYNs they have seen of those that were given to them: a bucket whose last
+//! SYN has not been seen yet stays where it is, and the SYNs on their way count as connections.
+//!
+//! What is over and only remembered (TIME-WAIT) does not count; if its bucket has gone to another core, a segment for it is a
+//! stray.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+
+use heapless::Vec;
+use machine::CoreId;
+
+use super::CORES_MAX;
+
+/// Buckets of the table.
+pub(crate) const BUCKETS: usize = 4096;
+
+/// How much a core holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Load {
+    core: CoreId,
+    bucket: u16,
+    /// Connections of the bucket, and handshakes.
+    of_bucket: u32,
+    /// Connections of all buckets.
+    in_all: u32,
+    /// SYNs seen of those that were given to the core, modulo 2^32.
+    syns_seen: u32,
+}
+
+/// The connections of one core, by bucket.
+pub(super) struct Holdings {
+    steered_by: CoreId,
+    of_bucket: Box<[u32]>,
+    in_all: u32,
+    syns_seen: u32,
+    /// Buckets of which something is to be told; each stands in it at most once.
+    changes: VecDeque<u16>,
+    is_changed: Box<[bool]>,
+}
+
+impl Holdings {
+    pub(super) fn new(steered_by: CoreId) -> Holdings {
+        Holdings {
+            steered_by,
+            of_bucket: vec![0; BUCKETS].into_boxed_slice(),
+            in_all: 0,
+            syns_seen: 0,
+            changes: VecDeque::with_capacity(BUCKETS),
+            is_changed: vec![false; BUCKETS].into_boxed_slice(),
+        }
+    }
+
+    /// The core that is to be told.
+    pub(super) fn steered_by(&self) -> CoreId {
+        self.steered_by
+    }
+
+    pub(super) fn opened(&mut self, bucket: u16) {
+        if let Some(count) = self.of_bucket.get_mut(usize::from(bucket)) {
+            *count += 1;
+            self.in_all += 1;
+            self.change(bucket);
+        }
+    }
+
+    pub(super) fn closed(&mut self, bucket: u16) {
+        if let Some(count) = self.of_bucket.get_mut(usize::from(bucket)) {
+            assert!(*count > 0, "what is closed was open");
+            *count -= 1;
+            self.in_all -= 1;
+            self.change(bucket);
+        }
+    }
+
+    /// A SYN has arrived that was given to us.
+    pub(super) fn syn_seen(&mut self, bucket: u16) {
+        self.syns_seen = self.syns_seen.wrapping_add(1);
+        self.change(bucket);
+    }
+
+    /// What is to be told next.
+    pub(super) fn next_change(&mut self, own: CoreId) -> Option<Load> {
+        let bucket = self.changes.pop_front()?;
+        *self.is_changed.get_mut(usize::from(bucket))? = false;
+        let of_bucket = *self.of_bucket.get(usize::from(bucket))?;
+        Some(Load { core: own, bucket, of_bucket, in_all: self.in_all, syns_seen: self.syns_seen })
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.in_all == 0 && self.of_bucket.iter().all(|count| *count == 0)
+    }
+
+    fn change(&mut self, bucket: u16) {
+        if let Some(is_changed) = self.is_changed.get_mut(usize::from(bucket))
+            && !core::mem::replace(is_changed, true)
+        {
+            self.changes.push_back(bucket);
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Bucket {
+    /// Which of the members has it.
+    owner: u8,
+    /// Connections of it that the owner has told of.
+    connections: u32,
+    /// The number of the last SYN of it that was given to the owner.
+    last_syn: u32,
+}
+
+impl Bucket {
+    /// Whether no connection of it is left, and none is about to be.
+    fn is_free(&self, members: &[Member]) -> bool {
+        let owner = members.get(usize::from(self.owner));
+        self.connections == 0 && owner.is_some_and(|owner| owner.has_seen(self.last_syn))
+    }
+}
+
+struct Member {
+    core: CoreId,
+    /// What he has told of himself.
+    connections: u32,
+    syns_seen: u32,
+    /// SYNs given to him, modulo 2^32.
+    syns_given: u32,
+}
+
+impl Member {
+    /// Connections, and SYNs that may become some.
+    fn load(&self) -> u32 {
+        self.connections.saturating_add(self.syns_given.wrapping_sub(self.syns_seen))
+    }
+
+    fn has_seen(&self, syn: u32) -> bool {
+        (syn.wrapping_sub(self.syns_seen) as i32) <= 0
+    }
+}
+
+/// Who has which bucket.
+pub(super) struct Steering {
+    buckets: Box<[Bucket]>,
+    /// This core first.
+    members: Vec<Member, CORES_MAX>,
+}
+
+impl Steering {
+    /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first.
+    pub(super) fn new(members: impl Iterator<Item = CoreId>) -> Steering {
+        let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
+        let members: Vec<Member, CORES_MAX> = members.map(member).collect();
+        let bucket = |number: usize| Bucket { owner: (number % members.len()) as u8, connections: 0, last_syn: 0 };
+        Steering { buckets: (0..BUCKETS).map(bucket).collect(), members }
+    }
+
+    /// The core that a segment of this bucket goes to. If it `opens` a connection, the bucket may change hands.
+    pub(super) fn owner(&mut self, bucket: u16, opens: bool) -> CoreId {
+        let Some(found) = self.buckets.get_mut(usize::from(bucket)) else { return super::FIRST };
+        if opens && found.is_free(&self.members) {
+            let (least_loaded, least) = least_loaded(&self.members);
+            let load = self.members.get(usize::from(found.owner)).map_or(u32::MAX, Member::load);
+            // As long as it hardly matters who calls again comes to the same core again.
+            if load > least + 1 {
+                found.owner = least_loaded;
+                found.last_syn = self.members.get(usize::from(least_loaded)).map_or(0, |owner| owner.syns_seen);
+            }
+        }
+        self.members.get(usize::from(found.owner)).map_or(super::FIRST, |owner| owner.core)
+    }
+
+    /// A SYN of this bucket is on its way to the bucket's owner.
+    pub(super) fn given(&mut self, bucket: u16) {
+        let Some(bucket) = self.buckets.get_mut(usize::from(bucket)) else { return };
+        if let Some(owner) = self.members.get_mut(usize::from(bucket.owner)) {
+            owner.syns_given = owner.syns_given.wrapping_add(1);
+            bucket.last_syn = owner.syns_given;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.members.iter().all(|member| member.load() == 0)
+            && self.buckets.iter().all(|bucket| bucket.connections == 0)
+    }
+
+    /// A core tells how much it holds.
+    pub(super) fn told(&mut self, load: &Load) {
+        let Some(at) = self.members.iter().position(|member| member.core == load.core) else { return };
+        if let Some(member) = self.members.get_mut(at) {
+            member.connections = load.in_all;
+            member.syns_seen = load.syns_seen;
+        }
+        let Some(bucket) = self.buckets.get_mut(usize::from(load.bucket)) else { return };
+        if usize::from(bucket.owner) == at {
+            bucket.connections = load.of_bucket;
+        } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
+            // A connection that was opened from there.
+            *bucket = Bucket { owner: at as u8, connections: load.of_bucket, last_syn: load.syns_seen };
+        }
+    }
+}
+
+/// The member with the fewest connections, and how many; of several this core is the last, since it has the card to look
+/// after.
+fn least_loaded(members: &[Member]) -> (u8, u32) {
+    let all = members.iter().enumerate().map(|(at, member)| (at, member.load()));
+    all.min_by_key(|(at, load)| (*load, *at == 0)).map_or((0, 0), |(at, load)| (at as u8, load))
+}

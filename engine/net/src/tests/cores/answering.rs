@@ -1,0 +1,230 @@
+//! To its link a machine of several cores is one machine: it has one address of each kind, and answers once.
+
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::BTreeSet;
+use std::vec;
+use std::vec::Vec;
+
+use machine::{Ethernet, Micros};
+use smoltcp::wire::*;
+
+use super::super::dhcp_life;
+use super::super::machine_in_memory::CARD;
+use super::super::messages::*;
+use super::super::messages_ipv6 as six;
+use super::super::world::{SECRET, limits, our_address};
+use super::finding::HOUSES;
+use super::house::{House, Peer, Told};
+use crate::{Addressing, Ipv6Addressing};
+
+/// A machine that asks for its IPv4 address and forms those of IPv6, from its start until all is known; what it said.
+fn starts(cores: u8, queues: u8) -> (House, Vec<Vec<u8>>) {
+    let mut house = House::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
+    let last = usize::from(queues) - 1;
+    house.settles();
+    // However often the others are asked to begin, they begin with the first.
+    let now = house.now;
+    house.nets.iter_mut().for_each(|net| net.begin_ipv6(now, &SECRET));
+    let mut said = house.says();
+    let discover = dhcp_life::read(said.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
+    let offer = dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Offer, &discover));
+    let asked = house.hears(last, &offer);
+    let request = dhcp_life::read(&asked[0]);
+    said.extend(asked);
+    said.extend(house.hears(0, &dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Ack, &request))));
+    said.extend(house.hears(last, &arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD))));
+    said.extend(house.waits(Micros::from_secs(2)));
+    said.extend(house.hears(last, &six::Advertisement::new().frame()));
+    said.extend(house.waits(Micros::from_secs(5)));
+    (house, said)
+}
+
+/// Its addresses of IPv6, as one core knows them.
+fn ipv6_of(house: &House, core: usize) -> BTreeSet<Ipv6Addr> {
+    house.nets[core].ipv6_addresses().map(|own| own.address).collect()
+}
+
+#[test]
+fn a_machine_of_several_cores_announces_and_asks_as_one_does() {
+    let (_, alone) = starts(1, 1);
+    for (cores, queues) in HOUSES {
+        let (mut house, said) = starts(cores, queues);
+        assert_eq!(said, alone, "{cores} cores, {queues} queues");
+        for core in 0..house.count() {
+            assert_eq!(house.nets[core].address(), Some(our_address()));
+            assert_eq!(ipv6_of(&house, core), ipv6_of(&house, 0));
+            assert_eq!(ipv6_of(&house, core).len(), 2);
+            assert_eq!(house.nets[core].ipv6_router(), Some(six::ROUTER));
+        }
+        let told = house.takes_told();
+        assert!(told.iter().all(|(core, _)| *core == 0), "the first core tells: {told:?}");
+        assert_eq!(told.iter().filter(|(_, told)| *told == Told::Address(true)).count(), 1);
+    }
+}
+
+#[test]
+fn whoever_asks_is_answered_once_by_whichever_queue_he_comes() {
+    for (cores, queues) in HOUSES {
+        let (mut house, _) = starts(cores, queues);
+        let own = *ipv6_of(&house, 0).iter().find(|own| own.segments()[0] == 0xfe80).unwrap();
+        let far_away = Peer::at_port(4_000);
+        let echo = Icmpv4Repr::EchoRequest { ident: 7, seq_no: 1, data: b"there?" };
+        let questions = [
+            arp(ArpOperation::Request, (PEER, PEER_CARD), (US, Ethernet([0; 6]))),
+            to_us(PEER, IpProtocol::Icmp, &icmp(&echo)),
+            to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 999), b"nobody listens")),
+            to_us(PEER, IpProtocol::Igmp, b"not spoken"),
+            six::solicitation(PEER_CARD, six::PEER, six::solicited_node(own), own),
+            six::frame(PEER_CARD, &six::ipv6(six::PEER, own, 58, 64, &six::echo(six::PEER, own, b"there?"))),
+            Tcp { to: (US, 26), ..far_away.segment(TcpControl::None, b"") }.frame(PEER_CARD),
+        ];
+        for queue in 0..usize::from(queues) {
+            for question in &questions {
+                assert_eq!(house.hears(queue, question).len(), 1, "{cores} cores, queue {queue}: {question:02x?}");
+            }
+            house.waits(Micros::from_secs(1));
+        }
+        house.nets[0].bind(53);
+        for queue in 0..usize::from(queues) {
+            house.takes_told();
+            house.hears(queue, &to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 53), b"name?")));
+            assert_eq!(house.takes_told(), [(0, Told::Datagram(b"name?".to_vec()))]);
+        }
+    }
+}
+
+#[test]
+fn what_a_neighbour_answers_reaches_the_core_that_asked() {
+    for (cores, queues) in HOUSES {
+        for core in 0..usize::from(cores) {
+            let (mut house, _) = starts(cores, queues);
+            let queue = (core + 1) % usize::from(queues);
+            house.takes_told();
+            let connection = house.nets[core].connect(house.now, (PEER, 25).into()).unwrap();
+            let said = house.says();
+            let [question] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(read_arp(question).3.0, PEER);
+            let said = house.hears(queue, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD)));
+            let [syn] = &said[..] else { panic!("core {core} of {cores}: {said:?}") };
+            let (card, syn) = Tcp::read(syn);
+            assert_eq!((card, syn.control), (PEER_CARD, TcpControl::Syn));
+            let answer = Tcp {
+                from: syn.to,
+                to: syn.from,
+                control: TcpControl::Syn,
+                sequence: 5_000,
+                acknowledgment: Some(syn.sequence.wrapping_add(1)),
+                window: 8_000,
+                mss: Some(1460),
+                payload: Vec::new(),
+            };
+            // The answer to our SYN finds the core that has the connection.
+            assert_eq!(house.hears(queue, &answer.frame(PEER_CARD)).len(), 1);
+            assert_eq!(house.takes_told(), [(core, Told::Connected(connection))]);
+
+            let near: SocketAddr = (six::NEAR, 25).into();
+            house.nets[core].connect(house.now, near).unwrap();
+            let said = house.says();
+            let [question] = &said[..] else { panic!("{said:?}") };
+            let six::Said::Solicit(target, own, _) = six::read_ndp(question) else { panic!("{question:?}") };
+            assert_eq!(target, six::NEAR);
+            let flags = NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE;
+            let said = house.hears(queue, &six::advertisement(PEER_CARD, six::NEAR, own, flags));
+            assert_eq!(said.len(), 1, "its SYN, from core {core} of {cores}");
+            assert_eq!(said[0][..6], PEER_CARD.0);
+        }
+    }
+}
+
+#[test]
+fn no_two_cores_connect_from_one_port() {
+    let mut house = House::new(4, 4);
+    let mut ports = BTreeSet::new();
+    let peer: SocketAddr = (PEER, 25).into();
+    house.hears(0, &arp(ArpOperation::Request, (PEER, PEER_CARD), (US, Ethernet([0; 6]))));
+    for _ in 0..16 {
+        for core in 0..4 {
+            house.nets[core].connect(house.now, peer).unwrap();
+        }
+        house.now = house.now + Micros(4);
+    }
+    let mut said = house.says();
+    said.extend(house.hears(0, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD))));
+    let syns: Vec<u16> =
+        said.iter().filter(|frame| frame[12..14] == [8, 0]).map(|frame| Tcp::read(frame).1.from.1).collect();
+    assert!(syns.len() >= 16);
+    assert!(syns.iter().all(|port| ports.insert(*port)), "{syns:?}");
+}
+
+#[test]
+fn word_of_trouble_reaches_the_core_that_has_the_connection() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        for queue in 0..usize::from(queues) {
+            let mut peer = Peer::at_port(4_000 + queue as u16);
+            let (core, connection) = peer.connects(&mut house, queue);
+            house.nets[core].send(house.now, connection, &[b'm'; 2_920]);
+            let sent = house.says();
+            assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1514, 1514]);
+            let [high, low] = 1_000u16.to_be_bytes();
+            let mut error = [&[3, 4, 0, 0, 0, 0, high, low], &sent[0][14..42]].concat();
+            let sum = crate::checksum::Sum::of(&error).field();
+            error[2..4].copy_from_slice(&sum);
+            let by = (queue + 1) % usize::from(queues);
+            let again = house.hears(by, &to_us(GATEWAY, IpProtocol::Icmp, &error));
+            let lengths = again.iter().filter(|frame| frame[12..14] == [8, 0]).map(Vec::len);
+            assert_eq!(lengths.max(), Some(1_014), "core {core} of {cores}");
+            house.nets[core].abort(connection);
+            house.says();
+        }
+    }
+}
+
+#[test]
+fn an_address_that_is_lost_ends_its_connections_on_every_core() {
+    for (cores, queues) in HOUSES {
+        let (mut house, _) = starts(cores, queues);
+        let mut held = vec![0; usize::from(cores)];
+        house.takes_told();
+        for port in 0..16 {
+            let (core, _) = Peer::at_port(4_000 + port).connects(&mut house, usize::from(port) % usize::from(queues));
+            held[core] += 1;
+        }
+        assert!(held.iter().all(|held| *held > 0));
+        house.waits(Micros::from_secs(3_700));
+        let told = house.takes_told();
+        for (core, held) in held.iter().enumerate() {
+            let closed = told.iter().filter(|(by, told)| *by == core && matches!(told, Told::Closed(_))).count();
+            assert_eq!((closed, house.nets[core].address()), (*held, None), "core {core} of {cores}");
+        }
+        assert_eq!(told.iter().filter(|(_, told)| *told == Told::Address(false)).count(), 1);
+    }
+}
+
+#[test]
+fn an_ipv6_network_that_ends_ends_on_every_core() {
+    for (cores, queues) in HOUSES {
+        let (mut house, _) = starts(cores, queues);
+        house.hears(
+            0,
+            &six::Advertisement { valid: 8_000, preferred: 8_000, lifetime: 0, ..six::Advertisement::new() }.frame(),
+        );
+        assert!((0..house.count()).all(|core| house.nets[core].ipv6_router().is_none()));
+        house.waits(Micros::from_secs(8_100));
+        for core in 0..house.count() {
+            assert_eq!(ipv6_of(&house, core).len(), 1, "core {core}");
+        }
+    }
+}
+
+#[test]
+fn to_a_fight_for_our_address_one_core_answers() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        let thief = arp(ArpOperation::Request, (US, PEER_CARD), (Ipv4Addr::new(10, 0, 0, 99), Ethernet([0; 6])));
+        let said = house.hears(usize::from(queues) - 1, &thief);
+        let [defence] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(read_arp(defence).2, (US, CARD));
+        assert_eq!(house.sum(|counters| counters.arp_conflicts), 1);
+    }
+}

@@ -1,0 +1,224 @@
+//! Every connection is found, whichever queue its segments come by, and in every state.
+
+use std::vec::Vec;
+
+use machine::Micros;
+use smoltcp::wire::TcpControl;
+
+use super::super::messages::{PEER_CARD, Tcp};
+use super::super::world::{limits, our_address};
+use super::house::{Dice, House, Peer, Told};
+use crate::{Addressing, Ipv6Addressing, Limits};
+
+/// Machines of several cores: with a queue for each, with one for all, and with some.
+pub(super) const HOUSES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
+
+const NOTHING: &[Vec<u8>] = &[];
+
+/// A conversation whose frames come by the queues that `queue` names, one after the other. With `syns` SYNs before one of
+/// them is answered; the peer takes the answer to the `taken`-th of them.
+fn converse(house: &mut House, peer: &mut Peer, syns: usize, taken: usize, mut queue: impl FnMut() -> usize) {
+    let mut answers = Vec::new();
+    for _ in 0..syns {
+        answers.extend(house.hears(queue(), &peer.syn()));
+        house.now = house.now + Micros::from_millis(10);
+    }
+    peer.takes(&answers[taken % answers.len()]);
+    let ack = peer.says(TcpControl::None, b"");
+    assert_eq!(house.hears(queue(), &ack), NOTHING);
+    let told = house.takes_told();
+    let [(core, Told::Accepted(connection))] = told[..] else { panic!("{told:?}") };
+
+    let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
+    house.comes(queue(), &question);
+    house.settles();
+    assert_eq!(house.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
+    assert_eq!(house.nets[core].send(house.now, connection, b"250\r\n"), 5);
+    let said = house.says();
+    let [answer] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(peer.hears(answer).payload, b"250\r\n");
+
+    house.nets[core].close(connection);
+    let said = house.says();
+    let [fin] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(peer.hears(fin).control, TcpControl::Fin);
+    let fin = peer.says(TcpControl::Fin, b"");
+    let last = house.hears(queue(), &fin);
+    assert_eq!(last.len(), 1);
+    assert_eq!(Tcp::read(&last[0]).1.acknowledgment, Some(peer.next));
+    assert_eq!(house.takes_told(), [(core, Told::Other), (core, Told::Closed(connection))]);
+    // The last acknowledgment was lost.
+    assert_eq!(house.hears(queue(), &fin), last);
+    assert_eq!(house.takes_told(), []);
+    assert_eq!(house.sum(|counters| counters.resets_out), 0);
+}
+
+#[test]
+fn a_connection_is_found_by_whichever_queue_its_frames_come_in_every_state() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        let mut dice = Dice(u64::from(cores) << 8 | u64::from(queues));
+        for round in 0..60 {
+            let mut peer = Peer::at_port(4_000 + round);
+            converse(&mut house, &mut peer, 1, 0, || dice.below(queues.into()));
+            house.waits(Micros::from_secs(130));
+            house.remembers_nothing();
+        }
+        assert_eq!(house.sum(|counters| counters.strays) > 0, queues > 1, "{cores} cores, {queues} queues");
+        assert_eq!(house.sum(|counters| counters.steered) > 0, queues < cores);
+        assert_eq!(house.sum(|counters| counters.dropped_between_cores), 0);
+    }
+}
+
+#[test]
+fn a_syn_that_is_repeated_by_another_queue_makes_one_connection_whichever_answer_the_peer_takes() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        let mut dice = Dice(u64::from(cores) << 8 | u64::from(queues));
+        for round in 0..60 {
+            let mut peer = Peer::at_port(4_000 + round);
+            let (syns, taken) = (2 + dice.below(2), dice.below(3));
+            converse(&mut house, &mut peer, syns, taken, || dice.below(queues.into()));
+            assert_eq!(house.sum(|counters| counters.accepted), u64::from(round) + 1);
+            house.waits(Micros::from_secs(130));
+            house.remembers_nothing();
+        }
+    }
+}
+
+#[test]
+fn who_comes_back_by_another_queue_while_his_last_connection_is_remembered_is_let_in() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        let mut dice = Dice(u64::from(cores) << 8 | u64::from(queues));
+        let mut peer = Peer::at_port(4_000);
+        for _ in 0..30 {
+            converse(&mut house, &mut peer, 1, 0, || dice.below(queues.into()));
+            peer = Peer { next: peer.next.wrapping_add(100_000), ..peer };
+            house.waits(Micros::from_millis(500));
+            house.takes_told();
+        }
+        house.waits(Micros::from_secs(130));
+        house.remembers_nothing();
+    }
+}
+
+#[test]
+fn a_reset_ends_the_connection_by_whichever_queue_it_comes() {
+    for (cores, queues) in HOUSES {
+        for queue in 0..usize::from(queues) {
+            let mut house = House::new(cores, queues);
+            let mut peer = Peer::at_port(4_000);
+            let (core, connection) = peer.connects(&mut house, 0);
+            // Elsewhere an old SYN has left a handshake behind.
+            let mut earlier = Peer::at_port(4_000);
+            earlier.next = peer.next - 1;
+            house.hears(queue, &earlier.syn());
+            house.takes_told();
+            let reset = peer.says(TcpControl::Rst, b"");
+            assert_eq!(house.hears(queue, &reset), NOTHING);
+            assert_eq!(house.takes_told(), [(core, Told::Closed(connection))], "{cores} cores, queue {queue}");
+            house.remembers_nothing();
+        }
+    }
+}
+
+#[test]
+fn what_belongs_to_nobody_is_reset_once_and_a_reset_never() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        let before = house.sum(|counters| counters.frames_in);
+        for queue in 0..usize::from(queues) {
+            for port in 0..8 {
+                let peer = Peer { expects: 555, ..Peer::at_port(4_000 + port) };
+                for (control, payload) in
+                    [(TcpControl::None, &b"hello?"[..]), (TcpControl::Fin, b""), (TcpControl::Syn, b"")]
+                {
+                    let said = house.hears(queue, &peer.segment(control, payload).frame(PEER_CARD));
+                    let [reset] = &said[..] else { panic!("{cores} cores, queue {queue}, {control:?}: {said:?}") };
+                    let reset = Tcp::read(reset).1;
+                    assert_eq!((reset.control, reset.sequence), (TcpControl::Rst, 555));
+                }
+                assert_eq!(house.hears(queue, &peer.segment(TcpControl::Rst, b"").frame(PEER_CARD)), NOTHING);
+                house.now = house.now + Micros::from_secs(1);
+            }
+        }
+        let asked = u64::from(queues) * 8 * 4;
+        assert_eq!(house.sum(|counters| counters.strays), asked);
+        assert_eq!(house.sum(|counters| counters.segments_in), asked, "who goes round is counted once");
+        assert_eq!(house.sum(|counters| counters.frames_in) - before, asked);
+    }
+}
+
+#[test]
+fn what_comes_late_is_answered_by_the_core_that_remembers() {
+    for (cores, queues) in HOUSES {
+        for queue in 0..usize::from(queues) {
+            let mut house = House::new(cores, queues);
+            let mut peer = Peer::at_port(4_000);
+            converse(&mut house, &mut peer, 1, 0, || 0);
+            let acknowledgment = peer.segment(TcpControl::None, b"").frame(PEER_CARD);
+            assert_eq!(house.hears(queue, &acknowledgment), NOTHING, "{cores} cores, queue {queue}");
+            let old = Tcp { sequence: 1_001, ..peer.segment(TcpControl::None, b"NOOP\r\n") }.frame(PEER_CARD);
+            let said = house.hears(queue, &old);
+            let [answer] = &said[..] else { panic!("{said:?}") };
+            let answer = Tcp::read(answer).1;
+            assert_eq!((answer.control, answer.acknowledgment), (TcpControl::None, Some(peer.next)));
+        }
+    }
+}
+
+#[test]
+fn a_cookie_comes_back_by_any_queue_and_makes_one_connection() {
+    for (cores, queues) in HOUSES {
+        let few = Limits { half_open: 0, ..limits() };
+        let mut house = House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, few);
+        house.settles();
+        house.says();
+        house.takes_told();
+        let mut dice = Dice(u64::from(cores));
+        for port in 0..12 {
+            let mut peer = Peer::at_port(4_000 + port);
+            let queue = dice.below(queues.into());
+            // Every core has given cookies to somebody.
+            (0..usize::from(queues)).for_each(|queue| drop(house.hears(queue, &Peer::at_port(9_000 + port).syn())));
+            let said = house.hears(queue, &peer.syn());
+            peer.takes(&said[0]);
+            let ack = peer.says(TcpControl::None, b"");
+            // It comes twice.
+            house.comes(dice.below(queues.into()), &ack);
+            house.comes(dice.below(queues.into()), &ack);
+            house.settles();
+            house.says();
+            let told = house.takes_told();
+            assert!(matches!(told[..], [(_, Told::Accepted(_))]), "{cores} cores: {told:?}");
+        }
+        assert_eq!(house.sum(|counters| counters.resets_out), 0);
+    }
+}
+
+#[test]
+fn a_segment_in_fragments_finds_its_connection() {
+    for (cores, queues) in HOUSES {
+        let mut house = House::new(cores, queues);
+        for port in 0..8 {
+            let mut peer = Peer::at_port(4_000 + port);
+            let (core, connection) = peer.connects(&mut house, usize::from(port) % usize::from(queues));
+            let whole = peer.says(TcpControl::Psh, &[b'f'; 100]);
+            for (number, (from, to)) in [(34usize, 82usize), (82, whole.len())].into_iter().enumerate() {
+                let mut part = [&whole[..34], &whole[from..to]].concat();
+                let ip_bytes = (part.len() - 14) as u16;
+                let field = ((from - 34) / 8) as u16 | if to < whole.len() { 0x2000 } else { 0 };
+                part[16..18].copy_from_slice(&ip_bytes.to_be_bytes());
+                part[20..22].copy_from_slice(&field.to_be_bytes());
+                part[24..26].fill(0);
+                let sum = crate::checksum::Sum::of(&part[14..34]).field();
+                part[24..26].copy_from_slice(&sum);
+                house.comes((usize::from(port) + number) % usize::from(queues), &part);
+            }
+            house.settles();
+            let told = house.takes_told();
+            assert_eq!(told, [(core, Told::Data(connection, [b'f'; 100].to_vec()))], "{cores} cores");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! A machine of several cores in memory: rings that hold little, a card whose buffers are counted, and a clock that the test holds.
+
+use std::collections::VecDeque;
+use std::vec;
+use std::vec::Vec;
+
+use machine::*;
+use smoltcp::wire::{ArpOperation, TcpControl};
+use tasks::Budget;
+
+use super::super::machine_in_memory::{CARD, TestMachine};
+use super::super::messages::{GATEWAY, GATEWAY_CARD, PEER, PEER_CARD, Tcp, US, arp};
+use super::super::world::{SECRET, SMTP, limits, our_address};
+use crate::cores::Fellows;
+use crate::{
+    Addressing, Config, ConnectionId, Cores, Counters, Event, Events, Ipv6Addressing, Limits, Net, NetMessage, Output,
+};
+
+/// Messages that a ring holds.
+const RING: usize = 4;
+/// Frames that one core takes from its card, or from a ring, in one turn.
+const BATCH: usize = 8;
+
+/// What a core's user was told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Accepted(ConnectionId),
+    Connected(ConnectionId),
+    Data(ConnectionId, Vec<u8>),
+    Closed(ConnectionId),
+    Datagram(Vec<u8>),
+    Address(bool),
+    Ipv6Addresses,
+    Other,
+}
+
+pub(super) struct House {
+    pub(super) nets: Vec<Net>,
+    pub(super) cards: Vec<TestMachine>,
+    /// What waits in the card's queues.
+    arrived: Vec<VecDeque<Vec<u8>>>,
+    /// From core to core.
+    rings: Vec<Vec<VecDeque<NetMessage>>>,
+    /// Buffers of each core's card that the engine has.
+    pub(super) lent: Vec<usize>,
+    pub(super) now: Instant,
+    pub(super) told: Vec<(usize, Told)>,
+}
+
+impl House {
+    /// Cores that all know their address by now.
+    pub(super) fn new(cores: u8, queues: u8) -> House {
+        let mut house = House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, limits());
+        house.settles();
+        house.says();
+        let gateway = arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD));
+        assert_eq!(house.hears(0, &gateway), Vec::<Vec<u8>>::new());
+        house.told.clear();
+        house
+    }
+
+    pub(super) fn with(cores: u8, queues: u8, addressing: Addressing, ipv6: Ipv6Addressing, limits: Limits) -> House {
+        let now = Instant::START + Micros::from_secs(1);
+        let mut cards: Vec<TestMachine> = (0..cores).map(|_| TestMachine::new(Offloads::default())).collect();
+        let nets = cards.iter_mut().enumerate().map(|(core, machine)| {
+            machine.card.queues = queues;
+            let place = Cores { own: CoreId(core as u8), count: cores };
+            let config = Config { addressing, ipv6, limits, cores: place };
+            let mut net = Net::new(&config, &machine.card, &[7; 32], now);
+            net.begin_ipv6(now, &SECRET);
+            assert!(net.listen(25, SMTP));
+            net
+        });
+        let nets = nets.collect();
+        let count = usize::from(cores);
+        House {
+            nets,
+            cards,
+            arrived: vec![VecDeque::new(); count],
+            rings: (0..count).map(|_| (0..count).map(|_| VecDeque::new()).collect()).collect(),
+            lent: vec![0; count],
+            now,
+            told: Vec::new(),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.nets.len()
+    }
+
+    /// A frame comes by a queue, and waits there.
+    pub(super) fn comes(&mut self, queue: usize, frame: &[u8]) {
+        self.arrived[queue].push_back(frame.to_vec());
+    }
+
+    /// A frame comes by a queue, and all that follows from it happens. What the machine says to it, in the order of cores.
+    pub(super) fn hears(&mut self, queue: usize, frame: &[u8]) -> Vec<Vec<u8>> {
+        self.comes(queue, frame);
+        self.settles();
+        self.says()
+    }
+
+    /// Every core has turns until there is nothing left to do. All buffers of the cards are back then.
+    pub(super) fn settles(&mut self) {
+        for _ in 0..100_000 {
+            (0..self.count()).for_each(|core| self.turn(core));
+            let is_quiet = self.rings.iter().flatten().all(VecDeque::is_empty)
+                && self.arrived.iter().all(VecDeque::is_empty)
+                && self.nets.iter().all(|net| !net.has_messages());
+            if is_quiet {
+                assert!(self.lent.iter().all(|lent| *lent == 0), "buffers are missing: {:?}", self.lent);
+                return;
+            }
+        }
+        panic!("it never ends");
+    }
+
+    /// One turn of one core.
+    pub(super) fn turn(&mut self, core: usize) {
+        for _ in 0..BATCH {
+            let Some(bytes) = self.arrived[core].pop_front() else { break };
+            self.frame_arrived(core, bytes);
+        }
+        for from in 0..self.count() {
+            for _ in 0..BATCH {
+                let Some(message) = self.rings[from][core].pop_front() else { break };
+                self.message_arrived(core, message);
+            }
+        }
+        self.speaks(core);
+        for to in 0..self.count() {
+            while self.rings[core][to].len() < RING
+                && let Some(message) = self.nets[core].next_message(CoreId(to as u8))
+            {
+                assert_ne!(core, to, "nobody writes to himself");
+                self.rings[core][to].push_back(message);
+            }
+        }
+    }
+
+    /// A core takes the next frame from its card.
+    fn frame_arrived(&mut self, core: usize, bytes: Vec<u8>) {
+        let mut frame = Frame::new(bytes.into(), 0..usize::MAX, Checksum::Unknown);
+        let mut events = Events::new();
+        self.lent[core] += 1;
+        let route = self.nets[core].frame_arrived(self.now, &mut frame, &mut events);
+        self.handle(core, &events, frame.bytes());
+        self.lent[core] -= usize::from(self.nets[core].frame_handled(frame, route).is_some());
+    }
+
+    fn message_arrived(&mut self, core: usize, message: NetMessage) {
+        let mut events = Events::new();
+        let arrived = self.nets[core].message_arrived(self.now, message, &mut events);
+        self.handle(core, &events, arrived.bytes());
+        self.lent[core] -= usize::from(self.nets[core].message_handled(arrived).is_some());
+    }
+
+    fn handle(&mut self, core: usize, events: &Events, frame: &[u8]) {
+        for event in events {
+            let told = match event.clone() {
+                Event::Accepted { connection, .. } => Told::Accepted(connection),
+                Event::Connected { connection } => Told::Connected(connection),
+                Event::Data { connection, bytes } => Told::Data(connection, frame[bytes].to_vec()),
+                Event::Buffered { connection } => {
+                    let net = &mut self.nets[core];
+                    let mut bytes = Vec::new();
+                    while let Some(count) = Some(net.waiting(connection).len()).filter(|count| *count > 0) {
+                        bytes.extend(net.waiting(connection));
+                        net.consumed(connection, count);
+                    }
+                    Told::Data(connection, bytes)
+                }
+                Event::Closed { connection, .. } => Told::Closed(connection),
+                Event::Datagram { bytes, .. } => Told::Datagram(self.nets[core].datagram(frame, &bytes).to_vec()),
+                Event::AddressChanged { address } => Told::Address(address.is_some()),
+                Event::Ipv6AddressesChanged => Told::Ipv6Addresses,
+                Event::SendRoom { .. } | Event::PeerClosed { .. } | Event::AddressTaken { .. } => Told::Other,
+            };
+            self.told.push((core, told));
+        }
+    }
+
+    fn speaks(&mut self, core: usize) {
+        let output = self.nets[core].output(self.now, &mut self.cards[core], &mut Budget::new(1_000));
+        assert_eq!(output, Output::All);
+    }
+
+    /// What the machine has sent, by whichever core.
+    pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
+        (0..self.count()).for_each(|core| self.speaks(core));
+        self.cards.iter_mut().flat_map(|card| card.sent.drain(..)).collect()
+    }
+
+    /// Time passes, with all that is due on the way; what was sent.
+    pub(super) fn waits(&mut self, span: Micros) -> Vec<Vec<u8>> {
+        let end = self.now + span;
+        let mut said = Vec::new();
+        while let Some(next) = self.nets.iter().filter_map(Net::next_deadline).min().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            for core in 0..self.count() {
+                let mut events = Events::new();
+                self.nets[core].deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
+                self.handle(core, &events, &[]);
+            }
+            self.settles();
+            said.extend(self.says());
+        }
+        self.now = end;
+        said
+    }
+
+    /// What was told since last asked.
+    pub(super) fn takes_told(&mut self) -> Vec<(usize, Told)> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// The sum of a counter over all cores.
+    pub(super) fn sum(&self, count: impl Fn(&Counters) -> u64) -> u64 {
+        self.nets.iter().map(|net| count(net.counters())).sum()
+    }
+
+    /// Connections of each core.
+    pub(super) fn connections(&self) -> Vec<usize> {
+        self.nets.iter().map(Net::connection_count).collect()
+    }
+
+    /// Asserts that no core knows any flow.
+    pub(super) fn remembers_nothing(&self) {
+        for net in &self.nets {
+            assert_eq!((net.flows.len(), net.connection_count(), net.handshake_count()), (0, 0, 0));
+            assert!(net.fellows.as_ref().is_none_or(Fellows::holds_nothing));
+        }
+    }
+}
+
+/// The peer's end of a conversation.
+#[derive(Clone)]
+pub(super) struct Peer {
+    pub(super) port: u16,
+    pub(super) next: u32,
+    pub(super) expects: u32,
+}
+
+impl Peer {
+    pub(super) fn at_port(port: u16) -> Peer {
+        Peer { port, next: 1_000, expects: 0 }
+    }
+
+    pub(super) fn segment(&self, control: TcpControl, payload: &[u8]) -> Tcp {
+        Tcp {
+            from: (PEER, self.port),
+            to: (US, 25),
+            control,
+            sequence: self.next,
+            acknowledgment: Some(self.expects),
+            window: 60_000,
+            mss: None,
+            payload: payload.to_vec(),
+        }
+    }
+
+    pub(super) fn syn(&self) -> Vec<u8> {
+        Tcp { acknowledgment: None, mss: Some(1460), ..self.segment(TcpControl::Syn, b"") }.frame(PEER_CARD)
+    }
+
+    /// Something to say, counted as said.
+    pub(super) fn says(&mut self, control: TcpControl, payload: &[u8]) -> Vec<u8> {
+        let frame = self.segment(control, payload).frame(PEER_CARD);
+        self.next = self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
+        frame
+    }
+
+    /// Takes a SYN-ACK for the answer to his SYN.
+    pub(super) fn takes(&mut self, syn_ack: &[u8]) {
+        let (card, syn_ack) = Tcp::read(syn_ack);
+        assert_eq!((card, syn_ack.control, syn_ack.to), (PEER_CARD, TcpControl::Syn, (PEER, self.port)));
+        assert_eq!(syn_ack.acknowledgment, Some(self.next.wrapping_add(1)));
+        self.next = self.next.wrapping_add(1);
+        self.expects = syn_ack.sequence.wrapping_add(1);
+    }
+
+    pub(super) fn hears(&mut self, frame: &[u8]) -> Tcp {
+        let (_, segment) = Tcp::read(frame);
+        assert_eq!(segment.sequence, self.expects, "{segment:?}");
+        self.expects = self.expects.wrapping_add(segment.payload.len() as u32 + segment.control.len() as u32);
+        segment
+    }
+
+    /// Connects, all by one queue; the core that has the connection.
+    pub(super) fn connects(&mut self, house: &mut House, queue: usize) -> (usize, ConnectionId) {
+        let said = house.hears(queue, &self.syn());
+        self.takes(&said[0]);
+        let ack = self.says(TcpControl::None, b"");
+        assert_eq!(house.hears(queue, &ack), Vec::<Vec<u8>>::new());
+        match house.takes_told()[..] {
+            [(core, Told::Accepted(connection))] => (core, connection),
+            ref told => panic!("{told:?}"),
+        }
+    }
+}
+
+/// Numbers without end.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % bound as u64) as usize
+    }
+}

@@ -1,0 +1,207 @@
+//! How connections spread over the cores that one queue is for, and what a flood can do.
+
+use std::vec;
+use std::vec::Vec;
+
+use machine::Micros;
+use smoltcp::wire::TcpControl;
+
+use super::super::messages::PEER_CARD;
+use super::super::world::{limits, our_address};
+use super::house::{Dice, House, Peer, Told};
+use crate::{Addressing, ConnectionId, Ipv6Addressing, Limits};
+
+fn large(cores: u8, queues: u8) -> House {
+    let many = Limits { connections: 1_000, half_open: 1_000, time_wait: 1_000, ..limits() };
+    let mut house = House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, many);
+    house.settles();
+    house.says();
+    house.takes_told();
+    house
+}
+
+fn assert_even(counts: &[usize]) {
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(most - least <= 2, "{counts:?}");
+}
+
+#[test]
+fn connections_are_spread_evenly_over_the_cores_that_a_queue_is_for() {
+    for cores in [2, 3, 4, 8, 16] {
+        let mut house = large(cores, 1);
+        let mut held: Vec<Vec<(ConnectionId, Peer)>> = vec![Vec::new(); cores.into()];
+        for port in 0..400 {
+            let mut peer = Peer::at_port(4_000 + port);
+            let (core, connection) = peer.connects(&mut house, 0);
+            held[core].push((connection, peer));
+        }
+        assert_even(&house.connections());
+        // One core gets rid of its own; the next ones are its.
+        let ended = held[1].len();
+        for (connection, _) in held[1].drain(..) {
+            house.nets[1].abort(connection);
+        }
+        house.says();
+        house.settles();
+        let others: Vec<usize> = house.connections();
+        for port in 0..ended as u16 {
+            Peer::at_port(10_000 + port).connects(&mut house, 0);
+        }
+        let moved: usize = (0..usize::from(cores))
+            .filter(|core| *core != 1)
+            .map(|core| house.connections()[core] - others[core])
+            .sum();
+        assert!(moved <= ended / 8, "{moved} of {ended} went elsewhere: their buckets were there");
+        assert_eq!(house.sum(|counters| counters.strays), 0);
+    }
+}
+
+#[test]
+fn a_burst_of_syns_is_spread_before_anybody_has_answered_one() {
+    for cores in [2, 4, 8] {
+        let mut house = large(cores, 1);
+        for port in 0..96 {
+            house.comes(0, &Peer::at_port(4_000 + port).syn());
+        }
+        // The first core alone has turns.
+        (0..12).for_each(|_| house.turn(0));
+        house.settles();
+        let handshakes: Vec<usize> = house.nets.iter().map(|net| net.handshake_count()).collect();
+        assert_eq!(handshakes.iter().sum::<usize>(), 96);
+        assert_even(&handshakes);
+    }
+}
+
+#[test]
+fn a_bucket_stays_where_it_has_connections_or_may_be_about_to_have_one() {
+    let mut house = large(4, 1);
+    let mut dice = Dice(1);
+    let mut open: Vec<(usize, ConnectionId, Peer)> = Vec::new();
+    for round in 0..3_000u16 {
+        if open.len() > 300 || (!open.is_empty() && dice.below(3) == 0) {
+            let (core, connection, mut peer) = open.swap_remove(dice.below(open.len()));
+            let fin = peer.says(TcpControl::Fin, b"");
+            house.comes(0, &fin);
+            house.nets[core].close(connection);
+        } else {
+            let mut peer = Peer::at_port(4_000 + round);
+            // The SYN and its repetition, while others go on.
+            house.comes(0, &peer.syn());
+            house.comes(0, &peer.syn());
+            house.settles();
+            let said = house.says();
+            let is_for_him = |frame: &&Vec<u8>| frame[12..14] == [8, 0] && frame[36..38] == peer.port.to_be_bytes();
+            let answer = said.iter().rfind(is_for_him).unwrap();
+            peer.takes(answer);
+            let ack = peer.says(TcpControl::None, b"");
+            house.comes(0, &ack);
+            house.settles();
+            let told = house.takes_told();
+            let accepted = told.iter().find_map(|(core, told)| match told {
+                Told::Accepted(connection) => Some((*core, *connection)),
+                _ => None,
+            });
+            let (core, connection) = accepted.unwrap();
+            open.push((core, connection, peer));
+        }
+    }
+    assert_eq!(house.sum(|counters| counters.strays), 0, "all were steered to where they belong");
+    house.settles();
+}
+
+#[test]
+fn a_flood_of_strays_is_bounded_and_takes_nothing_from_what_belongs_to_somebody() {
+    for (cores, queues) in [(2, 2), (4, 4), (4, 3), (8, 8)] {
+        let mut house = House::new(cores, queues);
+        let mut peer = Peer::at_port(4_000);
+        let (core, connection) = peer.connects(&mut house, 0);
+        let flood = Peer { expects: 555, ..Peer::at_port(1) };
+        for number in 0..5_000u16 {
+            let stray = Peer { port: 10_000 + number, ..flood.clone() };
+            house.comes(1, &stray.segment(TcpControl::None, b"?").frame(PEER_CARD));
+        }
+        // The others are busy: what the flooded core cannot get rid of it drops.
+        (0..300).for_each(|_| house.turn(1));
+        // And if some are not, those who are pass it on until it comes to one who is.
+        (0..300).for_each(|_| (1..usize::from(cores) - 1).for_each(|core| house.turn(core)));
+        (0..100).for_each(|_| house.turn(1));
+        assert!(house.lent[1] <= 128, "{} buffers are away", house.lent[1]);
+        assert!(house.sum(|counters| counters.dropped_between_cores) > 1_000);
+        let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
+        house.comes(0, &question);
+        house.settles();
+        assert_eq!(house.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
+        assert!(house.says().len() <= 50 * usize::from(cores), "resets are limited");
+    }
+}
+
+#[test]
+fn a_flood_that_is_steered_keeps_so_many_buffers_and_no_more() {
+    for cores in [4, 8] {
+        let mut house = large(cores, 1);
+        for port in 0..5_000 {
+            house.comes(0, &Peer::at_port(10_000 + port).syn());
+        }
+        (0..700).for_each(|_| house.turn(0));
+        assert!(house.lent[0] <= 256, "{} buffers are away", house.lent[0]);
+        assert!(house.nets[0].counters().dropped_between_cores > 3_000);
+        house.settles();
+        house.waits(Micros::from_secs(130));
+        house.remembers_nothing();
+    }
+}
+
+#[test]
+fn strays_leave_room_for_what_is_steered() {
+    let mut house = House::new(2, 1);
+    let mut peers: Vec<(Peer, ConnectionId)> = Vec::new();
+    for port in 0..16 {
+        let mut peer = Peer::at_port(4_000 + port);
+        let (core, connection) = peer.connects(&mut house, 0);
+        if core == 1 {
+            peers.push((peer, connection));
+        }
+    }
+    assert!(peers.len() >= 7);
+    // Segments of no connection that are the first core's to find it out, which asks the other one.
+    let mut strays = Vec::new();
+    for port in 10_000..10_400 {
+        let stray = Peer { expects: 555, ..Peer::at_port(port) }.segment(TcpControl::None, b"?").frame(PEER_CARD);
+        let before = house.nets[0].counters().strays;
+        house.hears(0, &stray);
+        if house.nets[0].counters().strays > before {
+            strays.push(stray);
+        }
+    }
+    assert!(strays.len() > 130, "{} strays", strays.len());
+    strays.iter().for_each(|stray| house.comes(0, stray));
+    for (peer, _) in &mut peers {
+        let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
+        house.comes(0, &question);
+    }
+    (0..200).for_each(|_| house.turn(0));
+    assert!(house.nets[0].counters().dropped_between_cores > 0);
+    house.settles();
+    let answered = house.takes_told();
+    for (_, connection) in peers {
+        assert!(answered.contains(&(1, Told::Data(connection, b"NOOP\r\n".to_vec()))));
+    }
+}
+
+#[test]
+fn a_core_that_does_not_come_to_its_messages_gets_no_more_connections() {
+    let mut house = large(4, 1);
+    for port in 0..90 {
+        house.comes(0, &Peer::at_port(4_000 + port).syn());
+        // Core 3 has no turn.
+        (0..3).for_each(|core| house.turn(core));
+    }
+    (0..200).for_each(|round| house.turn(round % 3));
+    let before: Vec<usize> = house.nets.iter().map(|net| net.handshake_count()).collect();
+    assert_eq!(before[3], 0);
+    assert_even(&[before[0], before[1], before[2]]);
+    house.settles();
+    assert_even(&house.nets.iter().map(|net| net.handshake_count()).collect::<Vec<_>>());
+    house.waits(Micros::from_secs(130));
+    house.remembers_nothing();
+}
