@@ -10,7 +10,9 @@ Takes a minute; --quick leaves nothing out.
 
 import os
 import poplib
+import resource
 import smtplib
+import socket
 import subprocess
 import time
 
@@ -217,6 +219,21 @@ class Ending(HostedTest):
         self.assertEqual(machine.process.wait(STOP_SECONDS), 1, machine.process.tail())
         self.assertIn("tap interface", machine.process.lines()[-1])
         network.make_tap(TAP, f"{LINUX}/24")
+        self.assertEqual(len(self.boot(data).mailbox("ada")), 1)
+
+    def test_hosted_an_engine_that_panics_ends_it_with_status_1_and_the_log_keeps_what_was_acknowledged(self):
+        data = self.data()
+        machine = self.boot(data)
+        self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
+        # Linux lets nobody sleep over more files than he may have, and an engine that cannot sleep panics.
+        resource.prlimit(machine.process.pid, resource.RLIMIT_NOFILE, (1, 1))
+        with socket.socket() as knocking:
+            knocking.settimeout(1)
+            knocking.connect_ex((MACHINE, 25))
+        self.assertEqual(machine.process.wait(STOP_SECONDS), 1, machine.process.tail())
+        said = "\n".join(machine.process.lines())
+        self.assertRegex(said, r"panicked at .*\nsleeping: ")
+        self.assertIn("panicked", machine.process.lines()[-1])
         self.assertEqual(len(self.boot(data).mailbox("ada")), 1)
 
 

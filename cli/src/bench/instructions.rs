@@ -35,7 +35,9 @@ const LOGINS: u32 = 50;
 const REPETITIONS: usize = 5;
 /// After this nothing of a transaction is under way any more: delayed acknowledgements, the last write.
 const SETTLE: Duration = Duration::from_millis(400);
-const IDLE: Duration = Duration::from_secs(2);
+/// How long a machine that serves already may go on finding its addresses: it asks whether anybody has them, and for routers.
+const ARRIVAL: Duration = Duration::from_secs(15);
+const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let workplace = Workplace::new(house, stop)?;
@@ -98,7 +100,7 @@ struct Measuring<'a> {
 
 impl Measuring<'_> {
     fn measure_idle(&mut self) -> Result<(), Failure> {
-        self.serving.rest(SETTLE)?;
+        self.serving.rest(ARRIVAL)?;
         let (idle, took) = self.during(|serving| serving.rest(IDLE))?;
         self.idle_per_second = idle.total() as f64 / took.as_secs_f64();
         Ok(())

@@ -57,6 +57,8 @@ pub(crate) struct Room {
     pub(crate) engine: Engine,
     pub(crate) hosts: Vec<Client>,
     pub(crate) ended: Option<Ending>,
+    /// Turns that the engine has had.
+    pub(crate) turns: u64,
     sizes: Sizes,
     next: Next,
     knows_of_stop: bool,
@@ -95,7 +97,18 @@ impl Room {
         let engine = Engine::new(configuration, sizes, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
-        Room { machine, engine, hosts, ended: None, sizes, next, knows_of_stop: false, idle_turns: 0, look_at }
+        Room {
+            machine,
+            engine,
+            hosts,
+            ended: None,
+            turns: 0,
+            sizes,
+            next,
+            knows_of_stop: false,
+            idle_turns: 0,
+            look_at,
+        }
     }
 
     /// Cuts the power, and starts again on what is left of the disk.
@@ -136,6 +149,7 @@ impl Room {
     fn turn(&mut self, is_woken: bool) {
         let waiting_before = self.machine.disk.waiting();
         self.knows_of_stop = self.machine.stop;
+        self.turns += 1;
         self.next = self.engine.turn(&mut self.machine);
         if let Next::Stopped(ending) = self.next {
             self.ended = Some(ending);

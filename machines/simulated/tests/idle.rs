@@ -1,0 +1,39 @@
+//! A machine that has nothing to do sleeps: it asks for no turn that brings nothing.
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod room;
+
+use machine::Micros;
+use room::{CONFIGURATION, Room, usual_sizes};
+use simulated::MemoryDisk;
+
+const HOUR: Micros = Micros::from_secs(3600);
+const DISK_BYTES: u64 = 32 << 20;
+
+/// Turns in an hour, after `room` has come to rest.
+fn turns_in_an_hour(room: &mut Room) -> u64 {
+    room.pass(HOUR);
+    let before = room.turns;
+    room.pass(HOUR);
+    room.turns - before
+}
+
+#[test]
+fn a_machine_that_nobody_visits_has_no_turn_at_all() {
+    let mut room = Room::new(1);
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.smtp(&mut talk, "EHLO client.test");
+    assert!(room.smtp(&mut talk, "QUIT").starts_with("221 "));
+    assert_eq!(turns_in_an_hour(&mut room), 0);
+}
+
+#[test]
+fn without_anybody_on_the_link_only_dhcp_and_the_search_for_routers_need_turns() {
+    let unconfigured = CONFIGURATION.replace("[network]\naddress = \"10.0.0.2/24\"\n", "");
+    assert_ne!(unconfigured, CONFIGURATION);
+    let mut room = Room::configured(2, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &unconfigured);
+    // A question to DHCP each minute or so, and to routers each hour.
+    let turns = turns_in_an_hour(&mut room);
+    assert!((1..80).contains(&turns), "{turns} turns");
+}
