@@ -121,21 +121,20 @@ impl Tcb {
             // Somebody else's, or cut about on the way (RFC 7323 §3.2).
             return;
         }
-        if self.is_too_old(now, segment) || !self.is_acceptable(segment) {
-            // Bytes that we have already: our acknowledgment was lost, and each copy is answered. What is empty is answered
-            // now and then only, or two confused ends would answer each other for ever.
-            if segment.sequence_len() > 0 {
-                self.note_duplicate(segment.sequence, segment.payload.len());
-                self.owe(Owed::ACK)
-            } else {
-                self.challenge(now)
+        let is_too_old = self.is_too_old(now, segment);
+        let is_new = !is_too_old && self.is_acceptable(segment);
+        if !is_new {
+            self.answer_unacceptable(now, segment);
+            if is_too_old || !self.repeats_the_last(segment) {
+                return;
             }
-            return;
         }
         if !segment.flags.has(Flags::ACK) {
             return;
         }
-        self.note_congestion(segment);
+        if is_new {
+            self.note_congestion(segment);
+        }
         self.restart_after_idleness(now);
         if self.state == State::SynReceived {
             if segment.acknowledgment != self.snd_una + 1 {
@@ -149,9 +148,28 @@ impl Tcb {
             return self.challenge(now);
         }
         self.learn_timestamp(segment);
-        if segment.sequence_len() > 0 {
+        if is_new && segment.sequence_len() > 0 {
             self.text_arrived(now, segment, pools, actions);
         }
+    }
+
+    /// Bytes that we have already: our acknowledgment was lost, and each copy is answered. What is empty is answered now and
+    /// then only, or two confused ends would answer each other for ever.
+    fn answer_unacceptable(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
+        if segment.sequence_len() > 0 {
+            self.note_duplicate(segment.sequence, segment.payload.len());
+            self.owe(Owed::ACK)
+        } else {
+            self.challenge(now)
+        }
+    }
+
+    /// Whether the segment is what arrived last, once more. Cut off in front it is an empty one at RCV.NXT (RFC 9293
+    /// §3.10.7.4), and what it acknowledges is as new as the peer: in CLOSING, when the bare acknowledgment of our FIN was
+    /// lost, nothing else may ever bring it.
+    fn repeats_the_last(&self, segment: &SegmentRepr<'_>) -> bool {
+        let len = segment.sequence_len();
+        len > 0 && segment.sequence + len == self.receive.nxt
     }
 
     /// PAWS: whether the segment was sent before one that we have seen (RFC 7323 §5.3 R1).

@@ -27,8 +27,14 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// Selective acknowledgments that fit beside timestamps (RFC 2018 §3).
-pub const SACK_BLOCKS_MAX: usize = 3;
+/// Selective acknowledgments that fit into a header (RFC 2018 §3).
+pub const SACK_BLOCKS_MAX: usize = 4;
+
+/// Those that fit beside timestamps.
+const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
+
+/// The kind of selective acknowledgments. The wire crate knows three blocks of them, so they are read and written here.
+const SACK_KIND: u8 = 5;
 
 /// Bytes that were received beyond the acknowledgment: the number of the first, and the one after the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,12 +72,25 @@ impl SackBlocks {
         self.count == 0
     }
 
-    fn to_wire(self) -> [Option<(u32, u32)>; SACK_BLOCKS_MAX] {
-        let mut wire = [None; SACK_BLOCKS_MAX];
-        for (room, block) in wire.iter_mut().zip(self.as_slice()) {
-            *room = Some((block.start.0, block.end.0));
+    /// Reads the option from the start of `bytes` and returns what is behind it; `None` when it is malformed, or another.
+    fn parse(bytes: &[u8]) -> Option<(SackBlocks, &[u8])> {
+        let (&[kind, len], _) = bytes.split_first_chunk()?;
+        let (option, rest) = bytes.split_at_checked(usize::from(len))?;
+        let edges = option.get(2..).filter(|edges| kind == SACK_KIND && !edges.is_empty() && edges.len() % 8 == 0)?;
+        let mut blocks = SackBlocks::default();
+        for edges in edges.chunks_exact(8) {
+            if let [a, b, c, d, e, f, g, h] = *edges {
+                let (start, end) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                blocks.push(SackBlock { start: SequenceNumber(start), end: SequenceNumber(end) });
+            }
         }
-        wire
+        Some((blocks, rest))
+    }
+}
+
+impl SackBlock {
+    fn to_wire(self) -> [u8; 8] {
+        (u64::from(self.start.0) << 32 | u64::from(self.end.0)).to_be_bytes()
     }
 }
 
@@ -86,7 +105,7 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
     pub sack_permitted: bool,
-    /// What was received beyond a gap. The wire crate reads the first three blocks; a fourth is an old one.
+    /// What was received beyond a gap. Beside timestamps the first three go out: a fourth is an old one.
     pub sack: SackBlocks,
 }
 
@@ -105,6 +124,10 @@ impl Options {
         let mut options = Options::default();
         let mut rest = bytes;
         while !rest.is_empty() {
+            if let Some((sack, after)) = SackBlocks::parse(rest) {
+                (options.sack, rest) = (sack, after);
+                continue;
+            }
             match TcpOption::parse(rest) {
                 Ok((after, option)) => {
                     options.learn(option);
@@ -127,12 +150,6 @@ impl Options {
                 self.timestamps = Some(Timestamps { value: tsval, echo: tsecr });
             }
             TcpOption::SackPermitted => self.sack_permitted = true,
-            TcpOption::SackRange(ranges) => {
-                self.sack = SackBlocks::default();
-                for (start, end) in ranges.into_iter().flatten() {
-                    self.sack.push(SackBlock { start: SequenceNumber(start), end: SequenceNumber(end) });
-                }
-            }
             _ => {}
         }
     }
@@ -144,8 +161,15 @@ impl Options {
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
         let permitted = if self.sack_permitted { 4 } else { 0 };
-        let blocks = if self.sack.is_empty() { 0 } else { 4 + 8 * usize::from(self.sack.count) };
+        let blocks = if self.sack.is_empty() { 0 } else { 4 + 8 * self.blocks_told().len() };
         timestamps + mss + scale + permitted + blocks
+    }
+
+    /// The blocks that fit beside the rest.
+    fn blocks_told(&self) -> &[SackBlock] {
+        let blocks = self.sack.as_slice();
+        let most = if self.timestamps.is_some() { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS_MAX };
+        blocks.get(..most).unwrap_or(blocks)
     }
 
     /// Whether there is no option.
@@ -183,9 +207,13 @@ impl Options {
             rest = TcpOption::NoOperation.emit(TcpOption::NoOperation.emit(rest));
             rest = TcpOption::SackPermitted.emit(rest);
         }
-        if !self.sack.is_empty() && rest.len() >= 4 + 8 * usize::from(self.sack.count) {
-            rest = TcpOption::NoOperation.emit(TcpOption::NoOperation.emit(rest));
-            TcpOption::SackRange(self.sack.to_wire()).emit(rest);
+        let blocks = self.blocks_told();
+        let edges = blocks.len() * 8;
+        if let Some((head, rest)) = rest.split_first_chunk_mut().filter(|(_, rest)| edges > 0 && rest.len() >= edges) {
+            *head = [1, 1, SACK_KIND, 2 + edges as u8];
+            for (room, block) in rest.chunks_exact_mut(8).zip(blocks) {
+                room.copy_from_slice(&block.to_wire());
+            }
         }
     }
 }

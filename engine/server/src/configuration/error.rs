@@ -22,8 +22,21 @@ impl ConfigurationError {
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count().saturating_add(1);
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count().saturating_add(1);
-        ConfigurationError { line, column, what: what.to_string(), expected: expected.to_string() }
+        ConfigurationError { line, column, what: printable(&what.to_string()), expected: expected.to_string() }
     }
+}
+
+/// What the text says may be quoted in the error, and its escapes can be anything: a line end, or what a terminal obeys.
+fn printable(what: &str) -> String {
+    let mut printable = String::with_capacity(what.len());
+    for character in what.chars() {
+        if character.is_control() {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
 }
 
 /// `LINE:COLUMN: WHAT; expected EXPECTED`, so that the name of the file may stand before it.

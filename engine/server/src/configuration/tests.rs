@@ -328,6 +328,15 @@ fn an_error_names_line_and_column_in_characters() {
     );
 }
 
+#[test]
+fn an_error_is_one_line_whatever_it_quotes() {
+    let escapes = r#"hostname = 'mail.a.test'
+domains = ["a\n\u001b[2J\u009b.test"]"#;
+    let error = Configuration::parse(escapes).unwrap_err();
+    assert!(error.what.starts_with(r"`a\n\u{1b}[2J\u{9b}.test`"), "{error}");
+    assert!(!error.to_string().contains(char::is_control));
+}
+
 /// Parses `text`, which must be refused at `line` with these words.
 #[track_caller]
 fn refused(text: &str, line: usize, what: &str, expected: &str) {

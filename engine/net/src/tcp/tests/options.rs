@@ -67,7 +67,23 @@ fn blocks_fill_a_header_beside_timestamps_and_are_read_again() {
             let mut bytes = [0xff; OPTIONS_BYTES_MAX];
             options.emit(&mut bytes);
             assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
-            assert_eq!(Options::parse(&bytes[..options.len()]), options);
+            let told = Options::parse(&bytes[..options.len()]);
+            let fit = if timestamps.is_some() { 3 } else { 4 };
+            assert_eq!(told.sack.as_slice(), &options.sack.as_slice()[..count.min(fit)]);
+            assert_eq!(Options { sack: options.sack, ..told }, options);
         }
+    }
+}
+
+#[test]
+fn blocks_of_a_broken_length_are_none_and_end_the_list() {
+    let whole = [5, 10, 0, 0, 0, 1, 0, 0, 0, 9, 3, 3, 3, 4];
+    let options = Options::parse(&whole);
+    assert_eq!((options.sack.as_slice().len(), options.window_scale), (1, Some(3)));
+    for length in (0..10).chain(11..=255) {
+        let mut broken = whole;
+        broken[1] = length;
+        let options = Options::parse(&broken);
+        assert!(options.sack.is_empty() && options.window_scale.is_none(), "{length}");
     }
 }

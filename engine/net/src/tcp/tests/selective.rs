@@ -18,13 +18,15 @@ fn what_lies_beyond_gaps_is_told_the_newest_first() {
     talk.peer(". 101:201 ack 1").we(". 1:1 ack 1 101-201");
     talk.peer(". 301:401 ack 1").we(". 1:1 ack 1 301-401 101-201");
     talk.peer(". 501:601 ack 1").we(". 1:1 ack 1 501-601 301-401 101-201");
-    talk.peer(". 701:801 ack 1").we(". 1:1 ack 1 701-801 501-601 301-401");
-    talk.peer(". 201:251 ack 1").we(". 1:1 ack 1 101-251 701-801 501-601");
-    talk.peer(". 251:301 ack 1").we(". 1:1 ack 1 101-401 701-801 501-601");
-    talk.peer(". 1:101 ack 1").we(". 1:1 ack 401 701-801 501-601");
-    talk.peer(". 401:501 ack 1").we(". 1:1 ack 601 701-801").peer(". 601:701 ack 1").we(". 1:1 ack 801 none 1");
+    talk.peer(". 701:801 ack 1").we(". 1:1 ack 1 701-801 501-601 301-401 101-201");
+    talk.peer(". 901:951 ack 1").we(". 1:1 ack 1 901-951 701-801 501-601 301-401");
+    talk.peer(". 201:251 ack 1").we(". 1:1 ack 1 101-251 901-951 701-801 501-601");
+    talk.peer(". 251:301 ack 1").we(". 1:1 ack 1 101-401 901-951 701-801 501-601");
+    talk.peer(". 801:901 ack 1").we(". 1:1 ack 1 701-951 101-401 501-601");
+    talk.peer(". 1:101 ack 1").we(". 1:1 ack 401 701-951 501-601");
+    talk.peer(". 401:501 ack 1").we(". 1:1 ack 601 701-951").peer(". 601:701 ack 1").we(". 1:1 ack 951 none 1");
     talk.silence().lent_nothing();
-    assert_eq!(talk.given, 800);
+    assert_eq!(talk.given, 950);
 }
 
 #[test]
