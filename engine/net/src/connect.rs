@@ -16,7 +16,7 @@ use crate::flow::{Entry, Flow};
 use crate::ip::{Ip, Local};
 use crate::link::Unsent;
 use crate::net::{Connection, Net};
-use crate::tcp::{Full, SegmentToSend, Tcb};
+use crate::tcp::{Full, SegmentToSend, SendLimits, Tcb};
 use crate::template::Template;
 
 /// The first port that we connect from, and how many there are (RFC 6335 §6).
@@ -94,12 +94,14 @@ impl Net {
             found.template.set_peer(hardware);
             return self.connection_output(now, connection, machine);
         }
+        let local_mss = if peer.is_ipv4() { self.local_mss } else { self.link.mss_ipv6() };
+        let limits = SendLimits { local_mss, ..self.send_limits };
         let (template, link) = (&found.template, &mut self.link);
         let mut hold = |segment: &SegmentToSend, _: &[Piece]| {
             link.hold(peer, template.head(segment, &[], Offloads::default()).bytes());
             Ok(())
         };
-        let result = found.tcb.output(now, self.send_limits, &self.pools, &mut hold);
+        let result = found.tcb.output(now, limits, &self.pools, &mut hold);
         self.settle(now, connection);
         result
     }

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use heapless::Vec;
-use machine::{Block, Card, CoreId, Instant, Offloads, Piece};
+use machine::{Block, Card, CoreId, Instant, Micros, Offloads, Piece};
 use tasks::{DelayQueue, FrameTable, ResumeQueue};
 
 use crate::config::{Addressing, Config, Ipv6Address, Service};
@@ -101,6 +101,7 @@ impl Net {
         let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
         let limits_if = |segments: bool| SendLimits {
             segmentation_bytes: (segments && card.offloads.checksum).then_some(SEGMENTATION_BYTES),
+            local_mss,
         };
         let fellows = Fellows::new(config.cores, card.queues);
         let is_first = config.cores.is_first();
@@ -311,6 +312,14 @@ impl Net {
         if let Some(found) = self.connections.get_mut(connection.0) {
             found.tcb.close(&mut self.pools);
             self.touch(connection);
+        }
+    }
+
+    /// Gives the peer up when what it was sent stays unacknowledged for `span`, in whole seconds, at the most
+    /// [`crate::tcp::USER_TIMEOUT_MAX`]; unless this was called, for [`crate::tcp::USER_TIMEOUT`].
+    pub fn set_user_timeout(&mut self, connection: ConnectionId, span: Micros) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.set_user_timeout(span);
         }
     }
 

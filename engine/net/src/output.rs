@@ -13,7 +13,7 @@ use crate::counters::Counters;
 use crate::dhcp::{CLIENT_PORT, SERVER_PORT, Step};
 use crate::event::ConnectionId;
 use crate::net::Net;
-use crate::tcp::{Ended, Flags, Full, SegmentToSend};
+use crate::tcp::{Ended, Flags, Full, SegmentToSend, SendLimits};
 use crate::template::Template;
 use crate::udp;
 
@@ -81,6 +81,11 @@ impl Net {
             return self.unresolved_output(now, connection, machine);
         }
         let (template, sent_to) = (&found.template, &mut found.sent_to);
+        let limits = if template.local().is_ipv4() {
+            self.send_limits
+        } else {
+            SendLimits { local_mss: self.link.mss_ipv6(), ..self.send_limits_ipv6 }
+        };
         let (counters, offloads) = (&mut self.link.counters, self.offloads);
         let mut again = false;
         let mut emit = |segment: &SegmentToSend, pieces: &[Piece]| {
@@ -94,7 +99,6 @@ impl Net {
             *sent_to = sent_to.later(end);
             Ok(())
         };
-        let limits = if template.local().is_ipv4() { self.send_limits } else { self.send_limits_ipv6 };
         let result = found.tcb.output(now, limits, &self.pools, &mut emit);
         if again {
             self.doubt_way(now, connection);

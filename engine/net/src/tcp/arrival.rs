@@ -222,7 +222,7 @@ impl Tcb {
 
     /// Answers a doubtful segment by what we know, not more often than [`CHALLENGE_INTERVAL`].
     pub(super) fn challenge(&mut self, now: Instant) {
-        let now = millis(now);
+        let now = millis(now) as u16;
         let since = Micros::from_millis(u64::from(now.wrapping_sub(self.challenged_at)));
         if self.challenged_at == 0 || since >= CHALLENGE_INTERVAL {
             self.challenged_at = now.max(1);

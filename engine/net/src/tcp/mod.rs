@@ -84,8 +84,8 @@ pub use sequence::SequenceNumber;
 pub use tcb::{Ended, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};
 pub use timers::{
-    ACKNOWLEDGE_DELAY, ATTEMPTS_MAX, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
-    SYN_ATTEMPTS_MAX,
+    ACKNOWLEDGE_DELAY, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY, SYN_ATTEMPTS_MAX,
+    USER_TIMEOUT, USER_TIMEOUT_MAX,
 };
 pub use timestamps::TimestampClock;
 pub use window::{RECEIVE_WINDOW, WINDOW_ON_SYN, WINDOW_SHIFT};

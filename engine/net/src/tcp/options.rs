@@ -66,6 +66,21 @@ impl SackBlocks {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
     }
 
+    /// Removes the first block.
+    pub(super) fn take_first(&mut self) -> Option<SackBlock> {
+        let first = self.as_slice().first().copied()?;
+        self.blocks.rotate_left(1);
+        self.count -= 1;
+        Some(first)
+    }
+
+    /// Sorts the blocks by how far beyond `una` they begin.
+    pub(super) fn sort_by_distance_from(&mut self, una: SequenceNumber) {
+        if let Some(blocks) = self.blocks.get_mut(..usize::from(self.count)) {
+            blocks.sort_unstable_by_key(|block| block.start.since(una));
+        }
+    }
+
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {

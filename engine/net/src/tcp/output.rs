@@ -16,7 +16,6 @@ use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
 use super::timers::millis;
-use super::timestamps::TIMESTAMP_BYTES;
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// What one output may hold.
@@ -24,6 +23,8 @@ use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 pub struct SendLimits {
     /// Payload bytes in one output when the card cuts it into segments; `None` when each output is one segment.
     pub segmentation_bytes: Option<u32>,
+    /// The largest payload that we take in one segment, as our SYNs say it.
+    pub local_mss: u16,
 }
 
 /// A stretch of what is queued.
@@ -48,7 +49,7 @@ impl Tcb {
     ) -> Result<(), Full> {
         match self.state {
             State::Closed => return self.send_reset(now, emit),
-            State::SynSent | State::SynReceived => return self.send_syn(now, emit),
+            State::SynSent | State::SynReceived => return self.send_syn(now, limits.local_mss, emit),
             _ => {}
         }
         let result = self.send_segments(now, limits, pools, emit);
@@ -367,6 +368,7 @@ impl Tcb {
     fn send_syn(
         &mut self,
         now: Instant,
+        local_mss: u16,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.owes(Owed::REFUSAL) {
@@ -375,7 +377,7 @@ impl Tcb {
             self.forgive(Owed::REFUSAL);
         }
         if self.snd_max == self.snd_una || self.owes(Owed::RETRANSMIT) {
-            emit(&self.syn(now), &[])?;
+            emit(&self.syn(now, local_mss), &[])?;
             if self.snd_max == self.snd_una {
                 // Nothing was heard yet: this is when the wait for it begins.
                 self.heard_at = millis(now);
@@ -390,19 +392,17 @@ impl Tcb {
         Ok(())
     }
 
-    fn syn(&self, now: Instant) -> SegmentToSend {
+    fn syn(&self, now: Instant, local_mss: u16) -> SegmentToSend {
         let answers = self.state == State::SynReceived;
-        let timestamps = self.stamps(now);
-        let mss = if answers && timestamps.is_some() { self.mss + TIMESTAMP_BYTES } else { self.mss };
         SegmentToSend {
             sequence: self.snd_una,
             acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
             flags: self.ecn_on_syn().with(if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN }),
             window: WINDOW_ON_SYN,
             options: Options {
-                mss: Some(mss),
+                mss: Some(local_mss),
                 window_scale: self.has_agreed(Agreed::SCALING).then_some(WINDOW_SHIFT),
-                timestamps,
+                timestamps: self.stamps(now),
                 sack_permitted: self.has_agreed(Agreed::SACK),
                 sack: SackBlocks::default(),
             },

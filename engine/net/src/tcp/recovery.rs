@@ -184,11 +184,16 @@ impl Tcb {
         };
         news.arrived = flight.acknowledge(una, &mut each);
         if selective {
-            let blocks = segment.options.sack.as_slice();
-            for (place, block) in blocks.iter().enumerate() {
-                if place == 0 && is_duplicate(block, una, blocks.get(1)) {
-                    news.duplicate = Some(*block);
-                } else if !block.start.is_before(una) && block.start.is_before(block.end) && !block.end.is_after(max) {
+            let mut blocks = segment.options.sack;
+            if let [first, rest @ ..] = blocks.as_slice()
+                && is_duplicate(first, una, rest.first())
+            {
+                news.duplicate = blocks.take_first();
+            }
+            // In the order in which they were sent: taken newest first, as they are told, they would look reordered.
+            blocks.sort_by_distance_from(una);
+            for block in blocks.as_slice() {
+                if !block.start.is_before(una) && block.start.is_before(block.end) && !block.end.is_after(max) {
                     news.arrived += flight.acknowledge_block(*block, &mut each);
                 }
             }

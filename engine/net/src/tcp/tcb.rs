@@ -22,7 +22,7 @@ use super::segment::SegmentRepr;
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
 use super::time_wait::TimeWait;
-use super::timers::{Alarm, Awaited, Timers, millis};
+use super::timers::{Alarm, Awaited, Timers, USER_TIMEOUT, millis};
 use super::timestamps::TimestampClock;
 use super::window::{ReceiveWindow, WINDOW_SHIFT};
 
@@ -156,11 +156,11 @@ pub struct Tcb {
     pub(super) timestamps: TimestampClock,
     /// When the peer was last heard, in milliseconds on a circle.
     pub(super) heard_at: u32,
-    /// When the last challenge acknowledgment was sent.
-    pub(super) challenged_at: u32,
+    /// When the last challenge acknowledgment was sent, in milliseconds on a circle of a minute; zero if none was.
+    pub(super) challenged_at: u16,
     pub(super) owed: Owed,
     pub(super) agreed: Agreed,
-    /// The largest payload of one segment to the peer, less what timestamps take. Until the handshake is over: to us.
+    /// The largest payload of one segment to the peer, less what timestamps take. Before anything was heard of it: to us.
     pub(super) mss: u16,
     pub(super) state: State,
     /// How far the peer's windows are shifted.
@@ -169,6 +169,8 @@ pub struct Tcb {
     pub(super) backoff: u8,
     /// Timeouts, or probes, without any answer.
     pub(super) attempts: u8,
+    /// How long they may last together.
+    pub(super) user_timeout_secs: u16,
 }
 
 const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 bytes here");
@@ -231,6 +233,7 @@ impl Tcb {
             peer_shift: 0,
             backoff: 0,
             attempts: 0,
+            user_timeout_secs: (USER_TIMEOUT.0 / 1_000_000) as u16,
         }
     }
 

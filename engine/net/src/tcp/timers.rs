@@ -13,9 +13,13 @@ use super::actions::{Actions, CloseReason};
 use super::pools::Pools;
 use super::tcb::{Owed, State, Tcb};
 
-/// Retransmissions, or probes, without any answer, after which the peer is given up: at least 160 seconds (RFC 9293
-/// §3.8.3 asks for 100).
-pub const ATTEMPTS_MAX: u8 = 10;
+/// How long what was sent may stay unacknowledged, or a probe unanswered, until the peer is given up: the user timeout of RFC
+/// 9293 §3.9.1.1, with its default of five minutes (§3.8.3 asks for 100 seconds at least). Each connection may have
+/// another.
+pub const USER_TIMEOUT: Micros = Micros::from_secs(300);
+
+/// The longest user timeout.
+pub const USER_TIMEOUT_MAX: Micros = Micros::from_secs(3 * 3600);
 
 /// SYNs without an answer: 1 + 2 + 4 + … seconds, 187 in all (RFC 9293 §3.8.3 asks for three minutes).
 pub const SYN_ATTEMPTS_MAX: u8 = 7;
@@ -139,14 +143,13 @@ impl Tcb {
     }
 
     fn unanswered(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
-        let attempts_max =
-            if matches!(self.state, State::SynSent | State::SynReceived) { SYN_ATTEMPTS_MAX } else { ATTEMPTS_MAX };
         self.attempts = self.attempts.saturating_add(1);
-        if self.attempts > attempts_max {
+        self.backoff = self.backoff.saturating_add(1);
+        let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
+        if self.unanswered_for() >= self.user_timeout() || (is_opening && self.attempts > SYN_ATTEMPTS_MAX) {
             self.finish(CloseReason::TimedOut, pools, actions);
             return;
         }
-        self.backoff = self.backoff.saturating_add(1);
         match self.awaited {
             Awaited::Window => self.owe(Owed::PROBE),
             _ => {
@@ -154,6 +157,26 @@ impl Tcb {
                 self.time_out(now);
             }
         }
+    }
+
+    /// How long the timeouts since the last answer have lasted together; of those of the persist timer all but the first, which
+    /// has asked nothing yet.
+    fn unanswered_for(&self) -> Micros {
+        let count = self.attempts.saturating_sub(u8::from(self.awaited == Awaited::Window));
+        let timeouts = (1..=count).map(|ago| self.round_trip.timeout_after(self.backoff.saturating_sub(ago)));
+        Micros(timeouts.map(|timeout| timeout.0).sum())
+    }
+
+    fn user_timeout(&self) -> Micros {
+        Micros::from_secs(u64::from(self.user_timeout_secs))
+    }
+
+    /// Gives the peer up when it has acknowledged nothing of what it was sent for `span`: from a second to
+    /// [`USER_TIMEOUT_MAX`], in whole seconds, rounded up (those of RFC 5482 §3.1). It counts from the next timeout or probe on. A
+    /// SYN is repeated [`SYN_ATTEMPTS_MAX`] times at the most, however long the span.
+    pub fn set_user_timeout(&mut self, span: Micros) {
+        let span = Micros(span.0.min(USER_TIMEOUT_MAX.0));
+        self.user_timeout_secs = u16::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u16::MAX).max(1);
     }
 
     /// Probes the tail, unless what was sent last has had less time than that.
@@ -224,8 +247,7 @@ impl Tcb {
             }
         } else if self.has_unsent() {
             if !self.timers.retransmit.is_set() || self.awaited != Awaited::Window {
-                self.arm_retransmit(now);
-                self.awaited = Awaited::Window;
+                self.arm(now, Awaited::Window);
             }
         } else {
             self.awaited = Awaited::Acknowledgment;
@@ -246,7 +268,13 @@ impl Tcb {
     }
 
     pub(super) fn arm_retransmit(&mut self, now: Instant) {
-        self.awaited = Awaited::Acknowledgment;
-        self.timers.retransmit = Alarm::after(now, self.round_trip.timeout_after(self.backoff));
+        self.arm(now, Awaited::Acknowledgment);
+    }
+
+    fn arm(&mut self, now: Instant, awaited: Awaited) {
+        self.awaited = awaited;
+        let left = self.user_timeout().0.saturating_sub(self.unanswered_for().0);
+        let timeout = self.round_trip.timeout_after(self.backoff);
+        self.timers.retransmit = Alarm::after(now, Micros(timeout.0.min(left)));
     }
 }

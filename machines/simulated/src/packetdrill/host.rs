@@ -25,6 +25,9 @@ pub(super) const CARD: Ethernet = crate::ADDRESS;
 /// When scripts begin. Not the start of the machine: no clock in it then stands at zero.
 pub(super) const BASE: Instant = Instant(100_000_000);
 
+/// Handshakes that the machine remembers, unless a script wants all of them to stand in cookies.
+pub(super) const HALF_OPEN: usize = 64;
+
 /// More than a connection can have unread.
 const LEFT_MAX: usize = 1 << 20;
 
@@ -70,12 +73,12 @@ pub(super) struct Host {
 
 impl Host {
     /// A machine with this address behind a link that carries IP packets of `mtu` bytes. Everybody is a neighbour or behind
-    /// the gateway, and both are there.
-    pub(super) fn new(own: IpAddr, mtu: u16) -> Host {
+    /// the gateway, and both are there. It remembers up to `half_open` handshakes; further ones stand in cookies.
+    pub(super) fn new(own: IpAddr, mtu: u16, half_open: usize) -> Host {
         let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(0));
         machine.mtu = mtu;
         let pools = PoolSizes { blocks: 1024, send_queues: 64, receive_queues: 64 };
-        let limits = Limits { connections: 64, half_open: 64, time_wait: 64, pools };
+        let limits = Limits { connections: 64, half_open, time_wait: 64, pools };
         let (addressing, ipv6) = addressing(own);
         let config = Config { addressing, ipv6, limits, cores: Cores::ALONE };
         let mut net = Net::new(&config, &machine.card(), &[0x5a; 32], Instant::START);

@@ -12,7 +12,7 @@ use super::calls::{self, Pending};
 use super::compare::{Offers, Terms};
 use super::config::Config;
 use super::flow::Flow;
-use super::host::{BASE, Happened, Host};
+use super::host::{BASE, HALF_OPEN, Happened, Host};
 use super::script::{Action, Event, Script, TcpOption, When};
 use super::settings::{self, Meaning, State};
 use super::sockets::{Kind, Line, Socket};
@@ -69,7 +69,12 @@ impl Player {
         let foreign = script.events.iter().any(|event| matches!(event.action, Action::Command(_)));
         let terms = Terms { foreign, offers, met: applicable::met(script, offers) };
         applicable::check(script, terms)?;
-        let host = Host::new(config.own, config.mtu);
+        let is_cookie_asked = |event: &Event| match &event.action {
+            Action::Command(command) => settings::asks_for_cookies(command),
+            _ => false,
+        };
+        let half_open = if script.events.iter().any(is_cookie_asked) { 0 } else { HALF_OPEN };
+        let host = Host::new(config.own, config.mtu, half_open);
         Ok(Player {
             terms,
             host,
@@ -284,7 +289,7 @@ static OFFERS: OnceLock<Offers> = OnceLock::new();
 /// What the engine offers to a caller that offers everything: asked of a machine of its own.
 fn offers() -> Offers {
     let config = Config::default();
-    let mut host = Host::new(config.own, config.mtu);
+    let mut host = Host::new(config.own, config.mtu, HALF_OPEN);
     host.net.listen(1, net::Service(0));
     let syn = Segment {
         source_port: 2,

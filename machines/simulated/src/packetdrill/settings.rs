@@ -129,6 +129,11 @@ fn pause(program: &str, span: &str) -> Result<Meaning, String> {
     Ok(Meaning::Wait(Micros(micros.clamp(0.0, 1e12) as u64)))
 }
 
+/// Whether a command asks for a cookie in every handshake, where usually only a full table makes us give them.
+pub(super) fn asks_for_cookies(command: &str) -> bool {
+    ["tcp_syncookies=2", "syncookies_only=1"].iter().any(|assignment| command.contains(assignment))
+}
+
 /// `sockstat … | grep -c STATE | grep N`
 fn count(simple: &str) -> Result<Meaning, String> {
     let mut stages = simple.split('|').map(str::trim);
@@ -152,7 +157,7 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.ipv4.tcp_ecn", Wanted::Switch(Feature::Ecn)),
     ("net.ipv4.tcp_ecn_option", Wanted::Any),
     ("net.ipv4.tcp_ecn_fallback", Wanted::Any),
-    ("net.ipv4.tcp_syncookies", Wanted::OneOf(&["0", "1"], "cookies are used when the table is full, not always")),
+    ("net.ipv4.tcp_syncookies", Wanted::Any),
     ("net.ipv4.tcp_fastopen", Wanted::Any),
     ("net.ipv4.tcp_fastopen_key", Wanted::Any),
     ("net.ipv4.tcp_fastopen_blackhole_timeout_sec", Wanted::Any),
@@ -219,7 +224,7 @@ const VARIABLES: &[(&str, Wanted)] = &[
     ("net.inet.tcp.ecn.maxretries", Wanted::Any),
     ("net.inet.tcp.ecn.generalized", Wanted::Any),
     ("net.inet.tcp.syncookies", Wanted::Any),
-    ("net.inet.tcp.syncookies_only", Wanted::OneOf(&["0"], "cookies are used when the table is full, not always")),
+    ("net.inet.tcp.syncookies_only", Wanted::Any),
     ("net.inet.tcp.insecure_rst", Wanted::OneOf(&["0"], "a reset counts only at exactly the next number (RFC 5961)")),
     ("net.inet.tcp.insecure_syn", Wanted::OneOf(&["0"], "a SYN ends no connection (RFC 5961)")),
     ("net.inet.tcp.insecure_ack", Wanted::OneOf(&["0"], "an old acknowledgment is not taken (RFC 5961)")),

@@ -1,5 +1,8 @@
 //! Socket options: those that mean something here, those that nobody would notice, and those that ask for what there is not.
 
+use machine::Micros;
+use net::tcp::USER_TIMEOUT;
+
 use super::Stop;
 use super::calls::Attempt;
 use super::names::{self, value};
@@ -51,7 +54,7 @@ const OPTIONS: &[(&str, Known)] = &[
     ),
     ("TCP_INQ", Known::Is(&[0], "control messages are not offered (TCP_INQ)")),
     ("TCP_DEFER_ACCEPT", Known::Is(&[0], "connections are announced at once (TCP_DEFER_ACCEPT)")),
-    ("TCP_USER_TIMEOUT", Known::Is(&[0], "how long an unanswered connection lives cannot be set (TCP_USER_TIMEOUT)")),
+    ("TCP_USER_TIMEOUT", Known::Kept),
     ("TCP_SYNCNT", Known::Is(&[], "how often a SYN is repeated cannot be set (TCP_SYNCNT)")),
     ("TCP_MAXSEG", Known::Is(&[], "the size of segments is the link's and the peer's (TCP_MAXSEG)")),
     ("TCP_WINDOW_CLAMP", Known::Is(&[], "windows are not a user's to set (TCP_WINDOW_CLAMP)")),
@@ -88,10 +91,24 @@ impl Player {
             socket.linger_zero = part("onoff") != 0 && part("linger") == 0;
             return Ok(Attempt::Value(0));
         }
-        if let Some(given) = given.and_then(value) {
-            socket.options.insert(name.to_string(), given);
+        let Some(given) = given.and_then(value) else { return Ok(Attempt::Value(0)) };
+        socket.options.insert(name.to_string(), given);
+        if name == "TCP_USER_TIMEOUT" {
+            self.set_user_timeout(number, given);
         }
         Ok(Attempt::Value(0))
+    }
+
+    /// Milliseconds; zero for what is usual.
+    fn set_user_timeout(&mut self, number: i64, millis: i64) {
+        let span = match u64::try_from(millis) {
+            Ok(0) | Err(_) => USER_TIMEOUT,
+            Ok(millis) => Micros::from_millis(millis),
+        };
+        let line = self.line_of(number).and_then(|line| self.lines.get(line));
+        if let Some(connection) = line.map(|line| line.connection) {
+            self.host.net.set_user_timeout(connection, span);
+        }
     }
 
     pub(super) fn get_option(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {

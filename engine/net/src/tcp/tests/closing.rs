@@ -56,6 +56,30 @@ fn both_close_at_once() {
 }
 
 #[test]
+fn a_repeated_fin_brings_the_acknowledgment_whose_first_copy_was_lost() {
+    everywhere(|talk| {
+        talk.close().we("F. 1:1 ack 1").peer("F. 1:1 ack 1").we(". 2:2 ack 2").silence();
+        talk.peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
+        talk.ended("time-wait");
+    });
+    // The same of text; nothing that it says beside that is taken a second time.
+    everywhere(|talk| {
+        talk.peer("P. 1:11 ack 1").write(10).we("P. 1:11 ack 11");
+        talk.peer("P. 1:11 ack 11").we(". 11:11 ack 11").wait(10_000).silence();
+        assert_eq!(talk.given, 10);
+        talk.lent_nothing();
+    });
+}
+
+#[test]
+fn a_repetition_acknowledges_nothing_that_was_not_sent_and_no_older_one_anything() {
+    let mut talk = Conversation::established();
+    talk.peer("P. 1:11 ack 1").peer("P. 11:21 ack 1").wait(40).we(". 1:1 ack 21").write(10).we("P. 1:11 ack 21");
+    talk.peer("P. 11:21 ack 999").we(". 11:11 ack 21").silence();
+    talk.peer("P. 1:11 ack 11").we(". 11:11 ack 21").wait(200).we("P. 1:11 ack 21").silence();
+}
+
+#[test]
 fn after_our_fin_the_peer_may_go_on_sending() {
     everywhere(|talk| {
         talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2");

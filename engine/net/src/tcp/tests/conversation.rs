@@ -246,7 +246,7 @@ impl Conversation {
             pools: Pools::new(SIZES),
             now,
             session: Session::TakesAll,
-            limits: SendLimits { segmentation_bytes: None },
+            limits: SendLimits { segmentation_bytes: None, local_mss: MSS },
             card_room: usize::MAX,
             actions: Actions::default(),
             iss,

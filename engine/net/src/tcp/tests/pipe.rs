@@ -71,7 +71,7 @@ struct End {
 
 impl End {
     fn new(tcb: Tcb, total: u32, sizes: PoolSizes, segmentation: bool) -> End {
-        let limits = SendLimits { segmentation_bytes: segmentation.then_some(20_000) };
+        let limits = SendLimits { segmentation_bytes: segmentation.then_some(20_000), local_mss: 1000 };
         let pools = Pools::new(sizes);
         End { tcb, pools, total, queued: 0, given: 0, peer_closed: false, closed_by_us: false, reason: None, limits }
     }
@@ -129,7 +129,7 @@ fn joined(now: Instant, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
     let mut table = HalfOpenTable::new(1, mss[1]);
     let pools = Pools::new(SIZES);
     let mut wire = Vec::new();
-    let limits = SendLimits { segmentation_bytes: None };
+    let limits = SendLimits { segmentation_bytes: None, local_mss: 1000 };
     let syn = speak(&mut client, now, limits, &pools);
     let id = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1])).unwrap();
     let answered = table.output(now, |_, segment| {

@@ -45,6 +45,18 @@ fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
 }
 
 #[test]
+fn blocks_are_told_newest_first_and_do_not_look_reordered_by_that() {
+    let mut talk = sent(9001);
+    talk.peer(". 1:1 ack 1 8001-9001 6001-7001 4001-5001 2001-3001");
+    for lost in ["1:1001", "1001:2001", "3001:4001", "5001:6001"] {
+        talk.we(&format!(". {lost} ack 1"));
+    }
+    // What is told as a duplicate and as what lies beyond a gap counts as the latter too.
+    let mut talk = sent(5001);
+    talk.peer(". 1:1 ack 1 2001-5001 2001-5001").we(". 1:1001 ack 1");
+}
+
+#[test]
 fn every_lost_segment_is_sent_again_once_and_no_other() {
     let mut talk = sent(10_001);
     talk.peer(". 1:1 ack 1 1001-2001 3001-4001 5001-10001");

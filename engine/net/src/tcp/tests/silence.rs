@@ -80,3 +80,57 @@ fn a_vanished_peer_with_bytes_on_the_way_costs_few_deadlines() {
     }
     assert!(talk.now > machine::Instant(160_000_000));
 }
+
+#[test]
+fn a_user_timeout_ends_what_stays_unacknowledged_for_so_long_and_nothing_else() {
+    let give_up_after = |seconds: u64| {
+        let mut talk = Conversation::established();
+        talk.tcb.set_user_timeout(machine::Micros::from_secs(seconds));
+        talk
+    };
+    // An idle connection, and one whose peer answers in time.
+    let mut talk = give_up_after(3);
+    talk.wait(60_000).silence().write(10).we("P. 1:11 ack 1").wait(200).we("P. 1:11 ack 1").wait(400);
+    talk.we("P. 1:11 ack 1").wait(300).peer(". 1:1 ack 11").silence();
+    // 0.4, 0.8, 1.6 seconds, and what is left of three.
+    talk.write(10).we("P. 11:21 ack 1");
+    talk.wait(2_799).we_whatever();
+    talk.ended("no");
+    talk.wait(201).closed(CloseReason::TimedOut).silence();
+    talk.ended("gone");
+    // Longer than the usual five minutes, and no longer than three hours.
+    for (asked, seconds) in [(600, 600), (u64::MAX / 2_000_000, 3 * 3600)] {
+        let mut talk = give_up_after(asked);
+        talk.write(10).wait(seconds * 1000 - 1).we_whatever();
+        talk.ended("no");
+        talk.wait(1).closed(CloseReason::TimedOut);
+    }
+}
+
+#[test]
+fn a_closed_window_is_no_silence_however_short_the_user_timeout_is() {
+    let mut talk = Conversation::established();
+    talk.tcb.set_user_timeout(machine::Micros(1));
+    talk.peer(". 1:1 ack 1 win 0").write(10).silence();
+    for _ in 0..20 {
+        while talk.we_whatever() == 0 {
+            talk.wait(1);
+        }
+        talk.peer(". 1:1 ack 1 win 0");
+    }
+    // The next probe is not answered for a second.
+    while talk.we_whatever() == 0 {
+        talk.wait(1);
+    }
+    talk.wait(999).silence();
+    talk.ended("no");
+    talk.wait(1).closed(CloseReason::TimedOut).silence();
+}
+
+#[test]
+fn a_user_timeout_ends_an_attempt_to_connect() {
+    let mut talk = Conversation::connecting();
+    talk.tcb.set_user_timeout(machine::Micros::from_secs(5));
+    talk.we("SEW 0:0").wait(1000).we("S 0:0").wait(2000).we("S 0:0").wait(1999).silence();
+    talk.wait(1).closed(CloseReason::TimedOut).silence();
+}

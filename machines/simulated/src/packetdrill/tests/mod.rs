@@ -1,5 +1,6 @@
 //! The player held against small scripts: what it reads, what it finds, and what it lets pass.
 
+mod interleavings;
 mod language;
 mod liberties;
 mod orders;
@@ -41,4 +42,18 @@ fn reason(outcome: &Outcome) -> String {
         Verdict::NotApplicable { reason, .. } => reason.clone(),
         other => panic!("applicable: {other}"),
     }
+}
+
+/// All orders of some things.
+fn orders<T: Copy>(of: &[T]) -> Vec<Vec<T>> {
+    if of.len() < 2 {
+        return vec![of.to_vec()];
+    }
+    (0..of.len())
+        .flat_map(|first| {
+            let mut rest = of.to_vec();
+            let first = rest.remove(first);
+            orders(&rest).into_iter().map(move |order| [vec![first], order].concat())
+        })
+        .collect()
 }

@@ -1,22 +1,9 @@
 //! Five overlapping segments in all their orders make one stream, and are acknowledged as far as it goes.
 
-use super::{ESTABLISHED, passes};
+use super::{ESTABLISHED, orders, passes};
 
 /// First byte and the one after the last; together they are 1 to 600.
 const SEGMENTS: [(u32, u32); 5] = [(1, 151), (101, 251), (201, 351), (301, 451), (401, 601)];
-
-fn orders(of: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
-    if of.len() < 2 {
-        return vec![of.to_vec()];
-    }
-    (0..of.len())
-        .flat_map(|first| {
-            let mut rest = of.to_vec();
-            let first = rest.remove(first);
-            orders(&rest).into_iter().map(move |order| [vec![first], order].concat())
-        })
-        .collect()
-}
 
 /// The first byte that is still missing.
 fn missing(arrived: &[(u32, u32)]) -> u32 {
