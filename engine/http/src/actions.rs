@@ -22,7 +22,8 @@ pub trait Actions {
     /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
     fn date(&mut self) -> [u8; DATE_BYTES];
 
-    /// A request has been answered: for an access log.
+    /// A request has its answer: for an access log. If it has a body the answer is sent once that has come; should that be
+    /// broken, or not come, another exchange without a method follows, and its answer is sent instead.
     fn answered(&mut self, exchange: &Exchange<'_>);
 
     /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.

@@ -46,7 +46,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         b"LIST" => optional_number(arguments).map(Command::List),
         b"UIDL" => optional_number(arguments).map(Command::UniqueIds),
         b"RETR" => number(arguments).map(Command::Retrieve),
-        b"TOP\0" => top(arguments),
+        b"TOP " => top(arguments),
         b"DELE" => number(arguments).map(Command::Delete),
         b"NOOP" => alone(arguments, Command::Noop),
         b"RSET" => alone(arguments, Command::Reset),
@@ -61,9 +61,9 @@ fn split_at_space(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     (bytes.get(..space).unwrap_or_default(), bytes.get(space + 1..))
 }
 
-/// The letters of a verb in upper case, padded by zeros; for a longer word something that no verb is.
+/// The letters of a verb in upper case, padded by spaces, which no word has; for a longer word something that no verb is.
 fn uppercase(verb: &[u8]) -> [u8; 4] {
-    let mut word = [0; 4];
+    let mut word = [b' '; 4];
     if let Some(target) = word.get_mut(..verb.len()) {
         target.copy_from_slice(verb);
     }

@@ -72,3 +72,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_type_that_could_end_a_line_is_refused() {
+    for byte in [b'\r', b'\n', 0, 0x7f] {
+        let mut pack = pack(&files()).unwrap();
+        let at = pack.windows(8).position(|window| window == b"text/css").unwrap();
+        pack[at + 4] = byte;
+        assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{byte}");
+    }
+    let split = BTreeMap::from([("/a".to_string(), file("a/b\r\nSet-Cookie: c", b""))]);
+    assert_eq!(pack(&split).err(), Some(SiteError::Broken));
+}

@@ -63,6 +63,18 @@ fn top_cuts_after_the_body_s_lines() {
 }
 
 #[test]
+fn a_verb_has_the_letters_that_it_has_and_no_others() {
+    let mut talk = conversation_on(b"a: b\r\n\r\nc\r\n");
+    for line in ["TOP\0 1 0", "TO\0\0 1 0", "TOPP 1 0", "RETR\0 1", "\0TOP 1 0", ""] {
+        talk.says(std::format!("{line}\r\n"));
+        let replies = talk.replies();
+        assert!(replies.starts_with("-ERR") && replies.lines().count() == 1, "{line:?}: {replies}");
+    }
+    talk.says("top 1 0\r\n");
+    assert!(talk.replies().contains("+OK"));
+}
+
+#[test]
 fn a_message_that_cannot_be_read_is_an_error_and_the_session_goes_on() {
     for (error, reply) in [
         (ReadError::TryLater, "-ERR [SYS/TEMP] Message cannot be read now, try again later\r\n"),
