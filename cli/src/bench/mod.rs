@@ -7,10 +7,12 @@ mod client;
 mod counters;
 mod goodput;
 mod instructions;
+mod network;
 mod papers;
 mod plot;
 mod profile;
 mod report;
+mod web;
 mod workplace;
 
 use clap::Args;
@@ -44,6 +46,11 @@ const BENCHES: &[Bench] = &[
         name: "goodput",
         measures: "bytes a second over bad wires, in both directions; against Linux's TCP over the same wires",
         run: goodput::run,
+    },
+    Bench {
+        name: "web",
+        measures: "requests a second, latency, guest instructions and packets for a request; against nginx in a Linux guest",
+        run: web::run,
     },
     Bench {
         name: "cefos-scaling",

@@ -54,7 +54,7 @@ impl Row {
         self.peer_name = Some(peer_name);
         self.peer = Some(rounded(peer));
         self.ratio = ratio(peer, self.ours);
-        self.target = aim.map(|aim| rounded(peer / aim));
+        self.target = aim.and_then(|aim| ratio(peer, aim));
         self
     }
 }
@@ -105,7 +105,7 @@ fn commit(house: &House) -> String {
         let output = Command::new("git").args(arguments).current_dir(house.root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
-    let changed = git(&["status", "--porcelain", "--", ".", ":!bench/results"]).unwrap_or_default();
+    let changed = git(&["status", "--porcelain", "--", ".", ":!bench/results", ":!docs/figures"]).unwrap_or_default();
     let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".into());
     if changed.is_empty() { commit } else { format!("{commit}+") }
 }

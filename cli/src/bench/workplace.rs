@@ -69,6 +69,7 @@ impl Workplace {
             configuration: self.data.configuration_path.clone(),
             site: self.data.site_path.clone(),
             plugin,
+            linux: None,
         })?;
         let ready = watch_services(SERVICES.iter().map(|service| (*service, service.forwarded(base))).collect());
         let mut lines = Vec::new();

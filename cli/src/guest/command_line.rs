@@ -48,6 +48,14 @@ pub(crate) struct Plugin {
     pub(crate) arguments: Vec<String>,
 }
 
+/// What a Linux kernel gets, where the image is one: a peer on the same machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Linux {
+    pub(crate) initramfs: PathBuf,
+    /// The kernel's command line.
+    pub(crate) arguments: String,
+}
+
 /// All that makes a guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Setup {
@@ -62,6 +70,7 @@ pub(crate) struct Setup {
     /// The packed site.
     pub(crate) site: Option<PathBuf>,
     pub(crate) plugin: Option<Plugin>,
+    pub(crate) linux: Option<Linux>,
 }
 
 impl Setup {
@@ -73,6 +82,9 @@ impl Setup {
         self.machine(&mut line);
         line.option("-smp", "1").option("-m", format!("{}M", self.memory_mib));
         line.option("-kernel", self.image.as_os_str());
+        if let Some(linux) = &self.linux {
+            line.option("-initrd", linux.initramfs.as_os_str()).option("-append", &linux.arguments);
+        }
 
         // `signal=off`: no control character on this pipe means anything to QEMU.
         line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");

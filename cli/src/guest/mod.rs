@@ -11,7 +11,7 @@ mod command_line;
 mod tests;
 
 pub(crate) use accelerator::{Accelerator, AcceleratorChoice};
-pub(crate) use command_line::{MachineType, Network, Plugin, Setup};
+pub(crate) use command_line::{Linux, MachineType, Network, Plugin, Setup};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};

@@ -16,6 +16,7 @@ fn setup() -> Setup {
         configuration: "barepost.toml".into(),
         site: Some("site.pack".into()),
         plugin: None,
+        linux: None,
     }
 }
 

@@ -89,6 +89,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         configuration: data.configuration_path.clone(),
         site: data.site_path.clone(),
         plugin: None,
+        linux: None,
     };
     let services = match &setup.network {
         Network::User { base } => SERVICES.iter().map(|service| (*service, service.forwarded(*base))).collect(),

@@ -11,6 +11,7 @@ mod room;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::network;
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
 use crate::failure::Failure;
@@ -92,7 +93,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let stop_of_thread = stop.clone();
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measuring = std::thread::spawn(move || {
-        let rows = room::enter().and_then(|()| measure(&tools, &stop_of_thread));
+        let rows = network::enter().and_then(|()| measure(&tools, &stop_of_thread));
         // What cannot be removed lies under target/ and harms nobody.
         let _ = std::fs::remove_dir_all(&tools.folder);
         rows
@@ -177,6 +178,7 @@ fn start(kind: Kind, tools: &Tools, folder: &Path) -> Result<Machine, Failure> {
                 configuration: data.configuration_path.clone(),
                 site: data.site_path.clone(),
                 plugin: None,
+                linux: None,
             })?;
             Ok(Machine::Guest(guest))
         }

@@ -7,14 +7,14 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, unshare};
 use nix::unistd::gettid;
 
 use super::flows::{self, Way};
+use crate::bench::network::{enter, ip};
 use crate::failure::Failure;
 use crate::guest::{Guest, Running};
 use crate::hold;
@@ -46,16 +46,6 @@ enum There {
     Machine(Machine),
     /// Dropped to end the thread, and with it its network.
     Linux(std::sync::mpsc::Sender<()>, Option<std::thread::JoinHandle<()>>),
-}
-
-/// Moves this thread into a network of its own.
-///
-/// Errors: refused when that is not permitted.
-pub(super) fn enter() -> Result<(), Failure> {
-    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
-        Failure::refused(format_args!("network namespaces are not permitted here ({error}); this bench needs root"))
-    })?;
-    ip("link set lo up")
 }
 
 impl Room {
@@ -195,13 +185,4 @@ fn start_wire(wire: &Path, spec: &str, seed: u64) -> Result<Child, Failure> {
     }
     end(&mut child);
     Err(Failure::broke(format_args!("{doing}: {}", complaint.trim())))
-}
-
-fn ip(arguments: &str) -> Result<(), Failure> {
-    let doing = format!("ip {arguments}");
-    let output = Command::new("ip").args(arguments.split(' ')).output().map_err(Failure::io(&doing))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Failure::broke(format_args!("{doing}: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }

@@ -52,6 +52,6 @@ fn nothing_is_drawn_outside_of_the_figure() {
 
 #[test]
 fn a_caption_is_cut_into_lines_between_its_words() {
-    assert_eq!(lines_of("one two  three", 7), ["one two", "three"]);
+    assert_eq!(lines_of("one two  six", 10), ["one two", "six"]);
     assert_eq!(lines_of("incomprehensible", 3), ["incomprehensible"]);
 }

@@ -1,0 +1,27 @@
+//! A network of its own for a bench: made with the thread that enters it, and gone with it.
+
+use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
+
+use crate::failure::Failure;
+
+/// Moves this thread into a network of its own.
+///
+/// Errors: refused when that is not permitted.
+pub(super) fn enter() -> Result<(), Failure> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
+        Failure::refused(format_args!("network namespaces are not permitted here ({error}); this bench needs root"))
+    })?;
+    ip("link set lo up")
+}
+
+/// Runs `ip` with `arguments`, in this thread's network.
+pub(super) fn ip(arguments: &str) -> Result<(), Failure> {
+    let doing = format!("ip {arguments}");
+    let output = Command::new("ip").args(arguments.split(' ')).output().map_err(Failure::io(&doing))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::broke(format_args!("{doing}: {}", String::from_utf8_lossy(&output.stderr).trim())))
+}
