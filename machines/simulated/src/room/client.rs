@@ -8,7 +8,12 @@ use super::ledger::Ledger;
 use super::line::Line;
 use super::reader::Reader;
 use super::sender::Sender;
+use super::station::Station;
 use crate::{Client, Dice};
+
+/// How long a client may be left without an answer where nothing is wrong (any more): timeouts that have doubled a few times
+/// are a part of it, and no service's own patience is as short.
+const ANSWER_AT_LATEST: Micros = Micros::from_secs(150);
 
 /// Whether a client goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +49,8 @@ pub(super) struct Visitor {
     pub(super) next: Instant,
     /// How long it thinks at most.
     pub(super) pace: Micros,
+    /// The life of the machine that it came to, if that served then and has no reason to reset anybody.
+    pub(super) trusts: Option<u64>,
 }
 
 impl Visitor {
@@ -54,13 +61,15 @@ impl Visitor {
         ledger: &mut Ledger,
         story: &mut Chronicle,
         leaving: u64,
+        station: &Station,
         disk_has_failed: bool,
     ) -> Progress {
         // Whoever has waited for long looks up ever more rarely.
         self.next = story.now + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_tired = self.line.is_tired(story.now);
-        let is_well = story.healed_at.is_some_and(|healed| self.line.moved > healed);
-        assert!(!(is_tired && is_well), "nobody answers a client, and nothing is wrong");
+        let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
+        let is_answered = !is_well || self.line.waited(story.now) < ANSWER_AT_LATEST;
+        assert!(is_answered, "nobody answers a client, and nothing is wrong");
         let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
         if is_hasty || self.dice.happens(leaving) || is_tired {
             host.abort(self.line.connection);
@@ -72,6 +81,8 @@ impl Visitor {
             Talk::Reader(reader) => reader.go_on(&mut self.line, &mut around),
             Talk::Browser(browser) => browser.go_on(&mut self.line, &mut around),
         };
+        let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
+        assert!(!is_reset || self.trusts != Some(station.life), "a client was reset, and nobody had a reason to");
         if progress == Progress::IsDone || self.line.is_dead(host) {
             host.close(self.line.connection);
             return Progress::IsDone;

@@ -112,6 +112,8 @@ struct Room {
     threats: Vec<Threat>,
     cuts_in_a_row: bool,
     leaving: u64,
+    /// There is enough of everything, and nothing keeps a segment for long.
+    nobody_is_reset: bool,
     dice: Dice,
     story: Chronicle,
     steps: u64,
@@ -158,6 +160,9 @@ impl Room {
             threats: Vec::new(),
             cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
             leaving: plan.rates.leaving,
+            nobody_is_reset: ![Fault::TightPools, Fault::Mishaps, Fault::Partition]
+                .into_iter()
+                .any(|fault| scenario.faults.contain(fault)),
             dice: scenario.dice("schedule"),
             story: Chronicle::new(trace),
             steps: 0,
@@ -282,7 +287,8 @@ impl Room {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let ledger = &mut self.ledgers[visitor.station];
-        let progress = visitor.go_on(&mut host.client, ledger, &mut self.story, self.leaving, station.disk_ever_failed);
+        let progress =
+            visitor.go_on(&mut host.client, ledger, &mut self.story, self.leaving, station, station.disk_ever_failed);
         if progress == Progress::IsDone {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
@@ -344,7 +350,8 @@ impl Room {
         let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
         let line = Line::new(client.connect(address, port), self.story.now);
         let pace = Micros(500 + dice.skewed(400_000));
-        self.visitors.push(Visitor { host, station, line, talk, dice, next: self.story.now, pace });
+        let trusts = (self.nobody_is_reset && one.is_serving()).then_some(one.life);
+        self.visitors.push(Visitor { host, station, line, talk, dice, next: self.story.now, pace, trusts });
     }
 
     /// A host is gone with all its clients. The first one stays: somebody has to look at what is left.

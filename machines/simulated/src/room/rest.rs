@@ -27,6 +27,12 @@ impl Room {
         self.end_faults();
         self.pass(START_AT_LATEST);
         self.story.healed_at = Some(self.story.now);
+        for visitor in &mut self.visitors {
+            // Whoever is in the middle of something that no restart has ended gets on with it.
+            if visitor.trusts == Some(self.stations[visitor.station].life) {
+                visitor.line.moved = self.story.now;
+            }
+        }
         self.until("everybody is served", REST_AT_LATEST, Room::is_at_rest);
         self.wake_for_nothing();
         for station in 0..self.stations.len() {
@@ -128,7 +134,8 @@ impl Room {
     fn is_done(&mut self, visitor: &mut Visitor) -> bool {
         let host = &mut self.hosts[visitor.host].client;
         let ledger = &mut self.ledgers[visitor.station];
-        visitor.go_on(host, ledger, &mut self.story, 0, false) == Progress::IsDone
+        let station = &self.stations[visitor.station];
+        visitor.go_on(host, ledger, &mut self.story, 0, station, false) == Progress::IsDone
     }
 
     /// A machine with nothing to do sleeps.

@@ -28,6 +28,7 @@ impl Page {
 /// All pages.
 pub(super) fn pages() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
+    // The large one is more than a connection may have on the way at a time.
     PAGES.get_or_init(|| {
         let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| Page {
             path,
@@ -37,7 +38,7 @@ pub(super) fn pages() -> &'static [Page] {
             page("/", 4_321, Some(1_234), Some(1_111)),
             page("/empty", 0, None, None),
             page("/folder/", 1, None, None),
-            page("/large", 150_000, Some(70_001), None),
+            page("/large", 280_000, Some(70_001), None),
             page("/segment", 1_460, None, Some(1_220)),
         ]
     })

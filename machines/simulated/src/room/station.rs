@@ -36,6 +36,8 @@ pub(super) struct Station {
     pub(super) disk_has_failed: bool,
     /// A request has failed in some life: what clients heard since may be an answer to that.
     pub(super) disk_ever_failed: bool,
+    /// How often it was started.
+    pub(super) life: u64,
     /// When the core is done with its last turn.
     free_at: Instant,
     /// When the disk carries out its next request, and the card sends its next frame.
@@ -111,6 +113,7 @@ impl Station {
             deaf_until: Instant::START,
             disk_has_failed: false,
             disk_ever_failed: false,
+            life: 0,
             free_at: Instant::START,
             disk_at: None,
             card_at: None,
@@ -127,6 +130,7 @@ impl Station {
     /// The power is gone, and the engine with it. What is left of the disk is there at once.
     pub(super) fn power_off(&mut self, now: Instant, until: Instant, story: &mut Chronicle) {
         story.counts.cuts += 1;
+        self.life += 1;
         self.machine.fold(story);
         let disk = std::mem::take(&mut self.machine.disk).power_cut(&mut self.dice);
         let (machine, engine) = start(self.address, self.hardware, self.sizes, disk, &self.rates, &mut self.dice);

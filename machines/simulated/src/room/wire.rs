@@ -80,16 +80,17 @@ impl Wire {
         }
         story.tell(|| format!("to {to:?}: {}", describe(frame)));
         let mut frame = frame.to_vec();
-        if self.dice.happens(self.rates.corruption) {
-            self.corrupt(&mut frame);
-            story.tell(|| "  which is corrupted".to_string());
-        }
         if matches!(to, End::Station(_)) && self.dice.happens(self.rates.forgery) {
+            // Of the sound frame: right checksums over corrupted bytes would be a payload of somebody else's.
             let mut forged = frame.clone();
             if forge(&mut forged, &mut self.dice).is_some() {
                 story.tell(|| format!("  and forged: {}", describe(&forged)));
                 self.fly(to, forged, story);
             }
+        }
+        if self.dice.happens(self.rates.corruption) {
+            self.corrupt(&mut frame);
+            story.tell(|| "  which is corrupted".to_string());
         }
         if self.dice.happens(self.rates.duplication) {
             self.fly(to, frame.clone(), story);
