@@ -8,12 +8,12 @@ mod action;
 mod peers;
 mod user;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::{Checksum, Frame, Instant, Machine, Micros, Offloads};
 use net::tcp::PoolSizes;
-use net::{Address, Addressing, Config, Cores, Event, Events, Ipv6Addressing, Net, Route, Service};
+use net::{Address, Addressing, Config, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Net, Route, Service};
 use tasks::Budget;
 
 use crate::network::card::CheckedCard;
@@ -24,6 +24,7 @@ use peers::Peers;
 use user::User;
 
 const US: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const US_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const PORT: u16 = 25;
 const SIZES: PoolSizes = PoolSizes { blocks: 40, send_queues: 3, receive_queues: 3 };
 /// Deadlines that are waited for until all is at rest.
@@ -31,20 +32,26 @@ const DEADLINES_MAX: u32 = 5_000;
 
 #[derive(Arbitrary, Debug)]
 struct Input {
-    asks_for_address: bool,
+    /// A set of bits: [`ASKS_FOR_ADDRESS`], [`SPEAKS_IPV6`], [`LISTENS_TO_ROUTERS`].
+    modes: u8,
     has_offloads: bool,
     actions: Vec<Action>,
 }
 
+const ASKS_FOR_ADDRESS: u8 = 1;
+const SPEAKS_IPV6: u8 = 4;
+/// Else its addresses of IPv6 are fixed.
+const LISTENS_TO_ROUTERS: u8 = 8;
+
 /// Runs one input.
 pub fn run(data: &[u8]) {
     let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(data)) else { return };
-    let mut world = World::new(input.asks_for_address, input.has_offloads);
+    let mut world = World::new(&input);
     for action in input.actions.iter().take(200) {
         world.act(action);
     }
     world.comes_to_rest();
-    if !input.asks_for_address {
+    if input.modes & ASKS_FOR_ADDRESS == 0 {
         world.serves_who_behaves();
     }
 }
@@ -59,20 +66,33 @@ struct World {
 }
 
 impl World {
-    fn new(asks_for_address: bool, has_offloads: bool) -> World {
+    fn new(input: &Input) -> World {
+        let has_offloads = input.has_offloads;
+        let has = |mode| input.modes & mode != 0;
         let offloads = Offloads { checksum: has_offloads, segmentation_ipv4: has_offloads, ..Offloads::default() };
         let card = CheckedCard::new(hardware(2), offloads);
         let own = Address { address: US, prefix_bits: 24, gateway: Some(Ipv4Addr::new(10, 0, 0, 1)) };
-        let addressing = if asks_for_address { Addressing::Dhcp } else { Addressing::Static(own) };
+        let addressing = if has(ASKS_FOR_ADDRESS) { Addressing::Dhcp } else { Addressing::Static(own) };
+        let ipv6 = match (has(SPEAKS_IPV6), has(LISTENS_TO_ROUTERS)) {
+            (false, _) => Ipv6Addressing::None,
+            (true, true) => Ipv6Addressing::Automatic,
+            (true, false) => {
+                let address = Ipv6Address { address: US_IPV6, prefix_bits: 64 };
+                Ipv6Addressing::Static { addresses: [Some(address), None, None, None], gateway: None }
+            }
+        };
         let now = Instant::START + Micros::from_secs(1);
         let mut net = Net::new(
-            &Config { addressing, ipv6: Ipv6Addressing::None, limits: limits(SIZES), cores: Cores::ALONE },
+            &Config { addressing, ipv6, limits: limits(SIZES), cores: Cores::ALONE },
             &card.card(),
             &[7; 32],
             now,
         );
         assert!(net.listen(PORT, Service(1)) && net.bind(53));
-        let mut world = World { net, card, user: User::default(), peers: Peers::default(), now };
+        net.begin_ipv6(now, &[9; 16]);
+        let mut peers = Peers::default();
+        peers.speak_ipv6 = has(SPEAKS_IPV6);
+        let mut world = World { net, card, user: User::default(), peers, now };
         world.speaks(usize::MAX);
         world
     }

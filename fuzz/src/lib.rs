@@ -10,11 +10,15 @@
 #![forbid(unsafe_code)]
 
 pub mod configuration;
+mod conversation;
 pub mod disk;
 pub mod frames;
+pub mod http_session;
 pub mod message;
 mod network;
 pub mod pop3_session;
 mod script;
+pub mod server;
+pub mod site;
 pub mod smtp_session;
 pub mod tcp;

@@ -12,7 +12,8 @@ mod world;
 
 use pop3::{LINE_BYTES_MAX, Maildrop, Session, WaitsFor};
 
-use crate::script::{Event, Pace, Step, steps};
+use crate::conversation::{Conversation, Party, Waits, more_room};
+use crate::script::{Pace, steps};
 use world::World;
 
 /// What the first bytes of an input say.
@@ -32,116 +33,82 @@ pub fn run(data: &[u8]) {
     let settings =
         Settings { messages, send_room: 1 + usize::from(send_room) * 2, read_bytes: 1 + usize::from(read_bytes) };
     let steps = steps(script);
-    let as_cut = Conversation::run(&steps, settings, Pace::AsCut);
-    let at_once = Conversation::run(&steps, settings, Pace::AtOnce);
-    as_cut.assert_same(&at_once);
+    let [as_cut, at_once] =
+        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(settings), &steps, pace));
+    as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 600 {
-        as_cut.assert_same(&Conversation::run(&steps, settings, Pace::ByteByByte));
+        let byte_by_byte = Conversation::run(Server::new(settings), &steps, Pace::ByteByByte);
+        as_cut.party.assert_same(&byte_by_byte.party);
     }
-    reading::check(&as_cut.taken, &as_cut.world);
+    reading::check(&as_cut.taken, &as_cut.party.world);
 }
 
-/// A session, its server, and the bytes that it has taken and not taken.
-struct Conversation {
+/// A session and its server.
+struct Server {
     session: Session,
     world: World,
     settings: Settings,
-    pace: Pace,
-    pending: Vec<u8>,
-    kept: Vec<u8>,
-    taken: Vec<u8>,
     /// Bytes of the message that is being read that the session has taken.
     read: usize,
-    held: bool,
 }
 
-impl Conversation {
-    fn run(steps: &[Step], settings: Settings, pace: Pace) -> Conversation {
+impl Party for Server {
+    const KEPT_BYTES_MAX: usize = LINE_BYTES_MAX;
+
+    fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
+        self.session.bytes_arrived(bytes, &mut self.world)
+    }
+
+    fn stopping(&mut self) {
+        self.session.stopping(&mut self.world);
+    }
+
+    fn deadline_expired(&mut self) {
+        self.session.deadline_expired(&mut self.world);
+    }
+
+    fn peer_closed(&mut self) {
+        self.session.peer_closed(&mut self.world);
+    }
+
+    fn has_deadline(&self) -> bool {
+        self.world.deadline.is_some()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.world.closed
+    }
+
+    fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
+        match self.session.waits_for() {
+            WaitsFor::Bytes => return Waits::ForBytes,
+            WaitsFor::Nothing => return Waits::ForNothing,
+            WaitsFor::SendRoom => self.room_comes(pace),
+            WaitsFor::Turn => self.session.resumed(&mut self.world),
+            WaitsFor::Login | WaitsFor::Message | WaitsFor::Deletion if held => return Waits::ForAnswer,
+            WaitsFor::Login => self.login_comes(),
+            WaitsFor::Message => self.message_comes(pace),
+            WaitsFor::Deletion => {
+                let result = self.world.delete();
+                self.session.deleted(result, &mut self.world);
+            }
+        }
+        Waits::NoMore
+    }
+}
+
+impl Server {
+    fn new(settings: Settings) -> Server {
         let mut world = World::new(settings.messages);
         let session = Session::connected(&mut world);
-        let mut conversation = Conversation {
-            session,
-            world,
-            settings,
-            pace,
-            pending: Vec::new(),
-            kept: Vec::new(),
-            taken: Vec::new(),
-            read: 0,
-            held: false,
-        };
-        for step in steps {
-            match step {
-                Step::Bytes(bytes) => conversation.pending.extend_from_slice(bytes),
-                Step::Cut if pace == Pace::AsCut => conversation.segment_ends(),
-                Step::Cut => {}
-                Step::Event(event) => conversation.happens(*event),
-            }
-        }
-        conversation.segment_ends();
-        conversation
+        Server { session, world, settings, read: 0 }
     }
 
-    fn segment_ends(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        match self.pace {
-            Pace::ByteByByte => pending.iter().for_each(|byte| self.arrives(&[*byte])),
-            Pace::AsCut | Pace::AtOnce => self.arrives(&pending),
-        }
-    }
-
-    fn happens(&mut self, event: Event) {
-        self.segment_ends();
-        match event {
-            Event::Stopping => self.session.stopping(&mut self.world),
-            Event::DeadlineExpired if self.world.deadline.is_some() => self.session.deadline_expired(&mut self.world),
-            Event::DeadlineExpired => {}
-            Event::PeerClosed => self.session.peer_closed(&mut self.world),
-            Event::Hold => self.held = true,
-            Event::Answer => self.held = false,
-        }
-        self.arrives(&[]);
-    }
-
-    /// Bytes arrive; the session gets what it waits for until it wants nothing but more, or what is held back.
-    fn arrives(&mut self, bytes: &[u8]) {
-        self.kept.extend_from_slice(bytes);
-        loop {
-            let was_closed = self.world.closed;
-            let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
-            assert!(taken <= self.kept.len(), "no more is taken than was offered");
-            let taken: Vec<u8> = self.kept.drain(..taken).collect();
-            if !was_closed {
-                self.taken.extend(taken);
-            }
-            match self.session.waits_for() {
-                WaitsFor::Bytes => {
-                    assert!(self.kept.len() <= LINE_BYTES_MAX, "an incomplete command is no longer than a line");
-                    assert!(self.world.deadline.is_some(), "nobody is waited for without an end");
-                    break;
-                }
-                WaitsFor::Nothing => {
-                    assert!(self.world.closed);
-                    break;
-                }
-                WaitsFor::SendRoom => self.room_comes(),
-                WaitsFor::Turn => self.session.resumed(&mut self.world),
-                WaitsFor::Login | WaitsFor::Message | WaitsFor::Deletion if self.held => break,
-                WaitsFor::Login => self.login_comes(),
-                WaitsFor::Message => self.message_comes(),
-                WaitsFor::Deletion => {
-                    let result = self.world.delete();
-                    self.session.deleted(result, &mut self.world);
-                }
-            }
-        }
-    }
-
-    fn room_comes(&mut self) {
-        let room = if self.pace == Pace::AtOnce { usize::MAX } else { self.settings.send_room };
+    fn room_comes(&mut self, pace: Pace) {
+        let room = more_room(pace, self.settings.send_room);
         self.world.send_room = self.world.send_room.saturating_add(room);
         if self.world.reading.is_some() {
-            self.message_comes();
+            self.message_comes(pace);
         } else {
             self.session.resumed(&mut self.world);
         }
@@ -154,7 +121,7 @@ impl Conversation {
         self.session.login_answered(answer.map(|()| Maildrop { messages, bytes }), &mut self.world);
     }
 
-    fn message_comes(&mut self) {
+    fn message_comes(&mut self, pace: Pace) {
         let reading = self.world.reading.clone().expect("a message is waited for that is being read");
         let rest = &reading.bytes[self.read..];
         let failed = reading.fails_after.is_some_and(|after| self.read >= after);
@@ -164,7 +131,7 @@ impl Conversation {
             let result = if failed { Err(pop3::ReadError::Damaged) } else { Ok(()) };
             return self.session.message_ended(result, &mut self.world);
         }
-        let at_once = if self.pace == Pace::AtOnce { usize::MAX } else { self.settings.read_bytes };
+        let at_once = more_room(pace, self.settings.read_bytes);
         let until_failure = reading.fails_after.map_or(usize::MAX, |after| after - self.read);
         let piece = &rest[..rest.len().min(at_once).min(until_failure)];
         let taken = self.session.message_bytes_arrived(piece, &mut self.world);
@@ -172,7 +139,7 @@ impl Conversation {
         self.read = if self.world.reading.is_some() { self.read + taken } else { 0 };
     }
 
-    fn assert_same(&self, other: &Conversation) {
+    fn assert_same(&self, other: &Server) {
         let (ours, theirs) = (&self.world, &other.world);
         let sent = [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
         assert_eq!(sent[0], sent[1], "responses do not depend on cuts");

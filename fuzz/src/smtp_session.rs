@@ -11,7 +11,8 @@ mod world;
 
 use smtp::{LINE_BYTES_MAX, Session, WaitsFor};
 
-use crate::script::{Event, Pace, Step, steps};
+use crate::conversation::{Conversation, Party, Waits, more_room};
+use crate::script::{Pace, steps};
 use world::World;
 
 /// What the first bytes of an input say.
@@ -32,120 +33,83 @@ pub fn run(data: &[u8]) {
         message_room: 1 + usize::from(message_room) * 2,
     };
     let steps = steps(script);
-    let as_cut = Conversation::run(&steps, settings, Pace::AsCut);
-    let at_once = Conversation::run(&steps, settings, Pace::AtOnce);
-    as_cut.assert_same(&at_once);
+    let [as_cut, at_once] =
+        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(settings), &steps, pace));
+    as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 1_500 {
-        as_cut.assert_same(&Conversation::run(&steps, settings, Pace::ByteByByte));
+        let byte_by_byte = Conversation::run(Server::new(settings), &steps, Pace::ByteByByte);
+        as_cut.party.assert_same(&byte_by_byte.party);
     }
     for conversation in [as_cut, at_once] {
-        reading::check(&conversation.taken, &conversation.world, settings.message_bytes_max);
+        reading::check(&conversation.taken, &conversation.party.world, settings.message_bytes_max);
     }
 }
 
-/// A session, its server, and the bytes that it has taken and not taken.
-struct Conversation {
+/// A session and its server.
+struct Server {
     session: Session,
     world: World,
     settings: Settings,
-    pace: Pace,
-    pending: Vec<u8>,
-    kept: Vec<u8>,
-    taken: Vec<u8>,
-    held: bool,
 }
 
-impl Conversation {
-    fn run(steps: &[Step], settings: Settings, pace: Pace) -> Conversation {
+impl Party for Server {
+    const KEPT_BYTES_MAX: usize = LINE_BYTES_MAX;
+
+    fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
+        self.session.bytes_arrived(bytes, &mut self.world)
+    }
+
+    fn stopping(&mut self) {
+        self.session.stopping(&mut self.world);
+    }
+
+    fn deadline_expired(&mut self) {
+        self.session.deadline_expired(&mut self.world);
+    }
+
+    fn peer_closed(&mut self) {
+        self.session.peer_closed(&mut self.world);
+    }
+
+    fn has_deadline(&self) -> bool {
+        self.world.deadline.is_some()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.world.closed
+    }
+
+    fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
+        match self.session.waits_for() {
+            WaitsFor::Bytes => return Waits::ForBytes,
+            WaitsFor::Nothing => return Waits::ForNothing,
+            WaitsFor::Stored if held => return Waits::ForAnswer,
+            WaitsFor::Stored => {
+                let result = self.world.store();
+                self.session.message_stored(result, &mut self.world);
+            }
+            WaitsFor::MessageRoom => {
+                assert!(self.world.message_room == 0, "room is waited for only where there is none");
+                self.world.message_room = more_room(pace, self.settings.message_room);
+                self.session.message_room(&mut self.world);
+            }
+            WaitsFor::SendRoom => {
+                let room = more_room(pace, self.settings.send_room);
+                self.world.send_room = self.world.send_room.saturating_add(room);
+            }
+        }
+        Waits::NoMore
+    }
+}
+
+impl Server {
+    fn new(settings: Settings) -> Server {
         let mut world = World::new(settings.message_bytes_max);
         let session = Session::connected(&mut world);
-        let mut conversation = Conversation {
-            session,
-            world,
-            settings,
-            pace,
-            pending: Vec::new(),
-            kept: Vec::new(),
-            taken: Vec::new(),
-            held: false,
-        };
-        for step in steps {
-            match step {
-                Step::Bytes(bytes) => conversation.pending.extend_from_slice(bytes),
-                Step::Cut if pace == Pace::AsCut => conversation.segment_ends(),
-                Step::Cut => {}
-                Step::Event(event) => conversation.happens(*event),
-            }
-        }
-        conversation.segment_ends();
-        conversation
+        Server { session, world, settings }
     }
 
-    fn segment_ends(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        match self.pace {
-            Pace::ByteByByte => pending.iter().for_each(|byte| self.arrives(&[*byte])),
-            Pace::AsCut | Pace::AtOnce => self.arrives(&pending),
-        }
-    }
-
-    fn happens(&mut self, event: Event) {
-        self.segment_ends();
-        match event {
-            Event::Stopping => self.session.stopping(&mut self.world),
-            Event::DeadlineExpired if self.world.deadline.is_some() => self.session.deadline_expired(&mut self.world),
-            Event::DeadlineExpired => {}
-            Event::PeerClosed => self.session.peer_closed(&mut self.world),
-            Event::Hold => self.held = true,
-            Event::Answer => self.held = false,
-        }
-        self.arrives(&[]);
-    }
-
-    /// Bytes arrive; the session gets what it waits for until it wants nothing but more, or what is held back.
-    fn arrives(&mut self, bytes: &[u8]) {
-        self.kept.extend_from_slice(bytes);
-        loop {
-            let was_closed = self.world.closed;
-            let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
-            assert!(taken <= self.kept.len(), "no more is taken than was offered");
-            let taken: Vec<u8> = self.kept.drain(..taken).collect();
-            if !was_closed {
-                self.taken.extend(taken);
-            }
-            match self.session.waits_for() {
-                WaitsFor::Bytes => {
-                    assert!(self.kept.len() <= LINE_BYTES_MAX, "an incomplete command is no longer than a line");
-                    assert!(self.world.deadline.is_some(), "nobody is waited for without an end");
-                    break;
-                }
-                WaitsFor::Nothing => {
-                    assert!(self.world.closed);
-                    break;
-                }
-                WaitsFor::Stored if self.held => break,
-                WaitsFor::Stored => {
-                    let result = self.world.store();
-                    self.session.message_stored(result, &mut self.world);
-                }
-                WaitsFor::MessageRoom => {
-                    assert!(self.world.message_room == 0, "room is waited for only where there is none");
-                    self.world.message_room = self.more_room(self.settings.message_room);
-                    self.session.message_room(&mut self.world);
-                }
-                WaitsFor::SendRoom => {
-                    let room = self.more_room(self.settings.send_room);
-                    self.world.send_room = self.world.send_room.saturating_add(room);
-                }
-            }
-        }
-    }
-
-    fn more_room(&self, step: usize) -> usize {
-        if self.pace == Pace::AtOnce { usize::MAX } else { step }
-    }
-
-    fn assert_same(&self, other: &Conversation) {
+    fn assert_same(&self, other: &Server) {
         let (ours, theirs) = (&self.world, &other.world);
         assert_eq!(ours.closed, theirs.closed, "the end does not depend on cuts");
         if !ours.dropped_bytes && !theirs.dropped_bytes {

@@ -3,16 +3,19 @@
 //! The byte that a peer sends under a sequence number is always the same, so however segments overlap there is one stream.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::action::{Kind, Off, PeerFrame, Port, Quoted, TcpFields};
-use super::{PORT, US};
+use super::{PORT, US, US_IPV6};
 use crate::network::check::{self, Segment};
 use crate::network::hardware;
 use crate::network::packets::{self, Tcp};
 
 const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
 const ARP: u16 = 0x0806;
+/// The bit of a peer's number that says that it speaks IPv6.
+const HIGH: u8 = 128;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 /// The first port of peers.
@@ -42,6 +45,8 @@ pub(super) struct Peers {
     known: BTreeMap<Name, Known>,
     /// The network's last DHCP transaction.
     transaction: [u8; 4],
+    /// IPv6 is spoken: packets whose peer or protocol has its highest bit set are of it.
+    pub(super) speak_ipv6: bool,
     /// Something was sent whose bytes are not those of their numbers.
     pub(super) spoke_freely: bool,
 }
@@ -110,6 +115,14 @@ impl Peers {
                         &packets::udp((address(*peer), *from_port), (US, to_port), bytes),
                     ),
                 )
+            }
+            PeerFrame::Icmp { peer, kind, code, rest, quoted } if self.speak_ipv6 && peer & HIGH != 0 => {
+                let message = [&[*kind, *code, 0, 0], &rest[..], &self.quoted(*peer, quoted)].concat();
+                return Some(ipv6_frame(*peer, *code, 58, &message));
+            }
+            PeerFrame::Ipv4 { peer, protocol, to, bytes } if self.speak_ipv6 && peer & HIGH != 0 => {
+                self.spoke_freely = true;
+                return Some(ipv6_frame(*peer, *to, *protocol, bytes));
             }
             PeerFrame::Icmp { peer, kind, code, rest, quoted } => {
                 let message = packets::icmp(*kind, *code, *rest, &self.quoted(*peer, quoted));
@@ -222,6 +235,25 @@ impl Peers {
             }
         }
     }
+}
+
+/// A packet of IPv6 in its frame, from a peer to an address of ours or to a group that we may be in. Where the protocol has a
+/// checksum, it is right.
+fn ipv6_frame(peer: u8, to: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let payload = &payload[..payload.len().min(1_400)];
+    let from = match peer % 4 {
+        0 => Ipv6Addr::UNSPECIFIED,
+        1 => Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1),
+        low => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(low) + 1),
+    };
+    let to = match to % 4 {
+        0 => US_IPV6,
+        1 => Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+        2 => Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 2),
+        _ => Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2),
+    };
+    let packet = packets::ipv6(from, to, protocol, payload);
+    packets::ethernet(hardware(3 + peer % 8), hardware(2), IPV6, &packet)
 }
 
 fn arp(peer: u8, operation: u8, target: u8, last: u8) -> Vec<u8> {

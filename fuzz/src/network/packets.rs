@@ -1,6 +1,6 @@
 //! Packets that are right: what a peer would send.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use machine::Ethernet;
 
@@ -34,6 +34,28 @@ pub(crate) fn ipv4(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, fragment: u16, pa
     let checksum = field(sum(&header));
     header[10..12].copy_from_slice(&checksum);
     [&header, payload].concat()
+}
+
+/// An IPv6 packet (RFC 8200), as neighbours send it. A checksum that its payload has room for is made right.
+pub(crate) fn ipv6(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+    packet.extend_from_slice(&[protocol, 255]);
+    packet.extend_from_slice(&from.octets());
+    packet.extend_from_slice(&to.octets());
+    let mut payload = payload.to_vec();
+    let at = match protocol {
+        6 => 16,
+        17 => 6,
+        58 => 2,
+        _ => usize::MAX - 2,
+    };
+    if let Some(room) = payload.get_mut(at..at + 2) {
+        room.fill(0);
+        let pseudo = sum(&from.octets()) + sum(&to.octets()) + u32::from(protocol);
+        payload = with_checksum(payload, at, pseudo);
+    }
+    [packet, payload].concat()
 }
 
 /// A TCP segment's fields as they stand on the wire (RFC 9293 §3.1).

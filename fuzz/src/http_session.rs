@@ -1,0 +1,97 @@
+//! HTTP: a script of client bytes and events, carried out at three paces, and judged by a reading of its own.
+//!
+//! Oracles:
+//! - Whatever comes, no panic, nothing is asked after the end, and no response is begun without room for its head (`world`).
+//! - Responses are well-formed, one for each request that the server says it has answered, in order; bodies are the site's,
+//!   as long as the head says (`reading`).
+//! - How the bytes are cut into segments, and how little room there is, changes neither which requests are seen nor what is
+//!   answered: nothing can be smuggled by a cut.
+
+pub(crate) mod reading;
+pub(crate) mod world;
+
+use http::{HEAD_BYTES_MAX, Session, WaitsFor};
+
+use crate::conversation::{Conversation, Party, Waits, more_room};
+use crate::script::{Pace, steps};
+use world::World;
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Some((&[send_room], script)) = data.split_first_chunk() else { return };
+    let send_room = 1 + usize::from(send_room) * 5;
+    let steps = steps(script);
+    let [as_cut, at_once] =
+        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(send_room), &steps, pace));
+    as_cut.party.assert_same(&at_once.party);
+    if as_cut.taken.len() <= 2_000 {
+        let byte_by_byte = Conversation::run(Server::new(send_room), &steps, Pace::ByteByByte);
+        as_cut.party.assert_same(&byte_by_byte.party);
+    }
+    reading::check(&as_cut.party.world);
+}
+
+/// A session and its server.
+struct Server {
+    session: Session,
+    world: World,
+    send_room: usize,
+}
+
+impl Party for Server {
+    const KEPT_BYTES_MAX: usize = HEAD_BYTES_MAX;
+
+    fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
+        self.session.bytes_arrived(bytes, &mut self.world)
+    }
+
+    fn stopping(&mut self) {
+        self.session.stopping(&mut self.world);
+    }
+
+    fn deadline_expired(&mut self) {
+        self.session.deadline_expired(&mut self.world);
+    }
+
+    fn peer_closed(&mut self) {
+        if !self.world.closed {
+            self.session.peer_closed(&mut self.world);
+        }
+    }
+
+    fn has_deadline(&self) -> bool {
+        self.world.deadline.is_some()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.world.closed
+    }
+
+    fn is_served(&mut self, pace: Pace, _held: bool) -> Waits {
+        match self.session.waits_for() {
+            WaitsFor::Bytes => Waits::ForBytes,
+            WaitsFor::Nothing => Waits::ForNothing,
+            WaitsFor::SendRoom => {
+                let room = more_room(pace, self.send_room);
+                self.world.send_room = self.world.send_room.saturating_add(room);
+                Waits::NoMore
+            }
+        }
+    }
+}
+
+impl Server {
+    fn new(send_room: usize) -> Server {
+        let mut world = World::small();
+        let session = Session::connected(&mut world);
+        Server { session, world, send_room }
+    }
+
+    fn assert_same(&self, other: &Server) {
+        let (ours, theirs) = (&self.world, &other.world);
+        assert_eq!(ours.log, theirs.log, "which requests are seen does not depend on cuts");
+        let sent = [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
+        assert_eq!(sent[0], sent[1], "responses do not depend on cuts");
+        assert_eq!(ours.closed, theirs.closed, "the end does not depend on cuts");
+    }
+}

@@ -1,0 +1,114 @@
+//! The server around an HTTP session: a site, a connection whose room can run out, a record of everything, and what a
+//! session owes to it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use http::{Actions, DATE_BYTES, Exchange, File, RESPONSE_HEAD_BYTES_MAX, Site, pack};
+use machine::Micros;
+
+/// One request, as the server tells of it: method, target, status, bytes of the response's body.
+pub(crate) type Answered = (String, String, u16, u64);
+
+pub(crate) struct World {
+    pub(crate) sent: Vec<u8>,
+    pub(crate) log: Vec<Answered>,
+    pub(crate) send_room: usize,
+    pub(crate) deadline: Option<Micros>,
+    pub(crate) closed: bool,
+    /// The bytes of each file, in each of its codings.
+    pub(crate) contents: Vec<&'static [u8]>,
+    site: Site,
+}
+
+fn files() -> BTreeMap<String, File> {
+    let file = |content_type: &str, plain: &[u8]| File {
+        content_type: content_type.into(),
+        modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
+        plain: plain.to_vec(),
+        gzip: None,
+        brotli: None,
+    };
+    let coded =
+        File { gzip: Some(b"by gzip".to_vec()), brotli: Some(b"brotli".to_vec()), ..file("text/css", b"as it is") };
+    let files = [
+        ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
+        ("/a.txt", file("text/plain", b"0123456789abcdefghijklmnopqrstuvwxyz\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")),
+        ("/a.css", coded),
+        ("/b/index.html", file("text/html", b"b")),
+        ("/empty", file("application/octet-stream", b"")),
+        ("/404.html", file("text/html", b"nothing")),
+    ];
+    files.map(|(path, file)| (path.to_string(), file)).into()
+}
+
+static SITE: OnceLock<(Site, Vec<&'static [u8]>)> = OnceLock::new();
+
+fn packed() -> (Site, Vec<&'static [u8]>) {
+    let packed = pack(&files()).expect("the files are right");
+    let site = Site::new(packed.leak()).expect("what was packed is a site");
+    let files = files().into_values();
+    let contents = files.flat_map(|file| [Some(file.plain), file.gzip, file.brotli]).flatten();
+    (site, contents.map(|content| &*content.leak()).collect())
+}
+
+impl World {
+    /// A server with a small site.
+    pub(crate) fn small() -> World {
+        let (site, contents) = SITE.get_or_init(packed);
+        World::new(*site, contents.clone())
+    }
+
+    /// A server with `site`, whose files have these `contents`.
+    pub(crate) fn new(site: Site, contents: Vec<&'static [u8]>) -> World {
+        let (sent, log) = (Vec::new(), Vec::new());
+        World { sent, log, send_room: RESPONSE_HEAD_BYTES_MAX, deadline: None, closed: false, contents, site }
+    }
+
+    fn queue(&mut self, bytes: &[u8]) {
+        assert!(!self.closed, "a response after the end");
+        assert!(bytes.len() <= self.send_room, "what is said fits into the room that there is");
+        self.sent.extend_from_slice(bytes);
+        self.send_room -= bytes.len();
+    }
+}
+
+impl Actions for World {
+    fn site(&self) -> &Site {
+        &self.site
+    }
+
+    fn send_room(&self) -> usize {
+        self.send_room
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.queue(bytes);
+    }
+
+    fn send_static(&mut self, bytes: &'static [u8]) -> usize {
+        let count = bytes.len().min(self.send_room);
+        self.queue(&bytes[..count]);
+        count
+    }
+
+    fn date(&mut self) -> [u8; DATE_BYTES] {
+        *b"Tue, 03 Nov 2026 21:04:05 GMT"
+    }
+
+    fn answered(&mut self, exchange: &Exchange<'_>) {
+        let Exchange { method, target, status, bytes } = *exchange;
+        self.log.push((method.into(), target.into(), status, bytes));
+    }
+
+    fn set_deadline(&mut self, after: Option<Micros>) {
+        assert!(!self.closed, "a deadline after the end");
+        self.deadline = after;
+    }
+
+    fn close(&mut self) {
+        assert!(!self.closed, "a connection is closed once");
+        self.closed = true;
+        self.deadline = None;
+    }
+}

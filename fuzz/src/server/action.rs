@@ -1,0 +1,133 @@
+//! What may happen, one thing after the other.
+
+use arbitrary::Arbitrary;
+
+/// One thing that happens.
+#[derive(Arbitrary, Clone, Debug)]
+pub(super) enum Action {
+    Open {
+        port: Port,
+        family: Family,
+    },
+    /// A client says something, up to three times in one segment.
+    Say {
+        which: u8,
+        phrase: u8,
+        times: u8,
+    },
+    /// A client says any bytes.
+    SayBytes {
+        which: u8,
+        bytes: [u8; 12],
+    },
+    /// A client says a long line, or long text.
+    SayMuch {
+        which: u8,
+        byte: u8,
+        count: u16,
+    },
+    Close {
+        which: u8,
+    },
+    Reset {
+        which: u8,
+    },
+    /// All have so many turns.
+    Turns {
+        count: u8,
+    },
+    /// Time passes.
+    Wait {
+        millis: u16,
+    },
+    /// The disk waits for the next of these, or works at once.
+    DiskWaits {
+        waits: bool,
+    },
+    /// The disk carries out so many of what it was asked for, in any order.
+    Disk {
+        count: u8,
+    },
+    /// Of the frames on their way to the engine one is lost, comes twice, overtakes, or arrives spoiled.
+    Mishap {
+        kind: Mishap,
+        frame: u8,
+    },
+    /// Somebody sends a frame.
+    Frame {
+        kind: u8,
+        bytes: [u8; 24],
+    },
+    /// The card has room for no more than so many frames.
+    Ring {
+        frames: u8,
+    },
+}
+
+/// What a client connects to.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) enum Port {
+    Smtp,
+    Pop3,
+    Http,
+}
+
+impl Port {
+    pub(super) fn number(self) -> u16 {
+        match self {
+            Port::Smtp => 25,
+            Port::Pop3 => 110,
+            Port::Http => 80,
+        }
+    }
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) enum Mishap {
+    Lost,
+    Twice,
+    Overtaken,
+    Spoiled(u16),
+}
+
+/// What clients say, each of what its protocol may hear and of what it may not.
+pub(super) const PHRASES: &[&str] = &[
+    "EHLO a.test\r\n",
+    "MAIL FROM:<a@a.test>\r\n",
+    "MAIL FROM:<a@a.test> BODY=8BITMIME SIZE=100\r\n",
+    "RCPT TO:<ada@barepost.test>\r\n",
+    "RCPT TO:<grace@barepost.test>\r\n",
+    "RCPT TO:<nobody@barepost.test>\r\n",
+    "DATA\r\n",
+    "Subject: a\r\n\r\ntext\r\n",
+    "..\r\n.\r\n",
+    ".\r\n",
+    "\r\n.\r\n",
+    "RSET\r\n",
+    "QUIT\r\n",
+    "EHLO b\r\nMAIL FROM:<>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\n",
+    "a letter in one piece\r\n.\r\n",
+    "USER ada@barepost.test\r\n",
+    "PASS lovelace\r\n",
+    "PASS wrong\r\n",
+    "USER grace@barepost.test\r\nPASS lovelace\r\n",
+    "STAT\r\n",
+    "LIST\r\nUIDL\r\n",
+    "RETR 1\r\n",
+    "TOP 1 1\r\nRETR 2\r\n",
+    "DELE 1\r\n",
+    "NOOP\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-4,6-\r\n\r\n",
+    "HEAD /a.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "5\r\nabcde\r\n0\r\n\r\n",
+    "GET / HT",
+];

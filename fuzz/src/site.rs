@@ -1,0 +1,164 @@
+//! The packed site: a right pack, changed here and there, or any bytes; looked through and then served.
+//!
+//! Oracles: no panic; what is accepted hands out only what lies inside of the pack, in order, each file found by its path; and
+//! a client that asks for each of them gets well-formed responses.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arbitrary::{Arbitrary, Unstructured};
+use http::{File, Session, Site, SiteError, pack};
+
+use crate::http_session::reading;
+use crate::http_session::world::World;
+
+/// Where the header ends, and the bytes of an entry.
+const HEADER_BYTES: usize = 16;
+const ENTRY_BYTES: usize = 88;
+/// A site lives for ever, so what one process may spend on them is limited: inputs beyond are passed over.
+const SPENT_BYTES_MAX: usize = 1 << 30;
+
+static SPENT_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Arbitrary, Debug)]
+enum Input {
+    /// A right pack with changes.
+    Changed(Vec<Change>),
+    /// Any bytes behind a right header.
+    Headed(Vec<u8>),
+    Raw(Vec<u8>),
+}
+
+/// One change of a pack.
+#[derive(Arbitrary, Debug)]
+enum Change {
+    /// A number of 4 bytes in an entry: a place, or a length.
+    Number { entry: u8, field: u8, value: Value },
+    /// Any byte.
+    Byte { at: u16, value: u8 },
+    /// The pack ends elsewhere, and its header says so.
+    Length { bytes: u16 },
+    /// The number of files.
+    Count { files: u8 },
+}
+
+/// A number, as it might go wrong.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Value {
+    Little(u8),
+    More(u16),
+    FromEnd(u8),
+    Any(u32),
+}
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(data)) else { return };
+    let bytes = match input {
+        Input::Changed(changes) => changed(&changes),
+        Input::Headed(mut bytes) => {
+            bytes.truncate(1_024);
+            let mut whole = [b"BPSITE\0\x01", [3, 0, 0, 0, 0, 0, 0, 0].as_slice(), &bytes].concat();
+            set_length(&mut whole);
+            whole
+        }
+        Input::Raw(bytes) => bytes,
+    };
+    if SPENT_BYTES.fetch_add(bytes.len(), Ordering::Relaxed) > SPENT_BYTES_MAX {
+        return;
+    }
+    let pack: &'static [u8] = bytes.leak();
+    match Site::new(pack) {
+        Ok(site) => check(&site, pack),
+        Err(SiteError::NotASite | SiteError::Broken) => {}
+    }
+}
+
+fn right() -> Vec<u8> {
+    let file = |plain: &[u8]| File {
+        content_type: "text/plain".into(),
+        modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
+        plain: plain.to_vec(),
+        gzip: Some(b"gz".to_vec()),
+        brotli: None,
+    };
+    let files = [("/a", file(b"one")), ("/b/index.html", file(b"")), ("/c.txt", file(b"three"))];
+    pack(&files.map(|(path, file)| (path.to_string(), file)).into()).expect("the files are right")
+}
+
+fn changed(changes: &[Change]) -> Vec<u8> {
+    let mut pack = right();
+    for change in changes.iter().take(16) {
+        match change {
+            Change::Number { entry, field, value } => {
+                let places = ENTRY_BYTES / 4;
+                let at = HEADER_BYTES + usize::from(entry % 3) * ENTRY_BYTES + usize::from(*field) % places * 4;
+                let value = match *value {
+                    Value::Little(value) => value.into(),
+                    Value::More(value) => value.into(),
+                    Value::FromEnd(value) => (pack.len() as u32).wrapping_sub(value.into()),
+                    Value::Any(value) => value,
+                };
+                put(&mut pack, at, &value.to_le_bytes());
+            }
+            Change::Byte { at, value } => {
+                let at = usize::from(*at) % pack.len().max(1);
+                put(&mut pack, at, &[*value]);
+            }
+            Change::Length { bytes } => {
+                pack.resize(usize::from(*bytes) % 2_048, 0);
+                set_length(&mut pack);
+            }
+            Change::Count { files } => put(&mut pack, 8, &u32::from(*files).to_le_bytes()),
+        }
+    }
+    pack
+}
+
+fn set_length(pack: &mut [u8]) {
+    let length = (pack.len() as u32).to_le_bytes();
+    put(pack, 12, &length);
+}
+
+fn put(pack: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(room) = pack.get_mut(at..at + bytes.len()) {
+        room.copy_from_slice(bytes);
+    }
+}
+
+/// What lies at the place of which an entry speaks at `at`.
+fn content(pack: &'static [u8], entry: &[u8], at: usize) -> &'static [u8] {
+    let number = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]) as usize;
+    &pack[number(at)..number(at) + number(at + 4)]
+}
+
+/// Whether a client that asks for each file of an accepted site gets it.
+fn check(site: &Site, pack: &'static [u8]) {
+    let entries = pack[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).take(site.len());
+    assert_eq!(entries.len(), site.len(), "each file has an entry");
+    let mut before: &[u8] = b"";
+    for entry in entries {
+        let path = content(pack, entry, 0);
+        assert!(before < path, "paths are in order");
+        before = path;
+        let path = std::str::from_utf8(path).expect("a path is text");
+        let resource = site.find(path).expect("each path leads to its file");
+        let found: Vec<&[u8]> = resource.representations.iter().flatten().map(|one| one.bytes).collect();
+        let codings = [64, 72, 80].into_iter().filter(|at| entry[*at..*at + 4] != [0; 4]);
+        let contents: Vec<&'static [u8]> = codings.map(|at| content(pack, entry, at)).collect();
+        assert_eq!(found, contents, "what is handed out is what the pack says");
+        serve(*site, path, contents);
+    }
+}
+
+/// A client asks for a file, plainly and compressed.
+fn serve(site: Site, path: &str, contents: Vec<&'static [u8]>) {
+    let target: String = path.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let request = format!("GET /{} HTTP/1.1\r\nHost: a\r\n", target.trim_start_matches("%2f"));
+    let requests = format!("{request}\r\n{request}Accept-Encoding: br, gzip\r\n\r\n");
+    let mut world = World::new(site, contents);
+    world.send_room = usize::MAX;
+    let mut session = Session::connected(&mut world);
+    session.bytes_arrived(requests.as_bytes(), &mut world);
+    assert!(world.log.len() == 2 || world.closed, "each request gets its answer");
+    reading::check(&world);
+}
