@@ -294,10 +294,15 @@ impl Net {
         };
         fellows.onward = elsewhere.filter(|onward| onward.core != fellows.cores.own);
         if fellows.onward.is_none() {
-            self.goes_up(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
+            self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
         }
         let goes_on = self.fellows.as_ref().is_some_and(|fellows| fellows.onward.is_some());
         if goes_on { Route::Onward } else { Route::Here }
+    }
+
+    #[inline(never)]
+    fn goes_up_among(&mut self, now: Instant, bytes: &[u8], verified: bool, events: &mut Events) {
+        self.goes_up(now, bytes, verified, events);
     }
 
     /// A frame has arrived that another core has passed on.
@@ -311,7 +316,7 @@ impl Net {
         // Who goes round is counted where he began.
         let segments_in = self.link.counters.segments_in;
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
-        self.goes_up(now, passed.frame.bytes(), verified, events);
+        self.goes_up_among(now, passed.frame.bytes(), verified, events);
         if passed.hops > 0 {
             self.link.counters.segments_in = segments_in;
         }

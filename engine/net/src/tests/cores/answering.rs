@@ -210,9 +210,17 @@ fn an_ipv6_network_that_ends_ends_on_every_core() {
             &six::Advertisement { valid: 8_000, preferred: 8_000, lifetime: 0, ..six::Advertisement::new() }.frame(),
         );
         assert!((0..house.count()).all(|core| house.nets[core].ipv6_router().is_none()));
-        house.waits(Micros::from_secs(8_100));
+        house.waits(Micros::from_secs(7_990));
+        house.takes_told();
+        for core in 0..house.count() {
+            house.nets[core].connect(house.now, (six::NEAR, 25).into()).unwrap();
+        }
+        house.waits(Micros::from_secs(11));
+        let told = house.takes_told();
         for core in 0..house.count() {
             assert_eq!(ipv6_of(&house, core).len(), 1, "core {core}");
+            let is_closed = told.iter().any(|(by, told)| *by == core && matches!(told, Told::Closed(_)));
+            assert!(is_closed, "core {core} of {cores}: {told:?}");
         }
     }
 }
