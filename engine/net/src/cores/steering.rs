@@ -221,3 +221,6 @@ fn least_loaded(members: &[Member]) -> (u8, u32) {
     let all = members.iter().enumerate().map(|(at, member)| (at, member.load()));
     all.min_by_key(|(at, load)| (*load, *at == 0)).map_or((0, 0), |(at, load)| (at as u8, load))
 }
+
+#[cfg(test)]
+mod tests;
