@@ -13,7 +13,7 @@ use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, Owed, State, Tcb};
 use super::timers::{ACKNOWLEDGE_DELAY, Alarm, millis};
 use super::timestamps::{TIMESTAMP_BYTES, TIMESTAMP_VALID};
-use super::window::{RECEIVE_WINDOW, RECEIVE_WINDOW_SCARCE, ReceiveWindow};
+use super::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 
 /// The least time between two answers of one connection to doubtful segments (RFC 5961 §7). Counted for each
 /// connection by itself: a count shared by all would tell an attacker about the connections of others.
@@ -58,7 +58,7 @@ impl Tcb {
         if !segment.flags.has(Flags::SYN) {
             return;
         }
-        self.learn_syn(segment);
+        self.learn_syn(now, segment);
         if acknowledges {
             self.syn_acknowledged(now, segment, actions);
         } else {
@@ -67,8 +67,8 @@ impl Tcb {
         }
     }
 
-    fn learn_syn(&mut self, segment: &SegmentRepr<'_>) {
-        self.receive = ReceiveWindow::after_syn(segment.sequence);
+    fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
+        self.receive = ReceiveWindow::after_syn(now, segment.sequence);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
         let ecn = self.ecn_agreed(segment);
@@ -257,7 +257,7 @@ impl Tcb {
         self.in_order_arrived(now, behind, fresh, pools, actions);
         let fin_is_next = self.receive_queue.as_ref().is_some_and(|queue| queue.fin_is_next());
         if fin_is_next || (fin && self.receive.nxt == segment.sequence + len as u32) {
-            self.fin_arrived(now, actions);
+            self.fin_arrived(now, pools, actions);
         }
         self.settle_receive_queue(pools);
     }
@@ -338,11 +338,11 @@ impl Tcb {
     }
 
     /// The peer's FIN is in order.
-    fn fin_arrived(&mut self, now: Instant, actions: &mut Actions) {
+    fn fin_arrived(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         self.receive.nxt = self.receive.nxt + 1;
         self.receive.edge = self.receive.edge.later(self.receive.nxt);
         if let Some(queue) = self.receive_queue.as_mut() {
-            queue.end();
+            queue.end(&mut pools.blocks);
         }
         self.owe(Owed::ACK);
         actions.peer_closed = true;
@@ -358,9 +358,9 @@ impl Tcb {
 
     /// How many bytes this connection may have kept or on the way: less when blocks are scarce.
     pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
-        let share = pools.free_blocks().saturating_mul(machine::BLOCK_BYTES / 4);
+        let limit = self.receive.limit();
         let sayable = u32::from(u16::MAX) << self.shift();
-        u32::try_from(share).unwrap_or(u32::MAX).clamp(RECEIVE_WINDOW_SCARCE, RECEIVE_WINDOW).min(sayable)
+        pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)
     }
 }
 

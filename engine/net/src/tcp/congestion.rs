@@ -1,4 +1,4 @@
-//! Congestion control: how much may be on the way at the same time. CUBIC (RFC 9438) after slow start (RFC 5681), with the
+//! Congestion control: how much may be on the way at the same time. CUBIC (RFC 9438) after slow start (RFC 5681, RFC 9406), with the
 //! initial window of RFC 6928; while a loss is repaired the rate falls proportionally (PRR, RFC 6937).
 //!
 //! What was lost, and when, is `recovery`'s business; it calls here.
@@ -8,9 +8,14 @@
 use machine::Instant;
 
 use super::cubic::{BETA_TENTHS, Epoch};
+use super::slow_start::Pace;
 
 /// The window never grows beyond this: several times what a send queue holds.
 const WINDOW_MAX: u32 = 16 * 1024 * 1024;
+
+/// How many segments one acknowledgment may let the window grow by in slow start. Receivers that take segments in joined
+/// frames, or in batches, acknowledge many at a time (RFC 9406 §4.2: eight where nothing paces what is sent).
+const SLOW_START_SEGMENTS: u32 = 8;
 
 /// Congestion state of one connection; all in bytes. What only counts while something is on the way lies in the send
 /// queue.
@@ -37,6 +42,8 @@ pub(super) struct Growth {
     pub(super) mss: u32,
     /// Smoothed, in microseconds.
     pub(super) round_trip: u32,
+    /// In the first slow start.
+    pub(super) pace: Pace,
 }
 
 /// What proportional rate reduction keeps while a loss is repaired (RFC 6937 §3.1), in bytes.
@@ -62,15 +69,26 @@ impl Congestion {
         self.window
     }
 
+    /// Whether nothing was ever lost: slow start goes on until it is, or until the path is found to be full.
+    #[inline]
+    pub(super) fn is_in_first_slow_start(&self) -> bool {
+        self.slow_start_threshold == u32::MAX
+    }
+
     /// New bytes were acknowledged, and nothing is being repaired. The window grows only when it was what held us back
-    /// (RFC 7661 §1): in slow start by what was acknowledged, at most two segments at a time (RFC 3465); later along
-    /// the curve.
+    /// (RFC 7661 §1): in slow start by what was acknowledged, at most [`SLOW_START_SEGMENTS`] at a time; later along the
+    /// curve.
     #[inline]
     pub(super) fn acknowledged(&mut self, growth: &Growth, epoch: &mut Epoch) {
         if growth.flight.saturating_mul(2) < self.window {
             epoch.end();
         } else if self.window < self.slow_start_threshold {
-            self.grow(growth.bytes.min(2 * growth.mss));
+            let bytes = growth.bytes.min(SLOW_START_SEGMENTS * growth.mss);
+            match growth.pace {
+                Pace::Fast => self.grow(bytes),
+                Pace::Slow => self.grow(bytes / 4),
+                Pace::Over => self.slow_start_threshold = self.window,
+            }
         } else {
             let Growth { now, bytes, mss, round_trip, .. } = *growth;
             self.grow(epoch.growth(now, self.window, self.peak, bytes, mss, round_trip));

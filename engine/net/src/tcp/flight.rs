@@ -2,7 +2,8 @@
 //! runs. This is the scoreboard of RFC 6675 and the list of transmission times of RFC 8985 in one.
 //!
 //! A run is cut when only a part of it is acknowledged, lost or sent again, and joined with its neighbour when nothing
-//! tells them apart. There is room for [`RUNS_MAX`]; when it is used up, runs of one fate are joined though they were sent
+//! tells them apart. There is room for [`RUNS_MAX`]. When it is used up, neighbours are joined that were sent within a small
+//! part of the time that all of it took: however much a long path holds, it is told in few runs. If that is not enough, runs of one fate are joined though they were sent
 //! at different times (as if all were sent at the later one); what still finds no room is not told apart. Nothing is ever
 //! thought to have arrived that was not acknowledged.
 //!
@@ -19,6 +20,9 @@ use super::sequence::SequenceNumber;
 
 /// Runs that are told apart.
 pub(super) const RUNS_MAX: usize = 64;
+
+/// In no more parts of time than these everything was sent whose runs are joined because there is no room for more.
+const PARTS_OF_TIME: u32 = 32;
 
 /// What became of bytes that were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,7 +132,7 @@ impl Flight {
             last.end = run.end;
         } else {
             if self.runs.is_full() {
-                self.join_all();
+                self.make_room();
             }
             if let Err(run) = self.runs.push(run) {
                 // Nothing could be joined: what the last one was known to be is forgotten.
@@ -252,7 +256,7 @@ impl Flight {
             return;
         }
         if self.runs.len() + 2 > RUNS_MAX {
-            self.join_all();
+            self.make_room();
         }
         self.cut(start);
         self.cut(end);
@@ -281,7 +285,7 @@ impl Flight {
     /// The numbers where the runs begin and end that `start` and `end` fall into, if those cannot be cut.
     fn widen(&mut self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
         if self.runs.len() + 2 > RUNS_MAX {
-            self.join_all();
+            self.make_room();
         }
         if self.runs.len() + 2 <= RUNS_MAX {
             return (start, end);
@@ -300,9 +304,17 @@ impl Flight {
         self.join(|one, other| one.is_like(other) && (one.sent_at == other.sent_at || one.fate != Fate::OnTheWay));
     }
 
-    /// Joins neighbours of one fate, whenever they were sent.
-    fn join_all(&mut self) {
-        self.join(Run::is_like);
+    /// Joins neighbours of one fate that were sent in the same part of time, and if that makes no room, whenever they were.
+    fn make_room(&mut self) {
+        let last = self.last_sent_at().unwrap_or(0);
+        let age = |run: &Run| last.wrapping_sub(run.sent_at);
+        let oldest = self.runs.iter().map(age).filter(|age| *age <= i32::MAX as u32).max().unwrap_or(0);
+        // Powers of two lie within each other: what is joined again and again still lies within one part.
+        let part = (oldest / PARTS_OF_TIME + 1).next_power_of_two();
+        self.join(|one, other| one.is_like(other) && one.sent_at / part == other.sent_at / part);
+        if self.runs.len() + 2 > RUNS_MAX {
+            self.join(Run::is_like);
+        }
         self.count_anew();
     }
 

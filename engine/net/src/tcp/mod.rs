@@ -32,7 +32,8 @@
 //! last one of a reply that the peer is waiting for. Silly windows are avoided at both ends all the same.
 //!
 //! How loss is found and repaired: `flight` knows what is on the way, `rack` (or duplicates, for peers without SACK) says what of
-//! it is lost, `recovery` acts upon that and `congestion` says how much may be sent, along the curve of `cubic`. What only
+//! it is lost, `recovery` acts upon that and `congestion` says how much may be sent, along the curve of `cubic`;
+//! `slow_start` says when its first climb is to end. What only
 //! counts while something is on the way lies in the lent send queue: an idle connection keeps its windows, its round
 //! trip and nothing else.
 
@@ -40,6 +41,7 @@ mod acknowledgment;
 mod actions;
 mod ageing;
 mod arrival;
+mod beyond;
 mod closed;
 mod congestion;
 mod cookies;
@@ -56,11 +58,14 @@ mod pools;
 mod rack;
 mod receive_queue;
 mod recovery;
+mod ring;
 mod round_trip;
+mod row;
 mod segment;
 mod send_queue;
 mod sequence;
 mod session;
+mod slow_start;
 mod tcb;
 mod time_wait;
 mod timers;
@@ -79,7 +84,7 @@ pub use output::SendLimits;
 pub use pools::{PoolSizes, Pools, RECEIVE_RESERVE};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};
-pub use send_queue::{SEND_BYTES_MAX, SEND_PIECES_MAX};
+pub use send_queue::{SEND_BYTES, SEND_BYTES_MAX};
 pub use sequence::SequenceNumber;
 pub use tcb::{Ended, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};
@@ -88,7 +93,7 @@ pub use timers::{
     USER_TIMEOUT, USER_TIMEOUT_MAX,
 };
 pub use timestamps::TimestampClock;
-pub use window::{RECEIVE_WINDOW, WINDOW_ON_SYN, WINDOW_SHIFT};
+pub use window::{RECEIVE_WINDOW, RECEIVE_WINDOW_MAX, WINDOW_ON_SYN, WINDOW_SHIFT};
 
 #[cfg(test)]
 mod tests;

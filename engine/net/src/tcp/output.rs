@@ -234,7 +234,7 @@ impl Tcb {
         pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
-        self.open_window(pools);
+        self.open_window(now, pools);
         let mut pieces = Pieces::new();
         let len = match &self.send_queue {
             Some(queue) if stretch.len > 0 => queue.collect(stretch.offset, stretch.len, &mut pieces),
@@ -293,7 +293,7 @@ impl Tcb {
         pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
-        self.open_window(pools);
+        self.open_window(now, pools);
         let mut header = self.header(now, sequence, Flags::ACK);
         if self.has_sack_news() {
             header.options.sack = self.sack_news();
@@ -326,10 +326,12 @@ impl Tcb {
 
     /// Promises the peer more room, if there is. Only in a segment that is about to be sent: a promise that the peer does not
     /// know of opens nothing.
-    fn open_window(&mut self, pools: &Pools) {
+    fn open_window(&mut self, now: Instant, pools: &Pools) {
         if self.may_receive() {
+            let kept = self.kept();
+            self.receive.fit_path(now, kept, self.round_trip.smoothed());
             let limit = self.window_limit(pools);
-            self.receive.offer(self.kept(), limit, u32::from(self.mss));
+            self.receive.offer(kept, limit, u32::from(self.mss));
         }
     }
 

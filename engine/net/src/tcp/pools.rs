@@ -1,7 +1,11 @@
-//! What a connection is lent while it has something to send or to keep: blocks of bytes, and the queues that hold them.
+//! What a connection is lent while it has something to send or to keep: blocks of bytes, the queues that hold them, and for
+//! queues that grow long, because their path holds much, nodes in which they go on.
 //!
 //! Everything is made at construction; nothing is allocated afterwards. What a pool has run out of is refused, and the
 //! peer's own retransmission or the session's later attempt tries again.
+//!
+//! What a queue has in its first stage is lent as long as there is any. Beyond it each has at most a quarter of what is free
+//! then: one that grows leaves four fifths, many that grow leave some, and as they come to be more each is brought down.
 //!
 //! Invariants:
 //! - A block in `free` is shared with nobody. A block in `retired` may still be read by the card.
@@ -16,8 +20,12 @@ use alloc::vec::Vec;
 use machine::{BLOCK_BYTES, Block, Piece};
 use sometimes::buggify;
 
+use super::beyond::LongList;
 use super::receive_queue::ReceiveQueue;
+use super::ring::{self, BlockNode, NODE_BLOCKS};
+use super::row::{NODE_PIECES, PieceNode};
 use super::send_queue::SendQueue;
+use super::window::RECEIVE_WINDOW;
 
 /// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
 pub const RECEIVE_RESERVE: usize = 18;
@@ -25,14 +33,20 @@ pub const RECEIVE_RESERVE: usize = 18;
 /// How many retired blocks one search looks at.
 const RETIRED_LOOKED_AT_MAX: usize = 8;
 
+/// One queue has at most one in so many of what is free, once it is beyond its first stage.
+const SHARES: usize = 4;
+
+/// For so many blocks there is one long list of ranges beyond gaps.
+const BLOCKS_PER_LONG_LIST: usize = 256;
+
 /// How much is made at construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolSizes {
     /// Blocks of [`BLOCK_BYTES`] bytes, for both directions; more than [`RECEIVE_RESERVE`].
     pub blocks: usize,
-    /// Connections that may have bytes to be sent or acknowledged at the same time. 2.7 KB each.
+    /// Connections that may have bytes to be sent or acknowledged at the same time. 2.9 KB each.
     pub send_queues: usize,
-    /// Connections that may keep received bytes at the same time. 0.7 KB each. While all are lent no other
+    /// Connections that may keep received bytes at the same time. 1.4 KB each. While all are lent no other
     /// connection can receive anything, because what arrives may have to be kept.
     pub receive_queues: usize,
 }
@@ -104,7 +118,20 @@ impl Pools {
 
     /// Whether blocks may be taken for bytes beyond a gap.
     pub(super) fn may_fill_gaps(&self) -> bool {
-        self.free_blocks() * 2 > self.blocks_made && !buggify!(NoRoomForGap)
+        self.free_blocks() * 2 > self.blocks_made
+            && self.blocks.block_nodes.len() * 2 > self.blocks.block_nodes_made
+            && !buggify!(NoRoomForGap)
+    }
+
+    /// How many bytes one connection may keep now: its share of the free blocks. `limit`: what it may have at most; beyond the
+    /// first stage that takes nodes too.
+    #[inline]
+    pub(super) fn share_for_receiving(&self, limit: u32) -> u32 {
+        let share = bytes_of(self.free_blocks() / SHARES);
+        if limit <= RECEIVE_WINDOW {
+            return share;
+        }
+        share.min(bytes_of(self.blocks.block_nodes.len() * NODE_BLOCKS / SHARES).max(RECEIVE_WINDOW))
     }
 
     pub(super) fn lend_send_queue(&mut self) -> Option<Box<SendQueue>> {
@@ -127,17 +154,67 @@ impl Pools {
 }
 
 /// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
+/// And the nodes of the queues that hold them.
+#[expect(clippy::vec_box, reason = "what is lent is a pointer, not a node of 1.5 KB")]
 pub(super) struct BlockPool {
     free: Vec<Arc<Block>>,
     retired: VecDeque<Arc<Block>>,
+    piece_nodes: Vec<Box<PieceNode>>,
+    block_nodes: Vec<Box<BlockNode>>,
+    block_nodes_made: usize,
+    long_lists: Vec<Box<LongList>>,
 }
 
 impl BlockPool {
     fn with_capacity(count: usize) -> BlockPool {
+        // More of them than full ones would be: none is full where a queue begins and ends, or has gaps.
+        let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
         BlockPool {
             free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),
             retired: VecDeque::with_capacity(count),
+            piece_nodes: (0..2 * count.div_ceil(NODE_PIECES)).map(|_| Box::default()).collect(),
+            block_nodes: (0..block_nodes_made).map(|_| ring::new_node()).collect(),
+            block_nodes_made,
+            long_lists: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
         }
+    }
+
+    /// How many bytes one connection may have queued now, beyond its first stage.
+    pub(super) fn share_for_sending(&self) -> u32 {
+        bytes_of(self.free_for_sending() / SHARES)
+    }
+
+    /// How many nodes more a row may borrow that has `lent` of them.
+    pub(super) fn share_of_piece_nodes(&self, lent: usize) -> usize {
+        self.piece_nodes.len().saturating_sub(lent * SHARES).div_ceil(SHARES + 1)
+    }
+
+    /// A node with nothing in it, unless `lent` of them are the share of who asks.
+    pub(super) fn lend_piece_node(&mut self, lent: usize) -> Option<Box<PieceNode>> {
+        if self.share_of_piece_nodes(lent) > 0 { self.piece_nodes.pop() } else { None }
+    }
+
+    pub(super) fn take_back_piece_node(&mut self, node: Box<PieceNode>) {
+        self.piece_nodes.push(node);
+    }
+
+    /// A node with nothing in it.
+    pub(super) fn lend_block_node(&mut self) -> Option<Box<BlockNode>> {
+        self.block_nodes.pop()
+    }
+
+    /// A list with nothing in it.
+    pub(super) fn lend_long_list(&mut self) -> Option<Box<LongList>> {
+        self.long_lists.pop()
+    }
+
+    pub(super) fn take_back_long_list(&mut self, mut list: Box<LongList>) {
+        list.clear();
+        self.long_lists.push(list);
+    }
+
+    pub(super) fn take_back_block_node(&mut self, node: Box<BlockNode>) {
+        self.block_nodes.push(node);
     }
 
     /// Blocks that are free at once.
@@ -148,6 +225,12 @@ impl BlockPool {
     /// Blocks that sending may take.
     pub(super) fn free_for_sending(&self) -> usize {
         self.free.len().saturating_sub(RECEIVE_RESERVE)
+    }
+
+    /// Nodes of both kinds and long lists that nobody holds.
+    #[cfg(test)]
+    pub(super) fn free_nodes(&self) -> [usize; 3] {
+        [self.piece_nodes.len(), self.block_nodes.len(), self.long_lists.len()]
     }
 
     /// A block that nobody else holds.
@@ -192,4 +275,8 @@ impl BlockPool {
             }
         }
     }
+}
+
+fn bytes_of(blocks: usize) -> u32 {
+    u32::try_from(blocks.saturating_mul(BLOCK_BYTES)).unwrap_or(u32::MAX)
 }

@@ -2,64 +2,32 @@
 //! to be filled. Lent to a connection only while there are such bytes.
 //!
 //! The bytes lie in blocks in a ring, each at the place that its sequence number says; a block exists once a byte in it
-//! does. Which out-of-order bytes are there is told by a short list of ranges.
+//! does. Which out-of-order bytes are there is known to [`Beyond`].
 //!
 //! Invariants:
-//! - `head <= tail`; the bytes between are readable. All ranges lie beyond `tail`, in order, with gaps between them.
-//! - No byte lies [`RECEIVE_WINDOW`] or further beyond `head`, so the ring never meets its own tail.
+//! - `head <= tail`; the bytes between are readable. All ranges of [`Beyond`] lie beyond `tail`, with a gap before them.
+//! - No byte lies [`RECEIVE_WINDOW_MAX`] or further beyond `head`, so the ring never meets its own tail.
 
-use alloc::sync::Arc;
+use machine::BLOCK_BYTES;
 
-use heapless::Vec;
-use machine::{BLOCK_BYTES, Block};
-
-use super::options::{SACK_BLOCKS_MAX, SackBlock, SackBlocks};
+use super::beyond::Beyond;
+use super::options::SackBlocks;
 use super::pools::BlockPool;
+use super::ring::Ring;
 use super::sequence::SequenceNumber;
-use super::window::RECEIVE_WINDOW;
-
-/// One block more than the window fills, because it seldom starts at a block's start.
-const SLOTS: usize = RECEIVE_WINDOW as usize / BLOCK_BYTES + 1;
-
-/// Gaps that are remembered at the same time. A segment that would open another one is dropped, and sent again.
-pub(super) const RANGES_MAX: usize = 16;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Range {
-    start: SequenceNumber,
-    end: SequenceNumber,
-    /// When it last grew, by the queue's own count.
-    grown: u32,
-}
+use super::window::RECEIVE_WINDOW_MAX;
 
 /// Kept bytes of one connection.
+#[derive(Default)]
 pub(super) struct ReceiveQueue {
-    slots: [Option<Arc<Block>>; SLOTS],
-    /// The slot that `head` lies in, and where in it.
-    first: usize,
+    blocks: Ring,
+    /// Where in the first block `head` lies.
     offset: usize,
     head: SequenceNumber,
     tail: SequenceNumber,
-    ranges: Vec<Range, RANGES_MAX>,
-    /// How often a range has grown.
-    growths: u32,
+    beyond: Beyond,
     /// The number of a FIN that arrived ahead of its turn.
     fin: Option<SequenceNumber>,
-}
-
-impl Default for ReceiveQueue {
-    fn default() -> ReceiveQueue {
-        ReceiveQueue {
-            slots: [const { None }; SLOTS],
-            first: 0,
-            offset: 0,
-            head: SequenceNumber(0),
-            tail: SequenceNumber(0),
-            ranges: Vec::new(),
-            growths: 0,
-            fin: None,
-        }
-    }
 }
 
 impl ReceiveQueue {
@@ -77,7 +45,7 @@ impl ReceiveQueue {
 
     /// Whether there are gaps.
     pub(super) fn has_gaps(&self) -> bool {
-        !self.ranges.is_empty() || self.fin.is_some()
+        !self.beyond.is_empty() || self.fin.is_some()
     }
 
     /// Whether nothing is kept.
@@ -88,10 +56,7 @@ impl ReceiveQueue {
     /// The first readable bytes, up to the end of their block.
     pub(super) fn front(&self) -> &[u8] {
         let len = (self.readable() as usize).min(BLOCK_BYTES - self.offset);
-        match self.slots.get(self.first) {
-            Some(Some(block)) => block.get(self.offset..self.offset + len).unwrap_or_default(),
-            _ => &[],
-        }
+        self.blocks.block(0).and_then(|block| block.get(self.offset..self.offset + len)).unwrap_or_default()
     }
 
     /// Copies the first readable bytes into `into`, across blocks, and returns how many.
@@ -100,9 +65,11 @@ impl ReceiveQueue {
         let mut copied = 0;
         while copied < wanted {
             let at = self.offset + copied;
-            let slot = self.slots.get((self.first + at / BLOCK_BYTES) % SLOTS).and_then(Option::as_ref);
             let count = (BLOCK_BYTES - at % BLOCK_BYTES).min(wanted - copied);
-            let from = slot.and_then(|block| block.get(at % BLOCK_BYTES..at % BLOCK_BYTES + count));
+            let from = self
+                .blocks
+                .block(at / BLOCK_BYTES)
+                .and_then(|block| block.get(at % BLOCK_BYTES..at % BLOCK_BYTES + count));
             let (Some(from), Some(to)) = (from, into.get_mut(copied..copied + count)) else { break };
             to.copy_from_slice(from);
             copied += count;
@@ -116,15 +83,8 @@ impl ReceiveQueue {
         self.head = self.head + count;
         self.offset += count as usize;
         while self.offset >= BLOCK_BYTES {
-            self.give_back_first(blocks);
+            self.blocks.pop(blocks);
             self.offset -= BLOCK_BYTES;
-            self.first = (self.first + 1) % SLOTS;
-        }
-    }
-
-    fn give_back_first(&mut self, blocks: &mut BlockPool) {
-        if let Some(block) = self.slots.get_mut(self.first).and_then(Option::take) {
-            blocks.give_back(block);
         }
     }
 
@@ -132,19 +92,22 @@ impl ReceiveQueue {
     pub(super) fn append(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let written = self.write(self.tail, bytes, blocks);
         self.tail = self.tail + written as u32;
-        self.join();
+        if !self.beyond.is_empty() {
+            self.tail = self.beyond.join(self.tail, blocks);
+        }
         written
     }
 
     /// Keeps bytes that lie beyond a gap. Not all may be kept: what is not will be sent again.
     pub(super) fn insert(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) {
-        if bytes.is_empty() || !self.has_range_for(at, at + bytes.len() as u32) {
+        if bytes.is_empty() || !self.beyond.has_place_for(at, at + bytes.len() as u32, blocks) {
             return;
         }
         let written = self.write(at, bytes, blocks);
-        if written > 0 {
-            self.growths = self.growths.wrapping_add(1);
-            self.insert_range(Range { start: at, end: at + written as u32, grown: self.growths });
+        let end = at + written as u32;
+        // What was cut short may not reach the range that was to make place for it.
+        if written > 0 && (written == bytes.len() || self.beyond.has_place_for(at, end, blocks)) {
+            self.beyond.insert(at, end);
         }
     }
 
@@ -153,25 +116,19 @@ impl ReceiveQueue {
         self.fin = Some(at);
     }
 
-    /// Adds what is kept beyond gaps to `blocks`, what has grown last first (RFC 2018 §4). The first block is that of the
-    /// segment that arrived last.
-    pub(super) fn tell_ranges(&self, blocks: &mut SackBlocks) {
-        let mut newest: Vec<Range, RANGES_MAX> = self.ranges.clone();
-        newest.sort_unstable_by_key(|range| self.growths.wrapping_sub(range.grown));
-        for range in newest.iter().take(SACK_BLOCKS_MAX) {
-            blocks.push(SackBlock { start: range.start, end: range.end });
-        }
+    /// Adds what is kept beyond gaps to `told`, the newest first.
+    pub(super) fn tell_ranges(&self, told: &mut SackBlocks) {
+        self.beyond.tell(told);
     }
 
     /// Whether anything is kept beyond a gap.
     pub(super) fn has_ranges(&self) -> bool {
-        !self.ranges.is_empty()
+        !self.beyond.is_empty()
     }
 
     /// Which of the bytes from `start` to `end` are kept beyond a gap already: the first such stretch.
     pub(super) fn overlap(&self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
-        let found = self.ranges.iter().find(|range| range.start.is_before(end) && start.is_before(range.end));
-        found.map_or((start, start), |range| (range.start.later(start), range.end.earlier(end)))
+        self.beyond.overlap(start, end)
     }
 
     /// Whether the FIN is what comes next.
@@ -180,9 +137,9 @@ impl ReceiveQueue {
     }
 
     /// The stream has ended: whatever claims to lie beyond is forgotten.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, blocks: &mut BlockPool) {
         self.fin = None;
-        self.ranges.clear();
+        self.beyond.clear(blocks);
     }
 
     /// The number after the last readable byte.
@@ -192,33 +149,25 @@ impl ReceiveQueue {
 
     /// Gives everything back.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
-        for slot in &mut self.slots {
-            if let Some(block) = slot.take() {
-                blocks.give_back(block);
-            }
-        }
-        self.ranges.clear();
+        self.blocks.clear(blocks);
+        self.beyond.clear(blocks);
         self.fin = None;
-        self.first = 0;
         self.begin(SequenceNumber(0));
     }
 
     /// Writes `bytes` at their place, as far as there are blocks, and returns how many were written.
     fn write(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let distance = at.since(self.head) as usize;
-        assert!(distance <= RECEIVE_WINDOW as usize, "received bytes are kept within the window only");
-        let room = RECEIVE_WINDOW as usize - distance;
+        assert!(distance <= RECEIVE_WINDOW_MAX as usize, "received bytes are kept within the window only");
+        let room = RECEIVE_WINDOW_MAX as usize - distance;
         let mut rest = bytes.get(..room).unwrap_or(bytes);
         let whole = rest.len();
         let mut position = self.offset + distance;
         while !rest.is_empty() {
-            let slot = (self.first + position / BLOCK_BYTES) % SLOTS;
             let start = position % BLOCK_BYTES;
             let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES - start));
-            let Some(target) = self.block_mut(slot, blocks).and_then(|block| block.get_mut(start..start + now.len()))
-            else {
-                break;
-            };
+            let block = self.blocks.block_mut(position / BLOCK_BYTES, blocks);
+            let Some(target) = block.and_then(|block| block.get_mut(start..start + now.len())) else { break };
             target.copy_from_slice(now);
             position += now.len();
             rest = later;
@@ -226,57 +175,14 @@ impl ReceiveQueue {
         whole - rest.len()
     }
 
-    fn block_mut(&mut self, slot: usize, blocks: &mut BlockPool) -> Option<&mut Block> {
-        let slot = self.slots.get_mut(slot)?;
-        if slot.is_none() {
-            *slot = blocks.take();
-        }
-        Arc::get_mut(slot.as_mut()?)
-    }
-
-    /// Makes readable what follows the tail without a gap.
-    fn join(&mut self) {
-        while let Some(range) = self.ranges.first().copied() {
-            if range.start.is_after(self.tail) {
-                return;
-            }
-            self.tail = self.tail.later(range.end);
-            self.ranges.remove(0);
-        }
-    }
-
-    fn has_range_for(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
-        !self.ranges.is_full() || self.ranges.iter().any(|range| range.touches(start, end))
-    }
-
-    /// Adds a range, merged with all that it touches.
-    fn insert_range(&mut self, mut new: Range) {
-        self.ranges.retain(|range| {
-            let touches = range.touches(new.start, new.end);
-            if touches {
-                new = Range { start: new.start.earlier(range.start), end: new.end.later(range.end), ..new };
-            }
-            !touches
-        });
-        let place = self.ranges.iter().position(|range| new.start.is_before(range.start));
-        let inserted = self.ranges.insert(place.unwrap_or(self.ranges.len()), new);
-        assert!(inserted.is_ok(), "room for the range was found before its bytes were written");
-    }
-
     /// Asserts the invariants of the list of ranges.
     pub(super) fn assert_invariants(&self) {
         let mut before = self.tail;
-        assert!(self.readable() <= RECEIVE_WINDOW);
-        for range in &self.ranges {
+        assert!(self.readable() <= RECEIVE_WINDOW_MAX);
+        for range in self.beyond.ranges() {
             assert!(before.is_before(range.start) && range.start.is_before(range.end), "ranges in order, with gaps");
             before = range.end;
         }
-        assert!(before.since(self.head) <= RECEIVE_WINDOW, "nothing is kept beyond the window");
-    }
-}
-
-impl Range {
-    fn touches(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
-        !self.start.is_after(end) && !start.is_after(self.end)
+        assert!(before.since(self.head) <= RECEIVE_WINDOW_MAX, "nothing is kept beyond the window");
     }
 }

@@ -25,6 +25,7 @@ use super::rack::Rack;
 use super::segment::{Flags, SegmentRepr};
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
+use super::slow_start::Pace;
 use super::tcb::{Agreed, Owed, Tcb};
 
 /// How many duplicates tell of a loss (RFC 5681 §3.2); so many segments beyond a gap make RACK sure of one.
@@ -137,7 +138,14 @@ impl Tcb {
             && !heeded
             && let Some(queue) = self.send_queue.as_deref_mut()
         {
-            let growth = Growth { now, bytes: ahead, flight: pipe, mss, round_trip: self.round_trip.smoothed() };
+            let round_trip = self.round_trip.smoothed();
+            let pace = if self.congestion.is_in_first_slow_start() {
+                let sample = news.newest.filter(|run| !run.again).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
+                queue.slow_start.acknowledged(self.snd_una, self.snd_max, sample)
+            } else {
+                Pace::Fast
+            };
+            let growth = Growth { now, bytes: ahead, flight: pipe, mss, round_trip, pace };
             self.congestion.acknowledged(&growth, &mut queue.epoch);
         }
     }
@@ -163,7 +171,8 @@ impl Tcb {
             self.round_trip.learn(Micros(u64::from((now.0 as u32).wrapping_sub(sent_at))));
         }
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
-        self.congestion.acknowledged(&Growth { now, bytes: ahead, flight: ahead, mss, round_trip }, epoch);
+        let growth = Growth { now, bytes: ahead, flight: ahead, mss, round_trip, pace: Pace::Fast };
+        self.congestion.acknowledged(&growth, epoch);
         true
     }
 

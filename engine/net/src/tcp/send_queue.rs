@@ -10,19 +10,21 @@
 
 use alloc::sync::Arc;
 
-use heapless::{Deque, Vec};
+use heapless::Vec;
 use machine::{BLOCK_BYTES, PIECES_MAX, Piece};
 
 use super::cubic::Epoch;
 use super::flight::Flight;
 use super::pools::BlockPool;
 use super::recovery::Recovery;
+use super::row::Row;
+use super::slow_start::SlowStart;
 
-/// Bytes that one connection may have queued and unacknowledged.
-pub const SEND_BYTES_MAX: u32 = 256 * 1024;
+/// Bytes that every connection may have queued and unacknowledged, as far as there are blocks.
+pub const SEND_BYTES: u32 = 256 * 1024;
 
-/// Pieces that one connection may have queued and unacknowledged.
-pub const SEND_PIECES_MAX: usize = 64;
+/// The most bytes that one connection may have queued and unacknowledged, however much its path holds.
+pub const SEND_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
 /// The pieces of one output.
 pub(super) type Pieces = Vec<Piece, PIECES_MAX>;
@@ -30,16 +32,17 @@ pub(super) type Pieces = Vec<Piece, PIECES_MAX>;
 /// Queued bytes of one connection.
 #[derive(Default)]
 pub(super) struct SendQueue {
-    pieces: Deque<Piece, SEND_PIECES_MAX>,
+    pieces: Row,
     len: u32,
     /// Bytes of the first piece that are acknowledged.
     acknowledged: u32,
     /// Up to where the last piece's block is filled, when it is a block that may be appended to.
     filled: Option<u16>,
-    /// What of it is on the way, how losses of it are repaired, and the climb of the congestion window.
+    /// What of it is on the way, how losses of it are repaired, and both climbs of the congestion window.
     pub(super) flight: Flight,
     pub(super) recovery: Recovery,
     pub(super) epoch: Epoch,
+    pub(super) slow_start: SlowStart,
 }
 
 impl SendQueue {
@@ -50,15 +53,15 @@ impl SendQueue {
     }
 
     /// How many bytes `append` would surely take.
-    pub(super) fn room(&self, blocks: &BlockPool) -> usize {
-        let pieces = (SEND_PIECES_MAX - self.pieces.len()).min(blocks.free_for_sending());
-        let bytes = SEND_BYTES_MAX.saturating_sub(self.len) as usize;
+    pub(super) fn room(&self, limit: u32, blocks: &BlockPool) -> usize {
+        let pieces = self.pieces.room(blocks).min(blocks.free_for_sending());
+        let bytes = limit.saturating_sub(self.len) as usize;
         bytes.min(pieces * BLOCK_BYTES)
     }
 
-    /// Copies as many of `bytes` as fit and returns how many did.
-    pub(super) fn append(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
-        let bytes = bytes.get(..SEND_BYTES_MAX.saturating_sub(self.len) as usize).unwrap_or(bytes);
+    /// Copies as many of `bytes` as fit and returns how many did. `limit`: bytes that may be queued in all.
+    pub(super) fn append(&mut self, bytes: &[u8], limit: u32, blocks: &mut BlockPool) -> usize {
+        let bytes = bytes.get(..limit.saturating_sub(self.len) as usize).unwrap_or(bytes);
         let mut taken = self.append_to_last(bytes);
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             let count = self.append_block(rest, blocks);
@@ -73,40 +76,38 @@ impl SendQueue {
 
     fn append_to_last(&mut self, bytes: &[u8]) -> usize {
         let Some(filled) = self.filled.map(usize::from).filter(|filled| *filled < BLOCK_BYTES) else { return 0 };
-        let Some(last) = self.pieces.pop_back() else { return 0 };
-        let start = filled - last.len();
-        let Some(mut block) = last.into_block() else { return 0 };
-        let count = match Arc::get_mut(&mut block) {
-            Some(own) => fill(own, filled, bytes),
-            None => 0,
-        };
+        let mut count = 0;
+        self.pieces.change_last(|last| {
+            let start = filled - last.len();
+            let Some(mut block) = last.into_block() else { return Piece::from_static(&[]) };
+            count = Arc::get_mut(&mut block).map_or(0, |own| fill(own, filled, bytes));
+            Piece::from_block(block, start as u32..(filled + count) as u32)
+        });
         self.filled = Some((filled + count) as u16);
-        let grown = Piece::from_block(block, start as u32..(filled + count) as u32);
-        assert!(self.pieces.push_back(grown).is_ok(), "the piece has just left its place");
         count
     }
 
     fn append_block(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
-        if self.pieces.is_full() {
-            return 0;
-        }
         let Some(mut block) = blocks.take_for_sending() else { return 0 };
         let count = Arc::get_mut(&mut block).map_or(0, |own| fill(own, 0, bytes));
-        let pushed = self.pieces.push_back(Piece::from_block(block, 0..count as u32));
-        assert!(pushed.is_ok() && count > 0, "a fresh block takes bytes, and there was a place for it");
+        assert!(count > 0, "a fresh block takes bytes");
+        if let Err(piece) = self.pieces.push(Piece::from_block(block, 0..count as u32), blocks) {
+            blocks.give_back_piece(piece);
+            return 0;
+        }
         self.filled = Some(count as u16);
         count
     }
 
-    /// Queues a piece as it is.
+    /// Queues a piece as it is. `limit`: bytes that may be queued in all.
     ///
     /// Errors: the piece when there is no room.
-    pub(super) fn push(&mut self, piece: Piece) -> Result<(), Piece> {
+    pub(super) fn push(&mut self, piece: Piece, limit: u32, blocks: &mut BlockPool) -> Result<(), Piece> {
         let len = piece.len() as u64;
-        if u64::from(self.len) + len > u64::from(SEND_BYTES_MAX) {
+        if u64::from(self.len) + len > u64::from(limit) {
             return Err(piece);
         }
-        self.pieces.push_back(piece)?;
+        self.pieces.push(piece, blocks)?;
         self.filled = None;
         self.len += len as u32;
         Ok(())
@@ -117,13 +118,13 @@ impl SendQueue {
         assert!(count <= self.len, "no more is acknowledged than is queued");
         self.len -= count;
         self.acknowledged += count;
-        while let Some(first) = self.pieces.front() {
+        while let Some(first) = self.pieces.first() {
             let len = first.len() as u32;
             if self.acknowledged < len {
                 return;
             }
             self.acknowledged -= len;
-            if let Some(piece) = self.pieces.pop_front() {
+            if let Some(piece) = self.pieces.pop(blocks) {
                 blocks.give_back_piece(piece);
             }
         }
@@ -133,28 +134,22 @@ impl SendQueue {
     /// Collects up to `count` bytes from `offset` on as pieces, at most as many as one output takes, and returns how many
     /// bytes they hold.
     pub(super) fn collect(&self, offset: u32, count: u32, pieces: &mut Pieces) -> u32 {
-        let mut skip = (offset + self.acknowledged) as usize;
         let mut wanted = count as usize;
-        for piece in &self.pieces {
-            let len = piece.len();
-            if skip >= len {
-                skip -= len;
-                continue;
-            }
-            let part = piece.part(skip..skip.saturating_add(wanted));
+        self.pieces.visit(offset + self.acknowledged, self.len + self.acknowledged, |piece, from| {
+            let part = piece.part(from..from.saturating_add(wanted));
             let part_len = part.len();
             if wanted == 0 || pieces.push(part).is_err() {
-                break;
+                return false;
             }
             wanted -= part_len;
-            skip = 0;
-        }
+            true
+        });
         count - wanted as u32
     }
 
     /// Gives everything back.
     pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
-        while let Some(piece) = self.pieces.pop_front() {
+        while let Some(piece) = self.pieces.pop(blocks) {
             blocks.give_back_piece(piece);
         }
         self.len = 0;
@@ -163,12 +158,13 @@ impl SendQueue {
         self.flight.clear();
         self.recovery = Recovery::default();
         self.epoch.end();
+        self.slow_start = SlowStart::default();
     }
 }
 
 /// How many bytes an empty queue would surely take.
-pub(super) fn room_when_empty(blocks: &BlockPool) -> usize {
-    (SEND_BYTES_MAX as usize).min(blocks.free_for_sending() * BLOCK_BYTES)
+pub(super) fn room_when_empty(limit: u32, blocks: &BlockPool) -> usize {
+    (limit as usize).min(blocks.free_for_sending() * BLOCK_BYTES)
 }
 
 /// Copies what fits of `bytes` to `block` from `start` on.

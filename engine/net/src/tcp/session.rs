@@ -8,6 +8,7 @@ use sometimes::buggify;
 
 use super::actions::Actions;
 use super::pools::Pools;
+use super::send_queue::{SEND_BYTES, SEND_BYTES_MAX, room_when_empty};
 use super::tcb::{Owed, State, Tcb};
 
 impl Tcb {
@@ -20,7 +21,8 @@ impl Tcb {
         if self.send_queue.is_none() {
             self.send_queue = pools.lend_send_queue();
         }
-        let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, &mut pools.blocks));
+        let limit = self.send_limit(pools);
+        let taken = self.send_queue.as_mut().map_or(0, |queue| queue.append(bytes, limit, &mut pools.blocks));
         if taken < bytes.len() {
             self.settle_send_queue(pools);
             self.want_room(now);
@@ -43,8 +45,9 @@ impl Tcb {
         if self.send_queue.is_none() {
             self.send_queue = pools.lend_send_queue();
         }
+        let limit = self.send_limit(pools);
         let result = match self.send_queue.as_mut() {
-            Some(queue) => queue.push(piece),
+            Some(queue) => queue.push(piece, limit, &mut pools.blocks),
             None => Err(piece),
         };
         self.settle_send_queue(pools);
@@ -58,9 +61,9 @@ impl Tcb {
     pub fn send_room(&self, pools: &Pools) -> usize {
         match &self.send_queue {
             _ if !self.may_queue() => 0,
-            Some(queue) => queue.room(&pools.blocks),
+            Some(queue) => queue.room(self.send_limit(pools), &pools.blocks),
             None if pools.free_send_queues() == 0 || buggify!(NoSendRoom) => 0,
-            None => super::send_queue::room_when_empty(&pools.blocks),
+            None => room_when_empty(self.send_limit(pools), &pools.blocks),
         }
     }
 
@@ -77,6 +80,16 @@ impl Tcb {
     /// Whether the connection is lent anything.
     pub fn borrows(&self) -> bool {
         self.send_queue.is_some() || self.receive_queue.is_some()
+    }
+
+    /// How many bytes may be queued: twice what may be on the way, for while that is acknowledged as much again is to be sent.
+    /// Beyond [`SEND_BYTES`] no more than a share of what is free, so that those who come later find some too.
+    fn send_limit(&self, pools: &Pools) -> u32 {
+        let wanted = self.congestion.window().min(self.snd_wnd).saturating_mul(2);
+        if wanted <= SEND_BYTES {
+            return SEND_BYTES;
+        }
+        wanted.min(pools.blocks.share_for_sending()).clamp(SEND_BYTES, SEND_BYTES_MAX)
     }
 
     fn may_queue(&self) -> bool {

@@ -190,7 +190,7 @@ impl Tcb {
         tcb.snd_una = handshake.iss + 1;
         tcb.snd_max = tcb.snd_una;
         tcb.snd_wl1 = handshake.irs;
-        tcb.receive = ReceiveWindow::after_syn(handshake.irs);
+        tcb.receive = ReceiveWindow::after_syn(now, handshake.irs);
         tcb.peer_shift = handshake.peer_window_shift.unwrap_or(0);
         tcb.round_trip = RoundTrip::after_handshake(handshake.round_trip);
         tcb.congestion = Congestion::new(u32::from(handshake.mss), syn_lost);
@@ -214,7 +214,7 @@ impl Tcb {
             snd_wnd: 0,
             snd_wnd_max: 0,
             snd_wl1: SequenceNumber(0),
-            receive: ReceiveWindow::after_syn(SequenceNumber(0)),
+            receive: ReceiveWindow::after_syn(now, SequenceNumber(0)),
             duplicate_at: SequenceNumber(0),
             duplicate_bytes: 0,
             round_trip: RoundTrip::unknown(),

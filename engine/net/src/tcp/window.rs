@@ -2,12 +2,22 @@
 //!
 //! The right edge only moves right, so what was promised is taken (RFC 9293 §3.8.6.2.1). It moves by at least a segment
 //! at a time, so that the peer is never tempted to send a small one (§3.8.6.2.2). With scaling the wire can only say
-//! multiples of eight, and what it says is rounded down; the promise kept is the unrounded one (RFC 7323 §2.4).
+//! multiples of 64, and what it says is rounded down; the promise kept is the unrounded one (RFC 7323 §2.4).
+//!
+//! How wide it is follows the path: when the session takes a quarter of a window within half a round trip, the path holds
+//! half of it and perhaps more, and the next window is twice as wide. So it stays ahead of a peer that doubles what it sends, comes
+//! to rest between two and four times what the path holds, and what a session leaves unread widens nothing.
+
+use machine::Instant;
 
 use super::sequence::SequenceNumber;
+use super::timers::millis;
 
-/// The most bytes that one connection may have on the way to us or kept unread.
+/// How many bytes every connection may have on the way to us or kept unread, as far as there are blocks.
 pub const RECEIVE_WINDOW: u32 = 256 * 1024;
+
+/// The most bytes that one connection may have on the way to us or kept unread, however long its path.
+pub const RECEIVE_WINDOW_MAX: u32 = (u16::MAX as u32) << WINDOW_SHIFT;
 
 /// What a connection is offered however few blocks are free: enough for the peer to go on slowly.
 pub(super) const RECEIVE_WINDOW_SCARCE: u32 = 8 * 1024;
@@ -15,10 +25,16 @@ pub(super) const RECEIVE_WINDOW_SCARCE: u32 = 8 * 1024;
 /// The window that a SYN names: not scaled yet, whatever is agreed on (RFC 7323 §2.2). Bytes.
 pub const WINDOW_ON_SYN: u16 = u16::MAX;
 
-/// How far our windows are shifted when the peer scales too: the least that can say [`RECEIVE_WINDOW`].
-pub const WINDOW_SHIFT: u8 = 3;
+/// How far our windows are shifted when the peer scales too.
+pub const WINDOW_SHIFT: u8 = 6;
 
-const _: () = assert!((u16::MAX as u32) << WINDOW_SHIFT >= RECEIVE_WINDOW);
+/// How often the window may double.
+const DOUBLINGS_MAX: u8 = 4;
+
+const _: () = assert!(RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX);
+
+/// A path whose length nobody has measured is taken to be as long as this, in microseconds.
+const ROUND_TRIP_ASSUMED: u32 = 100_000;
 
 /// The receive side's numbers.
 #[derive(Clone, Copy)]
@@ -29,13 +45,45 @@ pub(super) struct ReceiveWindow {
     pub(super) edge: SequenceNumber,
     /// RCV.NXT as our last segment told it.
     pub(super) told: SequenceNumber,
+    /// Since when, in milliseconds on a circle, and from which byte on is counted what the session takes.
+    counted_at: u16,
+    counted_from: SequenceNumber,
+    /// How often the window has doubled.
+    doublings: u8,
 }
 
 impl ReceiveWindow {
     /// The window after a handshake in which the peer's SYN had the number `irs`.
-    pub(super) fn after_syn(irs: SequenceNumber) -> ReceiveWindow {
+    pub(super) fn after_syn(now: Instant, irs: SequenceNumber) -> ReceiveWindow {
         let nxt = irs + 1;
-        ReceiveWindow { nxt, edge: nxt + u32::from(WINDOW_ON_SYN), told: nxt }
+        let edge = nxt + u32::from(WINDOW_ON_SYN);
+        ReceiveWindow { nxt, edge, told: nxt, counted_at: millis(now) as u16, counted_from: nxt, doublings: 0 }
+    }
+
+    /// How wide it may be, if there are blocks enough.
+    #[inline]
+    pub(super) fn limit(&self) -> u32 {
+        (RECEIVE_WINDOW << self.doublings).min(RECEIVE_WINDOW_MAX)
+    }
+
+    /// Widens the window if the session takes so much in a round trip that the path holds half of it. `kept`: bytes that it
+    /// has not taken; `round_trip`: in microseconds, zero when none is known.
+    #[inline]
+    pub(super) fn fit_path(&mut self, now: Instant, kept: u32, round_trip: u32) {
+        let taken = self.nxt - kept;
+        if taken.since(self.counted_from) >= self.limit() / 4 {
+            self.quarter_taken(now, taken, round_trip);
+        }
+    }
+
+    fn quarter_taken(&mut self, now: Instant, taken: SequenceNumber, round_trip: u32) {
+        let clock = millis(now) as u16;
+        let span = u32::from(clock.wrapping_sub(self.counted_at)) * 1000;
+        let round_trip = if round_trip == 0 { ROUND_TRIP_ASSUMED } else { round_trip };
+        if span <= round_trip / 2 {
+            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+        }
+        (self.counted_at, self.counted_from) = (clock, taken);
     }
 
     /// How many bytes the peer may send beyond RCV.NXT.

@@ -6,7 +6,7 @@ use crate::tcp::CloseReason;
 #[test]
 fn a_connection_that_we_open_is_established_by_the_peers_syn_ack() {
     let mut talk = Conversation::connecting();
-    talk.we("SEW 0:0 win 65535 mss 1000 wscale 3");
+    talk.we("SEW 0:0 win 65535 mss 1000 wscale 6");
     talk.wait(20).peer("S. 0:0 ack 1 win 8000 mss 1400 wscale 2");
     assert!(talk.actions.connected);
     talk.we(". 1:1 ack 1").silence();

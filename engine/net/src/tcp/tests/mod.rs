@@ -7,6 +7,7 @@ mod cookies;
 mod ecn;
 mod forged;
 mod handshakes;
+mod long_paths;
 mod loss;
 mod options;
 mod pipe;

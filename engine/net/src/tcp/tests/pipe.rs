@@ -123,32 +123,33 @@ fn beginning(iss: u32) -> Beginning {
     Beginning { iss: SequenceNumber(iss), timestamp_offset: 0u32.wrapping_sub(iss) }
 }
 
-/// A server's end made by the half-open table, and a client's, whose handshake is held without loss.
-fn joined(now: Instant, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
+/// A server's end made by the half-open table, and a client's, whose handshake is held without loss; each way takes `delay`.
+pub(super) fn joined(now: Instant, delay: Micros, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
+    let [there, back, again] = [1, 2, 3].map(|ways| now + Micros(ways * delay.0));
     let mut client = Tcb::connect(now, beginning(iss[0]), mss[0]);
     let mut table = HalfOpenTable::new(1, mss[1]);
     let pools = Pools::new(SIZES);
     let mut wire = Vec::new();
     let limits = SendLimits { segmentation_bytes: None, local_mss: 1000 };
     let syn = speak(&mut client, now, limits, &pools);
-    let id = table.syn_arrived(now, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1])).unwrap();
-    let answered = table.output(now, |_, segment| {
+    let id = table.syn_arrived(there, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1])).unwrap();
+    let answered = table.output(there, |_, segment| {
         wire.push(*segment);
         Ok(())
     });
     assert!(answered.is_ok());
     let mut pools = pools;
-    assert!(client.segment_arrived(now, &heard(&wire[0], &[]), &mut pools).connected);
-    let completing = speak(&mut client, now, limits, &pools);
+    assert!(client.segment_arrived(back, &heard(&wire[0], &[]), &mut pools).connected);
+    let completing = speak(&mut client, back, limits, &pools);
     let segment = heard(&completing[0].0, &[]);
-    let HalfOpenVerdict::Completed(handshake) = table.segment_arrived(now, id, &1, &segment) else { panic!() };
-    let mut server = Tcb::accepted(now, &handshake);
-    let actions = server.segment_arrived(now, &segment, &mut pools);
+    let HalfOpenVerdict::Completed(handshake) = table.segment_arrived(again, id, &1, &segment) else { panic!() };
+    let mut server = Tcb::accepted(again, &handshake);
+    let actions = server.segment_arrived(again, &segment, &mut pools);
     assert_eq!(actions, Default::default());
     [client, server]
 }
 
-fn speak(tcb: &mut Tcb, now: Instant, limits: SendLimits, pools: &Pools) -> Vec<(SegmentToSend, Vec<u8>)> {
+pub(super) fn speak(tcb: &mut Tcb, now: Instant, limits: SendLimits, pools: &Pools) -> Vec<(SegmentToSend, Vec<u8>)> {
     let mut all = Vec::new();
     let result = tcb.output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
         all.push((*segment, pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect()));
@@ -158,7 +159,7 @@ fn speak(tcb: &mut Tcb, now: Instant, limits: SendLimits, pools: &Pools) -> Vec<
     all
 }
 
-fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
+pub(super) fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
     SegmentRepr {
         sequence: segment.sequence,
         acknowledgment: segment.acknowledgment,
@@ -171,7 +172,7 @@ fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
 }
 
 /// Cuts an output as a card with segmentation offload does.
-fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend, Vec<u8>)> {
+pub(super) fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend, Vec<u8>)> {
     let Some(size) = segment.segment_bytes.map(|size| usize::from(size.get())) else {
         return alloc::vec![(*segment, payload.to_vec())];
     };
@@ -194,7 +195,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
     let mss = [0, 1].map(|_| 200 + dice.below(1300) as u16);
     let start = now;
     let mut place = 0;
-    let mut ends = joined(now, iss, mss).map(|tcb| {
+    let mut ends = joined(now, Micros(0), iss, mss).map(|tcb| {
         place += 1;
         End::new(tcb, totals[place - 1], sizes, place == 1 && seed.is_multiple_of(2))
     });

@@ -109,15 +109,15 @@ fn the_window_shrinks_by_what_is_kept_and_opens_as_it_is_taken() {
     while at + 2000 <= RECEIVE_WINDOW {
         talk.peer(&format!(". {}:{} ack 1", at, at + 2000));
         let left = RECEIVE_WINDOW + 1 - (at + 2000);
-        talk.we(&format!(". 1:1 ack {} win {}", at + 2000, left / 8)).silence();
+        talk.we(&format!(". 1:1 ack {} win {}", at + 2000, left / 64)).silence();
         at += 2000;
     }
     let edge = RECEIVE_WINDOW + 1;
     talk.peer(&format!(". {at}:{} ack 1", at + 2000)).we(&format!(". 1:1 ack {edge} win 0")).silence();
     talk.peer(&format!(". {edge}:{} ack 1", edge + 1)).we(&format!(". 1:1 ack {edge} win 0")).silence();
     talk.take(1000).turn().silence();
-    talk.take(1000).turn().we(&format!(". 1:1 ack {edge} win 250")).silence();
-    talk.take(usize::MAX).turn().we(&format!(". 1:1 ack {edge} win {}", RECEIVE_WINDOW / 8)).silence();
+    talk.take(1000).turn().we(&format!(". 1:1 ack {edge} win 31")).silence();
+    talk.wait(100).take(usize::MAX).turn().we(&format!(". 1:1 ack {edge} win {}", RECEIVE_WINDOW / 64)).silence();
     assert_eq!(talk.given, RECEIVE_WINDOW);
     talk.lent_nothing();
 }
@@ -226,7 +226,7 @@ fn a_window_never_opens_by_less_than_a_segment() {
     talk.peer(". 1:65536 ack 1").peer(". 65536:131071 ack 1").peer(". 131071:196606 ack 1");
     talk.peer(". 196606:262145 ack 1").we_whatever();
     talk.take(900).write(1).we("P. 1:2 ack 262145 win 0").peer(". 262145:262145 ack 2").silence();
-    talk.take(100).write(1).we("P. 2:3 ack 262145 win 125");
+    talk.take(100).write(1).we("P. 2:3 ack 262145 win 15");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn timestamps_are_asked_for_and_sent_only_to_who_sends_them() {
 #[test]
 fn a_simultaneous_open_agrees_on_timestamps_and_names_the_whole_segment_size() {
     let mut talk = Conversation::connecting();
-    talk.we("SEW 0:0").peer("S 0:0 mss 1400 wscale 0 val 5 ecr 0").we("S. 0:0 ack 1 mss 1000 wscale 3 val 0 ecr 5");
+    talk.we("SEW 0:0").peer("S 0:0 mss 1400 wscale 0 val 5 ecr 0").we("S. 0:0 ack 1 mss 1000 wscale 6 val 0 ecr 5");
     talk.peer("S. 0:0 ack 1 val 6 ecr 0");
     talk.write(2000).we(". 1:989 ack 1 val 0 ecr 6");
 }

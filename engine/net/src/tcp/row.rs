@@ -1,0 +1,156 @@
+//! A row of pieces, first in, first out: a short one lies in itself, a long one goes on in nodes that are lent from the pool.
+//!
+//! Invariants:
+//! - What lies in the row itself is older than what lies in nodes: a piece joins it only while no node is lent.
+//! - Each node counts its bytes, so that a place far back is found by passing over whole nodes.
+//! - No node stays lent that is empty, and no row borrows one that has its share already.
+
+use alloc::boxed::Box;
+
+use heapless::Deque;
+use machine::Piece;
+
+use super::pools::BlockPool;
+
+/// Pieces that lie in the row itself.
+pub(super) const ROW_PIECES: usize = 64;
+
+/// Pieces that lie in one node.
+pub(super) const NODE_PIECES: usize = 64;
+
+/// Nodes of one row: 4 MiB in full blocks, begun and ended inside of a node.
+const NODES_MAX: usize = 17;
+
+/// A part of a long row.
+#[derive(Default)]
+pub(super) struct PieceNode {
+    pieces: Deque<Piece, NODE_PIECES>,
+    bytes: u32,
+}
+
+/// The row.
+#[derive(Default)]
+pub(super) struct Row {
+    own: Deque<Piece, ROW_PIECES>,
+    nodes: Deque<Box<PieceNode>, NODES_MAX>,
+    /// Bytes in nodes.
+    node_bytes: u32,
+}
+
+impl Row {
+    /// How many pieces would surely find a place.
+    pub(super) fn room(&self, blocks: &BlockPool) -> usize {
+        let own = if self.nodes.is_empty() { ROW_PIECES - self.own.len() } else { 0 };
+        let in_last = self.nodes.back().map_or(0, |node| NODE_PIECES - node.pieces.len());
+        let nodes = (NODES_MAX - self.nodes.len()).min(blocks.share_of_piece_nodes(self.nodes.len()));
+        own + in_last + nodes * NODE_PIECES
+    }
+
+    /// Adds a piece at the end.
+    ///
+    /// Errors: the piece when there is no place for it.
+    #[inline]
+    pub(super) fn push(&mut self, piece: Piece, blocks: &mut BlockPool) -> Result<(), Piece> {
+        if !self.nodes.is_empty() {
+            return self.push_to_nodes(piece, blocks);
+        }
+        self.own.push_back(piece).or_else(|piece| self.push_to_nodes(piece, blocks))
+    }
+
+    fn push_to_nodes(&mut self, piece: Piece, blocks: &mut BlockPool) -> Result<(), Piece> {
+        if self.nodes.back().is_none_or(|node| node.pieces.is_full()) {
+            if self.nodes.is_full() {
+                return Err(piece);
+            }
+            let Some(node) = blocks.lend_piece_node(self.nodes.len()) else { return Err(piece) };
+            assert!(self.nodes.push_back(node).is_ok(), "there was a place for the node");
+        }
+        let bytes = piece.len() as u32;
+        if let Some(node) = self.nodes.back_mut() {
+            node.pieces.push_back(piece)?;
+            node.bytes += bytes;
+        }
+        self.node_bytes += bytes;
+        Ok(())
+    }
+
+    /// The first piece.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&Piece> {
+        self.own.front().or_else(|| self.nodes.front()?.pieces.front())
+    }
+
+    /// Takes the first piece away.
+    #[inline]
+    pub(super) fn pop(&mut self, blocks: &mut BlockPool) -> Option<Piece> {
+        if let Some(piece) = self.own.pop_front() {
+            return Some(piece);
+        }
+        let node = self.nodes.front_mut()?;
+        let piece = node.pieces.pop_front()?;
+        node.bytes -= piece.len() as u32;
+        self.node_bytes -= piece.len() as u32;
+        if node.pieces.is_empty()
+            && let Some(node) = self.nodes.pop_front()
+        {
+            blocks.take_back_piece_node(node);
+        }
+        Some(piece)
+    }
+
+    /// Puts another piece, not shorter, in the place of the last.
+    pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) {
+        let (last, bytes) = match self.nodes.back_mut() {
+            Some(node) => (node.pieces.back_mut(), Some(&mut node.bytes)),
+            None => (self.own.back_mut(), None),
+        };
+        let Some(last) = last else { return };
+        let before = last.len();
+        *last = change(core::mem::replace(last, Piece::from_static(&[])));
+        let grown = (last.len() - before) as u32;
+        if let Some(bytes) = bytes {
+            *bytes += grown;
+            self.node_bytes += grown;
+        }
+    }
+
+    /// Shows the pieces one after the other to `take`, from that on which the byte at `offset` lies in, until it has
+    /// enough: it returns false then. It is told where in the piece to begin. `bytes`: of all pieces.
+    #[inline]
+    pub(super) fn visit(&self, offset: u32, bytes: u32, mut take: impl FnMut(&Piece, usize) -> bool) {
+        let mut skip = offset as usize;
+        let in_row = (bytes - self.node_bytes) as usize;
+        if skip < in_row {
+            if !visit_each(&self.own, &mut skip, &mut take) {
+                return;
+            }
+        } else {
+            skip -= in_row;
+        }
+        for node in &self.nodes {
+            if skip >= node.bytes as usize {
+                skip -= node.bytes as usize;
+            } else if !visit_each(&node.pieces, &mut skip, &mut take) {
+                return;
+            }
+        }
+    }
+}
+
+/// Passes over `skip` bytes and shows what follows. False when enough was shown.
+#[inline]
+fn visit_each<const COUNT: usize>(
+    pieces: &Deque<Piece, COUNT>,
+    skip: &mut usize,
+    take: &mut impl FnMut(&Piece, usize) -> bool,
+) -> bool {
+    for piece in pieces {
+        let len = piece.len();
+        if *skip >= len {
+            *skip -= len;
+        } else if !take(piece, core::mem::take(skip)) {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,349 @@
+//! Paths that hold much, and pools that hold little: buffers grow with the path, each has its share, and what was promised
+//! stays promised.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use machine::{BLOCK_BYTES, Instant, Micros, Piece};
+
+use super::Conversation;
+use super::pipe::{cut, heard, joined};
+use crate::tcp::flight::{Fate, Flight};
+use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
+
+/// What a machine of 256 MiB has.
+const ROOMY: PoolSizes = PoolSizes { blocks: 4096, send_queues: 64, receive_queues: 64 };
+
+const DELAY: Micros = Micros::from_millis(50);
+const STEP: Micros = Micros::from_millis(1);
+
+/// After as many bytes both streams repeat themselves.
+const PERIOD: usize = 65_537;
+
+/// One direction of a path: segments follow each other at a rate, and each takes as long.
+#[derive(Default)]
+struct Wire {
+    free_at: Instant,
+    on_the_way: VecDeque<(Instant, SegmentToSend, Vec<u8>)>,
+    /// Segments that found its queue full.
+    dropped: usize,
+    /// Up to where the peer was told that it may send.
+    edge: Option<SequenceNumber>,
+}
+
+/// Two ends and the path between them. What each end sends, and takes, unless it is told not to.
+struct Talk {
+    ends: [Tcb; 2],
+    wires: [Wire; 2],
+    sends: [bool; 2],
+    takes: [bool; 2],
+    sent: [usize; 2],
+    given: [usize; 2],
+}
+
+/// Some talks over paths of one kind, and the pools that all ends on one side share.
+struct World {
+    now: Instant,
+    /// Bytes a second, and how long the queue before the wire is that holds what is sent faster.
+    rate: u64,
+    queue: Micros,
+    pools: [Pools; 2],
+    talks: Vec<Talk>,
+    pattern: Vec<u8>,
+}
+
+impl World {
+    fn new(rate: u64, sizes: [PoolSizes; 2]) -> World {
+        let pattern = (0..2 * PERIOD).map(|place| ((place % PERIOD) as u32).wrapping_mul(2_654_435_761) >> 11);
+        World {
+            now: Instant(1_000_000_000),
+            rate,
+            queue: Micros::from_millis(200),
+            pools: sizes.map(Pools::new),
+            talks: Vec::new(),
+            pattern: pattern.map(|byte| byte as u8).collect(),
+        }
+    }
+
+    /// Another talk begins. `sends`: which ends do.
+    fn begin(&mut self, sends: [bool; 2]) -> usize {
+        let ends = joined(self.now, DELAY, [10_000, 0u32.wrapping_sub(500_000)], [1460, 1460]);
+        self.now = self.now + Micros(3 * DELAY.0);
+        let wires = [Wire::default(), Wire::default()];
+        self.talks.push(Talk { ends, wires, sends, takes: [true; 2], sent: [0; 2], given: [0; 2] });
+        self.talks.len() - 1
+    }
+
+    fn run(&mut self, span: Micros) -> &mut World {
+        let end = self.now + span;
+        while self.now < end {
+            self.now = self.now + STEP;
+            for talk in &mut self.talks {
+                for side in 0..2 {
+                    let mut hears = true;
+                    while hears {
+                        hears = talk.hear(side, self.now, &mut self.pools[side], &self.pattern);
+                        talk.act(side, self.now, &mut self.pools[side], &self.pattern);
+                        talk.speak(side, self.now, (self.rate, self.queue), &self.pools[side]);
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// What each side of each talk is given in `span`, in bytes a second.
+    fn rates(&mut self, span: Micros) -> Vec<[u64; 2]> {
+        let before: Vec<[usize; 2]> = self.talks.iter().map(|talk| talk.given).collect();
+        self.run(span);
+        let given =
+            self.talks.iter().zip(before).map(|(talk, before)| [0, 1].map(|side| talk.given[side] - before[side]));
+        given.map(|given| given.map(|bytes| bytes as u64 * 1_000_000 / span.0)).collect()
+    }
+
+    /// All that was sent arrives, and nothing stays lent.
+    fn end(&mut self, sizes: [PoolSizes; 2]) {
+        self.talks.iter_mut().for_each(|talk| (talk.sends, talk.takes) = ([false; 2], [true; 2]));
+        self.run(Micros::from_secs(20));
+        for talk in &mut self.talks {
+            assert_eq!(talk.given, [talk.sent[1], talk.sent[0]]);
+        }
+        for (pools, sizes) in self.pools.iter().zip(sizes) {
+            assert_eq!(pools.free_blocks(), sizes.blocks);
+            assert_eq!(pools.blocks.free_nodes(), Pools::new(sizes).blocks.free_nodes());
+            assert_eq!(
+                (pools.free_send_queues(), pools.free_receive_queues()),
+                (sizes.send_queues, sizes.receive_queues)
+            );
+        }
+    }
+}
+
+impl Talk {
+    /// Takes some of the segments that have come. False when there is none any more.
+    fn hear(&mut self, side: usize, now: Instant, pools: &mut Pools, pattern: &[u8]) -> bool {
+        for _ in 0..4 {
+            let next = self.wires[1 - side].on_the_way.pop_front_if(|(arrives_at, ..)| *arrives_at <= now);
+            let Some((_, segment, payload)) = next else { return false };
+            let actions = self.ends[side].segment_arrived(now, &heard(&segment, &payload), pools);
+            let data = &payload[actions.data];
+            match self.takes[side] {
+                true => self.check(side, data, pattern),
+                false => self.ends[side].keep(data, pools),
+            }
+        }
+        true
+    }
+
+    fn act(&mut self, side: usize, now: Instant, pools: &mut Pools, pattern: &[u8]) {
+        if self.ends[side].deadline(now).is_some_and(|deadline| deadline <= now) {
+            let _ = self.ends[side].deadline_expired(now, pools);
+        }
+        while self.takes[side] && !self.ends[side].waiting().is_empty() {
+            let data = self.ends[side].waiting().to_vec();
+            self.check(side, &data, pattern);
+            self.ends[side].consumed(data.len(), pools);
+        }
+        while self.sends[side] {
+            let from = self.sent[side] % PERIOD;
+            let room = self.ends[side].send_room(pools);
+            let taken = self.ends[side].send(now, &pattern[from..from + 30_000], pools);
+            assert!(taken >= room.min(30_000), "what there is room for is taken");
+            self.sent[side] += taken;
+            if taken < 30_000 {
+                break;
+            }
+        }
+        self.ends[side].assert_invariants();
+    }
+
+    fn check(&mut self, side: usize, data: &[u8], pattern: &[u8]) {
+        let from = self.given[side] % PERIOD;
+        assert!(data == &pattern[from..from + data.len()], "bytes arrive as they were sent");
+        self.given[side] += data.len();
+    }
+
+    fn speak(&mut self, side: usize, now: Instant, wire: (u64, Micros), pools: &Pools) {
+        let Talk { ends, wires, .. } = self;
+        let limits = SendLimits { segmentation_bytes: Some(60_000), local_mss: 1460 };
+        let said = ends[side].output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
+            let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+            for (segment, payload) in cut(segment, &payload) {
+                wires[side].carry(now, wire, segment, payload);
+            }
+            Ok(())
+        });
+        assert!(said.is_ok());
+    }
+}
+
+impl Wire {
+    fn carry(&mut self, now: Instant, (rate, queue): (u64, Micros), segment: SegmentToSend, payload: Vec<u8>) {
+        let edge = segment.acknowledgment + (u32::from(segment.window) << crate::tcp::WINDOW_SHIFT);
+        if let Some(told) = self.edge {
+            // What the wire says is rounded down to what a shifted window can say.
+            assert!(!(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(told), "the window never shrinks");
+        }
+        self.edge = Some(self.edge.map_or(edge, |told| told.later(edge)));
+        if self.free_at > now + queue {
+            self.dropped += 1;
+            return;
+        }
+        let span = Micros((payload.len() as u64 + 66) * 1_000_000 / rate);
+        self.free_at = self.free_at.max(now) + span;
+        self.on_the_way.push_back((self.free_at + DELAY, segment, payload));
+    }
+}
+
+#[test]
+fn a_long_and_fast_path_is_filled_both_ways() {
+    let mut world = World::new(25_000_000, [ROOMY; 2]);
+    world.begin([true, true]);
+    world.run(Micros::from_millis(1200));
+    let rates = world.rates(Micros::from_millis(500));
+    assert!(rates[0].iter().all(|rate| *rate >= 16_000_000), "bytes a second: {rates:?}");
+    world.end([ROOMY; 2]);
+}
+
+#[test]
+fn who_only_listens_has_its_window_widened_too_and_its_buffers_are_empty() {
+    let mut world = World::new(20_000_000, [ROOMY; 2]);
+    world.begin([true, false]);
+    world.run(Micros::from_millis(1500));
+    let rates = world.rates(Micros::from_millis(500));
+    assert!(rates[0][1] >= 16_000_000, "bytes a second: {rates:?}");
+    assert_eq!(world.pools[1].free_blocks(), ROOMY.blocks);
+    world.end([ROOMY; 2]);
+}
+
+#[test]
+fn a_path_that_holds_little_borrows_no_more_than_its_first_stage() {
+    let mut world = World::new(1_000_000, [ROOMY; 2]);
+    world.queue = Micros::from_millis(20);
+    world.begin([true, false]);
+    world.run(Micros::from_secs(5));
+    let (lent, blocks) = (ROOMY.blocks - world.pools[0].free_blocks(), SEND_BYTES as usize / BLOCK_BYTES);
+    assert!((blocks..blocks + 3).contains(&lent), "{lent} blocks for a path that holds 100 KB");
+    world.end([ROOMY; 2]);
+}
+
+#[test]
+fn slow_start_ends_before_much_is_lost() {
+    let mut world = World::new(5_000_000, [ROOMY; 2]);
+    world.queue = Micros::from_millis(250);
+    world.begin([true, false]);
+    world.run(Micros::from_secs(3));
+    assert!(world.talks[0].wires[0].dropped < 150, "{} segments were lost", world.talks[0].wires[0].dropped);
+    let rates = world.rates(Micros::from_secs(1));
+    assert!(rates[0][1] >= 4_500_000, "bytes a second: {rates:?}");
+    world.end([ROOMY; 2]);
+}
+
+#[test]
+fn a_crowd_shares_a_small_pool_and_who_comes_last_finds_some() {
+    let small = PoolSizes { blocks: 600, send_queues: 32, receive_queues: 32 };
+    let mut world = World::new(20_000_000, [small, ROOMY]);
+    world.begin([true, false]);
+    world.run(Micros::from_secs(2));
+    let hungry = small.blocks - world.pools[0].free_blocks();
+    assert!((small.blocks / 6..=small.blocks / 4).contains(&hungry), "one alone holds {hungry} blocks");
+    for _ in 0..3 {
+        let late = world.begin([true, false]);
+        assert!(world.talks[late].ends[0].send_room(&world.pools[0]) >= SEND_BYTES as usize);
+    }
+    world.run(Micros::from_secs(1));
+    let rates = world.rates(Micros::from_secs(1));
+    let (least, most) = (rates.iter().map(|rate| rate[1]).min(), rates.iter().map(|rate| rate[1]).max());
+    assert!(least.unwrap() * 2 >= most.unwrap(), "each has its share: {rates:?}");
+    assert!(world.pools[0].free_blocks() > small.blocks / 8, "and something is left");
+    world.end([small, ROOMY]);
+}
+
+#[test]
+fn who_does_not_read_keeps_no_more_than_its_share() {
+    let small = PoolSizes { blocks: 600, send_queues: 32, receive_queues: 32 };
+    let mut world = World::new(20_000_000, [ROOMY, small]);
+    world.begin([true, false]);
+    world.run(Micros::from_secs(2));
+    world.talks[0].takes[1] = false;
+    world.run(Micros::from_secs(2));
+    let kept = small.blocks - world.pools[1].free_blocks();
+    assert!(kept <= small.blocks / 4 + 1, "{kept} blocks are kept for one who does not read");
+    let late = world.begin([true, false]);
+    let before = world.talks[late].given[1];
+    world.run(Micros::from_secs(2));
+    assert!(world.talks[late].given[1] - before >= 2_000_000, "others are served");
+    world.end([ROOMY, small]);
+}
+
+#[test]
+fn what_a_session_leaves_widens_no_window() {
+    let mut world = World::new(20_000_000, [ROOMY; 2]);
+    let talk = world.begin([true, false]);
+    world.run(Micros::from_millis(300));
+    world.talks[talk].takes[1] = false;
+    world.run(Micros::from_secs(3));
+    let kept = ROOMY.blocks - world.pools[1].free_blocks();
+    assert!(kept * BLOCK_BYTES <= SEND_BYTES as usize + BLOCK_BYTES, "{kept} blocks");
+    world.end([ROOMY; 2]);
+}
+
+#[test]
+fn a_pool_that_ran_dry_and_has_blocks_again_is_used_again_and_no_promise_is_broken() {
+    let mut world = World::new(20_000_000, [ROOMY; 2]);
+    world.begin([true, false]);
+    world.run(Micros::from_millis(1500));
+    let mut hoards = [Vec::new(), Vec::new()];
+    // At first something is left: the window that could be offered now is much smaller than the one that was.
+    while world.pools[1].free_blocks() > 60 {
+        hoards[1].extend(world.pools[1].blocks.take());
+    }
+    world.run(Micros::from_millis(20));
+    for _ in 0..20 {
+        world.run(Micros::from_millis(100));
+        for (pools, hoard) in world.pools.iter_mut().zip(&mut hoards) {
+            hoard.extend(core::iter::from_fn(|| pools.blocks.take()));
+        }
+    }
+    let rates = world.rates(Micros::from_secs(1));
+    assert!(rates[0][1] < 1_000_000, "with nothing to lend little is sent: {rates:?}");
+    for (pools, hoard) in world.pools.iter_mut().zip(hoards) {
+        hoard.into_iter().for_each(|block| pools.blocks.give_back(block));
+    }
+    world.run(Micros::from_secs(3));
+    let rates = world.rates(Micros::from_secs(1));
+    assert!(rates[0][1] >= 8_000_000, "bytes a second: {rates:?}");
+    world.end([ROOMY; 2]);
+}
+
+#[test]
+fn where_every_other_segment_of_a_wide_window_is_lost_the_others_are_kept() {
+    let mut talk = Conversation::selective();
+    let peer = |talk: &mut Conversation, at: u32| {
+        talk.peer(&alloc::format!(". {}:{} ack 1", at * 500 + 1, at * 500 + 501)).we_whatever();
+    };
+    for at in (1..360).step_by(2) {
+        peer(&mut talk, at);
+    }
+    assert_eq!(talk.given, 0);
+    for at in (0..360).step_by(2) {
+        peer(&mut talk, at);
+        assert_eq!(talk.given, (at + 2) * 500, "nothing but the gaps has to come again");
+    }
+    talk.lent_nothing();
+}
+
+#[test]
+fn however_much_is_on_the_way_it_is_known_when_each_part_was_sent() {
+    let mut flight = Flight::default();
+    let at = |segment: u32| SequenceNumber(segment * 1448);
+    for segment in 0..3000 {
+        flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
+    }
+    for segment in 0..3000 {
+        let mut sent_at = None;
+        flight.acknowledge(at(segment + 1), &mut |run| sent_at = Some(run.sent_at));
+        let off = (segment * 100).abs_diff(sent_at.unwrap());
+        assert!(off <= 300_000 / 16, "off by {off} of 300,000 microseconds");
+    }
+}
