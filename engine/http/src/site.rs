@@ -173,6 +173,7 @@ impl Resource {
     /// Whether all that is said of the file can stand in the head of a response.
     fn is_sound(&self) -> bool {
         is_sound_type(self.content_type)
+            && is_of_one_line(self.modified)
             && date::parse(self.modified.as_bytes()).is_some()
             && self.tag.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
@@ -215,9 +216,13 @@ fn text(bytes: &'static [u8], range: Range<usize>) -> Option<&'static str> {
 /// The longest `Content-Type`.
 const CONTENT_TYPE_BYTES_MAX: usize = 128;
 
-/// Whether it can stand in a field: what ends a line would let a file add fields of its own.
 fn is_sound_type(content_type: &str) -> bool {
-    content_type.len() <= CONTENT_TYPE_BYTES_MAX && content_type.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    content_type.len() <= CONTENT_TYPE_BYTES_MAX && is_of_one_line(content_type)
+}
+
+/// Whether it can stand in a field: what ends a line would let a file add fields of its own.
+fn is_of_one_line(value: &str) -> bool {
+    value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// A file to be packed.
@@ -243,7 +248,11 @@ pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
     let mut body = Vec::new();
     let body_start = HEADER_BYTES + files.len() * ENTRY_BYTES;
     for (path, file) in files {
-        if file.modified.len() != DATE_BYTES || !is_sound_type(&file.content_type) || !path.starts_with('/') {
+        if file.modified.len() != DATE_BYTES
+            || !is_of_one_line(&file.modified)
+            || !is_sound_type(&file.content_type)
+            || !path.starts_with('/')
+        {
             return Err(SiteError::Broken);
         }
         let codings = [Some(&file.plain), file.gzip.as_ref(), file.brotli.as_ref()];

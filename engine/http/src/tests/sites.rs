@@ -74,11 +74,16 @@ proptest! {
 }
 
 #[test]
-fn a_type_that_could_end_a_line_is_refused() {
+fn a_type_or_date_that_could_end_a_line_is_refused() {
     for byte in [b'\r', b'\n', 0, 0x7f] {
         let mut pack = pack(&files()).unwrap();
         let at = pack.windows(8).position(|window| window == b"text/css").unwrap();
         pack[at + 4] = byte;
+        assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{byte}");
+        // The name of the day is read by nobody.
+        let mut pack = crate::pack(&files()).unwrap();
+        let at = pack.windows(4).position(|window| window == b"Sun,").unwrap();
+        pack[at + 1] = byte;
         assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{byte}");
     }
     let split = BTreeMap::from([("/a".to_string(), file("a/b\r\nSet-Cookie: c", b""))]);
