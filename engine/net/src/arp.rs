@@ -77,7 +77,8 @@ impl Link {
     }
 
     fn neighbour_told(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet, how: Told) {
-        if self.neighbours.told(now, address, hardware, how, self.gateway()) {
+        let gateway = self.gateway();
+        if self.neighbours.told(now, address, hardware, how, gateway) {
             release_held(&mut self.neighbours.held, address, hardware, &mut self.outbox, &mut self.counters);
         }
     }

@@ -16,6 +16,20 @@ impl Net {
     /// Does what is due, as far as `budget` (connections) and the room in `events` allow. What is left is still due:
     /// [`Net::next_deadline`] says so.
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
+        if self.chores_are_due(now) {
+            self.forget(now);
+            self.tell_address(events);
+        }
+        self.end_stranded(now, events);
+        while has_room(events) && !budget.is_spent() {
+            let Some(frame) = self.timers.next_due(now) else { break };
+            budget.take();
+            self.connection_due(now, ConnectionId(frame), events);
+        }
+    }
+
+    /// Forgets what is too old.
+    fn forget(&mut self, now: Instant) {
         self.link.counters.reassembly_failed += self.reassembly.expire(now);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
@@ -25,29 +39,58 @@ impl Net {
             let Some(flow) = self.time_wait.expired(now) else { break };
             self.flows.remove(&flow);
         }
-        self.tell_address(events);
-        self.end_stranded(now, events);
-        while has_room(events) && !budget.is_spent() {
-            let Some(frame) = self.timers.next_due(now) else { break };
-            budget.take();
-            self.connection_due(now, ConnectionId(frame), events);
-        }
     }
 
     /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and [`Net::output`] then.
     /// Never later than needed, sometimes earlier.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.ending_from.is_some() || self.address_news || self.link.ndp.has_news() {
-            return Some(Instant::START);
+        let chores_at = if self.is_stirred() { self.next_chore() } else { self.chores_at };
+        let stranded_at = if self.ending_from.is_some() { Instant::START } else { Instant::NEVER };
+        let next = Instant::or_never(self.timers.next_deadline()).min(chores_at).min(stranded_at);
+        (next != Instant::NEVER).then_some(next)
+    }
+
+    /// Whether one of the parts that wait for time has something to do, or something new to wait for.
+    #[inline]
+    pub(crate) fn chores_are_due(&self, now: Instant) -> bool {
+        self.is_stirred() || self.chores_at <= now
+    }
+
+    /// All of them have been looked after: their earliest deadline is kept.
+    #[inline]
+    pub(crate) fn keep_chores(&mut self) {
+        if self.is_stirred() {
+            self.chores_at = self.next_chore();
+            self.half_open.rest();
+            self.time_wait.rest();
+            self.reassembly.rest();
+            self.dhcp.rest();
+            self.link.neighbours.rest();
+            self.link.ndp.rest();
         }
-        let next = Instant::or_never(self.timers.next_deadline())
+    }
+
+    #[inline]
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.half_open.is_stirred()
+            | self.time_wait.is_stirred()
+            | self.reassembly.is_stirred()
+            | self.dhcp.is_stirred()
+            | self.link.neighbours.is_stirred()
+            | self.link.ndp.is_stirred()
+    }
+
+    pub(crate) fn next_chore(&self) -> Instant {
+        if self.address_news || self.link.ndp.has_news() {
+            return Instant::START;
+        }
+        Instant::NEVER
             .min(Instant::or_never(self.half_open.next_deadline()))
             .min(Instant::or_never(self.time_wait.next_deadline()))
             .min(Instant::or_never(self.link.neighbours.next_deadline()))
             .min(self.link.ndp.next_deadline())
             .min(Instant::or_never(self.reassembly.next_deadline()))
-            .min(self.dhcp.as_ref().map_or(Instant::NEVER, Dhcp::next_deadline));
-        (next != Instant::NEVER).then_some(next)
+            .min(self.dhcp.as_ref().map_or(Instant::NEVER, Dhcp::next_deadline))
     }
 
     /// Ends the connections of an address that is not ours any more. Their peers cannot be told.

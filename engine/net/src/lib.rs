@@ -45,6 +45,7 @@ mod interface;
 mod ip;
 mod ipv4;
 mod ipv6;
+mod kept;
 mod link;
 mod ndp;
 mod neighbours;

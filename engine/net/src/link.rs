@@ -15,6 +15,7 @@ use crate::interface::{Address, Interface, Meant};
 use crate::ip::{Ip, Local};
 use crate::ipv4::{self, IPV4_BYTES};
 use crate::ipv6::{self, IPV6_BYTES};
+use crate::kept::Kept;
 use crate::ndp::Ndp;
 use crate::neighbours::Neighbours;
 use crate::outbox::Outbox;
@@ -42,8 +43,8 @@ pub enum Unsent {
 
 pub(crate) struct Link {
     pub(crate) interface: Interface,
-    pub(crate) neighbours: Neighbours,
-    pub(crate) ndp: Ndp,
+    pub(crate) neighbours: Kept<Neighbours>,
+    pub(crate) ndp: Kept<Ndp>,
     pub(crate) outbox: Outbox,
     pub(crate) counters: Counters,
     pub(crate) defended_at: Option<Instant>,
@@ -56,8 +57,8 @@ impl Link {
     pub(crate) fn new(card: &Card, addressing: &Ipv6Addressing, is_first: bool, key: Random) -> Link {
         Link {
             interface: Interface { hardware: card.address, mtu: card.mtu, address: None },
-            neighbours: Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu)),
-            ndp: Ndp::new(card, addressing, key),
+            neighbours: Kept::new(Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu))),
+            ndp: Kept::new(Ndp::new(card, addressing, key)),
             outbox: Outbox::with_capacity(OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu)))),
             counters: Counters::default(),
             defended_at: None,
@@ -117,7 +118,8 @@ impl Link {
             match destination.to_v4() {
                 Some(destination) => {
                     let next_hop = self.interface.next_hop(destination)?;
-                    self.neighbours.resolve(now, next_hop, self.gateway());
+                    let gateway = self.gateway();
+                    self.neighbours.resolve(now, next_hop, gateway);
                 }
                 None => self.ndp.resolve(now, destination.to_v6()),
             }

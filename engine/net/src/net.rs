@@ -18,6 +18,7 @@ use crate::icmp::Icmp;
 use crate::icmpv6::Icmpv6;
 use crate::interface::Address;
 use crate::ipv4::IPV4_BYTES;
+use crate::kept::Kept;
 use crate::link::{Link, Unsent};
 use crate::random::Random;
 use crate::rate::RateLimit;
@@ -57,20 +58,20 @@ pub struct Net {
     pub(crate) fellows: Option<Fellows>,
     pub(crate) link: Link,
     pub(crate) offloads: Offloads,
-    pub(crate) dhcp: Option<Dhcp>,
+    pub(crate) dhcp: Kept<Option<Dhcp>>,
     pub(crate) icmp: Icmp,
     pub(crate) icmpv6: Icmpv6,
-    pub(crate) reassembly: Reassembly,
+    pub(crate) reassembly: Kept<Reassembly>,
     /// The datagram put together last, until the next frame arrives.
     pub(crate) reassembled: Option<Box<[u8]>>,
     pub(crate) ports: Ports,
     pub(crate) listeners: Vec<(u16, Service), LISTENERS_MAX>,
     pub(crate) flows: FlowTable,
     pub(crate) connections: FrameTable<Connection>,
-    pub(crate) half_open: HalfOpenTable<Caller>,
+    pub(crate) half_open: Kept<HalfOpenTable<Caller>>,
     pub(crate) knocks: Knocks,
     pub(crate) cookies: Cookies,
-    pub(crate) time_wait: TimeWaitTable<Flow>,
+    pub(crate) time_wait: Kept<TimeWaitTable<Flow>>,
     pub(crate) initial_sequences: InitialSequences,
     /// The largest payload that we take in one segment, in bytes.
     pub(crate) local_mss: u16,
@@ -83,6 +84,8 @@ pub struct Net {
     pub(crate) send_limits_ipv6: SendLimits,
     /// While connections of a lost address are being ended: the next slot to look at.
     pub(crate) ending_from: Option<usize>,
+    /// When one of the parts that wait for time has something to do, as long as none of them is stirred.
+    pub(crate) chores_at: Instant,
     /// Set when the address has changed and nobody was told yet.
     pub(crate) address_news: bool,
 }
@@ -109,17 +112,17 @@ impl Net {
             fellows,
             link: Link::new(card, &config.ipv6, is_first, Random::new(keys.key(), keys.key())),
             offloads: card.offloads,
-            dhcp: None,
+            dhcp: Kept::new(None),
             icmp: Icmp::new(),
             icmpv6: Icmpv6::new(),
-            reassembly: Reassembly::new(),
+            reassembly: Kept::new(Reassembly::new()),
             reassembled: None,
             ports: Ports::default(),
             listeners: Vec::new(),
             flows: FlowTable::new(limits.connections + limits.half_open + limits.time_wait, &keys.key()),
             connections: FrameTable::with_capacity(limits.connections),
-            half_open: HalfOpenTable::new(limits.half_open, local_mss),
-            time_wait: TimeWaitTable::with_capacity(limits.time_wait),
+            half_open: Kept::new(HalfOpenTable::new(limits.half_open, local_mss)),
+            time_wait: Kept::new(TimeWaitTable::with_capacity(limits.time_wait)),
             initial_sequences: InitialSequences::new(&keys.key()),
             cookies: Cookies::new(&own_key(keys.key(), config.cores.own), local_mss),
             knocks: Knocks::new(&keys.key()),
@@ -131,6 +134,7 @@ impl Net {
             send_limits: limits_if(card.offloads.segmentation_ipv4),
             send_limits_ipv6: limits_if(card.offloads.segmentation_ipv6),
             ending_from: None,
+            chores_at: Instant::START,
             address_news: false,
         };
         match config.addressing {
@@ -138,7 +142,9 @@ impl Net {
             _ if !is_first => {}
             Addressing::None => {}
             Addressing::Static(address) => net.link.set_address(now, Some(address)),
-            Addressing::Dhcp => net.dhcp = Some(Dhcp::new(card.address, Random::new(keys.key(), keys.key()), now)),
+            Addressing::Dhcp => {
+                *net.dhcp = Some(Dhcp::new(card.address, Random::new(keys.key(), keys.key()), now));
+            }
         }
         net
     }

@@ -32,14 +32,20 @@ impl Net {
     /// Hands the card all that is to be sent, as far as `budget` (connections and handshakes) and the card's
     /// ring allow.
     pub fn output(&mut self, now: Instant, machine: &mut impl Machine, budget: &mut Budget) -> Output {
-        self.dhcp_output(now);
-        self.link.ask_neighbours(now);
-        self.link.ndp_output(now);
-        let result = if self.link.output(machine) {
-            self.handshakes_output(now, machine, budget).and_then(|()| self.connections_output(now, machine, budget))
-        } else {
-            Err(Full)
+        let chores_are_due = self.chores_are_due(now);
+        if chores_are_due {
+            self.dhcp_output(now);
+            self.link.ask_neighbours(now);
+            self.link.ndp_output(now);
+        }
+        let result = match self.link.output(machine) {
+            true if chores_are_due => self
+                .handshakes_output(now, machine, budget)
+                .and_then(|()| self.connections_output(now, machine, budget)),
+            true => self.connections_output(now, machine, budget),
+            false => Err(Full),
         };
+        self.keep_chores();
         match result {
             Ok(()) if self.touched.is_empty() => Output::All,
             Ok(()) => Output::More,

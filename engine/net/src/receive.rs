@@ -74,7 +74,9 @@ impl Net {
             TYPE_ARP => self.arp_arrived(now, rest),
             _ => self.link.counters.dropped_unknown_protocol += 1,
         }
-        self.tell_address(events);
+        if self.is_stirred() {
+            self.tell_address(events);
+        }
     }
 
     fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) {
@@ -235,7 +237,7 @@ impl Net {
     }
 
     fn dhcp_arrived(&mut self, now: Instant, message: &[u8]) {
-        let Some(dhcp) = &mut self.dhcp else { return };
+        let Some(dhcp) = &mut *self.dhcp else { return };
         match dhcp.message_arrived(now, message) {
             Outcome::Nothing => {}
             Outcome::Leased => {

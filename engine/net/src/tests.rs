@@ -1,6 +1,7 @@
 //! The network through its facade, against a machine in memory and a clock that the test holds.
 
 mod broken;
+mod chores;
 mod connecting;
 mod cores;
 mod dhcp_life;

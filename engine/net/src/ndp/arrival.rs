@@ -95,7 +95,7 @@ impl Link {
         }
         let hardware = message.source_hardware();
         if let Some(hardware) = hardware {
-            let Ndp { cache, routers, .. } = &mut self.ndp;
+            let Ndp { cache, routers, .. } = &mut *self.ndp;
             cache.asked_by(now, from.source, hardware, |address| routers.has(address));
             self.release_found(from.source);
         }
@@ -139,7 +139,7 @@ impl Link {
         if self.ndp.addressing == Ipv6Addressing::Automatic {
             self.ndp.learn_from_router(now, from.source, message);
             if let Some(hardware) = message.source_hardware() {
-                let Ndp { cache, routers, .. } = &mut self.ndp;
+                let Ndp { cache, routers, .. } = &mut *self.ndp;
                 cache.asked_by(now, from.source, hardware, |address| routers.has(address));
                 self.release_found(from.source);
             }
@@ -159,7 +159,7 @@ impl Link {
     pub(crate) fn listeners_asked(&mut self, now: Instant, received: &Received<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
         if is_near && received.hop_limit == super::listening::HOP_LIMIT {
-            let Ndp { listening, random, .. } = &mut self.ndp;
+            let Ndp { listening, random, .. } = &mut *self.ndp;
             listening.asked(now, received.payload, |span| random.below(span));
             self.ndp.look_ahead();
         }

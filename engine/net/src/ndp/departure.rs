@@ -22,7 +22,8 @@ impl Link {
             return;
         }
         self.ndp.expire(now);
-        while let Some(due) = self.ndp.own.next_due(now, self.ndp.parameters.retransmit) {
+        let wait = self.ndp.parameters.retransmit;
+        while let Some(due) = self.ndp.own.next_due(now, wait) {
             match due {
                 Due::Ask(own) => {
                     // The answer comes to a group, which switches have to know of first (RFC 4862 §5.4.2).
@@ -58,7 +59,8 @@ impl Link {
     }
 
     fn ask_ipv6_neighbours(&mut self, now: Instant) {
-        while let Some(step) = self.ndp.cache.next_step(now, self.ndp.parameters.retransmit) {
+        let wait = self.ndp.parameters.retransmit;
+        while let Some(step) = self.ndp.cache.next_step(now, wait) {
             match step {
                 Step::Ask { address, hardware } => {
                     let Some((_, source)) = self.ndp.source_for(now, address) else { continue };

@@ -96,6 +96,7 @@ impl World {
         let mut events = Events::new();
         let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
         assert_eq!(route, Route::Here, "there is one core");
+        self.knows_its_chores();
         events.iter().map(|event| self.told(event, &frame)).collect()
     }
 
@@ -123,6 +124,8 @@ impl World {
     pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
         let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(1_000));
         assert_eq!(outcome, Output::All);
+        assert!(!self.net.is_stirred());
+        self.knows_its_chores();
         self.machine.sent.drain(..).collect()
     }
 
@@ -163,9 +166,16 @@ impl World {
         told
     }
 
+    /// What is kept of the parts' deadlines is true, whatever happened to them.
+    fn knows_its_chores(&self) {
+        let (kept, next) = (self.net.chores_at, self.net.next_chore());
+        assert!(self.net.is_stirred() || kept == next, "kept: {kept:?}, and it is {next:?}");
+    }
+
     fn deadlines(&mut self) -> Vec<Told> {
         let mut events = Events::new();
         self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
+        self.knows_its_chores();
         let nothing = Frame::new(Vec::new().into(), 0..0, Checksum::Unknown);
         events.iter().map(|event| self.told(event, &nothing)).collect()
     }

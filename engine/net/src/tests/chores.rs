@@ -1,0 +1,89 @@
+//! The parts of the network that wait for time: each is looked after on time while all others rest, and a turn in which none
+//! of them was touched asks none of them.
+
+use core::net::SocketAddr;
+
+use machine::{Instant, Micros, Offloads};
+use smoltcp::wire::*;
+
+use super::machine_in_memory::CARD;
+use super::messages::*;
+use super::world::{World, limits};
+use crate::{Addressing, Ipv6Addressing};
+
+/// A network that has been at rest for a while; the gateway has answered.
+fn at_rest() -> World {
+    let mut world = World::new();
+    world.hears(&arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD)));
+    world.waits(Micros::from_secs(100));
+    assert_eq!(world.net.next_deadline(), None);
+    world
+}
+
+/// The next deadline, from what is kept of it.
+fn kept(world: &mut World) -> Option<Instant> {
+    assert!(world.net.is_stirred(), "nothing has happened to it");
+    world.says();
+    assert!(!world.net.is_stirred());
+    world.net.next_deadline()
+}
+
+#[test]
+fn a_half_open_connection_alone_is_looked_after_on_time() {
+    let mut world = at_rest();
+    let syn = Tcp {
+        from: (PEER, 4000),
+        to: (US, 25),
+        control: TcpControl::Syn,
+        sequence: 1,
+        acknowledgment: None,
+        window: 1000,
+        mss: None,
+        payload: [].into(),
+    };
+    world.hears(&syn.frame(PEER_CARD));
+    assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(1)));
+    world.next_deadline();
+    assert_eq!(world.says_tcp().to.1, 4000);
+}
+
+#[test]
+fn a_datagram_in_parts_alone_is_looked_after_on_time() {
+    let mut world = at_rest();
+    let mut packet = ipv4(PEER, US, IpProtocol::Udp, &[0; 64]);
+    let mut view = Ipv4Packet::new_unchecked(&mut packet);
+    view.set_more_frags(true);
+    view.fill_checksum();
+    world.hears(&ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &packet));
+    assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(30)));
+    world.next_deadline();
+    assert_eq!(world.net.counters().reassembly_failed, 1);
+    assert_eq!(kept(&mut world), None);
+}
+
+#[test]
+fn a_neighbour_who_is_asked_for_alone_is_looked_after_on_time() {
+    let mut world = at_rest();
+    assert_eq!(world.net.send_datagram(world.now, 9, SocketAddr::new(PEER.into(), 9), b"hello"), Ok(()));
+    assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(1)));
+    world.next_deadline();
+    assert_eq!(read_arp(&world.says_one()).3.0, PEER);
+}
+
+#[test]
+fn dhcp_alone_is_looked_after_on_time() {
+    let mut world = World::with(Addressing::Dhcp, limits(), Offloads::default());
+    let first = kept(&mut world).unwrap();
+    assert!(first > world.now);
+    world.next_deadline();
+    assert_eq!((world.now, world.says().len()), (first, 1));
+}
+
+#[test]
+fn ipv6_alone_is_looked_after_on_time() {
+    let mut world = World::of_ipv6(Ipv6Addressing::Automatic);
+    assert_eq!(kept(&mut world), Some(world.now + Micros::from_secs(1)));
+    world.next_deadline();
+    assert!(!world.says().is_empty());
+    assert_eq!(world.net.ipv6_addresses().count(), 1);
+}
