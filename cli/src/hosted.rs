@@ -6,7 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use hosted::{AttachError, Ending, Life, Setup, Tap};
-use server::{MEMORY_BYTES_MIN, Sizes};
+use server::Sizes;
 
 use crate::failure::Failure;
 use crate::guest::{End, Event, Running};
@@ -48,8 +48,11 @@ impl Hosted {
     /// Errors: refused when the memory is too little.
     pub(crate) fn start(tap: Tap, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
         let started = Instant::now();
-        let sizes = Sizes::for_memory(u64::from(memory_mib) << 20).ok_or_else(|| {
-            Failure::refused(format_args!("--memory {memory_mib}M: the engine needs {} MiB", MEMORY_BYTES_MIN >> 20))
+        let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, 1).ok_or_else(|| {
+            Failure::refused(format_args!(
+                "--memory {memory_mib}M: the engine needs {} MiB",
+                Sizes::memory_bytes_min(1) >> 20
+            ))
         })?;
         let setup =
             Setup { tap, disk: data.disk()?, configuration: data.configuration.clone(), site: data.site()?, sizes };

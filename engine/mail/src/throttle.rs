@@ -89,6 +89,15 @@ impl Throttle {
     /// A login from `address` for `account`, which is one name whatever names the account has, failed: how long its answer
     /// has to wait.
     pub fn login_failed(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
+        let delay = self.failure_known(address, account, now);
+        if let Some(record) = self.record(Culprit::Address(address), now) {
+            record.decide(now + delay);
+        }
+        delay
+    }
+
+    /// Counts a failure, of a login that need not have begun here: how long its answer has to wait.
+    pub fn failure_known(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
         let mut fail = |culprit| {
             self.record(culprit, now).map_or(0, |record| {
                 record.last_failure = now;
@@ -98,11 +107,7 @@ impl Throttle {
         };
         let by_account = fail(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
         let doublings = fail(Culprit::Address(address)).max(by_account).min(DOUBLINGS_MAX);
-        let delay = Micros(FIRST_DELAY.0 << doublings);
-        if let Some(record) = self.record(Culprit::Address(address), now) {
-            record.decide(now + delay);
-        }
-        delay
+        Micros(FIRST_DELAY.0 << doublings)
     }
 
     /// A login that began from `address` has succeeded, or was given up undecided.

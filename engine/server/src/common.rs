@@ -1,7 +1,6 @@
 //! What all sessions of a core share: the network, the store, the clocks of this turn, and who is who.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -9,16 +8,15 @@ use http::Site;
 use machine::{Instant, Micros, UnixTime};
 use message::DateTimeNow;
 use net::{ConnectionId, Net};
-use pop3::LoginRefusal;
 use smtp::{ForwardPath, RecipientRefusal};
-use store::{AccountId, INBOX, Outcome, Store};
+use store::{AccountId, Outcome};
 use tasks::{DelayQueue, Entry, ResumeQueue};
 
+use crate::archive::Archive;
 use crate::configuration::Access;
 use crate::directory::Directory;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
-use crate::maildrop::{Maildrop, OPEN_MESSAGES_MAX};
 use crate::pop3_service::Orphan;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
@@ -61,7 +59,7 @@ pub(crate) struct Common {
     pub(crate) wall: UnixTime,
     pub(crate) date_now: DateTimeNow,
     pub(crate) net: Net,
-    pub(crate) store: Store,
+    pub(crate) store: Archive,
     /// Deadlines of sessions, one each.
     pub(crate) deadlines: DelayQueue,
     /// Sessions that go on in the resume phase.
@@ -81,12 +79,8 @@ pub(crate) struct Common {
     /// Requests of this turn that are to be told of on the console.
     pub(crate) request_log: Vec<String>,
     pub(crate) logins: Logins,
-    /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
-    pub(crate) maildrops: BTreeSet<AccountId>,
     /// Deletions whose clients have left.
     pub(crate) orphans: Vec<Orphan>,
-    /// Messages in all locked maildrops.
-    pub(crate) open_messages: usize,
     /// Connections above which callers are sent away.
     pub(crate) crowd: usize,
     /// The connection of the session that acts, once it was reset by us.
@@ -128,28 +122,6 @@ impl Common {
 
     pub(crate) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
         self.directory.recipient(&self.store, |address| self.net.has_address(address), path)
-    }
-
-    /// Opens and locks the inbox of `account` for a POP3 session.
-    ///
-    /// Errors: another session has it, or too much is open already.
-    pub(crate) fn open_maildrop(&mut self, account: AccountId) -> Result<Box<Maildrop>, LoginRefusal> {
-        let inbox = self.store.mailbox(account, INBOX).ok_or(LoginRefusal::TryLater)?;
-        let opened = self.open_messages + inbox.messages as usize;
-        if opened > OPEN_MESSAGES_MAX {
-            return Err(LoginRefusal::TryLater);
-        }
-        if !self.maildrops.insert(account) {
-            return Err(LoginRefusal::InUse);
-        }
-        self.open_messages = opened;
-        Ok(Box::new(Maildrop::new(account, &inbox, self.store.messages(account, INBOX))))
-    }
-
-    /// Unlocks a maildrop.
-    pub(crate) fn close_maildrop(&mut self, maildrop: &Maildrop) {
-        self.open_messages -= maildrop.len();
-        self.maildrops.remove(&maildrop.account);
     }
 
     /// Gives back what came for somebody who is gone.

@@ -9,8 +9,9 @@ use core::fmt;
 use core::net::IpAddr;
 
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
-use store::{AccountId, Store};
+use store::AccountId;
 
+use crate::archive::Archive;
 use crate::configuration::Configuration;
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
@@ -36,7 +37,7 @@ impl Directory {
     /// Errors: why there is none; `is_own`: whether an address is the machine's, whose literal is as good as a domain of ours.
     pub(crate) fn recipient(
         &self,
-        store: &Store,
+        store: &Archive,
         is_own: impl Fn(IpAddr) -> bool,
         path: &ForwardPath<'_>,
     ) -> Result<AccountId, RecipientRefusal> {
@@ -61,7 +62,7 @@ impl Directory {
     }
 
     /// Who logs in as `name`, an address of an account or a local part in the first domain.
-    pub(crate) fn login(&self, store: &Store, name: &str) -> Login {
+    pub(crate) fn login(&self, store: &Archive, name: &str) -> Login {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
             None => (name, self.domains.first().map_or("", String::as_str)),
@@ -69,10 +70,10 @@ impl Directory {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
         let known = store.find(address).and_then(|account| store.account(account));
-        Login { account: known.map(|known| known.id()), name: known.map_or(address, |known| known.address()).into() }
+        Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
     }
 
-    fn postmaster(&self, store: &Store) -> Result<AccountId, RecipientRefusal> {
+    fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }

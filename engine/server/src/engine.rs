@@ -10,9 +10,10 @@
 //! - The session of a connection is asked again for bytes that it left whenever anything happened to it.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{Instant, Machine, Micros, Sector};
+use machine::{CoreId, Instant, Machine, Micros, Sector};
 use net::{Event, Events, Output};
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Wake};
@@ -20,7 +21,9 @@ use tasks::{Budget, FrameId};
 
 use crate::common::{Common, Point};
 use crate::configuration::User;
+use crate::cores::Lane;
 use crate::life::{Ending, Life};
+use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
 
@@ -50,8 +53,15 @@ pub enum Next {
     Stopped(Ending),
 }
 
-/// One core's engine.
+/// One core's engine. What several of them have to do with each other stands in `cores`.
 pub struct Engine {
+    pub(crate) core: CoreId,
+    /// To and from all other cores.
+    pub(crate) lanes: Vec<Lane>,
+    /// What this core sends through another one, if it has no queue of the card's.
+    pub(crate) parcels: Option<Parcels>,
+    /// What other cores send through this one, and the card had no room for yet.
+    pub(crate) to_transmit: VecDeque<(CoreId, Box<Parcel>)>,
     pub(crate) common: Common,
     /// The session of each connection, in the connection's slot.
     pub(crate) sessions: Vec<Option<Session>>,
@@ -62,18 +72,29 @@ pub struct Engine {
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
-    events: Events,
+    pub(crate) events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
     pub(crate) hand: usize,
     /// Whether anything ran short at the end of the last turn.
     pub(crate) runs_short: bool,
     /// A phase of this turn left something undone.
-    unfinished: bool,
+    pub(crate) unfinished: bool,
 }
 
 impl Engine {
-    pub(crate) fn with(common: Common, sizes: Sizes, users: Vec<User>) -> Engine {
+    pub(crate) fn with(
+        core: CoreId,
+        lanes: Vec<Lane>,
+        parcels: Option<Parcels>,
+        common: Common,
+        sizes: Sizes,
+        users: Vec<User>,
+    ) -> Engine {
         Engine {
+            core,
+            lanes,
+            parcels,
+            to_transmit: VecDeque::new(),
             common,
             sessions: (0..sizes.connections).map(|_| None).collect(),
             life: Life::Opening,
@@ -124,11 +145,14 @@ impl Engine {
         self.unfinished = true;
     }
 
-    /// Phase 2: what the disk has done wakes who waits for it.
+    /// Phase 2: what the disk and other cores have done wakes who waits for it.
     fn completions(&mut self, machine: &mut impl Machine) {
-        while let Some(completion) = machine.completed() {
-            self.common.store.disk_completed(completion);
+        if let Some(own) = self.common.store.own() {
+            while let Some(completion) = machine.completed() {
+                own.store.disk_completed(completion);
+            }
         }
+        self.messages(machine);
         while let Some(Wake { continuation, outcome }) = self.common.store.next_wake() {
             match Point::of(continuation.entry) {
                 Some(Point::AccountMade) => self.account_made(outcome, machine),
@@ -170,21 +194,33 @@ impl Engine {
 
     /// Phase 5: the turn's writes go out as one group, the turn's replies as segments, and each doorbell is rung once.
     fn out(&mut self, machine: &mut impl Machine) {
-        self.common.store.turn_ended();
-        while let Some(request) = self.common.store.next_request() {
-            if buggify!(DiskQueueFull) {
-                self.common.store.request_refused(request);
-                self.unfinished = true;
-                break;
-            }
-            if let Err(request) = machine.request(request) {
-                self.common.store.request_refused(request);
-                break;
+        if let Some(own) = self.common.store.own() {
+            own.turn_ended();
+            while let Some(request) = own.store.next_request() {
+                if buggify!(DiskQueueFull) {
+                    own.store.request_refused(request);
+                    self.unfinished = true;
+                    break;
+                }
+                if let Err(request) = machine.request(request) {
+                    own.store.request_refused(request);
+                    break;
+                }
             }
         }
         let mut budget = budget_of(SPEAKERS_PER_TURN);
-        let output = self.common.net.output(self.common.now, machine, &mut budget);
+        let output = match &mut self.parcels {
+            None => {
+                self.transmit_for_others(machine);
+                self.common.net.output(self.common.now, machine, &mut budget)
+            }
+            Some(parcels) => {
+                let machine = &mut Through { machine, parcels };
+                self.common.net.output(self.common.now, machine, &mut budget)
+            }
+        };
         self.unfinished |= output != Output::All;
+        self.post(machine);
         machine.ring_doorbells();
     }
 
@@ -196,11 +232,15 @@ impl Engine {
     }
 
     fn next(&mut self) -> Next {
-        if let Life::Stopped(ending) = self.life {
+        let has_messages = self.has_messages();
+        if let Life::Stopped(ending) = self.life
+            && !has_messages
+        {
             return Next::Stopped(ending);
         }
         self.runs_short = self.is_short();
-        if self.unfinished || !self.common.ready.is_empty() || self.common.store.has_wakes() || self.is_hurried() {
+        let has_more = self.unfinished || has_messages || self.common.store.has_wakes();
+        if has_more || !self.common.ready.is_empty() || self.is_hurried() {
             return Next::Now;
         }
         let next = Instant::or_never(self.common.net.next_deadline())
@@ -211,7 +251,7 @@ impl Engine {
     }
 
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
-    fn handle_events(&mut self, frame: &[u8], machine: &mut impl Machine) {
+    pub(crate) fn handle_events(&mut self, frame: &[u8], machine: &mut impl Machine) {
         let mut handled = 0;
         while let Some(event) = self.events.get(handled).cloned() {
             handled += 1;

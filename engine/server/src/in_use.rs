@@ -1,6 +1,9 @@
 //! How much of what there is of everything is in use.
 
+use core::iter::Sum;
+
 use crate::engine::Engine;
+use crate::maildrop::Maildrops;
 
 /// What sessions hold at this moment. Nothing of it when there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,7 +16,7 @@ pub struct InUse {
     pub transactions: usize,
     /// Logins that wait for the hasher, or for their answer.
     pub logins: usize,
-    /// Locked maildrops.
+    /// Locked maildrops, of all cores: the core that owns the store counts them.
     pub maildrops: usize,
     /// Messages in them.
     pub maildrop_messages: usize,
@@ -29,19 +32,38 @@ pub struct InUse {
     pub receive_queues: usize,
 }
 
+impl Sum for InUse {
+    fn sum<I: Iterator<Item = InUse>>(all: I) -> InUse {
+        all.fold(InUse::default(), |one, other| InUse {
+            connections: one.connections + other.connections,
+            sessions: one.sessions + other.sessions,
+            transactions: one.transactions + other.transactions,
+            logins: one.logins + other.logins,
+            maildrops: one.maildrops + other.maildrops,
+            maildrop_messages: one.maildrop_messages + other.maildrop_messages,
+            deliveries: one.deliveries + other.deliveries,
+            reads: one.reads + other.reads,
+            blocks: one.blocks + other.blocks,
+            send_queues: one.send_queues + other.send_queues,
+            receive_queues: one.receive_queues + other.receive_queues,
+        })
+    }
+}
+
 impl Engine {
     /// What is in use now. Looks at every session: for people and tests, not for every turn.
     pub fn in_use(&self) -> InUse {
         let (sizes, common) = (self.sizes.pools(), &self.common);
         let pools = common.net.pools();
+        let maildrops = common.store.maildrops();
         InUse {
             connections: common.net.connection_count(),
             sessions: self.sessions.iter().flatten().count(),
             transactions: self.sizes.transactions - common.transactions.len(),
             logins: common.logins.under_way(),
-            maildrops: common.maildrops.len(),
-            maildrop_messages: common.open_messages,
-            deliveries: common.store.deliveries_under_way(),
+            maildrops: maildrops.map_or(0, Maildrops::count),
+            maildrop_messages: maildrops.map_or(0, Maildrops::messages),
+            deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),

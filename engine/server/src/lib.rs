@@ -1,4 +1,4 @@
-//! The engine of one core: [`Engine::turn`] wires connections to sessions and sessions to the store.
+//! The engine of a core: [`Engine::turn`] wires connections to sessions and sessions to the store.
 //!
 //! Everything that is on the machine meets here and nowhere else: `net` knows no protocol, the protocols know no store,
 //! the store knows no mail. This crate holds what joins them, and the configuration that says how.
@@ -6,6 +6,9 @@
 //! | file | story |
 //! |---|---|
 //! | `engine` | one turn, its five phases and their budgets |
+//! | `cores` | many of them: what they tell each other |
+//! | `sending` | how a core sends that has no queue of the card's |
+//! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
 //! | `session` | what happens to a connection, told to its session |
 //! | `pressure` | who has to go when something runs short |
 //! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
@@ -19,8 +22,10 @@
 
 extern crate alloc;
 
+mod archive;
 mod common;
 pub mod configuration;
+mod cores;
 mod directory;
 mod engine;
 mod http_service;
@@ -31,14 +36,16 @@ mod logins;
 mod maildrop;
 mod pop3_service;
 mod pressure;
+mod sending;
 mod services;
 mod session;
 mod sizes;
 mod smtp_service;
 mod start;
 
+pub use cores::{CORES_MAX, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
 pub use services::{HTTP, POP3, Protocol, SERVICES, SMTP, ServiceEntry};
-pub use sizes::{MEMORY_BYTES_MIN, Sizes};
+pub use sizes::Sizes;

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use machine::{Instant, Machine, Micros};
+use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Service};
 use store::{NewAccount, Outcome, State};
 use tasks::{Continuation, FrameId};
@@ -27,7 +27,7 @@ const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
 /// Where in its life the engine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
-    /// The store is being opened, and recovered.
+    /// The store is being opened, and recovered. A core that does not own it waits to be told to serve.
     Opening,
     /// The accounts of the configuration are looked up and made, one a turn.
     MakingAccounts,
@@ -39,6 +39,8 @@ pub(crate) enum Life {
     Stopping { until: Instant },
     /// Connections are closed, and the disk comes to rest, until this time at the latest.
     Leaving { until: Instant },
+    /// The other cores end too, by this time at the latest.
+    AwaitingOthers { until: Instant },
     /// It is over.
     Stopped(Ending),
 }
@@ -55,7 +57,7 @@ pub enum Ending {
 impl Life {
     pub(crate) fn next_deadline(self) -> Option<Instant> {
         match self {
-            Life::Stopping { until } | Life::Leaving { until } => Some(until),
+            Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => Some(until),
             _ => None,
         }
     }
@@ -70,10 +72,11 @@ impl Engine {
             Life::MakingAccounts => self.make_next_account(machine),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_when_told(until),
-            Life::Leaving { until } => self.stop_at_rest(until, machine),
+            Life::Leaving { until } => self.leave_at_rest(until, machine),
+            Life::AwaitingOthers { until } => self.stop_after_others(until, machine),
         }
         let asked = matches!(self.life, Life::Opening | Life::MakingAccounts | Life::AccountMade | Life::Serving);
-        if asked && machine.stop_requested() {
+        if asked && self.core == CoreId::FIRST && machine.stop_requested() {
             self.begin_stopping(machine);
         }
     }
@@ -83,7 +86,8 @@ impl Engine {
         match self.life {
             Life::MakingAccounts => true,
             Life::Stopping { .. } => self.is_alone(),
-            Life::Leaving { .. } => self.is_alone() && self.common.store.is_at_rest(),
+            Life::Leaving { .. } => self.has_nothing_left(),
+            Life::AwaitingOthers { .. } => self.are_others_over(),
             Life::Opening | Life::AccountMade | Life::Serving | Life::Stopped(_) => false,
         }
     }
@@ -111,6 +115,7 @@ impl Engine {
     /// Says once that the disk has failed.
     fn announce_failure(&mut self, machine: &mut impl Machine) {
         if let State::ReadOnly(why) = self.common.store.state()
+            && self.core == CoreId::FIRST
             && !core::mem::replace(&mut self.failure_is_known, true)
         {
             machine.print(format_args!("store: {why}"));
@@ -118,18 +123,19 @@ impl Engine {
     }
 
     fn look_at_store(&mut self, machine: &mut impl Machine) {
-        match self.common.store.state() {
+        let Some(own) = self.common.store.own() else { return };
+        match own.store.state() {
             State::Opening => {}
             State::Refused(reason) => {
                 machine.print(format_args!("store: {reason}"));
                 self.life = Life::Stopped(Ending::Refused);
             }
             State::Serving | State::ReadOnly(_) => {
-                for finding in self.common.store.findings() {
+                for finding in own.store.findings() {
                     machine.print(format_args!("store: {finding}"));
                 }
                 // What the disk alone knows makes the addresses the same at each start.
-                let secret = self.common.store.secret(b"IPv6 addresses");
+                let secret = own.store.secret(b"IPv6 addresses");
                 self.common.net.begin_ipv6(self.common.now, &secret);
                 self.life = Life::MakingAccounts;
                 self.make_next_account(machine);
@@ -158,7 +164,8 @@ impl Engine {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash: &hash };
         let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
-        match self.common.store.create_account(&account, self.common.wall, continuation) {
+        let Some(own) = self.common.store.own() else { return };
+        match own.store.create_account(&account, self.common.wall, continuation) {
             Ok(_) => self.life = Life::AccountMade,
             Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
         }
@@ -174,17 +181,28 @@ impl Engine {
     }
 
     fn serve(&mut self, machine: &mut impl Machine) {
-        self.common.logins.make_room_for(self.common.store.accounts().map(|account| account.password_hash()));
+        if let Some(own) = self.common.store.own() {
+            self.common.logins.make_room_for(own.store.accounts().map(|account| account.password_hash()));
+            own.tell_to_serve();
+        }
+        machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
+        self.listen();
+    }
+
+    /// Callers are heard from now on.
+    pub(crate) fn listen(&mut self) {
         for (index, service) in SERVICES.iter().enumerate() {
             let listening = self.common.net.listen(service.port, Service(index as u8));
             assert!(listening, "there are fewer services than listeners");
         }
-        machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
         self.life = Life::Serving;
     }
 
-    fn begin_stopping(&mut self, machine: &mut impl Machine) {
+    pub(crate) fn begin_stopping(&mut self, machine: &mut impl Machine) {
         machine.print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
+        if let Some(own) = self.common.store.own() {
+            own.tell_to_stop();
+        }
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
         self.tell_all(Session::stopping);
         self.life = Life::Stopping { until: self.common.now + FAREWELL };
@@ -197,12 +215,40 @@ impl Engine {
         }
     }
 
-    fn stop_at_rest(&mut self, until: Instant, machine: &mut impl Machine) {
-        if self.is_alone() && self.common.store.is_at_rest() || self.common.now >= until {
+    fn leave_at_rest(&mut self, until: Instant, machine: &mut impl Machine) {
+        if self.has_nothing_left() || self.common.now >= until {
             self.tell_all(|session, common| common.break_off(session.caller.connection));
+            match self.common.store.distant() {
+                Some(distant) => {
+                    distant.leave();
+                    self.life = Life::Stopped(Ending::Asked);
+                }
+                None => {
+                    // They were told at the same time as this core, and may have more to do.
+                    let until = self.common.now + FAREWELL + REST + REST;
+                    self.life = Life::AwaitingOthers { until };
+                    self.stop_after_others(until, machine);
+                }
+            }
+        }
+    }
+
+    /// The core that owns the store goes last.
+    fn stop_after_others(&mut self, until: Instant, machine: &mut impl Machine) {
+        if self.are_others_over() || self.common.now >= until {
             machine.print(format_args!("stopped"));
             self.life = Life::Stopped(Ending::Asked);
         }
+    }
+
+    /// Whether no connection is left, and nothing on its way to the disk.
+    fn has_nothing_left(&self) -> bool {
+        self.is_alone() && self.common.store.is_at_rest()
+    }
+
+    /// Whether no other core may ask for something any more, or there is none.
+    fn are_others_over(&self) -> bool {
+        self.common.store.is_last()
     }
 
     /// Whether no connection is left.

@@ -4,6 +4,7 @@
 //! hash is computed a turn. A password that was right within the last hour needs none. The answer to a failed login waits as
 //! long as the throttle says; the answer to a right one waits for nothing.
 
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -41,6 +42,8 @@ pub(crate) enum AttemptState {
     Hashing,
     /// Its password is known to be right.
     Verified(AccountId),
+    /// It is let in, and its maildrop is being opened.
+    Opening,
     /// Its address has too many under way.
     TooMany,
     /// It failed, and the answer is delayed.
@@ -63,6 +66,14 @@ pub(crate) struct Logins {
     throttle: Throttle,
     verified: VerifiedLogins,
     under_way: usize,
+    /// Failures that other cores have not been told of; not there where there is no other core.
+    failures: Option<VecDeque<Failure>>,
+}
+
+/// A login that failed, for the throttles of other cores.
+pub(crate) struct Failure {
+    peer: IpAddr,
+    name: String,
 }
 
 impl Attempt {
@@ -78,8 +89,8 @@ impl Attempt {
 }
 
 impl Logins {
-    /// `sessions` is the number of sessions that there can be.
-    pub(crate) fn new(sessions: usize, hasher: Hasher, keys: [[u8; 16]; 2]) -> Logins {
+    /// `sessions` is the number of sessions that there can be, `cores` that of the machine's cores.
+    pub(crate) fn new(sessions: usize, cores: u8, hasher: Hasher, keys: [[u8; 16]; 2]) -> Logins {
         let [throttle, verified] = keys;
         Logins {
             gate: Gates::new(1, sessions),
@@ -87,6 +98,7 @@ impl Logins {
             throttle: Throttle::new(throttle),
             verified: VerifiedLogins::new(verified),
             under_way: 0,
+            failures: (cores > 1).then(VecDeque::new),
         }
     }
 
@@ -124,8 +136,23 @@ impl Logins {
         match granted {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
-            None => Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now)),
+            None => {
+                if let Some(failures) = &mut self.failures {
+                    failures.push_back(Failure { peer: attempt.peer, name: attempt.login.name.clone() });
+                }
+                Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now))
+            }
         }
+    }
+
+    /// The next failure that other cores are to be told of.
+    pub(crate) fn next_failure(&mut self) -> Option<Failure> {
+        self.failures.as_mut()?.pop_front()
+    }
+
+    /// A login has failed on another core.
+    pub(crate) fn failed_elsewhere(&mut self, failure: &Failure, now: Instant) {
+        self.throttle.failure_known(failure.peer, &failure.name, now);
     }
 
     /// `frame` has had its hash: the frame returned has the hasher now, and is to be resumed.
@@ -146,7 +173,7 @@ impl Logins {
     pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
-            AttemptState::Hashing | AttemptState::Verified(_) => true,
+            AttemptState::Hashing | AttemptState::Verified(_) | AttemptState::Opening => true,
             AttemptState::TooMany | AttemptState::Refused => false,
         };
         if attempt.throttled == Throttled::Yes && is_undecided_or_right {

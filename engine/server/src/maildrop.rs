@@ -1,13 +1,15 @@
 //! A maildrop as a POP3 session sees it: the inbox as it was at login, and what of it is marked as deleted.
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use pop3::MessageNumber;
-use store::{AccountId, MailboxInfo, MessageInfo, Uid, UidRange};
+use pop3::{LoginRefusal, MessageNumber};
+use store::{AccountId, INBOX, MailboxInfo, MessageInfo, Store, Uid, UidRange};
 
 /// Messages of all maildrops that are open at the same time: 12 bytes each.
-pub(crate) const OPEN_MESSAGES_MAX: usize = 4 << 20;
+const OPEN_MESSAGES_MAX: usize = 4 << 20;
 
 /// One message of it.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +33,51 @@ pub(crate) struct Maildrop {
     letters: Vec<Letter>,
 }
 
+/// Which maildrops are open, on all cores.
+#[derive(Debug, Default)]
+pub(crate) struct Maildrops {
+    /// Those that a POP3 session has locked (RFC 1939 section 4).
+    locked: BTreeSet<AccountId>,
+    /// Messages in all of them.
+    messages: usize,
+}
+
+impl Maildrops {
+    /// Opens and locks the inbox of `account`.
+    ///
+    /// Errors: another session has it, or too much is open already.
+    pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Result<Box<Maildrop>, LoginRefusal> {
+        let inbox = store.mailbox(account, INBOX).ok_or(LoginRefusal::TryLater)?;
+        let messages = self.messages + inbox.messages as usize;
+        if messages > OPEN_MESSAGES_MAX {
+            return Err(LoginRefusal::TryLater);
+        }
+        if !self.locked.insert(account) {
+            return Err(LoginRefusal::InUse);
+        }
+        self.messages = messages;
+        Ok(Box::new(Maildrop::new(account, &inbox, store.messages(account, INBOX))))
+    }
+
+    /// Unlocks a maildrop.
+    pub(crate) fn close(&mut self, maildrop: &Maildrop) {
+        self.messages -= maildrop.len();
+        self.locked.remove(&maildrop.account);
+    }
+
+    /// How many are locked.
+    pub(crate) fn count(&self) -> usize {
+        self.locked.len()
+    }
+
+    /// Messages in all that are locked.
+    pub(crate) fn messages(&self) -> usize {
+        self.messages
+    }
+}
+
 impl Maildrop {
-    pub(crate) fn new(
-        account: AccountId,
-        mailbox: &MailboxInfo,
-        messages: impl Iterator<Item = MessageInfo>,
-    ) -> Maildrop {
+    fn new(account: AccountId, mailbox: &MailboxInfo, messages: impl Iterator<Item = MessageInfo>) -> Maildrop {
         let mut letters = Vec::with_capacity(mailbox.messages as usize);
         letters.extend(messages.map(|message| Letter { uid: message.uid, octets: message.octets, mark: Mark::None }));
         Maildrop { account, uid_validity: mailbox.uid_validity, letters }

@@ -13,6 +13,7 @@ use pop3::{MessageNumber, PlainLogin, Settings};
 use store::Outcome;
 use tasks::Continuation;
 
+use crate::archive::Opened;
 use crate::common::{Common, Point};
 use crate::logins::Attempt;
 use crate::maildrop::Maildrop;
@@ -101,6 +102,11 @@ impl Conversation {
             Point::MessageRead => reading::read_ended(outcome, session, hands),
             _ => hands.common.forget(outcome),
         });
+    }
+
+    /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
+    pub(crate) fn maildrop_opened(&mut self, opened: &mut Option<Opened>, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| login::opened(opened, session, hands));
     }
 
     /// The session's turn has come: it asked for one, or what it waits for is decided.
@@ -212,7 +218,7 @@ impl pop3::Actions for Hands<'_> {
 
     fn leave_maildrop(&mut self) {
         if let Some(maildrop) = self.state.maildrop.take() {
-            self.common.close_maildrop(&maildrop);
+            self.common.store.close_maildrop(maildrop);
         }
     }
 

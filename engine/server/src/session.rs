@@ -15,6 +15,7 @@ use sometimes::{buggify, sometimes};
 use store::Outcome;
 use tasks::FrameId;
 
+use crate::archive::Opened;
 use crate::common::{Common, Point};
 use crate::engine::Engine;
 use crate::pressure::Mark;
@@ -167,6 +168,13 @@ impl Session {
         }
     }
 
+    /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
+    fn maildrop_opened(&mut self, opened: &mut Option<Opened>, common: &mut Common) {
+        if let Talk::Pop3(talk) = &mut self.talk {
+            talk.maildrop_opened(opened, self.caller, common);
+        }
+    }
+
     /// The client has been silent, or deaf, for too long.
     pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
         if self.waits_for() == WaitsFor::Nothing {
@@ -279,6 +287,15 @@ impl Engine {
             Some(_) => self.tell(frame, |session, common| session.woken(point, outcome, common)),
             None if point == Point::Deleted => self.common.orphan_ended(frame),
             None => self.common.forget(outcome),
+        }
+    }
+
+    /// The owner of the store has answered a login.
+    pub(crate) fn session_maildrop_opened(&mut self, frame: FrameId, opened: Opened) {
+        let mut opened = Some(opened);
+        self.tell(frame, |session, common| session.maildrop_opened(&mut opened, common));
+        if let Some(Ok(unwanted)) = opened {
+            self.common.store.close_maildrop(unwanted);
         }
     }
 

@@ -9,8 +9,10 @@ use tasks::{DelayQueue, Gates, ResumeQueue};
 
 use crate::session::Session;
 
-/// The smallest memory that an engine runs in, in bytes.
-pub const MEMORY_BYTES_MIN: u64 = 96 << 20;
+/// The smallest memory that one core runs in, in bytes.
+const MEMORY_BYTES_MIN: u64 = 96 << 20;
+/// What each further core needs at least.
+const MEMORY_BYTES_MORE: u64 = 32 << 20;
 
 /// Memory for each connection that there may be, one buffer in use counted in.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
@@ -37,36 +39,44 @@ pub struct Sizes {
     pub transactions: usize,
     /// Blocks of 4 KiB lent to connections that send, or wait to be read.
     pub blocks: usize,
-    /// Bytes for bodies on their way to and from the disk.
+    /// Bytes for bodies on their way to and from the disk, where the store is.
     pub buffer_bytes: usize,
-    /// Bytes that the index of the store may grow to.
+    /// Bytes that the index of the store may grow to, where it is.
     pub index_bytes: u64,
 }
 
 impl Sizes {
-    /// The sizes for a core with `memory_bytes` to itself; `None` for less than [`MEMORY_BYTES_MIN`]. A sixteenth is for
-    /// what connections send and receive, half of that for bodies on their way to and from the disk, a quarter for the
-    /// store's index, which grows; the rest is for tables and the image.
-    pub fn for_memory(memory_bytes: u64) -> Option<Sizes> {
-        let connections = (memory_bytes / BYTES_PER_CONNECTION).min(CONNECTIONS_MAX) as usize;
-        (memory_bytes >= MEMORY_BYTES_MIN).then_some(Sizes {
+    /// The sizes for each of `cores` cores that have `memory_bytes` together; `None` for less than [`Sizes::memory_bytes_min`]. A
+    /// sixteenth is for what connections send and receive, half of that for bodies on their way to and from the disk, a quarter
+    /// for the store's index, which grows; the rest is for tables and the image.
+    pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
+        let share_bytes = memory_bytes / u64::from(cores.max(1));
+        let connections = (share_bytes / BYTES_PER_CONNECTION).min(CONNECTIONS_MAX) as usize;
+        (memory_bytes >= Sizes::memory_bytes_min(cores)).then_some(Sizes {
             connections,
             transactions: connections / 32,
-            blocks: (memory_bytes / 16 / BLOCK_BYTES as u64).min(BLOCKS_MAX) as usize,
+            blocks: (share_bytes / 16 / BLOCK_BYTES as u64).min(BLOCKS_MAX) as usize,
             buffer_bytes: (memory_bytes / 32).min(BUFFER_BYTES_MAX) as usize,
             index_bytes: memory_bytes / 4,
         })
+    }
+
+    /// The smallest memory that so many cores run in together, in bytes.
+    pub fn memory_bytes_min(cores: u8) -> u64 {
+        MEMORY_BYTES_MIN + u64::from(cores.saturating_sub(1)) * MEMORY_BYTES_MORE
     }
 
     pub(crate) fn pools(&self) -> PoolSizes {
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues: self.connections / 8 }
     }
 
-    pub(crate) fn store_limits(&self) -> store::Limits {
+    /// The limits of the store that all of `cores` cores use.
+    pub(crate) fn store_limits(&self, cores: u8) -> store::Limits {
+        let transactions = self.transactions * usize::from(cores);
         store::Limits {
-            deliveries: self.transactions,
+            deliveries: transactions,
             recipients: smtp::Settings::default().recipients_max.into(),
-            reads: self.transactions,
+            reads: transactions,
             buffer_bytes: self.buffer_bytes,
             resident_bytes: self.index_bytes,
         }

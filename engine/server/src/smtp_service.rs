@@ -11,9 +11,10 @@ use machine::Micros;
 use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
 use sometimes::buggify;
-use store::{AccountId, DeliveryId, Outcome, Refusal, State};
+use store::{AccountId, Outcome, Refusal, State};
 use tasks::Continuation;
 
+use crate::archive::LetterId;
 use crate::common::{Common, Point};
 use crate::identifier::Identifier;
 use crate::session::{Caller, WaitsFor};
@@ -46,7 +47,7 @@ pub(crate) struct Transaction {
 
 /// A message on its way into the store.
 struct Incoming {
-    delivery: DeliveryId,
+    letter: LetterId,
     identifier: Identifier,
     hops: ReceivedCount,
 }
@@ -147,7 +148,7 @@ impl Hands<'_> {
     fn trace(
         &mut self,
         envelope: &Envelope<'_>,
-        delivery: DeliveryId,
+        letter: LetterId,
         identifier: Identifier,
     ) -> Result<(), MessageRefusal> {
         let Some(transaction) = self.transaction.as_ref() else { return Err(MessageRefusal::TryLater) };
@@ -171,7 +172,7 @@ impl Hands<'_> {
             .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
             .ok_or(MessageRefusal::TryLater)?;
         let trace = common.trace.get(..length).unwrap_or_default();
-        let taken = common.store.append(delivery, trace, continuation).map_err(message_refusal)?;
+        let taken = common.store.append(letter, trace, continuation).map_err(message_refusal)?;
         if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
     }
 }
@@ -231,16 +232,16 @@ impl smtp::Actions for Hands<'_> {
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
-        let delivery = self.common.store.begin(&transaction.accounts).map_err(message_refusal)?;
+        let letter = self.common.store.begin(&transaction.accounts).map_err(message_refusal)?;
         let identifier = self.common.identifiers.next();
-        transaction.message = Some(Incoming { delivery, identifier, hops: ReceivedCount::default() });
-        self.trace(envelope, delivery, identifier).inspect_err(|_| self.message_abort())
+        transaction.message = Some(Incoming { letter, identifier, hops: ReceivedCount::default() });
+        self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
         let continuation = self.continuation(Point::MessageRoom);
         let (common, incoming) = self.message()?;
-        let appended = common.store.append(incoming.delivery, bytes, continuation).map_err(message_refusal);
+        let appended = common.store.append(incoming.letter, bytes, continuation).map_err(message_refusal);
         let appended = appended.and_then(|taken| {
             incoming.hops.bytes_arrived(bytes.get(..taken).unwrap_or_default());
             if incoming.hops.count() >= HOPS_MAX { Err(MessageRefusal::Loop) } else { Ok(taken) }
@@ -251,13 +252,13 @@ impl smtp::Actions for Hands<'_> {
     fn message_end(&mut self) -> Result<(), MessageRefusal> {
         let continuation = self.continuation(Point::MessageStored);
         let (common, incoming) = self.message()?;
-        let committed = common.store.commit(incoming.delivery, common.wall, continuation);
+        let committed = common.store.commit(incoming.letter, common.wall, continuation);
         committed.map_err(message_refusal).inspect_err(|_| self.message_dropped())
     }
 
     fn message_abort(&mut self) {
         if let Ok((common, incoming)) = self.message() {
-            common.store.abort(incoming.delivery);
+            common.store.abort(incoming.letter);
         }
         self.message_dropped();
     }

@@ -1,42 +1,45 @@
 //! How an engine is made: every table, pool and queue gets its size here, once.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use http::Site;
-use machine::Machine;
+use machine::{Card, CoreId, Machine};
 use mail::Hasher;
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use store::Store;
 use tasks::{DelayQueue, ResumeQueue};
 
+use crate::archive::{Archive, Distant, Own};
 use crate::common::Common;
 use crate::configuration::{Configuration, Network};
+use crate::cores::Seed;
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
+use crate::sending::Parcels;
 use crate::sizes::Sizes;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 impl Engine {
-    /// An engine that serves what `configuration` says, in as much memory as `sizes` says. Its first turns open the disk.
-    pub fn new(configuration: Configuration, sizes: Sizes, machine: &mut impl Machine) -> Engine {
+    /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
+    pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
+        let Seed { core, cores, configuration, site, sizes, secret, lanes } = seed;
         let now = machine.now();
         let card = machine.card();
-        machine.print(format_args!("sizes: {sizes}"));
-        machine.print(format_args!("net: card {}, MTU {}", card.address, card.mtu));
+        if core == CoreId::FIRST {
+            announce(cores, &sizes, &card, machine);
+        }
         let wall = machine.wall_clock();
         let common = Common {
             now,
             wall,
             date_now: DateTimeNow::new(wall),
-            net: Net::new(&network(&configuration, &sizes), &card, &random(machine), now),
-            store: Store::new(sizes.store_limits(), machine.disk(), random(machine)),
+            net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
+            store: archive(core, cores, &sizes, machine),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
             hostname: configuration.hostname.as_str().to_string(),
@@ -45,29 +48,39 @@ impl Engine {
             smtp_settings: smtp::Settings::default(),
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Box::new([0; TRACE_BYTES_MAX]),
-            logins: Logins::new(sizes.connections, Hasher::new(), [random(machine), random(machine)]),
-            site: Site::default(),
+            logins: Logins::new(sizes.connections, cores, Hasher::new(), [random(machine), random(machine)]),
+            site,
             logs_requests: configuration.web.access_log,
             request_log: Vec::new(),
-            maildrops: BTreeSet::new(),
             orphans: Vec::new(),
-            open_messages: 0,
             crowd: sizes.connections - sizes.connections / 16,
             broken: None,
-            access: configuration.access,
+            access: configuration.access.clone(),
         };
-        let mut users = configuration.users;
-        users.reverse();
-        Engine::with(common, sizes, users)
-    }
-
-    /// Serves `site` from now on; until then there is none.
-    pub fn publish(&mut self, site: Site) {
-        self.common.site = site;
+        let users =
+            if core == CoreId::FIRST { configuration.users.iter().rev().cloned().collect() } else { Vec::new() };
+        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, users)
     }
 }
 
-fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
+fn announce(cores: u8, sizes: &Sizes, card: &Card, machine: &mut impl Machine) {
+    match cores {
+        1 => machine.print(format_args!("sizes: {sizes}")),
+        _ => machine.print(format_args!("sizes: {cores} cores, each with {sizes}")),
+    }
+    machine.print(format_args!("net: card {}, MTU {}", card.address, card.mtu));
+}
+
+fn archive(core: CoreId, cores: u8, sizes: &Sizes, machine: &mut impl Machine) -> Archive {
+    if core == CoreId::FIRST {
+        let store = Store::new(sizes.store_limits(cores), machine.disk(), random(machine));
+        Archive::Own(Own::new(store, cores, sizes.transactions))
+    } else {
+        Archive::Distant(Distant::new(sizes.transactions))
+    }
+}
+
+fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config {
     let (addressing, ipv6) = match &configuration.network {
         None => (Addressing::Dhcp, Ipv6Addressing::Automatic),
         Some(network) => (ipv4_addressing(network), ipv6_addressing(network)),
@@ -78,7 +91,7 @@ fn network(configuration: &Configuration, sizes: &Sizes) -> Config {
         time_wait: sizes.connections,
         pools: sizes.pools(),
     };
-    Config { addressing, ipv6, limits, cores: Cores::ALONE }
+    Config { addressing, ipv6, limits, cores }
 }
 
 fn ipv4_addressing(network: &Network) -> Addressing {

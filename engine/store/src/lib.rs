@@ -63,7 +63,7 @@ pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use messages::RESIDENT_BYTES_PER_MESSAGE;
 pub use opening::{Damage, Finding};
 pub use reading::Body;
-pub use store::{Space, Store};
+pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
     Flags, Guid, INBOX, Limits, MailboxId, MailboxInfo, MessageInfo, Modseq, Outcome, Reason, Refusal, State, Uid,

@@ -73,6 +73,22 @@ pub struct Space {
     pub reserve_bytes: u64,
 }
 
+/// How large a body is likely to find space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    pages: u32,
+}
+
+impl Room {
+    /// Not even an empty body finds space.
+    pub const NONE: Room = Room { pages: 0 };
+
+    /// Whether a body of `octets` is likely to find space.
+    pub fn holds(self, octets: u64) -> bool {
+        octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64) < u64::from(self.pages)
+    }
+}
+
 /// The store. See the crate's documentation.
 pub struct Store {
     pub(crate) state: State,
@@ -214,12 +230,11 @@ impl Store {
         }
     }
 
-    /// Whether a body of `octets` is likely to find space now: for a polite refusal before it is sent.
-    pub fn has_room_for(&self, octets: u64) -> bool {
-        let geometry = self.segments.geometry;
-        let pages = octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64) + 1;
-        let needed = pages.div_ceil(u64::from(geometry.segment_pages - PIECE_PAGES));
-        u64::from(self.segments.free()) >= needed + u64::from(self.segments.reserve) && !self.index_is_full()
+    /// The room for one more body: for a polite refusal before it is sent.
+    pub fn room(&self) -> Room {
+        let segments = self.segments.free().saturating_sub(self.segments.reserve);
+        let pages = segments * (self.segments.geometry.segment_pages - PIECE_PAGES);
+        if self.index_is_full() { Room::NONE } else { Room { pages } }
     }
 
     /// The end of a turn: what was gathered becomes a group, if none is in flight.

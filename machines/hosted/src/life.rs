@@ -88,8 +88,10 @@ impl Life {
 
 /// One turn after the other, and sleep where there is nothing to do.
 fn live(mut machine: HostedMachine, configuration: Configuration, site: Site, sizes: Sizes) -> Ending {
-    let mut engine = Engine::new(configuration, sizes, &mut machine);
-    engine.publish(site);
+    let mut secret = [0; 32];
+    machine.random(&mut secret);
+    let (seed, _) = server::seeds(configuration, site, sizes, 1, secret);
+    let mut engine = Engine::new(seed, &mut machine);
     loop {
         match engine.turn(&mut machine) {
             Next::Now => {}

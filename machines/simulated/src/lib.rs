@@ -7,6 +7,7 @@
 mod client;
 mod dice;
 mod disk;
+mod engines;
 mod packetdrill;
 pub mod room;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use std::fmt;
 pub use client::{Cable, Client, Connection};
 pub use dice::Dice;
 pub use disk::{MemoryDisk, Mood};
+pub use engines::Engines;
 use machine::{
     Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, HEAD_BYTES_MAX, Instant, Machine,
     Micros, Offloads, Outgoing, PIECES_MAX, TransmitError, UnixTime,
@@ -37,6 +39,12 @@ pub struct SimulatedMachine {
     pub now: Instant,
     /// The time of day at which the machine started.
     pub started: UnixTime,
+    /// The core whose turn it is.
+    pub core: CoreId,
+    /// The card's pairs of queues.
+    pub queues: u8,
+    /// How many of 1,000 frames come into a queue that is not their flow's.
+    pub strays: u64,
     /// Frames on their way to the engine, oldest first.
     pub to_engine: VecDeque<Vec<u8>>,
     /// Frames that the engine has sent, oldest first.
@@ -53,6 +61,10 @@ pub struct SimulatedMachine {
     pub hardware: Ethernet,
     /// Frames that the card takes before somebody fetches them from the wire.
     pub transmit_ring: usize,
+    /// What lies in the queues of a card that has several.
+    queued: Vec<VecDeque<Vec<u8>>>,
+    /// The cores that were woken since their last turn, a bit each.
+    woken: u16,
     dice: Dice,
 }
 
@@ -61,6 +73,11 @@ impl SimulatedMachine {
     pub fn new(seed: u64, disk: MemoryDisk) -> SimulatedMachine {
         SimulatedMachine {
             now: Instant::START,
+            core: CoreId::FIRST,
+            queues: 1,
+            strays: 0,
+            queued: Vec::new(),
+            woken: 0,
             started: UnixTime::from_seconds(1_767_225_600),
             to_engine: VecDeque::new(),
             from_engine: VecDeque::new(),
@@ -77,6 +94,39 @@ impl SimulatedMachine {
     /// What the machine drew and its disk did, for the digest of a room.
     pub(crate) fn fold(&self, story: &mut room::Chronicle) {
         story.fold((&self.dice, self.disk.digest()));
+    }
+
+    /// Puts what has arrived into the queues, if there are several: a flow's frames into one queue, but for strays.
+    pub(crate) fn sort_frames(&mut self) {
+        if self.queues == 1 {
+            return;
+        }
+        self.queued.resize(usize::from(self.queues), VecDeque::new());
+        while let Some(frame) = self.to_engine.pop_front() {
+            let is_stray = self.dice.happens(self.strays);
+            let flow = if is_stray { self.dice.below(u64::from(self.queues)) } else { flow_of(&frame) };
+            let place = (flow % u64::from(self.queues)) as usize;
+            if let Some(queue) = self.queued.get_mut(place) {
+                queue.push_back(frame);
+            }
+        }
+    }
+
+    /// Whether the next turn of `core` finds a frame.
+    pub(crate) fn has_frames_for(&self, core: CoreId) -> bool {
+        let is_queued = self.queued.get(core.index()).is_some_and(|queue| !queue.is_empty());
+        // What is not sorted yet may be anybody's.
+        is_queued || !self.to_engine.is_empty() && (self.queues > 1 || core == CoreId::FIRST)
+    }
+
+    /// Whether another core has woken `core` since its last turn.
+    pub(crate) fn is_woken(&self, core: CoreId) -> bool {
+        self.woken >> core.0 & 1 == 1
+    }
+
+    pub(crate) fn begin_turn(&mut self, core: CoreId) {
+        self.core = core;
+        self.woken &= !(1 << core.0);
     }
 
     /// Lets time pass.
@@ -103,11 +153,15 @@ impl Machine for SimulatedMachine {
     }
 
     fn card(&self) -> Card {
-        Card { address: self.hardware, mtu: self.mtu, offloads: Offloads::default(), queues: 1 }
+        Card { address: self.hardware, mtu: self.mtu, offloads: Offloads::default(), queues: self.queues }
     }
 
     fn receive(&mut self) -> Option<Frame> {
-        let bytes = self.to_engine.pop_front()?.into_boxed_slice();
+        let queue = match self.queues {
+            1 if self.core == CoreId::FIRST => &mut self.to_engine,
+            _ => self.queued.get_mut(self.core.index())?,
+        };
+        let bytes = queue.pop_front()?.into_boxed_slice();
         let whole = 0..bytes.len();
         Some(Frame::new(bytes, whole, Checksum::Unknown))
     }
@@ -117,6 +171,7 @@ impl Machine for SimulatedMachine {
     }
 
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+        assert!(self.core.0 < self.queues, "{} has no queue to send by", self.core);
         let payload_bytes: usize = frame.payload.iter().map(|piece| piece.len()).sum();
         let limits_kept = frame.payload.len() <= PIECES_MAX
             && (frame.payload.is_empty() || frame.head.len() <= HEAD_BYTES_MAX)
@@ -147,8 +202,9 @@ impl Machine for SimulatedMachine {
         self.disk.completed()
     }
 
-    /// There is no other core.
-    fn wake(&mut self, _core: CoreId) {}
+    fn wake(&mut self, core: CoreId) {
+        self.woken |= 1 << core.0;
+    }
 
     fn ring_doorbells(&mut self) {
         self.disk.work();
@@ -157,4 +213,15 @@ impl Machine for SimulatedMachine {
     fn stop_requested(&mut self) -> bool {
         self.stop
     }
+}
+
+/// What names a frame's flow to a card: addresses and ports, if it is TCP without extension headers; nothing else does.
+fn flow_of(frame: &[u8]) -> u64 {
+    let names = match (frame.get(12..14), frame.get(23), frame.get(20)) {
+        (Some([0x08, 0x00]), Some(6), _) => frame.get(26..38),
+        (Some([0x86, 0xdd]), _, Some(6)) => frame.get(22..58),
+        _ => None,
+    };
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    names.map_or(0, |names| names.iter().fold(0xcbf2_9ce4_8422_2325, mix) >> 32)
 }

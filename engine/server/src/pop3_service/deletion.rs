@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use machine::Micros;
 use pop3::DeletionError;
 use sometimes::sometimes;
-use store::{INBOX, Outcome, Refusal, UidRange};
+use store::{Outcome, Refusal, UidRange};
 use tasks::{Countdown, FrameId};
 
 use crate::common::{Common, Point};
@@ -80,7 +80,7 @@ fn ask(hands: &mut Hands<'_>) {
     while !deletion.ranges.is_empty() {
         let count = deletion.ranges.len().min(RANGES_PER_REMOVAL);
         let ranges = deletion.ranges.get(..count).unwrap_or_default();
-        match hands.common.store.remove(maildrop.account, INBOX, ranges, continuation) {
+        match hands.common.store.remove(maildrop.account, ranges, continuation) {
             Ok(()) => {
                 deletion.ranges.drain(..count);
                 deletion.outstanding.expect_one_more();
@@ -122,7 +122,7 @@ impl Common {
         let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else { return };
         if self.orphans.get_mut(place).is_some_and(|orphan| orphan.outstanding.arrived()) {
             let orphan = self.orphans.swap_remove(place);
-            self.close_maildrop(&orphan.maildrop);
+            self.store.close_maildrop(orphan.maildrop);
         }
     }
 }

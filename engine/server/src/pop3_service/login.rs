@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use machine::Micros;
 use pop3::LoginRefusal;
 
+use crate::archive::Opened;
 use crate::logins::{Attempt, AttemptState, Throttled, Verdict};
 
 use super::Hands;
@@ -22,9 +23,9 @@ pub(super) fn begin(user: &str, password: &[u8], hands: &mut Hands<'_>) {
     attempt.state = if !common.logins.begin(&attempt, common.now) {
         AttemptState::TooMany
     } else if let Some(known) =
-        known.filter(|known| common.logins.is_verified(&attempt, known.password_hash(), common.now))
+        known.filter(|known| common.logins.is_verified(&attempt, known.password_hash, common.now))
     {
-        AttemptState::Verified(known.id())
+        AttemptState::Verified(known.id)
     } else {
         AttemptState::Hashing
     };
@@ -39,11 +40,11 @@ pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     let Some(attempt) = hands.state.attempt.as_mut() else { return };
     let common = &mut *hands.common;
     let verdict = match attempt.state {
-        AttemptState::Refused => return,
+        AttemptState::Refused | AttemptState::Opening => return,
         AttemptState::Verified(account) => Verdict::Granted(account),
         AttemptState::TooMany => return answer(Err(LoginRefusal::TryLater), session, hands),
         AttemptState::Hashing => {
-            let known = attempt.account().and_then(|id| Some((id, common.store.account(id)?.password_hash())));
+            let known = attempt.account().and_then(|id| Some((id, common.store.account(id)?.password_hash)));
             let verdict = common.logins.decide(attempt, known, common.now);
             if let Some(next) = common.logins.leave(hands.caller.connection.0) {
                 common.ready.resume(next);
@@ -53,15 +54,25 @@ pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     };
     match verdict {
         Verdict::Granted(account) => {
-            let opened = common.open_maildrop(account);
-            let opened = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
-            answer(opened, session, hands);
+            attempt.state = AttemptState::Opening;
+            let mut done = common.store.open_maildrop(account, hands.caller.connection.0);
+            opened(&mut done, session, hands);
         }
         Verdict::Refused(Micros(0)) => answer(Err(LoginRefusal::Credentials), session, hands),
         Verdict::Refused(delay) => {
             attempt.state = AttemptState::Refused;
             common.set_deadline(hands.caller.connection, Some(delay));
         }
+    }
+}
+
+/// The maildrop of an attempt that was granted is open, or is not to be had; or neither is known yet.
+pub(super) fn opened(opened: &mut Option<Opened>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
+    if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Opening)
+        && let Some(opened) = opened.take()
+    {
+        let described = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
+        answer(described, session, hands);
     }
 }
 

@@ -8,7 +8,7 @@
 
 use machine::Micros;
 use pop3::{MessageNumber, ReadError};
-use store::{Body, INBOX, Outcome, Refusal, Uid};
+use store::{Body, Outcome, Refusal, Uid};
 
 use crate::common::Point;
 
@@ -161,7 +161,7 @@ fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
         *read = Read::WantsRoom;
         return Ok(());
     }
-    match hands.common.store.read(maildrop.account, INBOX, reading.uid, reading.taken, continuation) {
+    match hands.common.store.read(maildrop.account, reading.uid, reading.taken, continuation) {
         Ok(()) => *read = Read::UnderWay,
         Err(Refusal::Busy) => {
             *read = Read::WantsPlace;

@@ -5,7 +5,7 @@ use bare::{Memory, end, fw_cfg};
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
-use server::{Ending, Engine, MEMORY_BYTES_MIN, Next, Sizes};
+use server::{Ending, Engine, Next, Sizes};
 
 /// What the configuration is called where QEMU hands it over.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
@@ -22,12 +22,14 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     let site = site();
     // The site stays for ever: what it takes is not the engine's.
     let memory_bytes = machine.memory().total.saturating_sub(site.bytes()) as u64;
-    let Some(sizes) = Sizes::for_memory(memory_bytes) else {
-        let (has, needs) = (memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
+    let Some(sizes) = Sizes::for_memory(memory_bytes, 1) else {
+        let (has, needs) = (memory_bytes >> 20, Sizes::memory_bytes_min(1) >> 20);
         end::refuse(format_args!("{has} MiB of memory are left for the engine, and it needs {needs}"));
     };
-    let mut engine = Engine::new(configuration(), sizes, &mut machine);
-    engine.publish(site);
+    let mut secret = [0; 32];
+    machine.random(&mut secret);
+    let (seed, _) = server::seeds(configuration(), site, sizes, 1, secret);
+    let mut engine = Engine::new(seed, &mut machine);
     let Memory { total, free } = machine.memory();
     machine.print(format_args!(
         "memory: {} KiB for the engine, {} KiB of them taken",

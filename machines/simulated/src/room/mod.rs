@@ -384,7 +384,7 @@ impl Room {
     }
 
     fn in_use(&self) -> Vec<InUse> {
-        self.stations.iter().map(|station| station.engine.in_use()).collect()
+        self.stations.iter().map(|station| station.engines.in_use()).collect()
     }
 }
 

@@ -97,7 +97,7 @@ impl Room {
             && self.stations.iter().all(|station| {
                 station.is_serving()
                     && station.machine.disk.waiting() == 0
-                    && station.engine.in_use() == InUse::default()
+                    && station.engines.in_use() == InUse::default()
             })
     }
 

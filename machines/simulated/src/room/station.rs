@@ -6,14 +6,14 @@
 
 use machine::{Ethernet, Instant, Micros, UnixTime};
 use server::configuration::Configuration;
-use server::{Ending, Engine, Next, Sizes};
+use server::{Ending, Next, Sizes};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::chronicle::Chronicle;
 use super::fault::Fault;
 use super::scenario::{Rates, Scenario};
 use super::site;
-use crate::{Dice, MemoryDisk, Mood, SimulatedMachine};
+use crate::{Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// Turns in a row that brought nothing, after which the engine is found to spin.
 const IDLE_TURNS_MAX: u32 = 1_000;
@@ -25,7 +25,7 @@ pub(super) struct Station {
     pub(super) address_ipv6: Ipv6Address,
     pub(super) hardware: Ethernet,
     pub(super) machine: SimulatedMachine,
-    pub(super) engine: Engine,
+    pub(super) engines: Engines,
     pub(super) next: Next,
     pub(super) power: Power,
     /// How the disk fails, and until when.
@@ -46,7 +46,6 @@ pub(super) struct Station {
     started: Instant,
     rates: Rates,
     sizes: Sizes,
-    knows_of_stop: bool,
     idle_turns: u32,
     lines_told: usize,
     pub(super) dice: Dice,
@@ -100,13 +99,13 @@ impl Station {
         let hardware = Ethernet([0x02, 0, 0, 0, 0, 1 + number as u8]);
         let sizes = sizes(scenario, &mut dice);
         let disk = MemoryDisk::blank(rates.disk_bytes);
-        let (machine, engine) = start(address, hardware, sizes, disk, &rates, &mut dice);
+        let (machine, engines) = start(address, hardware, sizes, disk, &rates, &mut dice);
         Station {
             address,
             address_ipv6: ipv6_of(address),
             hardware,
             machine,
-            engine,
+            engines,
             next: Next::Now,
             power: Power::On,
             failing: None,
@@ -120,7 +119,6 @@ impl Station {
             started: Instant::START,
             rates,
             sizes,
-            knows_of_stop: false,
             idle_turns: 0,
             lines_told: 0,
             dice,
@@ -133,10 +131,10 @@ impl Station {
         self.life += 1;
         self.machine.fold(story);
         let disk = std::mem::take(&mut self.machine.disk).power_cut(&mut self.dice);
-        let (machine, engine) = start(self.address, self.hardware, self.sizes, disk, &self.rates, &mut self.dice);
-        (self.machine, self.engine, self.next) = (machine, engine, Next::Now);
+        let (machine, engines) = start(self.address, self.hardware, self.sizes, disk, &self.rates, &mut self.dice);
+        (self.machine, self.engines, self.next) = (machine, engines, Next::Now);
         (self.disk_at, self.card_at, self.lines_told, self.idle_turns) = (None, None, 0, 0);
-        (self.knows_of_stop, self.disk_has_failed) = (false, false);
+        self.disk_has_failed = false;
         self.power = Power::Off { until: until.max(now) };
     }
 
@@ -172,9 +170,7 @@ impl Station {
     }
 
     fn is_woken(&self) -> bool {
-        !self.machine.to_engine.is_empty()
-            || self.machine.disk.has_completions()
-            || self.machine.stop && !self.knows_of_stop
+        self.engines.is_woken(&self.machine)
     }
 
     /// When the engine's next turn is due.
@@ -207,8 +203,8 @@ impl Station {
         let (frames_before, waiting_before) = (self.machine.to_engine.len(), self.machine.disk.waiting());
         let sent_before = self.machine.from_engine.len();
         self.machine.now = self.local(now);
-        self.knows_of_stop = self.machine.stop;
-        self.next = self.engine.turn(&mut self.machine);
+        self.engines.turn(&mut self.machine);
+        self.next = self.engines.next();
         story.counts.turns += 1;
         if let Some(ending) = self.ended() {
             let is_excused = self.machine.stop || self.disk_has_failed;
@@ -295,13 +291,12 @@ fn start(
     mut disk: MemoryDisk,
     rates: &Rates,
     dice: &mut Dice,
-) -> (SimulatedMachine, Engine) {
+) -> (SimulatedMachine, Engines) {
     disk.mood = Mood::Waits;
     let mut machine = SimulatedMachine::new(dice.roll(), disk);
     machine.hardware = hardware;
     machine.transmit_ring = rates.ring;
     machine.started = UnixTime::from_seconds(1_767_225_600 + dice.below(1_000_000));
-    let mut engine = Engine::new(configuration(address), sizes, &mut machine);
-    engine.publish(site::packed());
-    (machine, engine)
+    let engines = Engines::new(configuration(address), site::packed(), sizes, 1, &mut machine);
+    (machine, engines)
 }

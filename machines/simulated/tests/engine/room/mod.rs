@@ -9,11 +9,14 @@
 
 mod talk;
 
+use http::Site;
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
-use server::{Ending, Engine, InUse, MEMORY_BYTES_MIN, Next, Sizes};
-use simulated::{Client, Dice, MemoryDisk, SimulatedMachine};
+use server::{Ending, InUse, Next, Sizes};
+use simulated::{Client, Dice, Engines, MemoryDisk, SimulatedMachine};
 use smoltcp::wire::Ipv4Address;
+
+use crate::CORES;
 
 #[allow(unused_imports, reason = "each test file uses a part of the room")]
 pub(crate) use talk::{Talk, stuffed, without_trace};
@@ -48,20 +51,19 @@ plaintext_auth_from = ["10.0.0.0/24"]
 
 /// The sizes of the smallest machine.
 pub(crate) fn usual_sizes() -> Sizes {
-    Sizes::for_memory(MEMORY_BYTES_MIN).expect("it is enough")
+    Sizes::for_memory(Sizes::memory_bytes_min(CORES), CORES).expect("it is enough")
 }
 
 /// One engine, its hosts, one wire.
 pub(crate) struct Room {
     pub(crate) machine: SimulatedMachine,
-    pub(crate) engine: Engine,
+    pub(crate) engines: Engines,
     pub(crate) hosts: Vec<Client>,
     pub(crate) ended: Option<Ending>,
     /// Turns that the engine has had.
     pub(crate) turns: u64,
     sizes: Sizes,
     next: Next,
-    knows_of_stop: bool,
     idle_turns: u32,
     /// No step goes beyond this time: the test wants to look then.
     look_at: Instant,
@@ -90,25 +92,28 @@ impl Room {
         Room::configured(seed, disk, sizes, CONFIGURATION)
     }
 
+    /// A room whose engine serves `site` as well.
+    pub(crate) fn with_site(seed: u64, site: Site) -> Room {
+        let disk = MemoryDisk::blank(DISK_BYTES);
+        let mut room = Room::made(seed, disk, usual_sizes(), CONFIGURATION, site);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        room
+    }
+
     /// The same with users of its own.
     pub(crate) fn configured(seed: u64, disk: MemoryDisk, sizes: Sizes, configuration: &str) -> Room {
+        Room::made(seed, disk, sizes, configuration, Site::default())
+    }
+
+    /// With several cores the card has a pair of queues for each of them or one for all, as the seed says.
+    fn made(seed: u64, disk: MemoryDisk, sizes: Sizes, configuration: &str, site: Site) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
+        (machine.queues, machine.strays) = if seed.is_multiple_of(2) { (1, 0) } else { (CORES, 20) };
         let configuration = Configuration::parse(configuration).expect("the configuration is valid");
-        let engine = Engine::new(configuration, sizes, &mut machine);
+        let engines = Engines::new(configuration, site, sizes, CORES, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
-        Room {
-            machine,
-            engine,
-            hosts,
-            ended: None,
-            turns: 0,
-            sizes,
-            next,
-            knows_of_stop: false,
-            idle_turns: 0,
-            look_at,
-        }
+        Room { machine, engines, hosts, ended: None, turns: 0, sizes, next, idle_turns: 0, look_at }
     }
 
     /// Cuts the power, and starts again on what is left of the disk.
@@ -126,9 +131,7 @@ impl Room {
     /// One turn of everybody who has something to do. Time passes when nobody has.
     pub(crate) fn step(&mut self) {
         let now = self.machine.now;
-        let is_woken = !self.machine.to_engine.is_empty()
-            || self.machine.disk.has_completions()
-            || self.machine.stop && !self.knows_of_stop;
+        let is_woken = self.engines.is_woken(&self.machine);
         let is_due = match self.next {
             Next::Now => true,
             Next::At(at) => at <= now || is_woken,
@@ -148,9 +151,9 @@ impl Room {
 
     fn turn(&mut self, is_woken: bool) {
         let waiting_before = self.machine.disk.waiting();
-        self.knows_of_stop = self.machine.stop;
         self.turns += 1;
-        self.next = self.engine.turn(&mut self.machine);
+        self.engines.turn(&mut self.machine);
+        self.next = self.engines.next();
         if let Next::Stopped(ending) = self.next {
             self.ended = Some(ending);
         }
@@ -164,11 +167,7 @@ impl Room {
 
     fn pass_time(&mut self, now: Instant) {
         let is_over = self.ended.is_some();
-        if is_over
-            || self.next == Next::Now
-            || !self.machine.to_engine.is_empty()
-            || self.machine.disk.has_completions()
-        {
+        if is_over || self.next == Next::Now || self.engines.is_woken(&self.machine) {
             return;
         }
         let engine_at = match self.next {
@@ -201,12 +200,12 @@ impl Room {
     /// Steps until nobody holds anything of the engine's any more.
     pub(crate) fn until_nothing_is_in_use(&mut self) {
         for _ in 0..STEPS_MAX {
-            if self.engine.in_use() == InUse::default() {
+            if self.engines.in_use() == InUse::default() {
                 return;
             }
             self.step();
         }
-        panic!("still in use: {:?}", self.engine.in_use());
+        panic!("still in use: {:?}", self.engines.in_use());
     }
 
     pub(crate) fn console_says(&self, words: &str) -> bool {

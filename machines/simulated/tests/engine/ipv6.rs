@@ -1,9 +1,7 @@
 //! Letters over IPv6, to a machine that has addresses of both families.
 
-mod room;
-
+use super::room::{CONFIGURATION, Room, usual_sizes};
 use machine::Micros;
-use room::{CONFIGURATION, Room, usual_sizes};
 use simulated::MemoryDisk;
 use smoltcp::wire::{IpAddress, Ipv6Address};
 

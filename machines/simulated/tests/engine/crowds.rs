@@ -2,10 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-mod room;
-
+use super::room::{CONFIGURATION, Room, Talk, usual_sizes};
 use machine::Micros;
-use room::{CONFIGURATION, Room, Talk, usual_sizes};
 use server::Sizes;
 use simulated::{Cable, MemoryDisk, Mood};
 
@@ -151,7 +149,7 @@ fn slow_readers_of_large_letters_hold_up_no_sender() {
         readers.push(talk);
     }
     room.pass(Micros::from_secs(5));
-    assert_eq!(room.engine.in_use().reads, 0, "who does not read holds no buffer");
+    assert_eq!(room.engines.in_use().reads, 0, "who does not read holds no buffer");
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250"));
     let mut last = readers.pop().expect("a reader");
     room.until("a reader has it all", |room| {
@@ -173,10 +171,10 @@ fn who_comes_while_all_send_queues_are_lent_is_greeted_as_soon_as_one_comes_back
     let mut crowd = Vec::new();
     for host in 0..4 {
         crowd.extend(greet(&mut room, host, 8));
-        room.until("they have come", |room| room.engine.in_use().connections == crowd.len());
+        room.until("they have come", |room| room.engines.in_use().connections == crowd.len());
         room.hosts[host].cable = Cable::Out;
     }
-    assert_eq!(room.engine.in_use().send_queues, 32, "all there are");
+    assert_eq!(room.engines.in_use().send_queues, 32, "all there are");
     crowd.extend(greet(&mut room, 4, 10));
     room.pass(Micros::from_millis(500));
     (0..4).for_each(|host| room.hosts[host].cable = Cable::In);

@@ -1,10 +1,8 @@
 //! A machine that has nothing to do sleeps: it asks for no turn that brings nothing.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
-mod room;
-
+use super::room::{CONFIGURATION, Room, usual_sizes};
 use machine::Micros;
-use room::{CONFIGURATION, Room, usual_sizes};
 use simulated::MemoryDisk;
 
 const HOUR: Micros = Micros::from_secs(3600);

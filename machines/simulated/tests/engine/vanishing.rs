@@ -3,10 +3,8 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-mod room;
-
+use super::room::{Room, Talk};
 use machine::Micros;
-use room::{Room, Talk};
 use server::{Ending, InUse};
 use simulated::{Cable, Mood};
 
@@ -233,7 +231,7 @@ fn whenever_the_machine_stops_clients_are_told_and_what_was_acknowledged_is_ther
                 });
                 assert_eq!(room.ended, Some(Ending::Asked));
                 assert!(room.machine.now.since(asked_at) < Micros::from_millis(7_500), "{port} {last} {moment:?}");
-                assert_eq!(room.engine.in_use(), InUse::default(), "{port} {last} {moment:?}");
+                assert_eq!(room.engines.in_use(), InUse::default(), "{port} {last} {moment:?}");
                 room.listen(&mut talk);
                 let heard = String::from_utf8_lossy(&talk.heard).to_string();
                 let is_told = ["421 ", "221 ", "-ERR", "+OK"].iter().any(|word| heard.contains(word));

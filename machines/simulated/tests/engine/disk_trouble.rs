@@ -2,10 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-mod room;
-
+use super::room::{Room, Talk, usual_sizes};
 use machine::Micros;
-use room::{Room, Talk, usual_sizes};
 use server::{Ending, InUse};
 use simulated::{Dice, MemoryDisk, Mood};
 
@@ -157,8 +155,8 @@ fn a_disk_that_is_not_ours_is_refused_and_the_console_says_why() {
     room.until("the engine has stopped", |room| room.ended.is_some());
     assert_eq!(room.ended, Some(Ending::Refused));
     assert!(room.console_says("store: the disk is neither blank nor a Barepost disk"));
-    assert_eq!(room.engine.crash_sector(), None);
-    assert_eq!(room.engine.in_use(), InUse::default());
+    assert_eq!(room.engines.first().crash_sector(), None);
+    assert_eq!(room.engines.in_use(), InUse::default());
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-mod room;
+use crate::CORES;
 
+use super::room::{Room, Talk};
 use machine::Micros;
-use room::{Room, Talk};
 use server::{InUse, Sizes};
 use simulated::{Cable, MemoryDisk};
 
@@ -84,7 +84,7 @@ fn a_client_that_never_reads_holds_little_and_is_sent_away() {
         said += room.send_some(&deaf, &commands[said..]);
         room.machine.now.since(start) > Micros::from_secs(60)
     });
-    assert!(room.engine.in_use().blocks < 80, "{:?}", room.engine.in_use());
+    assert!(room.engines.in_use().blocks < 80, "{:?}", room.engines.in_use());
     room.pass(Micros::from_secs(500));
     room.until_nothing_is_in_use();
     // The slot serves the next one.
@@ -148,11 +148,11 @@ fn patience_of_a_newcomer(room: &mut Room) -> u64 {
 fn lines_without_an_end_do_not_take_all_receive_queues() {
     let mut room = small_room(4);
     let host = room.add_host();
-    let talks: Vec<Talk> = (0..20).map(|_| room.connect_from(host, 25)).collect();
+    let talks: Vec<Talk> = (0..20 * CORES).map(|_| room.connect_from(host, 25)).collect();
     room.pass(Micros::from_secs(1));
     talks.iter().for_each(|talk| room.send(talk, b"NO"));
     room.pass(Micros::from_secs(1));
-    assert_eq!(room.engine.in_use().receive_queues, 8, "all are lent");
+    assert_eq!(room.engines.in_use().receive_queues, 8 * usize::from(CORES), "all are lent");
     assert!(patience_of_a_newcomer(&mut room) < 30);
 }
 
@@ -173,13 +173,13 @@ fn vanished_clients_do_not_take_all_send_queues() {
     let mut room = small_room(6);
     let host = room.add_host();
     let talks: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
-    room.until("they are greeted", |room| room.engine.in_use().sessions == 60);
+    room.until("they are greeted", |room| room.engines.in_use().sessions == 60);
     // They came in as they were let in; now they speak all at once.
     room.pass(Micros::from_secs(1));
     talks.iter().for_each(|talk| room.try_to_send(talk, b"EHLO client.test\r\n"));
-    while room.engine.in_use().send_queues < 30 {
+    while room.engines.in_use().send_queues < 30 {
         room.step();
-        if room.engine.in_use().send_queues > 20 {
+        if room.engines.in_use().send_queues > 20 {
             room.hosts[host].cable = Cable::Out;
             break;
         }
@@ -213,13 +213,14 @@ fn idle_connections_do_not_keep_the_others_out_and_who_comes_meanwhile_is_told()
     let mut room = small_room(8);
     let host = room.add_host();
     let mut idlers: Vec<Talk> = Vec::new();
-    for _ in 0..SMALL.connections {
+    let connections = SMALL.connections * usize::from(CORES);
+    for _ in 0..connections {
         idlers.push(room.connect_from(host, 25));
         room.pass(Micros::from_millis(10));
     }
     let greetings: Vec<String> = idlers.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
     assert!(greetings.iter().any(|line| line.starts_with("421 ")), "{greetings:?}");
-    assert!(greetings.iter().filter(|line| line.starts_with("220 ")).count() >= SMALL.connections * 7 / 8);
+    assert!(greetings.iter().filter(|line| line.starts_with("220 ")).count() >= connections * 7 / 8);
     assert!(patience_of_a_newcomer(&mut room) < 30);
 }
 
@@ -245,9 +246,9 @@ fn a_closed_session_ends_even_if_its_client_does_not() {
     let talk = room.connect_from(host, 25);
     room.send(&talk, b"EHLO client.test\r\nQUIT\r\n");
     room.pass(Micros::from_secs(100));
-    assert_eq!(room.engine.in_use().sessions, 1, "it may still read the farewell");
+    assert_eq!(room.engines.in_use().sessions, 1, "it may still read the farewell");
     room.pass(Micros::from_secs(100));
-    assert_eq!(room.engine.in_use(), InUse::default());
+    assert_eq!(room.engines.in_use(), InUse::default());
 }
 
 /// An engine that has buffers for four letters of more than a page.
@@ -298,7 +299,7 @@ fn who_waits_for_a_buffer_goes_on_in_the_moment_in_which_it_comes_back() {
     room.hosts[0].cable = Cable::Out;
     let mut before = room.machine.now;
     room.until("somebody had to go", |room| {
-        let is_gone = room.engine.in_use().deliveries < 5;
+        let is_gone = room.engines.in_use().deliveries < 5;
         before = if is_gone { before } else { room.machine.now };
         is_gone
     });
@@ -318,6 +319,6 @@ fn more_readers_than_reads_at_once_all_get_their_letters() {
     talks.iter().for_each(|talk| room.send(talk, b"RETR 1\r\n"));
     for talk in &mut talks {
         assert!(room.line(talk).starts_with("+OK"));
-        assert_eq!(room::without_trace(room.pop3_lines(talk)), letter);
+        assert_eq!(super::room::without_trace(room.pop3_lines(talk)), letter);
     }
 }

@@ -175,7 +175,7 @@ impl Room {
     /// Ends the conversation, and waits until the engine has nothing left of it or any other.
     pub(crate) fn part(&mut self, talk: Talk) {
         self.close(&talk);
-        self.until("the conversation is over", |room| room.engine.in_use() == InUse::default());
+        self.until("the conversation is over", |room| room.engines.in_use() == InUse::default());
     }
 }
 

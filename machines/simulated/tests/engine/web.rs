@@ -2,13 +2,11 @@
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
-mod room;
-
 use std::collections::BTreeMap;
 
+use super::room::{Room, Talk};
 use http::{File, Site};
 use machine::Micros;
-use room::{Room, Talk};
 
 const LARGE_BYTES: usize = 2_000_000;
 
@@ -26,9 +24,7 @@ fn serving(seed: u64) -> Room {
     };
     let files = BTreeMap::from([("/index.html".to_string(), file(b"Index")), ("/large".to_string(), file(&large()))]);
     let pack = http::pack(&files).expect("it is a site");
-    let mut room = Room::new(seed);
-    room.engine.publish(Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site"));
-    room
+    Room::with_site(seed, Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site"))
 }
 
 fn request(path: &str) -> Vec<u8> {

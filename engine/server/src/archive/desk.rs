@@ -1,0 +1,259 @@
+//! Where other cores' wishes meet the store: on the core that owns it.
+//!
+//! Each wish becomes the call that a session of this core would make, with a continuation that tells whose it is. A letter has
+//! a place here, in the slot that it has on its own core, until it is committed or given up.
+//!
+//! Invariants:
+//! - Pages of a letter are appended in the order in which they came, and each goes home once it is.
+//! - A letter that the store refused is refused once to its core, and whatever comes of it later goes home unlooked at.
+//! - Who finds the store busy waits here, first come first served; his core does not ask again.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use machine::{CoreId, UnixTime};
+use store::{DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
+use tasks::Continuation;
+
+use super::{Letter, LetterId, News, Page, Request, Status, on_core};
+use crate::common::Point;
+use crate::maildrop::Maildrops;
+
+/// The other cores' business with the store.
+pub(super) struct Desk {
+    /// One for each core but the first, in their order.
+    guests: Vec<Guest>,
+    /// Wishes that found the store busy.
+    waiting: VecDeque<(CoreId, Request)>,
+    told: Option<Status>,
+}
+
+/// One other core.
+struct Guest {
+    /// Its letters, each in the slot that it has there.
+    arrivals: Vec<Option<Arrival>>,
+    news: VecDeque<News>,
+    has_left: bool,
+}
+
+/// A letter that comes page by page.
+struct Arrival {
+    letter: Letter,
+    delivery: Result<DeliveryId, Refusal>,
+    /// Pages that the store has not taken yet; of the first one so many octets are taken.
+    pages: VecDeque<(Box<Page>, Option<UnixTime>)>,
+    taken: usize,
+}
+
+impl Desk {
+    pub(super) fn new(cores: u8, letters: usize) -> Desk {
+        let guest = || Guest {
+            arrivals: (0..letters).map(|_| None).collect(),
+            news: VecDeque::with_capacity(4 * letters),
+            has_left: false,
+        };
+        Desk { guests: (1..cores).map(|_| guest()).collect(), waiting: VecDeque::new(), told: None }
+    }
+
+    /// A core asks for something.
+    pub(super) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store, maildrops: &mut Maildrops) {
+        match request {
+            Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
+            Request::Abort(letter) => self.abort(from, letter, store),
+            Request::BodyDone(body) => store.give_back(body),
+            Request::OpenMaildrop { account, frame } => {
+                let opened = maildrops.open(store, account);
+                self.tell(from, News::MaildropOpened { frame, opened });
+            }
+            Request::CloseMaildrop(maildrop) => maildrops.close(&maildrop),
+            Request::Left => {
+                if let Some(guest) = self.guest(from) {
+                    guest.has_left = true;
+                }
+            }
+            wish @ (Request::Read { .. } | Request::Remove { .. }) => {
+                if !self.waiting.is_empty() || !self.fulfil(from, &wish, store) {
+                    self.waiting.push_back((from, wish));
+                }
+            }
+        }
+    }
+
+    /// The end of a turn: whoever waited tries again, and all hear how the store is.
+    pub(super) fn turn_ended(&mut self, store: &mut Store) {
+        while let Some((core, wish)) = self.waiting.pop_front() {
+            if !self.fulfil(core, &wish, store) {
+                self.waiting.push_front((core, wish));
+                break;
+            }
+        }
+        let (state, room) = (store.state(), store.room());
+        let status = Status { state, room, is_short_of_buffers: store.is_short_of_buffers() };
+        if self.told.replace(status) != Some(status) {
+            self.tell_all(|| News::Status(status));
+        }
+    }
+
+    /// Something that a core asked for has ended, or may go on.
+    pub(super) fn woken(&mut self, core: CoreId, wake: Wake, store: &mut Store) {
+        match Point::of(wake.continuation.entry) {
+            Some(Point::MessageRoom) => self.go_on(core, Letter(wake.continuation.frame), store),
+            _ => self.tell(core, News::Woken(wake)),
+        }
+    }
+
+    pub(super) fn tell_all(&mut self, news: impl Fn() -> News) {
+        self.guests.iter_mut().for_each(|guest| guest.news.push_back(news()));
+    }
+
+    pub(super) fn next_news(&mut self, core: CoreId) -> Option<News> {
+        self.guest(core)?.news.pop_front()
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        self.guests.iter().any(|guest| !guest.news.is_empty())
+    }
+
+    pub(super) fn all_have_left(&self) -> bool {
+        self.guests.iter().all(|guest| guest.has_left)
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn tell(&mut self, core: CoreId, news: News) {
+        if let Some(guest) = self.guest(core) {
+            guest.news.push_back(news);
+        }
+    }
+
+    fn guest(&mut self, core: CoreId) -> Option<&mut Guest> {
+        self.guests.get_mut(core.index().checked_sub(1)?)
+    }
+
+    fn arrival(&mut self, core: CoreId, letter: Letter) -> Option<&mut Arrival> {
+        let place = self.guest(core)?.arrivals.get_mut(letter.0.index())?;
+        place.as_mut().filter(|arrival| arrival.letter == letter)
+    }
+
+    /// Asks the store. False: it is busy.
+    fn fulfil(&mut self, core: CoreId, wish: &Request, store: &mut Store) -> bool {
+        let (continuation, asked) = match wish {
+            Request::Read { account, uid, offset, continuation } => {
+                (continuation, store.read(*account, INBOX, *uid, *offset, on_core(core, *continuation)))
+            }
+            Request::Remove { account, ranges, continuation } => {
+                (continuation, store.remove(*account, INBOX, ranges, on_core(core, *continuation)))
+            }
+            _ => return true,
+        };
+        match asked {
+            Ok(()) => true,
+            Err(Refusal::Busy) => false,
+            Err(refusal) => {
+                self.tell(core, News::Woken(LetterId::refused(*continuation, refusal)));
+                true
+            }
+        }
+    }
+
+    fn octets_arrived(&mut self, core: CoreId, page: Box<Page>, end: Option<UnixTime>, store: &mut Store) {
+        let letter = page.letter;
+        if !page.recipients.is_empty() {
+            let delivery = store.begin(&page.recipients);
+            let arrival = Arrival { letter, delivery, pages: VecDeque::new(), taken: 0 };
+            if let Some(place) = self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
+                assert!(place.is_none(), "a letter's slot is used again only after its end was sent");
+                *place = Some(arrival);
+            }
+            if let Err(refusal) = delivery {
+                self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
+            }
+        }
+        if let Some(arrival) = self.arrival(core, letter) {
+            arrival.pages.push_back((page, end));
+        }
+        self.go_on(core, letter, store);
+    }
+
+    /// Gives the store as much of a letter as it takes.
+    fn go_on(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
+        while let Some(arrival) = self.arrival(core, letter) {
+            let refused = match arrival.append(core, store) {
+                Ok(Appended::Page) => None,
+                Ok(Appended::LessThanThat) => return,
+                Err(refusal) => Some(refusal),
+            };
+            let Some((page, end)) = arrival.pages.pop_front() else { return };
+            arrival.taken = 0;
+            let committed = match (end, arrival.delivery) {
+                (Some(date), Ok(delivery)) => store.commit(delivery, date, on_core(core, stored(letter))),
+                _ => Ok(()),
+            };
+            if let Some(refusal) = refused.or(committed.err()) {
+                self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
+            }
+            self.tell(core, News::PageDone(page));
+            if end.is_some() {
+                self.forget(core, letter);
+            }
+        }
+    }
+
+    /// Nobody wants the letter any more.
+    fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
+        let Some(arrival) = self.arrival(core, letter) else { return };
+        if let Ok(delivery) = arrival.delivery {
+            store.abort(delivery);
+        }
+        let pages = core::mem::take(&mut arrival.pages);
+        pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));
+        self.forget(core, letter);
+    }
+
+    fn forget(&mut self, core: CoreId, letter: Letter) {
+        if let Some(place) = self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
+            *place = None;
+        }
+    }
+}
+
+/// What of a page the store has taken.
+enum Appended {
+    /// All.
+    Page,
+    /// Not all: it wakes us when it takes the rest.
+    LessThanThat,
+}
+
+impl Arrival {
+    /// Appends what is left of the first page. Errors: the letter is refused from now on.
+    fn append(&mut self, core: CoreId, store: &mut Store) -> Result<Appended, Refusal> {
+        let (Some((page, _)), Ok(delivery)) = (self.pages.front(), self.delivery) else { return Ok(Appended::Page) };
+        let octets = page.octets.get(self.taken..page.length).unwrap_or_default();
+        let room = Continuation { frame: self.letter.0, entry: Point::MessageRoom.entry() };
+        match store.append(delivery, octets, on_core(core, room)) {
+            Ok(taken) if taken < octets.len() => {
+                self.taken += taken;
+                Ok(Appended::LessThanThat)
+            }
+            Ok(_) => Ok(Appended::Page),
+            Err(refusal) => {
+                store.abort(delivery);
+                self.delivery = Err(refusal);
+                Err(refusal)
+            }
+        }
+    }
+}
+
+fn stored(letter: Letter) -> Continuation {
+    Continuation { frame: letter.0, entry: Point::MessageStored.entry() }
+}
+
+/// What the end of a letter says.
+pub(super) fn end_of(outcome: &Outcome) -> Option<Refusal> {
+    if let Outcome::Refused(refusal) = outcome { Some(*refusal) } else { None }
+}

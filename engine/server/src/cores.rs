@@ -1,0 +1,259 @@
+//! Many cores: each is a machine of its own, with an engine of its own, and they tell each other what they must.
+//!
+//! [`seeds`] makes a [`Seed`] for each core, on the first one. A seed is carried to its core, and [`Engine::new`] makes there
+//! whatever the core has for itself: network, connections, sessions, deadlines, pools, logins. Between each two cores lie two
+//! rings (crate `rings`), one a direction; a core's ends of them are its [`Lane`]s. There is nothing else between cores: no
+//! lock, no shared table. What is shared is never written: the site, and the accounts.
+//!
+//! ```text
+//!   core 0: card, sessions, STORE ── requests ◂── ┐
+//!      │ │                                        │  letters' pages, reads, removals, maildrops
+//!      │ └─── news ──▸ core 1: card, sessions ────┤  what came of them, pages and bodies that go home
+//!      └───── news ──▸ core 2: card, sessions ────┘  the store's state and room, who is who, serve, stop
+//!   every core ◂── frames and addresses (`net`) ──▸ every other
+//! ```
+//!
+//! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5; whoever was sent something is
+//! woken. What a full ring does not take waits where it is until the next turn.
+//!
+//! - **The store** has one owner, the first core, since the disk has one queue for us: see `archive`.
+//! - **The network**: a connection belongs to the core that received its SYN: see `net`.
+//! - **Life**: the first core opens the store, makes the accounts, and tells the others to serve. Asked to stop, it tells the
+//!   others, and stops when all of them have. A disk that fails is told to all.
+//! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
+//!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
+//!
+//! Invariants:
+//! - With one core there is no lane and no message, and nothing of this costs anything.
+//! - A core never waits for another. Whatever it asks for, its sessions go on when the answer comes.
+//! - Everything that travels goes home: pages and maildrops to who made them, bodies to the store.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use http::Site;
+use machine::{CoreId, Machine};
+use net::NetMessage;
+use rings::{Receiver, Sender};
+use tasks::Budget;
+
+use crate::archive::{Archive, News, Request};
+use crate::common::Common;
+use crate::configuration::Configuration;
+use crate::engine::Engine;
+use crate::logins::Failure;
+use crate::sending::{Parcel, Parcels};
+use crate::sizes::Sizes;
+
+/// The most cores of one machine.
+pub const CORES_MAX: u8 = net::CORES_MAX as u8;
+
+/// Places in each ring.
+const RING_MESSAGES: usize = 256;
+/// Messages taken from one ring in one turn.
+const MESSAGES_PER_TURN: u32 = 128;
+
+/// What a core's engine is made from: carried to its core, and used there.
+pub struct Seed {
+    pub(crate) core: CoreId,
+    pub(crate) cores: u8,
+    pub(crate) configuration: Arc<Configuration>,
+    pub(crate) site: Site,
+    pub(crate) sizes: Sizes,
+    /// Known to all cores of the machine, and to nobody else: from it come the keys in which they have to agree.
+    pub(crate) secret: [u8; 32],
+    pub(crate) lanes: Vec<Lane>,
+}
+
+const fn is_carried_to_another_core<T: Send>() {}
+const _: () = is_carried_to_another_core::<Seed>();
+
+/// The seeds of a machine with `cores` cores, of which there is at least one and at most [`CORES_MAX`]: the first core's, and the
+/// others' in their order.
+///
+/// `sizes`: of each core. `site`: what is served by HTTP. `secret`: 32 bytes from a cryptographic generator.
+pub fn seeds(configuration: Configuration, site: Site, sizes: Sizes, cores: u8, secret: [u8; 32]) -> (Seed, Vec<Seed>) {
+    assert!((1..=CORES_MAX).contains(&cores), "a machine has 1 to 16 cores");
+    let configuration = Arc::new(configuration);
+    let seed = |core: u8, lanes| {
+        let configuration = Arc::clone(&configuration);
+        Seed { core: CoreId(core), cores, configuration, site, sizes, secret, lanes }
+    };
+    let mut lanes = lanes(cores).into_iter();
+    let first = seed(0, lanes.next().unwrap_or_default());
+    (first, (1..cores).zip(lanes).map(|(core, lanes)| seed(core, lanes)).collect())
+}
+
+/// One core's ends of the two rings between it and another.
+pub(crate) struct Lane {
+    /// The other one.
+    core: CoreId,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    /// Parcels to go home, and failed logins to be told: what has no queue where it comes from.
+    waiting: VecDeque<Message>,
+}
+
+/// What one core tells another.
+enum Message {
+    /// To the owner of the store.
+    Request(Request),
+    /// From the owner of the store.
+    News(News),
+    /// From network to network.
+    Net(NetMessage),
+    /// A frame to be sent, from a core that has no queue of the card's.
+    Parcel(Box<Parcel>),
+    /// It was sent, and comes home.
+    ParcelSent(Box<Parcel>),
+    /// A login has failed: the throttle of each core knows of the failures on all.
+    LoginFailed(Arc<Failure>),
+}
+
+const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");
+
+/// The lanes of each core.
+fn lanes(cores: u8) -> Vec<Vec<Lane>> {
+    let mut all: Vec<Vec<Lane>> = (0..cores).map(|_| Vec::new()).collect();
+    for high in 1..cores {
+        for low in 0..high {
+            let (to_high, from_low) = rings::ring(RING_MESSAGES);
+            let (to_low, from_high) = rings::ring(RING_MESSAGES);
+            let ends = [
+                (low, Lane { core: CoreId(high), sender: to_high, receiver: from_high, waiting: VecDeque::new() }),
+                (high, Lane { core: CoreId(low), sender: to_low, receiver: from_low, waiting: VecDeque::new() }),
+            ];
+            for (own, lane) in ends {
+                if let Some(lanes) = all.get_mut(usize::from(own)) {
+                    lanes.push(lane);
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Engine {
+    /// Phase 2, from other cores: what they ask for, and what they answer.
+    pub(crate) fn messages(&mut self, machine: &mut impl Machine) {
+        for index in 0..self.lanes.len() {
+            let mut budget = Budget::new(MESSAGES_PER_TURN);
+            while budget.take() {
+                let Some(lane) = self.lanes.get_mut(index) else { break };
+                let Some(message) = lane.receiver.receive() else { break };
+                let from = lane.core;
+                self.message_arrived(from, message, machine);
+            }
+            self.unfinished |= budget.is_spent();
+        }
+    }
+
+    fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
+        match (message, &mut self.common.store) {
+            (Message::Net(message), _) => {
+                let arrived = self.common.net.message_arrived(self.common.now, message, &mut self.events);
+                self.handle_events(arrived.bytes(), machine);
+                if let Some(frame) = self.common.net.message_handled(arrived) {
+                    machine.give_back(frame);
+                }
+            }
+            (Message::Parcel(parcel), _) => self.to_transmit.push_back((from, parcel)),
+            (Message::ParcelSent(parcel), _) => {
+                if let Some(parcels) = &mut self.parcels {
+                    parcels.came_home(parcel);
+                }
+            }
+            (Message::LoginFailed(failure), _) => self.common.logins.failed_elsewhere(&failure, self.common.now),
+            (Message::Request(request), Archive::Own(own)) => own.requested(from, request),
+            (Message::News(news), Archive::Distant(distant)) => match news {
+                News::PageDone(page) => distant.page_done(page),
+                News::Woken(wake) => distant.woken(wake),
+                News::Status(status) => distant.status_changed(status),
+                News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
+                News::Serve(accounts) => {
+                    self.common.logins.make_room_for(distant.accounts_changed(accounts).password_hashes());
+                    self.listen();
+                }
+                News::Stop => self.begin_stopping(machine),
+            },
+            (Message::Request(_), Archive::Distant(_)) | (Message::News(_), Archive::Own(_)) => {}
+        }
+    }
+
+    /// Sends what other cores send through this one, as far as the card has room.
+    pub(crate) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
+        while let Some((from, parcel)) = self.to_transmit.front_mut() {
+            if !parcel.transmit(machine) {
+                self.unfinished = true;
+                return;
+            }
+            let from = *from;
+            let lane = self.lanes.iter_mut().find(|lane| lane.core == from);
+            if let (Some(lane), Some((_, parcel))) = (lane, self.to_transmit.pop_front()) {
+                lane.waiting.push_back(Message::ParcelSent(parcel));
+            }
+        }
+    }
+
+    /// Phase 5, to other cores: as much as the rings take.
+    pub(crate) fn post(&mut self, machine: &mut impl Machine) {
+        if self.lanes.is_empty() {
+            return;
+        }
+        while let Some(failure) = self.common.logins.next_failure() {
+            let failure = Arc::new(failure);
+            self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
+        }
+        for lane in &mut self.lanes {
+            let mut posted = false;
+            while lane.sender.has_room()
+                && let Some(message) = lane.next_message(&mut self.parcels, &mut self.common)
+            {
+                let sent = lane.sender.send(message);
+                assert!(sent.is_ok(), "a ring that has room takes a message");
+                posted = true;
+            }
+            if posted {
+                machine.wake(lane.core);
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// What is to be told to the other core next.
+    fn next_message(&mut self, parcels: &mut Option<Parcels>, common: &mut Common) -> Option<Message> {
+        if let Some(parcels) = parcels
+            && parcels.sender == self.core
+            && let Some(parcel) = parcels.next_filled()
+        {
+            return Some(Message::Parcel(parcel));
+        }
+        self.waiting.pop_front().or_else(|| common.next_message(self.core))
+    }
+}
+
+impl Engine {
+    /// Whether something waits to be told to another core.
+    pub(crate) fn has_messages(&self) -> bool {
+        !self.lanes.is_empty()
+            && (self.common.store.has_messages()
+                || self.common.net.has_messages()
+                || self.parcels.as_ref().is_some_and(Parcels::has_filled)
+                || self.lanes.iter().any(|lane| !lane.waiting.is_empty()))
+    }
+}
+
+impl Common {
+    /// What is to be told to `core` next.
+    fn next_message(&mut self, core: CoreId) -> Option<Message> {
+        let of_store = match &mut self.store {
+            Archive::Own(own) => own.next_news(core).map(Message::News),
+            Archive::Distant(distant) if core == CoreId::FIRST => distant.next_request().map(Message::Request),
+            Archive::Distant(_) => None,
+        };
+        of_store.or_else(|| self.net.next_message(core).map(Message::Net))
+    }
+}

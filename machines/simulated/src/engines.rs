@@ -1,0 +1,130 @@
+//! The engines of one machine, one for each core.
+//!
+//! A core sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame in its queue or
+//! another core wakes it, or, if it is the first, a disk completion or the wish to stop. So a wake-up that is lost is a
+//! conversation that stands still. Cores that are due get their turns in an order that the machine's dice say, and each finds
+//! what those before it have sent: over time every order of steps between cores is met that turns allow.
+
+use http::Site;
+use machine::{CoreId, Instant, Machine};
+use server::configuration::Configuration;
+use server::{Engine, InUse, Next, Sizes, seeds};
+
+use crate::SimulatedMachine;
+
+/// All engines of a machine.
+pub struct Engines {
+    first: Core,
+    others: Vec<Core>,
+    knows_of_stop: bool,
+}
+
+struct Core {
+    engine: Engine,
+    next: Next,
+}
+
+impl Engines {
+    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet.
+    pub fn new(
+        configuration: Configuration,
+        site: Site,
+        sizes: Sizes,
+        cores: u8,
+        machine: &mut SimulatedMachine,
+    ) -> Engines {
+        let mut secret = [0; 32];
+        machine.random(&mut secret);
+        let (first, others) = seeds(configuration, site, sizes, cores, secret);
+        let mut make = |number, seed| {
+            machine.core = CoreId(number);
+            Core { engine: Engine::new(seed, machine), next: Next::Now }
+        };
+        let first = make(0, first);
+        let others = (1..).zip(others).map(|(number, seed)| make(number, seed)).collect();
+        Engines { first, others, knows_of_stop: false }
+    }
+
+    /// The engine of the first core, which owns the disk.
+    pub fn first(&self) -> &Engine {
+        &self.first.engine
+    }
+
+    /// When the next core wants its turn, unless something wakes one before; `Stopped` once the first core has.
+    pub fn next(&self) -> Next {
+        if let ended @ Next::Stopped(_) = self.first.next {
+            return ended;
+        }
+        let mut soonest = Instant::NEVER;
+        for (_, core) in self.numbered() {
+            match core.next {
+                Next::Now => return Next::Now,
+                Next::At(at) => soonest = soonest.min(at),
+                Next::Stopped(_) => {}
+            }
+        }
+        Next::At(soonest)
+    }
+
+    /// Whether anything has happened that ends a core's sleep.
+    pub fn is_woken(&self, machine: &SimulatedMachine) -> bool {
+        self.numbered().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
+    }
+
+    /// One turn of each core that is due or woken, or of each core if none is.
+    pub fn turn(&mut self, machine: &mut SimulatedMachine) {
+        machine.sort_frames();
+        let now = machine.now;
+        let mut due: Vec<u8> = self
+            .numbered()
+            .filter(|(number, core)| match core.next {
+                Next::Now => true,
+                Next::At(at) => at <= now || self.wakes(*number, machine),
+                Next::Stopped(_) => false,
+            })
+            .map(|(number, _)| number)
+            .collect();
+        if due.is_empty() {
+            due = self.numbered().filter(|(_, core)| !is_over(core)).map(|(number, _)| number).collect();
+        }
+        self.knows_of_stop = machine.stop;
+        while !due.is_empty() {
+            let place = if due.len() > 1 { machine.dice.below(due.len() as u64) as usize } else { 0 };
+            let number = due.swap_remove(place);
+            machine.begin_turn(CoreId(number));
+            let other = usize::from(number).checked_sub(1).and_then(|place| self.others.get_mut(place));
+            let core = other.unwrap_or(&mut self.first);
+            core.next = core.engine.turn(machine);
+        }
+    }
+
+    /// What is in use on each core.
+    pub fn in_use_on_each(&self) -> Vec<InUse> {
+        self.numbered().map(|(_, core)| core.engine.in_use()).collect()
+    }
+
+    /// Whether no core gets another turn.
+    pub fn have_all_stopped(&self) -> bool {
+        self.numbered().all(|(_, core)| is_over(core))
+    }
+
+    /// What is in use on all cores together.
+    pub fn in_use(&self) -> InUse {
+        self.numbered().map(|(_, core)| core.engine.in_use()).sum()
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (u8, &Core)> {
+        (0..).zip(std::iter::once(&self.first).chain(&self.others))
+    }
+
+    fn wakes(&self, core: u8, machine: &SimulatedMachine) -> bool {
+        let is_first = core == 0;
+        machine.has_frames_for(CoreId(core))
+            || machine.is_woken(CoreId(core))
+            || is_first && (machine.disk.has_completions() || machine.stop && !self.knows_of_stop)
+    }
+}
+
+fn is_over(core: &Core) -> bool {
+    matches!(core.next, Next::Stopped(_))
+}

@@ -1,0 +1,156 @@
+//! Cores look like one machine: wherever a client's connection lands, it finds the same mail, the same locks and the same end.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use server::Ending;
+use simulated::Mood;
+
+use super::room::{Room, Talk, stuffed};
+use crate::CORES;
+
+/// Connections at once that reach every core: each seed's card sorts or steers them in its own way.
+const CROWD: usize = 24;
+
+/// A letter of more pages than a core has to spare for it.
+fn long_letter(number: usize) -> Vec<u8> {
+    let line = format!("Line of letter {number}, which is one of many\r\n");
+    [format!("Subject: {number}\r\n\r\n").into_bytes(), line.repeat(1500).into_bytes()].concat()
+}
+
+/// Connections from hosts of their own, all open.
+fn crowd(room: &mut Room, port: u16) -> Vec<Talk> {
+    let mut talks = Vec::new();
+    for _ in 0..CROWD {
+        let host = room.add_host();
+        let mut talk = room.connect_from(host, port);
+        room.line(&mut talk);
+        talks.push(talk);
+    }
+    talks
+}
+
+fn assert_all_cores_have_sessions(room: &Room) {
+    let sessions: Vec<usize> = room.engines.in_use_on_each().iter().map(|in_use| in_use.sessions).collect();
+    assert_eq!(sessions.len(), usize::from(CORES));
+    assert!(sessions.iter().all(|sessions| *sessions > 0), "{sessions:?}");
+}
+
+#[test]
+fn letters_come_in_by_every_core_and_are_read_on_every_other() {
+    for seed in [20, 21] {
+        let mut room = Room::new(seed);
+        let mut senders = crowd(&mut room, 25);
+        assert_all_cores_have_sessions(&room);
+        for (number, talk) in senders.iter_mut().enumerate() {
+            room.smtp(talk, "EHLO client.test");
+            let letter = [stuffed(&long_letter(number)), b".\r\n".to_vec()].concat();
+            for command in ["MAIL FROM:<>", "RCPT TO:<ada@barepost.test>", "RCPT TO:<grace@barepost.test>", "DATA"] {
+                room.smtp(talk, command);
+            }
+            room.send(talk, &letter);
+        }
+        for talk in &mut senders {
+            assert!(room.smtp_reply(talk).starts_with("250 2."));
+            room.close(talk);
+        }
+        for account in ["ada", "grace"] {
+            let mut numbers = Vec::new();
+            // Each reads from a connection of its own: all cores get to see the same maildrop.
+            for number in 1..=CROWD {
+                let mut talk = room.log_in(account);
+                assert!(room.pop3(&mut talk, "STAT").starts_with(&format!("+OK {CROWD} ")));
+                let letter = room.retrieve_any(&mut talk, number);
+                let text = String::from_utf8_lossy(&letter).to_string();
+                let below = text.find("Subject: ").expect("a letter");
+                let subject = text[below..].lines().next().unwrap_or_default();
+                let sent: usize = subject.trim_start_matches("Subject: ").parse().expect("a number");
+                assert!(text.as_bytes()[below..] == long_letter(sent), "letter {sent} is not what was sent");
+                numbers.push(sent);
+                room.part(talk);
+            }
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..CROWD), "each letter once");
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_maildrop_is_locked_for_clients_of_all_cores() {
+    for seed in [22, 23] {
+        let mut room = Room::new(seed);
+        let mut owner = room.log_in("ada");
+        let mut others = crowd(&mut room, 110);
+        assert_all_cores_have_sessions(&room);
+        for talk in &mut others {
+            room.pop3(talk, "USER ada");
+            let answer = room.pop3(talk, "PASS lovelace");
+            assert!(answer.starts_with("-ERR [IN-USE]"), "{answer}");
+        }
+        assert!(room.pop3(&mut owner, "QUIT").starts_with("+OK"));
+        room.close(&owner);
+        room.pop3(&mut others[0], "USER ada");
+        assert!(room.pop3(&mut others[0], "PASS lovelace").starts_with("+OK"));
+        others.iter().for_each(|talk| room.abort(talk));
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_failed_disk_is_known_on_all_cores() {
+    for seed in [24, 25] {
+        let mut room = Room::new(seed);
+        let mut talks = crowd(&mut room, 25);
+        assert_all_cores_have_sessions(&room);
+        room.machine.disk.mood = Mood::FailsFlushes;
+        assert!(room.deliver("ada@barepost.test", b"Subject: x\r\n\r\n").starts_with("451"));
+        room.machine.disk.mood = Mood::Works;
+        for talk in &mut talks {
+            room.smtp(talk, "EHLO client.test");
+            let answer = room.smtp(talk, "MAIL FROM:<>");
+            assert!(answer.starts_with("451"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn the_machine_has_stopped_when_all_cores_have() {
+    for seed in [26, 27] {
+        let mut room = Room::new(seed);
+        let mut talks = crowd(&mut room, 25);
+        assert_all_cores_have_sessions(&room);
+        room.machine.stop = true;
+        for talk in &mut talks {
+            assert!(room.smtp_reply(talk).starts_with("421 "));
+            room.close(talk);
+        }
+        room.until("the machine has stopped", |room| room.ended.is_some());
+        assert_eq!(room.ended, Some(Ending::Asked));
+        assert!(room.engines.have_all_stopped());
+        assert_eq!(room.machine.console.iter().filter(|line| *line == "stopped").count(), 1);
+    }
+}
+
+#[test]
+fn letters_that_are_given_up_anywhere_leave_nothing_behind() {
+    for seed in [28, 29] {
+        let mut room = Room::new(seed);
+        let mut talks = crowd(&mut room, 25);
+        for (number, talk) in talks.iter_mut().enumerate() {
+            room.smtp(talk, "EHLO client.test");
+            for command in ["MAIL FROM:<>", "RCPT TO:<ada@barepost.test>", "DATA"] {
+                room.smtp(talk, command);
+            }
+            room.try_to_send(talk, &b"A line of a letter\r\n".repeat(40 * number));
+        }
+        room.pass(Micros::from_millis(3));
+        talks.iter().for_each(|talk| room.abort(talk));
+        room.until_nothing_is_in_use();
+        let letter = b"Subject: x\r\n\r\nstill here\r\n";
+        assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+        let mut talk = room.log_in("ada");
+        assert!(room.pop3(&mut talk, "STAT").starts_with("+OK 1 "));
+        assert_eq!(room.retrieve(&mut talk, 1), letter);
+    }
+}
