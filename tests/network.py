@@ -14,7 +14,7 @@ import sys
 
 from processes import ROOT, die_with_us
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x2_0000, 0x1000_0000, 0x4000_0000
 
 
 def enter():
@@ -33,6 +33,14 @@ def enter():
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         sys.exit("/dev/net/tun is not there or not permitted: this test needs tap interfaces")
     ip("link set lo up")
+
+
+def show():
+    """Lets /sys, for this process and its children, tell of the network that it has entered."""
+    if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
+        sys.exit("mount namespaces are not permitted here: this test needs root with CAP_SYS_ADMIN")
+    for arguments in (["--make-rprivate", "/"], ["-t", "sysfs", "sysfs", "/sys"]):
+        subprocess.run(["mount", *arguments], check=True, timeout=20)
 
 
 def ip(arguments):

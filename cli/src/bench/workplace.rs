@@ -63,6 +63,7 @@ impl Workplace {
             image: self.image.clone(),
             machine,
             accelerator: Accelerator::Tcg,
+            cores: 1,
             memory_mib: 256,
             network: Network::User { base },
             disk: self.data.disk_path.clone(),

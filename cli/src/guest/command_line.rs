@@ -36,8 +36,8 @@ impl fmt::Display for MachineType {
 pub(crate) enum Network {
     /// QEMU's own network; guest port P of each service is 127.0.0.1:(base+P).
     User { base: u16 },
-    /// A tap interface of the host.
-    Tap { interface: String },
+    /// A tap interface of the host, at so many queues of its.
+    Tap { interface: String, queues: u32 },
 }
 
 /// A TCG plugin that watches the guest.
@@ -63,6 +63,7 @@ pub(crate) struct Setup {
     pub(crate) image: PathBuf,
     pub(crate) machine: MachineType,
     pub(crate) accelerator: Accelerator,
+    pub(crate) cores: u32,
     pub(crate) memory_mib: u32,
     pub(crate) network: Network,
     pub(crate) disk: PathBuf,
@@ -80,7 +81,7 @@ impl Setup {
         line.flag("-nodefaults").flag("-no-user-config");
         line.option("-name", "barepost").option("-display", "none");
         self.machine(&mut line);
-        line.option("-smp", "1").option("-m", format!("{}M", self.memory_mib));
+        line.option("-smp", self.cores.to_string()).option("-m", format!("{}M", self.memory_mib));
         line.option("-kernel", self.image.as_os_str());
         if let Some(linux) = &self.linux {
             line.option("-initrd", linux.initramfs.as_os_str()).option("-append", &linux.arguments);
@@ -95,7 +96,7 @@ impl Setup {
         }
 
         line.option("-netdev", self.network.backend());
-        line.option("-device", self.device("virtio-net", "netdev=network"));
+        line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));
         line.option("-drive", with_file("if=none,id=disk,format=raw,cache=writeback,file=", &self.disk, ""));
         line.option("-device", self.device("virtio-blk", "drive=disk"));
         line.option("-object", "rng-builtin,id=entropy");
@@ -131,9 +132,20 @@ impl Setup {
 }
 
 impl Network {
+    /// What the card has for it: two queues for each of the interface's, a message for each, and one more of both for the card itself.
+    fn card(&self) -> String {
+        match self {
+            Network::Tap { queues, .. } if *queues > 1 => format!(",mq=on,vectors={}", 2 * queues + 2),
+            _ => String::new(),
+        }
+    }
+
     fn backend(&self) -> String {
         match self {
-            Network::Tap { interface } => format!("tap,id=network,ifname={interface},script=no,downscript=no"),
+            Network::Tap { interface, queues } => {
+                let queues = if *queues > 1 { format!(",queues={queues}") } else { String::new() };
+                format!("tap,id=network,ifname={interface},script=no,downscript=no{queues}")
+            }
             Network::User { base } => {
                 let forwarded = SERVICES
                     .iter()

@@ -10,6 +10,7 @@ fn setup() -> Setup {
         image: "image".into(),
         machine: MachineType::Q35,
         accelerator: Accelerator::Tcg,
+        cores: 1,
         memory_mib: 256,
         network: Network::User { base: 20000 },
         disk: "disk.img".into(),
@@ -37,6 +38,17 @@ fn each_machine_has_its_own_kind_of_devices() {
     let microvm = line(&Setup { machine: MachineType::Microvm, ..setup() });
     assert!(microvm.contains("virtio-blk-device,drive=disk") && !microvm.contains("-pci"), "{microvm}");
     assert!(microvm.contains("virtio-mmio.force-legacy=false"), "{microvm}");
+}
+
+#[test]
+fn each_core_has_a_queue_of_the_tap_interface_and_messages_for_it() {
+    let tap = |queues| Network::Tap { interface: "tap0".into(), queues };
+    let several = line(&Setup { cores: 4, network: tap(4), ..setup() });
+    assert!(several.contains("-smp 4 "), "{several}");
+    assert!(several.contains("ifname=tap0,script=no,downscript=no,queues=4 "), "{several}");
+    assert!(several.contains("netdev=network,mq=on,vectors=10,"), "{several}");
+    let one = line(&Setup { cores: 4, network: tap(1), ..setup() });
+    assert!(one.contains("-smp 4 ") && !one.contains("queues=") && !one.contains("mq="), "{one}");
 }
 
 #[test]

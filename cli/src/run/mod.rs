@@ -27,6 +27,7 @@ use crate::packages;
 use crate::services::{Reached, SERVICES, Service, base_max};
 use crate::stop::Stop;
 use crate::terminal::say;
+use server::Sizes;
 
 /// How long a machine that was just killed may still hold what it had.
 pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
@@ -41,8 +42,8 @@ pub(crate) struct Options {
     /// Where disk.img and barepost.toml are; made with demo users on the first run
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
-    /// Processor cores of the machine
-    #[arg(long, value_name = "N", default_value = "1", value_parser = one_core)]
+    /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with `multi_queue`
+    #[arg(long, value_name = "N", default_value = "1", value_parser = cores)]
     cores: u32,
     /// Memory of the machine, from 128M to 1024G
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = memory_mib)]
@@ -57,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "IF")]
     tap: Option<String>,
     /// The engine as a Linux process at the tap interface, in place of a machine in QEMU
-    #[arg(long, requires = "tap", conflicts_with_all = ["ports", "accel", "machine"])]
+    #[arg(long, requires = "tap", conflicts_with_all = ["ports", "accel", "machine", "cores"])]
     hosted: bool,
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 
 /// The image in QEMU.
 fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    check_memory(options)?;
     let network = network(options)?;
     let data = DataFolder::open(&options.data)?;
     check_reached(&network, data.configuration.network.as_ref())
@@ -83,6 +85,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         image,
         machine: options.machine,
         accelerator,
+        cores: options.cores,
         memory_mib: options.memory,
         network,
         disk: data.disk_path.clone(),
@@ -117,10 +120,23 @@ fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Fai
     serve::serve(machine, &watch_services(services), stop)
 }
 
+/// Errors: refused when so many cores need more memory.
+fn check_memory(options: &Options) -> Result<(), Failure> {
+    let needed_mib = Sizes::memory_bytes_min(options.cores as u8) >> 20;
+    if u64::from(options.memory) > needed_mib {
+        return Ok(());
+    }
+    Err(Failure::refused(format_args!(
+        "--cores {}: so many need more than {needed_mib} MiB of memory, and there are {}; use --memory",
+        options.cores, options.memory
+    )))
+}
+
 /// `machine`: what it is and where it runs.
 fn announce(machine: &str, options: &Options, services: &[(Service, SocketAddr)], data: &DataFolder) {
     let folder = data.disk_path.parent().unwrap_or(Path::new("."));
-    say(format_args!("barepost: {machine}, {} MiB, data in {}", options.memory, folder.display()));
+    let cores = if options.cores > 1 { format!("{} cores, ", options.cores) } else { String::new() };
+    say(format_args!("barepost: {machine}, {cores}{} MiB, data in {}", options.memory, folder.display()));
     for (service, address) in services {
         say(format_args!("barepost: {} at {address}", service.name));
     }
@@ -129,16 +145,19 @@ fn announce(machine: &str, options: &Options, services: &[(Service, SocketAddr)]
     }
 }
 
-/// Errors: refused when a port is taken or the interface is no tap.
+/// Errors: refused when a port is taken, or the interface is no tap or not one for such a machine.
 fn network(options: &Options) -> Result<Network, Failure> {
     match &options.tap {
         Some(interface) => {
-            if !Path::new("/sys/class/net").join(interface).join("tun_flags").exists() {
+            let flags = Path::new("/sys/class/net").join(interface).join("tun_flags");
+            let Ok(flags) = std::fs::read_to_string(flags) else {
                 return Err(Failure::refused(format_args!(
                     "--tap {interface}: there is no such tap interface (ip tuntap add dev {interface} mode tap)"
                 )));
-            }
-            Ok(Network::Tap { interface: interface.clone() })
+            };
+            let queues = tap_queues(&flags, options.cores, options.machine)
+                .map_err(|reason| Failure::refused(format_args!("--tap {interface}: {reason}")))?;
+            Ok(Network::Tap { interface: interface.clone(), queues })
         }
         None => {
             let base = options.ports;
@@ -147,6 +166,23 @@ fn network(options: &Options) -> Result<Network, Failure> {
             }
             SERVICES.iter().try_for_each(|service| check_free(service, base))?;
             Ok(Network::User { base })
+        }
+    }
+}
+
+/// How many queues of a tap interface the machine uses: one for each core if it was made for several, otherwise the only one, from which
+/// the first core serves the others.
+///
+/// `flags`: as Linux tells them. Errors: an interface made for several queues can't be used as one.
+fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'static str> {
+    const MULTI_QUEUE: u32 = 0x100;
+    let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(0);
+    match (flags & MULTI_QUEUE != 0, machine) {
+        (false, _) => Ok(1),
+        (true, MachineType::Q35) if cores > 1 => Ok(cores),
+        (true, MachineType::Q35) => Err("it was made with multi_queue, for a machine of several cores (--cores)"),
+        (true, MachineType::Microvm) => {
+            Err("it was made with multi_queue, and the card of a microvm has one queue: make it without, or use q35")
         }
     }
 }
@@ -194,11 +230,10 @@ fn services_on_tap(data: &DataFolder) -> Vec<(Service, SocketAddr)> {
     SERVICES.iter().filter_map(at).collect()
 }
 
-fn one_core(text: &str) -> Result<u32, String> {
+fn cores(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(1) => Ok(1),
-        Ok(2..) => Err("this version serves on one core only".into()),
-        _ => Err("expected a number of cores".into()),
+        Ok(cores @ 1..=16) => Ok(cores),
+        _ => Err("expected a number of cores from 1 to 16".into()),
     }
 }
 
@@ -220,6 +255,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_machine_has_one_to_sixteen_cores() {
+        assert_eq!((cores("1"), cores("16")), (Ok(1), Ok(16)));
+        for wrong in ["0", "17", "-1", "two", "", "1.5"] {
+            assert!(cores(wrong).unwrap_err().contains("1 to 16"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_tap_interface_of_several_queues_gives_one_to_each_core() {
+        let (single, multiple) = ("0x1002\n", "0x1102\n");
+        assert_eq!(tap_queues(multiple, 4, MachineType::Q35), Ok(4));
+        assert_eq!(tap_queues(single, 4, MachineType::Q35), Ok(1));
+        assert_eq!(tap_queues(single, 4, MachineType::Microvm), Ok(1));
+        assert_eq!(tap_queues(single, 1, MachineType::Q35), Ok(1));
+        assert!(tap_queues(multiple, 1, MachineType::Q35).unwrap_err().contains("--cores"));
+        assert!(tap_queues(multiple, 4, MachineType::Microvm).unwrap_err().contains("q35"));
+    }
+
+    #[test]
     fn memory_is_given_in_mebibytes_or_gibibytes() {
         assert_eq!(memory_mib("256M"), Ok(256));
         assert_eq!(memory_mib("2g"), Ok(2048));
@@ -237,7 +291,7 @@ mod tests {
             );
             server::configuration::Configuration::parse(&text).unwrap().network
         };
-        let (user, tap) = (Network::User { base: 20000 }, Network::Tap { interface: "tap0".into() });
+        let (user, tap) = (Network::User { base: 20000 }, Network::Tap { interface: "tap0".into(), queues: 1 });
         let other = configured([10, 0, 0, 2]);
         let failure = check_reached(&user, other.as_ref()).unwrap_err();
         assert_eq!(failure.status(), 2);

@@ -146,6 +146,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "cores",
+        shows: "a machine of four cores serves as one of one core does, with a queue for each and with one for all",
+        work: Work::Script("tests/cores.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "ipv6",
         shows: "over IPv6 the machine serves Linux's own programs, with fixed addresses and with a router's",
         work: Work::Script("tests/ipv6.py", &[]),

@@ -64,12 +64,12 @@ impl OtherCore {
     }
 }
 
-/// Makes a machine of what the boot loader left, with at most `cores_max` of its cores.
+/// Makes a machine of what the boot loader left.
 ///
 /// # Safety
 /// 1. Called once, by the entry code, on the main stack, with interrupts off.
 /// 2. `start_info` is what the boot loader passed, and the boot tables map the first GiB.
-pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Allocator, cores_max: usize) -> Machine {
+pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Allocator) -> Machine {
     console::start();
     let processor = Processor::detect();
     match clock::hertz(&processor) {
@@ -92,7 +92,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     end::set_apic(apic);
     cores::seat(0).take(0, processor.apic_id);
     cores::seat(0).runs();
-    let others = processors.others(processor.apic_id).take(cores_max.saturating_sub(1));
+    let others = processors.others(processor.apic_id);
     let cores = start_page.map_or(1, |page| {
         // SAFETY: 1. `set_up` made and mapped both; 2. this is the first core, once.
         unsafe { other_cores::start(page, paging.root(), &apic, others, stacks) }

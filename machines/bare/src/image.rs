@@ -8,9 +8,9 @@ mod serving;
 use bare::{Allocator, boot, end};
 use core::panic::PanicInfo;
 #[cfg(feature = "selftest")]
-use selftest::{CORES_MAX, run};
+use selftest::run;
 #[cfg(not(feature = "selftest"))]
-use serving::{CORES_MAX, run};
+use serving::run;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::new();
@@ -20,7 +20,7 @@ static ALLOCATOR: Allocator = Allocator::new();
 extern "C" fn image_main(start_info: u64, entry_stamp: u64) -> ! {
     // SAFETY: 1. the entry code calls this once, on the main stack, with interrupts off; 2. it passes on what the boot loader passed, and
     // has mapped the first GiB.
-    let machine = unsafe { boot::start(start_info, entry_stamp, &ALLOCATOR, CORES_MAX) };
+    let machine = unsafe { boot::start(start_info, entry_stamp, &ALLOCATOR) };
     run(machine)
 }
 

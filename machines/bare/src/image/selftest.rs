@@ -27,9 +27,6 @@ type Outcome = Result<(), &'static str>;
 /// A test, and the promise that it is named for.
 type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
 
-/// More than any machine has.
-pub(super) const CORES_MAX: usize = 16;
-
 /// How long a test waits for a device before it gives up: the host may be busy.
 const PATIENCE: Micros = Micros::from_secs(10);
 

@@ -1,11 +1,11 @@
-//! The machine's life when it serves mail: the loop around the engine, and the configuration that it starts with.
+//! The machine's life when it serves mail: on each core the loop around its engine, and the configuration that they start with.
 
-use bare::boot;
-use bare::{Memory, end, fw_cfg};
+use bare::{BareMachine, Memory, boot, end, fw_cfg};
+use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Release};
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
-use server::{Ending, Engine, Next, Sizes};
+use server::{Ending, Engine, Next, Seed, Sizes};
 
 /// What the configuration is called where QEMU hands it over.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
@@ -13,36 +13,51 @@ const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 /// What the packed site is called there.
 const SITE_FILE: &str = "opt/barepost/site.pack";
 
-/// There is one engine, on the first core.
-pub(super) const CORES_MAX: usize = 1;
+/// The cores whose engines are not made yet.
+static UNMADE: AtomicUsize = AtomicUsize::new(0);
 
-/// The whole of the machine's life: one turn after the other, and sleep where there is nothing to do.
+/// Gives every core its engine, and lives on the first one.
 pub(super) fn run(machine: boot::Machine) -> ! {
-    let mut machine = machine.first;
+    let boot::Machine { first: mut machine, others } = machine;
+    let cores = 1 + others.len() as u8;
     let site = site();
-    // The site stays for ever: what it takes is not the engine's.
+    // The site stays for ever: what it takes is not the engines'.
     let memory_bytes = machine.memory().total.saturating_sub(site.bytes()) as u64;
-    let Some(sizes) = Sizes::for_memory(memory_bytes, 1) else {
-        let (has, needs) = (memory_bytes >> 20, Sizes::memory_bytes_min(1) >> 20);
-        end::refuse(format_args!("{has} MiB of memory are left for the engine, and it needs {needs}"));
+    let Some(sizes) = Sizes::for_memory(memory_bytes, cores) else {
+        let (has, needs) = (memory_bytes >> 20, Sizes::memory_bytes_min(cores) >> 20);
+        end::refuse(format_args!(
+            "{has} MiB of memory are left for the engines of {cores} cores, and they need {needs}"
+        ));
     };
     let mut secret = [0; 32];
     machine.random(&mut secret);
-    let (seed, _) = server::seeds(configuration(), site, sizes, 1, secret);
+    let (seed, seeds) = server::seeds(configuration(), site, sizes, cores, secret);
+    UNMADE.store(usize::from(cores), Release);
+    for (core, seed) in others.into_iter().zip(seeds) {
+        core.live(move |machine| {
+            live(machine, seed);
+        });
+    }
+    match live(machine, seed) {
+        Ending::Asked => end::stop(end::Status::Stopped),
+        Ending::Refused => end::stop(end::Status::Refused),
+    }
+}
+
+/// The whole of a core's life: one turn after the other, and sleep where there is nothing to do.
+fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
-    let Memory { total, free } = machine.memory();
-    machine.print(format_args!(
-        "memory: {} KiB for the engine, {} KiB of them taken",
-        total >> 10,
-        (total - free) >> 10
-    ));
+    if UNMADE.fetch_sub(1, AcqRel) == 1 {
+        let Memory { total, free } = machine.memory();
+        let (total, taken) = (total >> 10, (total - free) >> 10);
+        machine.print(format_args!("memory: {total} KiB for the engine, {taken} KiB of them taken"));
+    }
     let mut crash_sector = None;
     loop {
         match engine.turn(&mut machine) {
             Next::Now => {}
             Next::At(at) => machine.idle(at),
-            Next::Stopped(Ending::Asked) => end::stop(end::Status::Stopped),
-            Next::Stopped(Ending::Refused) => end::stop(end::Status::Refused),
+            Next::Stopped(ending) => return ending,
         }
         // Not before the disk is known to be ours: nothing is written to any other.
         if crash_sector.is_none() {
