@@ -9,7 +9,7 @@
 use crate::backing::{Backing, Parity, Purpose};
 use crate::block::{self, Header, RECORDS_MAX};
 use crate::index::{AccountId, Space};
-use crate::layout::{SHARDS, SegmentIndex, ShardId};
+use crate::layout::{Page, SHARDS, SegmentIndex, ShardId};
 use crate::record::{self, Record};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
@@ -27,6 +27,8 @@ pub(crate) enum Pending {
     Account(Continuation, AccountId),
     Change(Continuation),
     Move(FrameId),
+    /// Pages of a torn message that opening dropped.
+    Drop(Page, u32),
 }
 
 /// Who waits for a flush before its record may be gathered.
@@ -299,6 +301,7 @@ impl Store {
                 Pending::Account(continuation, id) => self.wake(continuation, Outcome::AccountCreated(id)),
                 Pending::Change(continuation) => self.wake(continuation, Outcome::Changed),
                 Pending::Move(number) => self.move_applied(number),
+                Pending::Drop(page, pages) => self.segments.unpin(page, pages),
             }
         }
         self.group.pending = pending;

@@ -11,11 +11,12 @@ mod superblocks;
 pub use finding::{Damage, Finding};
 
 use crate::backing::{Backing, Purpose};
-use crate::index::{AccountId, Index};
+use crate::group::Pending;
+use crate::index::Index;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, ShardId, pages_of, superblock_pieces};
 use crate::rebuild::Rebuild;
 use crate::record;
-use crate::replay::Replay;
+use crate::replay::{Dropped, Replay};
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::superblock::Superblock;
@@ -81,7 +82,7 @@ pub(crate) struct Opening {
     left: u32,
     /// Shards to rebuild, a bit each.
     pub(crate) damaged: u64,
-    dropped: Vec<(AccountId, u32, u32)>,
+    dropped: Vec<Dropped>,
     pub(crate) rebuild: Option<Rebuild>,
 }
 
@@ -297,7 +298,7 @@ impl Store {
         opening.phase = Phase::LastFlush;
         let inspect = opening.inspect;
         let dropped = core::mem::take(&mut opening.dropped);
-        self.drop_torn(&dropped);
+        self.drop_torn(dropped);
         let mut nameless = Vec::new();
         for shard in &mut self.shards {
             shard.index.guid_next += 1 + (self.random.number() & 0xFFFF);
@@ -323,15 +324,18 @@ impl Store {
         }
     }
 
-    /// Journals that torn messages are gone, before later groups make them look acknowledged.
-    fn drop_torn(&mut self, dropped: &[(AccountId, u32, u32)]) {
-        for (account, mailbox, uid) in dropped {
+    /// Journals that torn messages are gone, before later groups make them look acknowledged. Until that is durable their
+    /// pages are not free: the next opening may find them whole, when a sector was bad for a while only.
+    fn drop_torn(&mut self, dropped: Vec<Dropped>) {
+        for Dropped { account, mailbox, uid, mut pages } in dropped {
             sometimes!(TornMessageDropped);
             let number = account.shard();
             let Some(shard) = self.shards.get_mut(number.index()) else { continue };
-            let Some(known) = shard.index.mailbox_mut(*account, *mailbox) else { continue };
+            let Some(known) = shard.index.mailbox_mut(account, mailbox) else { continue };
             let modseq = known.next_modseq();
-            record::put_removed(&mut shard.gathered, *account, *mailbox, modseq, &[(*uid, *uid)]);
+            record::put_removed(&mut shard.gathered, account, mailbox, modseq, &[(uid, uid)]);
+            pages.retain(|(page, count)| self.segments.claim_pinned(*page, *count, number));
+            shard.pending.extend(pages.into_iter().map(|(page, count)| Pending::Drop(page, count)));
             self.dirty |= 1 << number.0;
         }
     }

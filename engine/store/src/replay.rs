@@ -8,7 +8,7 @@
 use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
 use crate::chunk;
 use crate::hash::Key;
-use crate::index::{AccountId, Index};
+use crate::index::{AccountId, Index, Space};
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::opening::{Damage, Finding, Piece};
 use crate::record::{self, Record};
@@ -44,6 +44,15 @@ struct Recent {
     check: u64,
 }
 
+/// A torn message that was taken out, and the pages that its chunks were written to.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    pub(crate) account: AccountId,
+    pub(crate) mailbox: u32,
+    pub(crate) uid: u32,
+    pub(crate) pages: Vec<(Page, u32)>,
+}
+
 /// A group of which some blocks are read.
 struct Partial {
     first: u64,
@@ -60,7 +69,7 @@ pub(crate) struct Replay {
     pub(crate) heal: bool,
     pub(crate) damaged: bool,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) dropped: Vec<(AccountId, u32, u32)>,
+    pub(crate) dropped: Vec<Dropped>,
     root: Root,
     mode: Mode,
     partial: Option<Partial>,
@@ -298,9 +307,15 @@ impl Replay {
         let sound = chunk::parse(&piece.bytes, key, page)
             .is_some_and(|chunk| piece.is_readable() && chunk.hash == recent.check && chunk.header.guid == recent.guid);
         if !sound {
-            self.index.remove(recent.account, recent.mailbox, &[(recent.uid, recent.uid)], &mut |_| {});
-            self.dropped.push((recent.account, recent.mailbox, recent.uid));
-            let damage = Damage::Torn(recent.account, Uid(recent.uid));
+            let Recent { account, mailbox, uid, .. } = recent;
+            let mut pages = Vec::new();
+            self.index.remove(account, mailbox, &[(uid, uid)], &mut |space| {
+                if let Space::Died(page, count) = space {
+                    pages.push((page, count));
+                }
+            });
+            self.dropped.push(Dropped { account, mailbox, uid, pages });
+            let damage = Damage::Torn(account, Uid(uid));
             self.findings.push(Finding { sector: page.sector(), damage });
         }
         Ok(())

@@ -159,16 +159,24 @@ impl Segments {
 
     /// While opening: the same, and the segment belongs to the bodies of `shard`. False when it cannot.
     pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
+        self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
+    }
+
+    /// While opening: the same for pages of which it is not durable yet that they are dead, until [`Segments::unpin`].
+    pub(crate) fn claim_pinned(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
+        self.claim(page, pages, shard).map(|segment| segment.pinned += pages).is_some()
+    }
+
+    fn claim(&mut self, page: Page, pages: u32, shard: ShardId) -> Option<&mut Segment> {
         let holds = self.geometry.holds(page, pages);
         let all = self.geometry.segment_pages;
-        let Some(segment) = self.geometry.segment_of(page).and_then(|index| self.get(index)) else { return false };
+        let segment = self.geometry.segment_of(page).and_then(|index| self.get(index))?;
         if !holds || !matches!(segment.owner, Owner::Free | Owner::Body(_)) {
-            return false;
+            return None;
         }
         segment.owner = Owner::Body(shard);
-        segment.live += pages;
         segment.given = all;
-        true
+        Some(segment)
     }
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {

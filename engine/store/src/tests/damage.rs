@@ -1,9 +1,10 @@
 //! Rot, misdirection, lost journals, foreign and newer disks, failing devices.
 
-use super::disk::{Cut, Dice, TestDisk};
+use super::disk::{Cut, Dice, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits};
-use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, Page, ShardId};
+use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, Page, ShardId};
 use crate::opening::Damage;
+use crate::segments::Owner;
 use crate::types::{INBOX, Outcome, Reason, Refusal, State, WhyReadOnly};
 use crate::{AccountId, NewAccount, Store, block, chunk};
 use alloc::collections::BTreeSet;
@@ -103,6 +104,48 @@ fn a_misdirected_or_lost_write_costs_at_most_one_message() {
             assert!(lost <= 1, "sector {from} on {sector} costs {lost} messages");
         }
     }
+}
+
+#[test]
+fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 70_000)).unwrap();
+    let index = &rig.store.shard(ada.shard()).unwrap().index;
+    let entry = *index.mailbox(ada, 1).unwrap().messages.find(1).unwrap();
+    let chunks: Vec<_> = index.chunks(&entry).map(|(page, pages)| (page.sector().0, pages)).collect();
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+
+    // Its last chunk cannot be read for a while: nobody can tell that it is not torn.
+    let (last, _) = *chunks.last().unwrap();
+    rig.disk.unreadable.insert(last);
+    let mut rig = Rig::opening(rig.disk);
+    while !rig.serving() {
+        rig.turn(1);
+    }
+    assert!(rig.list(ada).is_empty());
+    // The next message is being written, and that the first one is dropped is not durable yet.
+    let delivery = rig.store.begin(&[ada]).unwrap();
+    rig.append(delivery, &body(2, 70_000)).unwrap();
+    let mut disk = rig.disk.clone();
+    disk.unreadable.clear();
+    let is_body = |sector| {
+        chunks.iter().any(|(first, pages)| (*first..first + u64::from(*pages) * PAGE_SECTORS).contains(&sector))
+    };
+    disk.cut_each(|sector| if is_body(sector) { Fate::New } else { Fate::Old });
+    let mut again = Rig::on(disk);
+    let message = again.list(ada)[0];
+    assert!(again.read(ada, &message) == Ok(body(1, 70_000)), "what is shown can be read");
+
+    // Once it is durable they are free.
+    rig.store.abort(delivery);
+    rig.settle();
+    let segments = &rig.store.segments;
+    for (sector, _) in chunks {
+        let segment = segments.geometry.segment_of(Page((sector / PAGE_SECTORS) as u32)).unwrap();
+        assert_eq!(segments.owner(segment), Owner::Free);
+    }
+    assert!(rig.cut(Cut::Prefix(usize::MAX)).list(ada).is_empty());
 }
 
 #[test]
