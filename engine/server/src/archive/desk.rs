@@ -33,6 +33,8 @@ pub(super) struct Desk {
 struct Guest {
     /// Its letters, each in the slot that it has there.
     arrivals: Vec<Option<Arrival>>,
+    /// How the store is, if it has not heard.
+    status: Option<Status>,
     news: VecDeque<News>,
     has_left: bool,
 }
@@ -50,6 +52,7 @@ impl Desk {
     pub(super) fn new(cores: u8, letters: usize) -> Desk {
         let guest = || Guest {
             arrivals: (0..letters).map(|_| None).collect(),
+            status: None,
             news: VecDeque::with_capacity(4 * letters),
             has_left: false,
         };
@@ -89,10 +92,7 @@ impl Desk {
             }
         }
         let (state, room) = (store.state(), store.room());
-        let status = Status { state, room, is_short_of_buffers: store.is_short_of_buffers() };
-        if self.told.replace(status) != Some(status) {
-            self.tell_all(|| News::Status(status));
-        }
+        self.tell_status(Status { state, room, is_short_of_buffers: store.is_short_of_buffers() });
     }
 
     /// Something that a core asked for has ended, or may go on.
@@ -108,11 +108,12 @@ impl Desk {
     }
 
     pub(super) fn next_news(&mut self, core: CoreId) -> Option<News> {
-        self.guest(core)?.news.pop_front()
+        let guest = self.guest(core)?;
+        guest.status.take().map(News::Status).or_else(|| guest.news.pop_front())
     }
 
     pub(super) fn has_news(&self) -> bool {
-        self.guests.iter().any(|guest| !guest.news.is_empty())
+        self.guests.iter().any(|guest| guest.status.is_some() || !guest.news.is_empty())
     }
 
     pub(super) fn all_have_left(&self) -> bool {
@@ -121,6 +122,13 @@ impl Desk {
 
     pub(super) fn is_at_rest(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// All hear how the store is if that is new. Whoever has not heard of it before hears the latest alone.
+    fn tell_status(&mut self, status: Status) {
+        if self.told.replace(status) != Some(status) {
+            self.guests.iter_mut().for_each(|guest| guest.status = Some(status));
+        }
     }
 
     fn tell(&mut self, core: CoreId, news: News) {
@@ -256,4 +264,21 @@ fn stored(letter: Letter) -> Continuation {
 /// What the end of a letter says.
 pub(super) fn end_of(outcome: &Outcome) -> Option<Refusal> {
     if let Outcome::Refused(refusal) = outcome { Some(*refusal) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{Room, State};
+
+    #[test]
+    fn a_core_that_does_not_listen_finds_the_latest_state_of_the_store_alone() {
+        let mut desk = Desk::new(2, 4);
+        for turn in 0..1000 {
+            desk.tell_status(Status { state: State::Serving, room: Room::NONE, is_short_of_buffers: turn % 2 == 0 });
+        }
+        let told = desk.next_news(CoreId(1));
+        assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
+        assert!(desk.next_news(CoreId(1)).is_none() && !desk.has_news());
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //! The host says how many there are to be: the file `opt/barepost/cores`.
 
+use super::time::best_lateness;
 use super::{Outcome, PATIENCE, ensure, finish, network};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -141,21 +142,7 @@ fn has_no_disk(machine: &mut BareMachine, _: usize) -> Outcome {
 }
 
 fn timer_wakes(machine: &mut BareMachine, _: usize) -> Outcome {
-    let mut best_lateness = Micros(u64::MAX);
-    for _ in 0..20 {
-        let until = machine.now() + Micros::from_millis(3);
-        let mut sleeps = 0;
-        while machine.now() < until {
-            machine.idle(until);
-            while let Some(frame) = machine.receive() {
-                machine.give_back(frame);
-            }
-            machine.ring_doorbells();
-            sleeps += 1;
-            ensure(sleeps < 100, "it hardly slept")?;
-        }
-        best_lateness = best_lateness.min(machine.now().since(until));
-    }
+    let best_lateness = best_lateness(machine, Micros::from_millis(3))?;
     ensure(best_lateness < Micros::from_millis(20), "it overslept each time")
 }
 
