@@ -1,6 +1,6 @@
-//! Where other cores' wishes meet the store: on the core that owns it.
+//! Where other cores' requests meet the store: on the core that owns it.
 //!
-//! Each wish becomes the call that a session of this core would make, with a continuation that tells whose it is. A letter has
+//! Each request becomes the call that a session of this core would make, with a continuation that tells whose it is. A letter has
 //! a place here, in the slot that it has on its own core, until it is committed or given up.
 //!
 //! Invariants:
@@ -24,7 +24,7 @@ use crate::maildrop::Maildrops;
 pub(super) struct Desk {
     /// One for each core but the first, in their order.
     guests: Vec<Guest>,
-    /// Wishes that found the store busy.
+    /// Requests that found the store busy.
     waiting: VecDeque<(CoreId, Request)>,
     told: Option<Status>,
 }
@@ -75,9 +75,9 @@ impl Desk {
                     guest.has_left = true;
                 }
             }
-            wish @ (Request::Read { .. } | Request::Remove { .. }) => {
-                if !self.waiting.is_empty() || !self.fulfil(from, &wish, store) {
-                    self.waiting.push_back((from, wish));
+            request @ (Request::Read { .. } | Request::Remove { .. }) => {
+                if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
+                    self.waiting.push_back((from, request));
                 }
             }
         }
@@ -85,9 +85,9 @@ impl Desk {
 
     /// The end of a turn: whoever waited tries again, and all hear how the store is.
     pub(super) fn turn_ended(&mut self, store: &mut Store) {
-        while let Some((core, wish)) = self.waiting.pop_front() {
-            if !self.fulfil(core, &wish, store) {
-                self.waiting.push_front((core, wish));
+        while let Some((core, request)) = self.waiting.pop_front() {
+            if !self.fulfil(core, &request, store) {
+                self.waiting.push_front((core, request));
                 break;
             }
         }
@@ -147,8 +147,8 @@ impl Desk {
     }
 
     /// Asks the store. False: it is busy.
-    fn fulfil(&mut self, core: CoreId, wish: &Request, store: &mut Store) -> bool {
-        let (continuation, asked) = match wish {
+    fn fulfil(&mut self, core: CoreId, request: &Request, store: &mut Store) -> bool {
+        let (continuation, asked) = match request {
             Request::Read { account, uid, offset, continuation } => {
                 (continuation, store.read(*account, INBOX, *uid, *offset, on_core(core, *continuation)))
             }
