@@ -132,20 +132,29 @@ fn the_machine_has_stopped_when_all_cores_have() {
     }
 }
 
+/// Some of what is given up gathers on other cores than the store's, and some lies at the store, which takes no more because
+/// its disk stands still.
 #[test]
 fn letters_that_are_given_up_anywhere_leave_nothing_behind() {
-    for seed in [28, 29] {
+    for (seed, mood) in [(28, Mood::Works), (29, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)] {
         let mut room = Room::new(seed);
         let mut talks = crowd(&mut room, 25);
-        for (number, talk) in talks.iter_mut().enumerate() {
+        room.machine.disk.mood = mood;
+        for talk in &mut talks {
             room.smtp(talk, "EHLO client.test");
             for command in ["MAIL FROM:<>", "RCPT TO:<ada@barepost.test>", "DATA"] {
                 room.smtp(talk, command);
             }
-            room.try_to_send(talk, &b"A line of a letter\r\n".repeat(40 * number));
         }
-        room.pass(Micros::from_millis(3));
+        for _ in 0..if mood == Mood::Works { 1 } else { 300 } {
+            for (number, talk) in talks.iter().enumerate() {
+                room.try_to_send(talk, &b"A line of a letter\r\n".repeat(40 * number));
+            }
+            room.pass(Micros::from_millis(3));
+        }
         talks.iter().for_each(|talk| room.abort(talk));
+        room.pass(Micros::from_millis(3));
+        room.machine.disk.mood = Mood::Works;
         room.until_nothing_is_in_use();
         let letter = b"Subject: x\r\n\r\nstill here\r\n";
         assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
