@@ -142,7 +142,7 @@ fn check(site: &Site, pack: &'static [u8]) {
         before = path;
         let path = std::str::from_utf8(path).expect("a path is text");
         let resource = site.find(path).expect("each path leads to its file");
-        let found: Vec<&[u8]> = resource.representations.iter().flatten().map(|one| one.bytes).collect();
+        let found: Vec<&[u8]> = resource.representations().map(|one| one.bytes).collect();
         let codings = [64, 72, 80].into_iter().filter(|at| entry[*at..*at + 4] != [0; 4]);
         let contents: Vec<&'static [u8]> = codings.map(|at| content(pack, entry, at)).collect();
         assert_eq!(found, contents, "what is handed out is what the pack says");

@@ -2,9 +2,10 @@
 //!
 //! Answers to: RFC 9110 sections 8.8.3 and 13.
 
+use crate::coding::Coding;
 use crate::date;
 use crate::head::{Head, list};
-use crate::site::Tag;
+use crate::site::{Resource, Tag};
 
 /// What comes of a request's conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,31 +18,40 @@ pub(crate) enum Verdict {
     Failed,
 }
 
-/// What conditions are held against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Validators<'a> {
-    pub(crate) tag: &'a Tag,
-    /// Seconds since 1970-01-01.
-    pub(crate) modified: u64,
+/// What conditions are held against: a file in one coding.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'a> {
+    pub(crate) resource: &'a Resource,
+    pub(crate) coding: Coding,
+}
+
+impl Own<'_> {
+    fn tag(self) -> Tag {
+        self.resource.tag(self.coding)
+    }
+
+    fn modified(self) -> u64 {
+        self.resource.modified_seconds()
+    }
 }
 
 /// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
-pub(crate) fn evaluate(head: &Head<'_, '_>, own: Validators<'_>) -> Verdict {
+pub(crate) fn evaluate(head: &Head<'_, '_>, own: Own<'_>) -> Verdict {
     if head.values("if-match").next().is_some() {
-        if !head.values("if-match").any(|value| names(value, own.tag, Comparison::Strong)) {
+        if !head.values("if-match").any(|value| names(value, &own.tag(), Comparison::Strong)) {
             return Verdict::Failed;
         }
     } else if let Some(since) = date_of(head, "if-unmodified-since")
-        && own.modified > since
+        && own.modified() > since
     {
         return Verdict::Failed;
     }
     if head.values("if-none-match").next().is_some() {
-        if head.values("if-none-match").any(|value| names(value, own.tag, Comparison::Weak)) {
+        if head.values("if-none-match").any(|value| names(value, &own.tag(), Comparison::Weak)) {
             return Verdict::NotModified;
         }
     } else if let Some(since) = date_of(head, "if-modified-since")
-        && own.modified <= since
+        && own.modified() <= since
     {
         return Verdict::NotModified;
     }
@@ -49,12 +59,12 @@ pub(crate) fn evaluate(head: &Head<'_, '_>, own: Validators<'_>) -> Verdict {
 }
 
 /// Whether a `Range` is to be looked at: only of the very representation that the client has the rest of (RFC 9110 section 13.1.5).
-pub(crate) fn allows_range(head: &Head<'_, '_>, own: Validators<'_>) -> bool {
+pub(crate) fn allows_range(head: &Head<'_, '_>, own: Own<'_>) -> bool {
     match head.only("if-range") {
         Ok(None) => true,
-        Ok(Some(value)) if value.first() == Some(&b'"') => own.tag.as_bytes() == value,
+        Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,
         // A date must be the very one that was told.
-        Ok(Some(value)) => date::parse(value) == Some(own.modified),
+        Ok(Some(value)) => date::parse(value) == Some(own.modified()),
         Err(_) => false,
     }
 }

@@ -27,11 +27,11 @@ pub(crate) enum Start {
     Partial(usize),
     /// An empty line, which some clients send after a body: to be passed over.
     EmptyLine,
-    /// Nothing that a request could begin with.
+    /// Nothing that a request could begin with, or a line that does not end in CRLF.
     Bad(Status),
 }
 
-/// Finds the end of the head. Its first `searched` bytes were looked at before.
+/// Finds the end of the head, and looks how its lines end. Its first `searched` bytes were looked at before.
 pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
     match bytes {
         [b'\r', b'\n', ..] => return Start::EmptyLine,
@@ -43,13 +43,17 @@ pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
         _ => {}
     }
     let within_limit = bytes.get(..HEAD_BYTES_MAX).unwrap_or(bytes);
-    let from = searched.saturating_sub(END.len() - 1);
-    let unseen = within_limit.get(from..).unwrap_or_default();
-    match memchr::memmem::find(unseen, END) {
-        Some(at) => Start::Whole(from + at + END.len()),
-        None if within_limit.len() < HEAD_BYTES_MAX => Start::Partial(bytes.len()),
-        None if memchr::memchr(b'\n', within_limit).is_none() => Start::Bad(Status::UriTooLong),
-        None => Start::Bad(Status::HeaderFieldsTooLarge),
+    for line_end in memchr::memchr_iter(b'\n', within_limit.get(searched..).unwrap_or_default()) {
+        match within_limit.get(..=searched + line_end) {
+            Some(head) if head.ends_with(END) => return Start::Whole(head.len()),
+            Some(lines) if lines.ends_with(b"\r\n") => {}
+            _ => return Start::Bad(Status::BadRequest),
+        }
+    }
+    match within_limit.len() {
+        ..HEAD_BYTES_MAX => Start::Partial(bytes.len()),
+        _ if memchr::memchr(b'\n', within_limit).is_none() => Start::Bad(Status::UriTooLong),
+        _ => Start::Bad(Status::HeaderFieldsTooLarge),
     }
 }
 
@@ -78,13 +82,10 @@ pub(crate) struct Head<'a, 'r> {
 }
 
 impl<'a, 'r> Head<'a, 'r> {
-    /// Parses a whole head.
+    /// Parses a whole head, as [`start`] has found it.
     ///
     /// Errors: the status that says what is wrong; where the request ends is not known then.
     pub(crate) fn parse(bytes: &'a [u8], room: &'r mut Room<'a>) -> Result<Head<'a, 'r>, Status> {
-        if !lines_end_in_crlf(bytes) {
-            return Err(Status::BadRequest);
-        }
         let mut request = httparse::Request::new(&mut []);
         match request.parse_with_uninit_headers(bytes, room) {
             Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
@@ -149,13 +150,9 @@ fn refused_version(bytes: &[u8]) -> Status {
     }
 }
 
-fn lines_end_in_crlf(bytes: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', bytes).all(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\r'))
-}
-
 /// What may stand in `uri-host [ ":" port ]` (RFC 3986 section 3.2), user information left out.
 pub(crate) fn is_of_authority(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(&byte)
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&'..=b',' | b':' | b';' | b'=' | b'[' | b']')
 }
 
 /// The items of a list field's value (RFC 9110 section 5.6.1), those that are empty left out. Commas in quoted strings

@@ -8,7 +8,6 @@ use heapless::Vec;
 
 use crate::actions::Actions;
 use crate::coding::Coding;
-use crate::site::Tag;
 
 /// The longest head of a response, in bytes, with the body of one that says what was wrong.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
@@ -98,18 +97,18 @@ pub(crate) enum After {
 }
 
 /// The head of a response while it is put together.
+#[derive(Default)]
 pub(crate) struct ResponseHead(Vec<u8, RESPONSE_HEAD_BYTES_MAX>);
 
 impl ResponseHead {
-    pub(crate) fn begin(status: Status, after: After, actions: &mut impl Actions) -> ResponseHead {
-        let mut head = ResponseHead(Vec::new());
-        head.text("HTTP/1.1 ").text(status.text()).text("\r\nDate: ").bytes(&actions.date()).text("\r\n");
+    /// The status line, and what every head says.
+    pub(crate) fn begin(&mut self, status: Status, after: After, actions: &mut impl Actions) -> &mut ResponseHead {
+        self.text("HTTP/1.1 ").text(status.text()).text("\r\nDate: ").bytes(&actions.date()).text("\r\n");
         match after {
-            After::Open => &mut head,
-            After::OpenAsAsked => head.text("Connection: keep-alive\r\n"),
-            After::Close => head.text("Connection: close\r\n"),
-        };
-        head
+            After::Open => self,
+            After::OpenAsAsked => self.text("Connection: keep-alive\r\n"),
+            After::Close => self.text("Connection: close\r\n"),
+        }
     }
 
     pub(crate) fn text(&mut self, text: &str) -> &mut ResponseHead {
@@ -138,14 +137,24 @@ impl ResponseHead {
         self.text("\r\n")
     }
 
-    /// What tells one representation of a resource from others, and how long it stays the same.
-    pub(crate) fn validators(&mut self, tag: &Tag, modified: &str, varies: bool) -> &mut ResponseHead {
-        self.text("ETag: ").bytes(tag.as_bytes()).text("\r\n").field("Last-Modified", modified);
-        if varies { self.field("Vary", "Accept-Encoding") } else { self }
+    /// What is said of a file that is sent, or a part of it.
+    pub(crate) fn file(&mut self, coding: Coding, digits: &str, modified: &str, varies: bool) -> &mut ResponseHead {
+        if coding != Coding::Identity {
+            self.field("Content-Encoding", coding.name());
+        }
+        self.validators(coding, digits, modified, varies).field("Accept-Ranges", "bytes")
     }
 
-    pub(crate) fn coding(&mut self, coding: Coding) -> &mut ResponseHead {
-        if coding == Coding::Identity { self } else { self.field("Content-Encoding", coding.name()) }
+    /// What tells one representation of a resource from others, and how long it stays the same. `digits`: of its entity tag.
+    pub(crate) fn validators(
+        &mut self,
+        coding: Coding,
+        digits: &str,
+        modified: &str,
+        varies: bool,
+    ) -> &mut ResponseHead {
+        self.text("ETag: \"").text(digits).text(coding.tag_suffix()).text("\"\r\n").field("Last-Modified", modified);
+        if varies { self.field("Vary", "Accept-Encoding") } else { self }
     }
 
     fn decimal(&mut self, number: u64) -> &mut ResponseHead {
@@ -162,6 +171,10 @@ impl ResponseHead {
         }
         let start = digits.len() - count;
         self.bytes(digits.get(start..).unwrap_or_default())
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// Ends the head, and queues it.

@@ -4,19 +4,21 @@
 //! is (offset from the pack's start, length), 4 bytes each.
 //!
 //! ```text
-//! 0    8  "BPSITE\0\1"
+//! 0    8  "BPSITE\0\2"
 //! 8    4  number of files
 //! 12   4  length of the whole
-//! 16      for each file, in the order of the paths' bytes, 88 bytes:
+//! 16      for each file, in the order of the paths' bytes, 112 bytes:
 //!           0   place of the path, which begins with "/"
 //!           8   place of the content type
 //!           16  the date of its last change, an IMF-fixdate of 29 bytes, 3 bytes of zeros
 //!           48  its entity tag: 16 hexadecimal digits
 //!           64  place of its bytes; as they are, by gzip, by brotli; a coding that there is not is (0, 0)
-//!         then paths, content types and bytes
+//!           88  place of what the head of a response says of it, in each of the three
+//!         then paths, content types, heads and bytes
 //! ```
 //!
-//! Invariant: a [`Site`] was looked through once. Whatever it hands out lies inside of the pack and is what it should be.
+//! Invariant: a [`Site`] was looked through once. Whatever it hands out lies inside of the pack and is what it should be: the
+//! heads, too, are those that would be written now.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -29,11 +31,17 @@ use siphasher::sip::SipHasher13;
 
 use crate::coding::Coding;
 use crate::date::{self, DATE_BYTES};
+use crate::response::ResponseHead;
 
-const MAGIC: [u8; 8] = *b"BPSITE\0\x01";
+const MAGIC: [u8; 8] = *b"BPSITE\0\x02";
 const HEADER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 88;
+const ENTRY_BYTES: usize = 112;
 const TAG_DIGITS: usize = 16;
+/// In the order of their places.
+const CODINGS: [Coding; 3] = [Coding::Identity, Coding::Gzip, Coding::Brotli];
+/// Where in an entry the places of its bytes and of its heads begin.
+const BYTES_AT: usize = 64;
+const HEADS_AT: usize = 88;
 
 /// The site that is served, as it was packed. The empty one has no files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,15 +69,10 @@ impl fmt::Display for SiteError {
 }
 
 /// A file of the site.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Resource {
-    /// The value of `Content-Type`.
-    pub content_type: &'static str,
-    /// The value of `Last-Modified`.
-    pub modified: &'static str,
-    /// How its bytes can be had: plain, and compressed where that is shorter.
-    pub representations: [Option<Representation>; 3],
-    tag: &'static str,
+    site: Site,
+    entry: &'static [u8; ENTRY_BYTES],
 }
 
 /// A file's bytes in one coding.
@@ -79,6 +82,8 @@ pub struct Representation {
     pub coding: Coding,
     /// The bytes.
     pub bytes: &'static [u8],
+    /// What the head of a response that brings them all says of them.
+    pub head: &'static [u8],
 }
 
 /// An entity tag, with its quotes: the file's and what coding it has.
@@ -109,8 +114,8 @@ impl Site {
         let mut before = "";
         for entry in entries {
             let path = site.text(entry, 0).ok_or(SiteError::Broken)?;
-            let file = site.resource(entry).ok_or(SiteError::Broken)?;
-            if !path.starts_with('/') || path <= before || !file.is_sound() {
+            let file = Resource { site, entry };
+            if !path.starts_with('/') || path <= before || file.is_sound().is_none() {
                 return Err(SiteError::Broken);
             }
             before = path;
@@ -120,9 +125,18 @@ impl Site {
 
     /// The file at `path`.
     pub fn find(&self, path: &str) -> Option<Resource> {
-        let compare = |entry: &[u8; ENTRY_BYTES]| self.slice(entry, 0).unwrap_or_default().cmp(path.as_bytes());
+        self.find_in(path, "")
+    }
+
+    /// The file whose path is `folder` and `name` behind it.
+    pub(crate) fn find_in(&self, folder: &str, name: &str) -> Option<Resource> {
+        let compare = |entry: &[u8; ENTRY_BYTES]| {
+            let path = self.slice(entry, 0).unwrap_or_default();
+            let (above, below) = path.split_at(folder.len().min(path.len()));
+            above.cmp(folder.as_bytes()).then_with(|| below.cmp(name.as_bytes()))
+        };
         let index = self.entries.binary_search_by(compare).ok()?;
-        self.resource(self.entries.get(index)?)
+        Some(Resource { site: *self, entry: self.entries.get(index)? })
     }
 
     /// How many files it has.
@@ -140,25 +154,6 @@ impl Site {
         self.entries.is_empty()
     }
 
-    fn resource(&self, entry: &'static [u8; ENTRY_BYTES]) -> Option<Resource> {
-        let modified = text(entry, 16..16 + DATE_BYTES)?;
-        let tag = text(entry, 48..48 + TAG_DIGITS)?;
-        let representation = |coding, at| match number(entry, at)? {
-            0 => Some(None),
-            _ => Some(Some(Representation { coding, bytes: self.slice(entry, at)? })),
-        };
-        Some(Resource {
-            content_type: self.text(entry, 8)?,
-            modified,
-            representations: [
-                representation(Coding::Identity, 64).filter(|plain| plain.is_some())?,
-                representation(Coding::Gzip, 72)?,
-                representation(Coding::Brotli, 80)?,
-            ],
-            tag,
-        })
-    }
-
     fn slice(&self, entry: &[u8], at: usize) -> Option<&'static [u8]> {
         let start = number(entry, at)?;
         self.pack.get(start..start.checked_add(number(entry, at + 4)?)?)
@@ -170,37 +165,81 @@ impl Site {
 }
 
 impl Resource {
-    /// Whether all that is said of the file can stand in the head of a response.
-    fn is_sound(&self) -> bool {
-        is_sound_type(self.content_type)
-            && is_of_one_line(self.modified)
-            && date::parse(self.modified.as_bytes()).is_some()
-            && self.tag.bytes().all(|byte| byte.is_ascii_hexdigit())
+    /// The value of `Content-Type`.
+    pub fn content_type(&self) -> &'static str {
+        self.site.text(self.entry, 8).unwrap_or_default()
     }
 
-    /// Its bytes in `coding`.
-    pub(crate) fn representation(&self, coding: Coding) -> Option<Representation> {
-        self.representations.into_iter().flatten().find(|found| found.coding == coding)
+    /// The value of `Last-Modified`.
+    pub fn modified(&self) -> &'static str {
+        text(self.entry, 16..16 + DATE_BYTES).unwrap_or_default()
     }
 
-    /// Whether there is more than one way to have it.
-    pub(crate) fn varies(&self) -> bool {
-        self.representations.iter().flatten().count() > 1
-    }
-
-    pub(crate) fn tag(&self, coding: Coding) -> Tag {
-        let parts = ["\"", self.tag, coding.tag_suffix(), "\""];
-        Tag(parts.iter().flat_map(|part| part.bytes()).collect())
+    /// The same in seconds since 1970-01-01.
+    pub(crate) fn modified_seconds(&self) -> u64 {
+        date::parse(self.modified().as_bytes()).unwrap_or(0)
     }
 
     /// The digits of its entity tags.
     pub(crate) fn digits(&self) -> &'static str {
-        self.tag
+        text(self.entry, 48..48 + TAG_DIGITS).unwrap_or_default()
     }
 
-    /// Seconds since 1970-01-01 of its last change.
-    pub(crate) fn modified_seconds(&self) -> u64 {
-        date::parse(self.modified.as_bytes()).unwrap_or(0)
+    pub(crate) fn tag(&self, coding: Coding) -> Tag {
+        let parts = ["\"", self.digits(), coding.tag_suffix(), "\""];
+        Tag(parts.iter().flat_map(|part| part.bytes()).collect())
+    }
+
+    /// How its bytes can be had: plain, and compressed where that is shorter.
+    pub fn representations(&self) -> impl Iterator<Item = Representation> + '_ {
+        CODINGS.into_iter().filter_map(|coding| self.representation(coding))
+    }
+
+    /// Its bytes in `coding`.
+    pub(crate) fn representation(&self, coding: Coding) -> Option<Representation> {
+        let at = 8 * coding as usize;
+        number(self.entry, BYTES_AT + at).filter(|offset| *offset != 0)?;
+        let bytes = self.site.slice(self.entry, BYTES_AT + at)?;
+        Some(Representation { coding, bytes, head: self.site.slice(self.entry, HEADS_AT + at)? })
+    }
+
+    /// Whether there is more than one way to have it.
+    pub(crate) fn varies(&self) -> bool {
+        self.representations().count() > 1
+    }
+
+    /// Whether all that it is made of lies in the pack, and can stand in the head of a response.
+    fn is_sound(&self) -> Option<()> {
+        let content_type = self.site.text(self.entry, 8).filter(|content_type| is_sound_type(content_type))?;
+        let modified = text(self.entry, 16..16 + DATE_BYTES).filter(|modified| is_of_one_line(modified))?;
+        date::parse(modified.as_bytes())?;
+        text(self.entry, 48..48 + TAG_DIGITS)?.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
+        self.representation(Coding::Identity)?;
+        let is_there = |coding: &Coding| number(self.entry, BYTES_AT + 8 * *coding as usize) != Some(0);
+        let about = About { content_type, modified, digits: self.digits(), varies: self.varies() };
+        CODINGS.into_iter().filter(is_there).try_for_each(|coding| {
+            let found = self.representation(coding)?;
+            (found.head == about.head(coding, found.bytes.len()).as_bytes()).then_some(())
+        })
+    }
+}
+
+/// What the head of a response says of a file, whatever its coding.
+struct About<'a> {
+    content_type: &'a str,
+    modified: &'a str,
+    digits: &'a str,
+    varies: bool,
+}
+
+impl About<'_> {
+    /// What it says of the whole file in `coding`, which has `length` bytes then.
+    fn head(&self, coding: Coding, length: usize) -> ResponseHead {
+        let mut head = ResponseHead::default();
+        head.file(coding, self.digits, self.modified, self.varies)
+            .field("Content-Type", self.content_type)
+            .number_field("Content-Length", length as u64);
+        head
     }
 }
 
@@ -256,17 +295,21 @@ pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
             return Err(SiteError::Broken);
         }
         let codings = [Some(&file.plain), file.gzip.as_ref(), file.brotli.as_ref()];
-        let places = [Some(path.as_bytes()), Some(file.content_type.as_bytes())]
-            .into_iter()
-            .chain(codings.map(|bytes| bytes.map(Vec::as_slice)));
-        let places: Vec<_> =
-            places.map(|bytes| place(bytes, body_start, &mut body)).collect::<Option<_>>().ok_or(SiteError::Broken)?;
-        let [path_place, type_place, codings @ ..] = places.as_slice() else { return Err(SiteError::Broken) };
-        entries.extend([path_place, type_place].into_iter().flatten());
+        let digits = tag_of(file);
+        let varies = codings.iter().flatten().count() > 1;
+        let about = About { content_type: &file.content_type, modified: &file.modified, digits: &digits, varies };
+        let mut place = |bytes: &[u8]| place(bytes, body_start, &mut body);
+        entries.extend(place(path.as_bytes())?);
+        entries.extend(place(file.content_type.as_bytes())?);
         entries.extend_from_slice(file.modified.as_bytes());
         entries.extend([0; 32 - DATE_BYTES]);
-        entries.extend(tag_of(file).bytes());
-        entries.extend(codings.iter().flatten());
+        entries.extend(digits.bytes());
+        for bytes in codings {
+            entries.extend(bytes.map_or(Ok(NOWHERE), |bytes| place(bytes))?);
+        }
+        for (coding, bytes) in CODINGS.into_iter().zip(codings) {
+            entries.extend(bytes.map_or(Ok(NOWHERE), |bytes| place(about.head(coding, bytes.len()).as_bytes()))?);
+        }
     }
     let length = u32::try_from(body_start + body.len()).map_err(|_| SiteError::Broken)?;
     let mut packed = Vec::with_capacity(body_start + body.len());
@@ -278,13 +321,17 @@ pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
     Ok(packed)
 }
 
-/// Adds `bytes` to the body and returns their place; (0, 0) for none; `None` when it lies too far behind.
-fn place(bytes: Option<&[u8]>, body_start: usize, body: &mut Vec<u8>) -> Option<[u8; 8]> {
-    let Some(bytes) = bytes else { return Some([0; 8]) };
-    let offset = u32::try_from(body_start + body.len()).ok()?;
-    let length = u32::try_from(bytes.len()).ok()?;
+/// The place of what there is not.
+const NOWHERE: [u8; 8] = [0; 8];
+
+/// Adds `bytes` to the body and returns their place.
+///
+/// Errors: it lies too far behind.
+fn place(bytes: &[u8], body_start: usize, body: &mut Vec<u8>) -> Result<[u8; 8], SiteError> {
+    let offset = u32::try_from(body_start + body.len()).map_err(|_| SiteError::Broken)?;
+    let length = u32::try_from(bytes.len()).map_err(|_| SiteError::Broken)?;
     body.extend_from_slice(bytes);
-    Some((u64::from(offset) | u64::from(length) << 32).to_le_bytes())
+    Ok((u64::from(offset) | u64::from(length) << 32).to_le_bytes())
 }
 
 /// What a file's bytes and type are, in 16 digits: another version has others.

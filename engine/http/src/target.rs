@@ -11,24 +11,26 @@ use crate::response::Status;
 const PATH_BYTES_MAX: usize = 1024;
 
 /// What a request asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it lives on the stack, for one request")]
-pub(crate) enum Target {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Target<'a> {
     /// The server itself: `*`.
     Server,
-    /// A path.
-    Path(Path),
+    /// A path: it begins with `/`, is decoded, and has no segments `.` and `..`.
+    Path(&'a str),
 }
 
-/// A path: it begins with `/`, is decoded, and has no segments `.` and `..`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Path(Vec<u8, PATH_BYTES_MAX>);
+/// Where a path is put that does not stand in its request as it is meant.
+#[derive(Default)]
+pub(crate) struct PathRoom(Vec<u8, PATH_BYTES_MAX>);
 
-impl Target {
+impl<'a> Target<'a> {
     /// Reads a target of visible ASCII.
     ///
     /// Errors: it is none, or leads out of the site.
-    pub(crate) fn parse(target: &str) -> Result<Target, Status> {
+    pub(crate) fn parse(target: &'a str, room: &'a mut PathRoom) -> Result<Target<'a>, Status> {
+        if is_path_as_meant(target) {
+            return Ok(Target::Path(target));
+        }
         if target == "*" {
             return Ok(Target::Server);
         }
@@ -41,8 +43,20 @@ impl Target {
             None => path_of_absolute(target).ok_or(Status::BadRequest)?,
         };
         let path = path.split('?').next().unwrap_or_default();
-        Path::decode(path).map(Target::Path)
+        room.decode(path).map(Target::Path)
     }
+}
+
+/// Whether there is nothing in `target` to be cut off, decoded or carried out.
+fn is_path_as_meant(target: &str) -> bool {
+    let mut before = 0;
+    target.starts_with('/')
+        && target.len() <= PATH_BYTES_MAX
+        && target.bytes().all(|byte| {
+            let is_meant = !matches!(byte, b'%' | b'?' | b'#') && (before, byte) != (b'/', b'.');
+            before = byte;
+            is_meant
+        })
 }
 
 /// The path of an absolute target, which a server must take although clients send it to proxies only.
@@ -55,18 +69,16 @@ fn path_of_absolute(target: &str) -> Option<&str> {
     (is_http && is_authority).then_some(if path.starts_with('/') { path } else { "/" })
 }
 
-impl Path {
-    fn decode(raw: &str) -> Result<Path, Status> {
-        let mut path = Path(Vec::new());
+impl PathRoom {
+    fn decode(&mut self, raw: &str) -> Result<&str, Status> {
         for segment in raw.split('/').skip(1) {
-            path.leave_dots()?;
-            path.enter(segment)?;
+            self.leave_dots()?;
+            self.enter(segment)?;
         }
-        if path.leave_dots()? {
-            path.push(b'/')?;
+        if self.leave_dots()? {
+            self.push(b'/')?;
         }
-        core::str::from_utf8(&path.0).map_err(|_| Status::NotFound)?;
-        Ok(path)
+        core::str::from_utf8(&self.0).map_err(|_| Status::NotFound)
     }
 
     /// Goes one segment on. The slash in front of a segment belongs to it.
@@ -99,17 +111,6 @@ impl Path {
 
     fn push(&mut self, byte: u8) -> Result<(), Status> {
         self.0.push(byte).map_err(|_| Status::NotFound)
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.0).unwrap_or_default()
-    }
-
-    /// This path with something behind it; `None` when it gets too long.
-    pub(crate) fn with(&self, suffix: &str) -> Option<Path> {
-        let mut path = self.clone();
-        path.0.extend_from_slice(suffix.as_bytes()).ok()?;
-        Some(path)
     }
 }
 

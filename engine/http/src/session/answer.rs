@@ -8,12 +8,12 @@ use core::ops::Range;
 
 use crate::actions::Actions;
 use crate::coding::{Accepted, Coding};
-use crate::conditions::{self, Validators, Verdict};
+use crate::conditions::{self, Own, Verdict};
 use crate::head::{Head, Version};
 use crate::ranges::{self, Asked, Parts};
 use crate::response::{ALLOW, After, ResponseHead, Status};
-use crate::site::{Resource, Site};
-use crate::target::{Path, Target};
+use crate::site::{Representation, Resource, Site};
+use crate::target::{PathRoom, Target};
 
 use super::outgoing::{Outgoing, PartsLeft};
 
@@ -22,6 +22,7 @@ const MOVED_BYTES_MAX: usize = 1024;
 
 /// What a folder is asked for.
 const INDEX: &str = "index.html";
+const INDEX_BELOW: &str = "/index.html";
 
 /// An answer that is known and not given yet.
 #[derive(Debug)]
@@ -61,7 +62,8 @@ impl Answer {
     ///
     /// Errors: the request makes no sense, and the connection is to end.
     pub(super) fn to(head: &Head<'_, '_>, site: &Site) -> Result<Answer, Status> {
-        let target = match Target::parse(head.target) {
+        let mut room = PathRoom::default();
+        let target = match Target::parse(head.target, &mut room) {
             Err(Status::BadRequest) if head.method != "CONNECT" => return Err(Status::BadRequest),
             target => target,
         };
@@ -69,7 +71,7 @@ impl Answer {
             _ if head.values("expect").any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
                 Content::error(Status::ExpectationFailed, site)
             }
-            ("GET" | "HEAD", Ok(Target::Path(path))) => file(&path, head, site),
+            ("GET" | "HEAD", Ok(Target::Path(path))) => file(path, head, site),
             ("GET" | "HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
             ("OPTIONS", Ok(_)) => Content::Options,
             ("GET" | "HEAD" | "OPTIONS", Err(status)) => Content::error(status, site),
@@ -119,14 +121,16 @@ impl Answer {
 
     /// Queues the head of the response, and returns what is to follow.
     pub(super) fn send(&self, actions: &mut impl Actions) -> Outgoing {
-        let mut head = ResponseHead::begin(self.status(), self.after, actions);
+        // Where it stays: it is too long to be handed on.
+        let mut head = ResponseHead::default();
+        head.begin(self.status(), self.after, actions);
         match &self.content {
             Content::File { resource, coding, part } => {
                 return self.send_file(&mut head, resource, *coding, part, actions);
             }
             Content::Error(status, page) => return self.send_error(&mut head, *status, page.as_ref(), actions),
             Content::NotModified { resource, coding } => {
-                head.validators(&resource.tag(*coding), resource.modified, resource.varies())
+                head.validators(*coding, resource.digits(), resource.modified(), resource.varies())
             }
             Content::Moved(location) => head.field("Location", location).number_field("Content-Length", 0),
             Content::Options => head.text(ALLOW),
@@ -146,28 +150,33 @@ impl Answer {
         part: &Part,
         actions: &mut impl Actions,
     ) -> Outgoing {
-        let tag = resource.tag(coding);
-        let bytes = resource.representation(coding).map_or(&[][..], |representation| representation.bytes);
-        head.coding(coding).validators(&tag, resource.modified, resource.varies()).field("Accept-Ranges", "bytes");
+        let Some(Representation { bytes, head: said, .. }) = resource.representation(coding) else {
+            return Outgoing::Nothing;
+        };
         let outgoing = match part {
             Part::Whole => {
-                head.field("Content-Type", resource.content_type);
+                head.bytes(said);
                 Outgoing::Bytes(bytes)
             }
             Part::One(range) => {
                 let last = range.end.saturating_sub(1);
                 let value = format_args!("bytes {}-{last}/{}", range.start, bytes.len());
-                head.formatted_field("Content-Range", value).field("Content-Type", resource.content_type);
+                head.file(coding, resource.digits(), resource.modified(), resource.varies())
+                    .formatted_field("Content-Range", value)
+                    .field("Content-Type", resource.content_type())
+                    .number_field("Content-Length", part.length(resource, coding));
                 Outgoing::Bytes(outgoing_part(bytes, range))
             }
             Part::Many(parts) => {
                 let boundary = PartsLeft::boundary(resource);
                 let value = format_args!("multipart/byteranges; boundary={boundary}");
-                head.formatted_field("Content-Type", value);
+                head.file(coding, resource.digits(), resource.modified(), resource.varies())
+                    .formatted_field("Content-Type", value)
+                    .number_field("Content-Length", part.length(resource, coding));
                 Outgoing::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
             }
         };
-        head.number_field("Content-Length", part.length(resource, coding)).send(actions);
+        head.send(actions);
         if self.head_only { Outgoing::Nothing } else { outgoing }
     }
 
@@ -184,7 +193,7 @@ impl Answer {
         head.number_field("Content-Length", error_length(status, page));
         match page.and_then(|page| page.representation(Coding::Identity)) {
             Some(page_bytes) => {
-                head.field("Content-Type", page.map_or("", |page| page.content_type)).send(actions);
+                head.field("Content-Type", page.map_or("", |page| page.content_type())).send(actions);
                 if self.head_only { Outgoing::Nothing } else { Outgoing::Bytes(page_bytes.bytes) }
             }
             None => {
@@ -230,12 +239,8 @@ fn outgoing_part(bytes: &'static [u8], range: &Range<u64>) -> &'static [u8] {
 }
 
 /// The file at `path`, or why it is not sent.
-fn file(path: &Path, head: &Head<'_, '_>, site: &Site) -> Content {
-    let index = path.as_str().ends_with('/').then(|| path.with(INDEX));
-    let found = match index {
-        Some(index) => index.and_then(|index| site.find(index.as_str())),
-        None => site.find(path.as_str()),
-    };
+fn file(path: &str, head: &Head<'_, '_>, site: &Site) -> Content {
+    let found = if path.ends_with('/') { site.find_in(path, INDEX) } else { site.find(path) };
     match found {
         Some(resource) => form(resource, head),
         None if is_folder(path, site) && head.target.len() <= MOVED_BYTES_MAX => Content::Moved(moved(head.target)),
@@ -243,8 +248,8 @@ fn file(path: &Path, head: &Head<'_, '_>, site: &Site) -> Content {
     }
 }
 
-fn is_folder(path: &Path, site: &Site) -> bool {
-    path.with("/").and_then(|folder| folder.with(INDEX)).is_some_and(|index| site.find(index.as_str()).is_some())
+fn is_folder(path: &str, site: &Site) -> bool {
+    site.find_in(path, INDEX_BELOW).is_some()
 }
 
 /// The target with a slash behind its path. Its query is kept.
@@ -259,8 +264,7 @@ fn moved(target: &str) -> String {
 fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
     let accepted = Accepted::from_fields(head.values("accept-encoding"));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());
-    let tag = resource.tag(coding);
-    let own = Validators { tag: &tag, modified: resource.modified_seconds() };
+    let own = Own { resource: &resource, coding };
     match conditions::evaluate(head, own) {
         Verdict::NotModified => return Content::NotModified { resource, coding },
         Verdict::Failed => return Content::Error(Status::PreconditionFailed, None),

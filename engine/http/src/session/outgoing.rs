@@ -101,7 +101,7 @@ impl PartsLeft {
 
 fn part_head(resource: &Resource, part: &Range<u64>, whole: u64) -> String {
     let boundary = PartsLeft::boundary(resource);
-    let (content_type, last) = (resource.content_type, part.end.saturating_sub(1));
+    let (content_type, last) = (resource.content_type(), part.end.saturating_sub(1));
     format!(
         "\r\n--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: bytes {}-{last}/{whole}\r\n\r\n",
         part.start

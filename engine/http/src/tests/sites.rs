@@ -19,7 +19,7 @@ fn every_file_is_found_as_it_was_packed() {
     assert_eq!(site.len(), files.len());
     for (path, file) in &files {
         let found = site.find(path).unwrap();
-        assert_eq!((found.content_type, found.modified), (file.content_type.as_str(), file.modified.as_str()));
+        assert_eq!((found.content_type(), found.modified()), (file.content_type.as_str(), file.modified.as_str()));
         for (coding, bytes) in [
             (Coding::Identity, Some(&file.plain)),
             (Coding::Gzip, file.gzip.as_ref()),
@@ -49,7 +49,7 @@ fn another_content_or_type_has_another_tag() {
 fn what_is_no_site_is_refused() {
     let good = pack(&files()).unwrap();
     assert_eq!(Site::new(b"").err(), Some(SiteError::NotASite));
-    assert_eq!(Site::new(b"BPSITE\0\x02aaaaaaaaaaaaaaa").err(), Some(SiteError::NotASite));
+    assert_eq!(Site::new(b"BPSITE\0\x01aaaaaaaaaaaaaaa").err(), Some(SiteError::NotASite));
     assert_eq!(Site::new(leaked(good[..good.len() - 1].to_vec())).err(), Some(SiteError::Broken));
     let mut wrong = files();
     wrong.insert("relative".to_string(), file("a/b", b""));
@@ -88,4 +88,15 @@ fn a_type_or_date_that_could_end_a_line_is_refused() {
     }
     let split = BTreeMap::from([("/a".to_string(), file("a/b\r\nSet-Cookie: c", b""))]);
     assert_eq!(pack(&split).err(), Some(SiteError::Broken));
+}
+
+#[test]
+fn a_pack_whose_heads_say_something_else_is_refused() {
+    let good = pack(&files()).unwrap();
+    for said in ["Content-Length: 30", "Content-Encoding: br", "Last-Modified: Sun", "ETag: \""] {
+        let mut pack = good.clone();
+        let at = pack.windows(said.len()).position(|window| window == said.as_bytes()).unwrap();
+        pack[at + said.len() - 1] ^= 1;
+        assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{said}");
+    }
 }
