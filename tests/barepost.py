@@ -64,18 +64,20 @@ plaintext_auth_from = ["10.0.2.0/24"]
 
 
 # What the command line of a test file said.
-options = argparse.Namespace(quick=False, seed=0)
+options = argparse.Namespace(quick=False, seed=0, cores=1)
 
 
 def main():
-    """Runs the tests of the calling file: `FILE [--quick] [--seed N] [unittest's arguments]`."""
+    """Runs the tests of the calling file: `FILE [--quick] [--seed N] [--cores N] [unittest's arguments]`."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--quick", action="store_true", help="the short form, for every change")
     parser.add_argument("--seed", type=int, help="repeats what a run chose at random")
+    parser.add_argument("--cores", type=int, default=1, help="of every machine whose test does not say how many it has")
     said, arguments = parser.parse_known_args()
-    options.quick = said.quick
+    options.quick, options.cores = said.quick, said.cores
     options.seed = random.SystemRandom().randrange(1 << 32) if said.seed is None else said.seed
-    print(f"{os.path.basename(sys.argv[0])}{' --quick' if options.quick else ''} --seed {options.seed}", flush=True)
+    how = f"{' --quick' if options.quick else ''} --seed {options.seed} --cores {options.cores}"
+    print(f"{os.path.basename(sys.argv[0])}{how}", flush=True)
     program = unittest.main("__main__", argv=[sys.argv[0], *arguments], exit=False, verbosity=2)
     sys.stdout.flush()
     sys.exit(not program.result.wasSuccessful())
@@ -144,7 +146,8 @@ class Run(Machine):
     def _run(self, data, arguments, environment=None):
         self.data = pathlib.Path(data)
         self.ready_ms = None
-        command = [COMMAND, "run", "--data", self.data, *arguments]
+        cores = [] if "--cores" in arguments else ["--cores", options.cores]
+        command = [COMMAND, "run", "--data", self.data, *cores, *arguments]
         self.process = Process(command, self.data.with_suffix(".console"), environment)
 
     def ready(self):

@@ -23,18 +23,21 @@ pub(crate) struct Hosted {
 impl Hosted {
     /// Takes the other end of a tap interface. A machine that was just killed may take a moment to give it back.
     ///
+    /// `cores`: for how many; the interface has a queue for each, or one for all.
+    ///
     /// Errors: refused when it is not there, is no tap interface, is somebody else's, or may not be ours.
-    pub(crate) fn attach(interface: &str) -> Result<Tap, Failure> {
+    pub(crate) fn attach(interface: &str, cores: u8) -> Result<Vec<Tap>, Failure> {
         let started = Instant::now();
         loop {
-            match Tap::attach(interface) {
-                Ok(tap) => return Ok(tap),
+            match Tap::attach(interface, cores) {
+                Ok(taps) => return Ok(taps),
                 Err(AttachError::Busy) if started.elapsed() < LEAVE_PATIENCE => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(error) => {
                     let hint = match error {
                         AttachError::Missing => format!(" (ip tuntap add dev {interface} mode tap)"),
+                        AttachError::NoTap => " (one made with multi_queue is for several cores: --cores)".into(),
                         _ => String::new(),
                     };
                     return Err(Failure::refused(format_args!("--tap {interface}: {error}{hint}")));
@@ -46,16 +49,16 @@ impl Hosted {
     /// Starts the machine on this data.
     ///
     /// Errors: refused when the memory is too little.
-    pub(crate) fn start(tap: Tap, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
+    pub(crate) fn start(taps: Vec<Tap>, cores: u8, data: &DataFolder, memory_mib: u32) -> Result<Hosted, Failure> {
         let started = Instant::now();
-        let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, 1).ok_or_else(|| {
+        let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, cores).ok_or_else(|| {
             Failure::refused(format_args!(
-                "--memory {memory_mib}M: the engine needs {} MiB",
-                Sizes::memory_bytes_min(1) >> 20
+                "--memory {memory_mib}M: the engines of so many cores need {} MiB",
+                Sizes::memory_bytes_min(cores) >> 20
             ))
         })?;
-        let setup =
-            Setup { tap, disk: data.disk()?, configuration: data.configuration.clone(), site: data.site()?, sizes };
+        let (configuration, site) = (data.configuration.clone(), data.site()?);
+        let setup = Setup { taps, cores, disk: data.disk()?, configuration, site, sizes };
         let life = Life::start(setup).map_err(Failure::io("starting the machine"))?;
         Ok(Hosted { life, started, is_left: false })
     }

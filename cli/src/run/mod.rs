@@ -58,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "IF")]
     tap: Option<String>,
     /// The engine as a Linux process at the tap interface, in place of a machine in QEMU
-    #[arg(long, requires = "tap", conflicts_with_all = ["ports", "accel", "machine", "cores"])]
+    #[arg(long, requires = "tap", conflicts_with_all = ["ports", "accel", "machine"])]
     hosted: bool,
 }
 
@@ -109,14 +109,16 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
 
 /// The engine in this process.
 fn run_hosted(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
-    let tap = Hosted::attach(interface)?;
+    check_memory(options)?;
+    let cores = options.cores as u8;
+    let taps = Hosted::attach(interface, cores)?;
     let data = DataFolder::open(&options.data)?;
     let services = services_on_tap(&data);
     announce(&format!("hosted on {interface}"), options, &services, &data);
     if stop.is_requested() {
         return Ok(());
     }
-    let machine = Hosted::start(tap, &data, options.memory)?;
+    let machine = Hosted::start(taps, cores, &data, options.memory)?;
     serve::serve(machine, &watch_services(services), stop)
 }
 

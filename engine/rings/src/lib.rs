@@ -1,4 +1,4 @@
-//! Rings between cores: one core sends, one receives, and neither ever waits for the other.
+//! Rings between cores: one core sends, one receives, and neither ever waits for the other. Who sleeps is woken: [`Sleep`].
 //!
 //! Cores share nothing but these. What is sent is moved: whoever holds it owns it. A message that carries a buffer goes
 //! home through the ring of the other direction.
@@ -15,6 +15,10 @@
 #![no_std]
 
 extern crate alloc;
+
+mod sleep;
+
+pub use sleep::Sleep;
 
 use alloc::boxed::Box;
 use core::mem::MaybeUninit;

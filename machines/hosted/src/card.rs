@@ -6,8 +6,10 @@
 //! A frame is read and written with one call each, in a turn, which Linux carries out at once: there is no ring, and no
 //! frame to be remembered after it was handed over.
 //!
+//! An interface of several queues is as many of these, a core each, and one card.
+//!
 //! Invariants:
-//! - A buffer is with the engine or in `buffers`.
+//! - A buffer is with an engine or in `buffers`.
 //! - What Linux says of lengths selects among our own bytes, and no more.
 
 use std::io::IoSlice;
@@ -31,41 +33,51 @@ const FRAME_BYTES_MAX: usize = 14 + 65_535;
 
 /// Frames that may be with the engine at a time.
 const BUFFERS: usize = 4;
+/// The same where other cores hold of them too, each until its next turn.
+const BUFFERS_OF_MANY: usize = 64;
 
 /// Longer packets than the image's card has are not asked for.
 const MTU_MAX: u16 = 1500;
 
-/// A tap interface whose other end is ours.
+/// One queue of a tap interface whose other end is ours.
 pub struct Tap {
     device: OwnedFd,
     card: Card,
     buffers: Vec<Box<[u8]>>,
+    buffers_max: usize,
     is_gone: bool,
 }
 
 impl Tap {
-    /// Takes the other end of the tap interface called `name`, which has to be there.
+    /// Takes the other end of the tap interface called `name`, which has to be there, for so many cores: a queue for each, or one for
+    /// all, as the interface was made.
     ///
     /// Errors: why it is not ours.
-    pub fn attach(name: &str) -> Result<Tap, AttachError> {
-        let Interface { device, address, mtu } = tap::attach(name, Frames::Offloaded)?;
+    pub fn attach(name: &str, cores: u8) -> Result<Vec<Tap>, AttachError> {
+        let Interface { device, others, address, mtu } = tap::attach(name, Frames::Offloaded, cores)?;
         let card = Card {
             address: opposite(Ethernet(address)),
             mtu: mtu.min(MTU_MAX),
             offloads: Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
-            queues: 1,
+            queues: 1 + others.len() as u8,
         };
-        Ok(Tap::over(device, card))
+        let buffers = if cores > 1 { BUFFERS_OF_MANY } else { BUFFERS };
+        Ok(std::iter::once(device).chain(others).map(|device| Tap::over(device, card, buffers)).collect())
     }
 
-    /// A card whose frames go through `device`.
-    pub(crate) fn over(device: OwnedFd, card: Card) -> Tap {
+    /// A queue of a card whose frames go through `device`. `buffers`: how many of them may be with engines at a time.
+    pub(crate) fn over(device: OwnedFd, card: Card, buffers: usize) -> Tap {
         let buffer = || vec![0; HEADER_BYTES + FRAME_BYTES_MAX].into_boxed_slice();
-        Tap { device, card, buffers: (0..BUFFERS).map(|_| buffer()).collect(), is_gone: false }
+        Tap { device, card, buffers: (0..buffers).map(|_| buffer()).collect(), buffers_max: buffers, is_gone: false }
     }
 
     pub(crate) fn card(&self) -> Card {
         self.card
+    }
+
+    /// Whether a frame that arrives can be received.
+    pub(crate) fn has_buffer(&self) -> bool {
+        !self.buffers.is_empty()
     }
 
     /// Whether the interface was taken away. It does not come back.
@@ -94,7 +106,7 @@ impl Tap {
     /// Takes the buffer of a frame for the next ones.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
-        if self.buffers.len() < BUFFERS && buffer.len() == HEADER_BYTES + FRAME_BYTES_MAX {
+        if self.buffers.len() < self.buffers_max && buffer.len() == HEADER_BYTES + FRAME_BYTES_MAX {
             self.buffers.push(buffer);
         }
     }

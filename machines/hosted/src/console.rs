@@ -10,7 +10,8 @@ use machine::Instant;
 /// Lines that wait to be shown.
 const LINES: usize = 1024;
 
-/// The machine's end of it.
+/// A core's end of it.
+#[derive(Clone)]
 pub(crate) struct Console {
     lines: SyncSender<String>,
     lost: u64,

@@ -4,11 +4,12 @@
 //!
 //! | file | story |
 //! |---|---|
-//! | `life` | a thread that is the machine: it starts, prints, is asked to stop, ends |
+//! | `life` | threads that are the machine's cores: it starts, prints, is asked to stop, ends |
 //! | `world` | the trait `Machine` over what follows, and the sleep that no event is lost in |
 //! | `card` | frames, with checksums and segmentation left to Linux |
 //! | `disk` | a file, read, written and flushed by threads, so that no turn waits for it |
-//! | `bell` | what wakes the machine from other threads |
+//! | `seats` | what the cores know of each other, and whether the machine goes on |
+//! | `bell` | what wakes a core from other threads |
 //! | `console` | lines for whoever shows them |
 //!
 //! Invariants:
@@ -22,6 +23,7 @@ mod card;
 mod console;
 mod disk;
 mod life;
+mod seats;
 mod world;
 
 pub use card::Tap;

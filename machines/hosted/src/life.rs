@@ -1,34 +1,39 @@
-//! The machine's life: a thread that starts the engine, turns it, and sleeps where there is nothing to do.
+//! The machine's life: a thread for each core, which makes its engine, turns it, and sleeps where there is nothing to do.
+//!
+//! The first core's end is the machine's, and so is a panic on any: then no core begins another turn, and what was acknowledged is
+//! in the log.
 
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant as Moment};
 
 use http::Site;
-use machine::Machine;
+use machine::{CoreId, Machine};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use server::configuration::Configuration;
-use server::{Engine, Next, Sizes};
+use server::{Engine, Next, Seed, Sizes};
 
-use crate::bell::Bell;
 use crate::card::Tap;
 use crate::console::Console;
+use crate::disk::FileDisk;
+use crate::seats::Seats;
 use crate::world::HostedMachine;
 
 /// What a machine is made of.
 pub struct Setup {
-    /// Its card.
-    pub tap: Tap,
+    /// Its card's queues, one for each core or one for all.
+    pub taps: Vec<Tap>,
+    /// How many cores it has: at least one, and no fewer than queues.
+    pub cores: u8,
     /// Its disk: a file or a block device, as large as it is now.
     pub disk: File,
     /// What it serves.
     pub configuration: Configuration,
     /// The files that it serves by HTTP.
     pub site: Site,
-    /// How much of everything the engine has.
+    /// How much of everything the engine of each core has.
     pub sizes: Sizes,
 }
 
@@ -48,9 +53,9 @@ pub enum Ending {
 /// A machine that lives. Dropped, it goes on living until the process ends.
 pub struct Life {
     lines: Receiver<String>,
-    stop: Arc<AtomicBool>,
-    bell: Bell,
-    thread: JoinHandle<Ending>,
+    seats: Seats,
+    first: JoinHandle<Ending>,
+    others: Vec<JoinHandle<Ending>>,
 }
 
 impl Life {
@@ -58,13 +63,32 @@ impl Life {
     ///
     /// Errors: as Linux has them, when there can be no more files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
-        let Setup { tap, disk, configuration, site, sizes } = setup;
-        let (bell, stop) = (Bell::new()?, Arc::new(AtomicBool::new(false)));
+        let Setup { taps, cores, disk, configuration, site, sizes } = setup;
         let (console, lines) = Console::new();
-        let machine = HostedMachine::new(tap, disk, console, bell.clone(), Arc::clone(&stop))?;
-        let live = move || live(machine, configuration, site, sizes);
-        let thread = std::thread::Builder::new().name("machine".into()).spawn(live)?;
-        Ok(Life { lines, stop, bell, thread })
+        let seats = Seats::new(cores)?;
+        let about_card = taps.first().map(Tap::card).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut disk = Some(FileDisk::start(disk, seats.of(CoreId::FIRST).bell())?);
+        let (mut taps, started) = (taps.into_iter(), Moment::now());
+        let mut machine = |core| HostedMachine {
+            core: CoreId(core),
+            seats: seats.clone(),
+            about_card,
+            card: taps.next(),
+            disk: disk.take(),
+            console: console.clone(),
+            started,
+        };
+        let mut first = machine(0);
+        let mut secret = [0; 32];
+        first.random(&mut secret);
+        let (seed, seeds) = server::seeds(configuration, site, sizes, cores, secret);
+        let mut places = places(cores).into_iter();
+        let first = start_core(first, places.next(), move |machine| live(machine, seed))?;
+        let others = (1..cores)
+            .zip(seeds)
+            .map(|(core, seed)| start_core(machine(core), places.next(), move |machine| live(machine, seed)));
+        let others = others.collect::<io::Result<_>>()?;
+        Ok(Life { lines, seats, first, others })
     }
 
     /// The next line on the machine's console.
@@ -76,32 +100,80 @@ impl Life {
 
     /// Asks the machine to end its sessions, write what it holds, and go.
     pub fn ask_to_stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.bell.ring();
+        self.seats.request_stop();
     }
 
     /// Waits for the machine's end.
     pub fn end(self) -> Ending {
-        self.thread.join().unwrap_or(Ending::Panicked)
+        let first = self.first.join().unwrap_or(Ending::Panicked);
+        let others = self.others.into_iter().map(|core| core.join().unwrap_or(Ending::Panicked));
+        others.fold(first, |ending, other| if other == Ending::Panicked { other } else { ending })
+    }
+}
+
+/// A processor for each core, where there are as many: each stays on its own, with what is in its caches. One core alone, or cores that
+/// have to take turns, go where Linux puts them.
+fn places(cores: u8) -> Vec<CpuSet> {
+    let Ok(ours) = sched_getaffinity(None) else { return Vec::new() };
+    if cores == 1 || ours.count() < u32::from(cores) {
+        return Vec::new();
+    }
+    let place = |processor| {
+        let mut place = CpuSet::new();
+        place.set(processor);
+        place
+    };
+    (0..CpuSet::MAX_CPU).filter(|processor| ours.is_set(*processor)).map(place).collect()
+}
+
+/// Starts a core's thread. `place`: the processor that it stays on, if there is one for it.
+fn start_core(
+    machine: HostedMachine,
+    place: Option<CpuSet>,
+    live: impl FnOnce(HostedMachine) -> Ending + Send + 'static,
+) -> io::Result<JoinHandle<Ending>> {
+    let number = machine.core.index();
+    Builder::new().name(format!("core {number}")).spawn(move || {
+        if let Some(place) = place {
+            // A processor that was taken from us meanwhile is no reason not to serve.
+            let _ = sched_setaffinity(None, &place);
+        }
+        let _over = MachineIsOver { seats: machine.seats.clone(), is_first: machine.core == CoreId::FIRST };
+        live(machine)
+    })
+}
+
+/// Dropped, it ends the machine if this was its first core, or if this core panicked.
+struct MachineIsOver {
+    seats: Seats,
+    is_first: bool,
+}
+
+impl Drop for MachineIsOver {
+    fn drop(&mut self) {
+        if self.is_first || std::thread::panicking() {
+            self.seats.end();
+        }
     }
 }
 
 /// One turn after the other, and sleep where there is nothing to do.
-fn live(mut machine: HostedMachine, configuration: Configuration, site: Site, sizes: Sizes) -> Ending {
-    let mut secret = [0; 32];
-    machine.random(&mut secret);
-    let (seed, _) = server::seeds(configuration, site, sizes, 1, secret);
+fn live(mut machine: HostedMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
-    loop {
+    while !machine.seats.is_over() {
         match engine.turn(&mut machine) {
             Next::Now => {}
             Next::At(at) => machine.idle(at),
             Next::Stopped(server::Ending::Refused) => return Ending::Refused,
-            Next::Stopped(server::Ending::Asked) if machine.is_cut_off() => {
+            Next::Stopped(server::Ending::Asked) if machine.core == CoreId::FIRST && machine.is_cut_off() => {
                 machine.print(format_args!("net: the tap interface is gone"));
                 return Ending::CutOff;
             }
             Next::Stopped(server::Ending::Asked) => return Ending::Asked,
         }
     }
+    Ending::Asked
 }
+
+#[cfg(test)]
+mod tests;

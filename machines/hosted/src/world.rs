@@ -1,9 +1,6 @@
 //! The machine that the engine lives in: the trait [`Machine`] over card, disk, clocks, console and randomness.
 
 use std::fmt;
-use std::fs::File;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use machine::{
@@ -13,64 +10,66 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::bell::Bell;
 use crate::card::Tap;
 use crate::console::Console;
 use crate::disk::FileDisk;
+use crate::seats::Seats;
 
-/// One core of a host, with a tap interface and a file.
+/// A disk that is none, as the cores see it that have none.
+const NO_DISK: Disk = Disk { sectors: 0, durable: false };
+
+/// One core of a host: a queue of a tap interface, if there is one for it, and on the first core a file.
 pub(crate) struct HostedMachine {
-    card: Tap,
-    disk: FileDisk,
-    console: Console,
-    bell: Bell,
-    stop: Arc<AtomicBool>,
-    started: Moment,
+    pub(crate) core: CoreId,
+    pub(crate) seats: Seats,
+    /// The card as a whole.
+    pub(crate) about_card: Card,
+    pub(crate) card: Option<Tap>,
+    pub(crate) disk: Option<FileDisk>,
+    pub(crate) console: Console,
+    /// When the machine started, for all of its cores.
+    pub(crate) started: Moment,
 }
 
 impl HostedMachine {
-    /// `stop`: becomes true, and `bell` is rung, when somebody asks the machine to stop.
+    /// Sleeps until a frame arrives, a disk request completes, another core has something for this one, somebody asks to stop, or it is
+    /// `until`; may return earlier.
     ///
-    /// Errors: as Linux has them, when the disk cannot be started.
-    pub(crate) fn new(
-        card: Tap,
-        disk: File,
-        console: Console,
-        bell: Bell,
-        stop: Arc<AtomicBool>,
-    ) -> std::io::Result<HostedMachine> {
-        let disk = FileDisk::start(disk, &bell)?;
-        Ok(HostedMachine { card, disk, console, bell, stop, started: Moment::now() })
+    /// No event is slept through: a frame that nobody has read and a bell that nobody has silenced end the sleep as soon as it begins,
+    /// and a core that wakes this one rings unless it is seen here before.
+    pub(crate) fn idle(&mut self, until: Instant) {
+        let sleep = self.seats.of(self.core).sleep();
+        let is_wanted = !sleep.begin();
+        if !is_wanted && !self.disk.as_ref().is_some_and(FileDisk::has_finished) {
+            self.sleep(until);
+        }
+        self.seats.of(self.core).sleep().end();
     }
 
-    /// Sleeps until a frame arrives, a disk request completes, somebody asks to stop, or it is `until`; may return
-    /// earlier.
-    ///
-    /// No event is slept through: a frame that nobody has read and a bell that nobody has silenced end the sleep as
-    /// soon as it begins.
-    pub(crate) fn idle(&mut self, until: Instant) {
+    fn sleep(&mut self, until: Instant) {
         let span = until.since(self.now());
+        if span.0 == 0 {
+            return;
+        }
         let timeout = Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: (span.0 % 1_000_000 * 1_000) as _,
         };
         let timeout = if until == Instant::NEVER { None } else { Some(&timeout) };
-        if span.0 == 0 || self.disk.has_finished() {
-            return;
-        }
-        let bell = PollFd::new(&self.bell, PollFlags::IN);
-        let outcome = if self.card.is_gone() {
-            poll(&mut [bell], timeout)
-        } else {
-            poll(&mut [bell, PollFd::new(&self.card, PollFlags::IN)], timeout)
+        let bell = self.seats.of(self.core).bell();
+        let rung = PollFd::new(bell, PollFlags::IN);
+        // A frame for which there is no buffer waits for one, which another core brings and rings for.
+        let outcome = match self.card.as_ref().filter(|card| card.has_buffer() && !card.is_gone()) {
+            Some(card) => poll(&mut [rung, PollFd::new(card, PollFlags::IN)], timeout),
+            None => poll(&mut [rung], timeout),
         };
         assert!(matches!(outcome, Ok(_) | Err(Errno::INTR)), "sleeping: {outcome:?}");
-        self.bell.silence();
+        bell.silence();
     }
 
     /// Whether the machine lost its card: nobody will ever reach it again.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.card.is_gone()
+        self.card.as_ref().is_some_and(Tap::is_gone)
     }
 }
 
@@ -100,42 +99,50 @@ impl Machine for HostedMachine {
     }
 
     fn card(&self) -> Card {
-        self.card.card()
+        self.about_card
     }
 
     fn receive(&mut self) -> Option<Frame> {
-        self.card.receive()
+        self.card.as_mut()?.receive()
     }
 
     fn give_back(&mut self, frame: Frame) {
-        self.card.give_back(frame);
+        if let Some(card) = &mut self.card {
+            card.give_back(frame);
+        }
     }
 
+    /// A core without a queue of the card's has no room for any frame.
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
-        self.card.transmit(frame)
+        self.card.as_mut().map_or(Err(TransmitError::Full), |card| card.transmit(frame))
     }
 
     fn disk(&self) -> Disk {
-        self.disk.disk()
+        self.disk.as_ref().map_or(NO_DISK, FileDisk::disk)
     }
 
+    /// A core without the disk has no room for any request.
     fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
-        self.disk.request(request)
+        match &mut self.disk {
+            Some(disk) => disk.request(request),
+            None => Err(request),
+        }
     }
 
     fn completed(&mut self) -> Option<DiskCompletion> {
-        self.disk.completed()
+        self.disk.as_mut()?.completed()
     }
 
-    /// There is no other core.
-    fn wake(&mut self, _core: CoreId) {}
+    fn wake(&mut self, core: CoreId) {
+        self.seats.of(core).wake();
+    }
 
     /// Nothing is left to be told: frames and requests were handed over as they came.
     fn ring_doorbells(&mut self) {}
 
     fn stop_requested(&mut self) -> bool {
         // A machine that nobody can reach has nothing left to do but to write what it holds.
-        self.stop.load(Ordering::Relaxed) || self.card.is_gone()
+        self.seats.is_stop_requested() || self.is_cut_off()
     }
 }
 

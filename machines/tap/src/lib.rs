@@ -19,6 +19,7 @@ const SIOCGIFMTU: Opcode = 0x8921;
 const SIOCGIFHWADDR: Opcode = 0x8927;
 
 const IFF_TAP: u16 = 0x0002;
+const IFF_MULTI_QUEUE: u16 = 0x0100;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 
@@ -36,8 +37,10 @@ type Record = [u8; RECORD_BYTES];
 /// A tap interface whose other end is ours.
 #[derive(Debug)]
 pub struct Interface {
-    /// One frame is read or written by one call; none blocks.
+    /// The interface, or its first queue. One frame is read or written by one call; none blocks.
     pub device: OwnedFd,
+    /// Its further queues. Linux spreads connections over all of them, and answers by the queue that it hears a connection from.
+    pub others: Vec<OwnedFd>,
     /// The interface's own hardware address, which is that of Linux's end.
     pub address: [u8; 6],
     /// The largest IP packet of the interface, in bytes.
@@ -88,27 +91,17 @@ impl fmt::Display for AttachError {
 
 /// Takes the other end of the tap interface called `name`. The interface has to be there: none is made.
 ///
-/// Errors: why it is not ours.
-pub fn attach(name: &str, frames: Frames) -> Result<Interface, AttachError> {
+/// `queues`: how many it should have. One that was made for several (`multi_queue`) gets as many; any other has one.
+///
+/// Errors: why it is not ours. One that was made for several is no tap for who wants one.
+pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, AttachError> {
     let named = record(name).ok_or(AttachError::Missing)?;
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(AttachError::Other)?;
     netdevice::name_to_index(&socket, name).map_err(|_| AttachError::Missing)?;
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(AttachError::of)?;
-
-    let mut wanted = named;
-    // An interface remembers what its last user wanted: all of it is said anew.
-    let (flags, offloads) = match frames {
-        Frames::Plain => (IFF_TAP | IFF_NO_PI, 0),
-        Frames::Offloaded => (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6),
+    let (device, others) = match open_all(named, frames, queues) {
+        Err(AttachError::NoTap) if queues > 1 => (open(named, frames, 0)?, Vec::new()),
+        opened => opened?,
     };
-    put(&mut wanted, NAME_BYTES, &flags.to_ne_bytes());
-    exchange::<TUNSETIFF>(&device, &mut wanted).map_err(AttachError::of)?;
-    let mut header = [0; RECORD_BYTES];
-    put(&mut header, 0, &(HEADER_BYTES as i32).to_ne_bytes());
-    exchange::<TUNSETVNETHDRSZ>(&device, &mut header).map_err(AttachError::Other)?;
-    set::<TUNSETOFFLOAD>(&device, offloads).map_err(AttachError::Other)?;
-
     let mut asked = named;
     exchange::<SIOCGIFHWADDR>(&socket, &mut asked).map_err(AttachError::Other)?;
     // A `struct sockaddr`: two bytes of its kind, then the address.
@@ -116,7 +109,34 @@ pub fn attach(name: &str, frames: Frames) -> Result<Interface, AttachError> {
     let mut asked = named;
     exchange::<SIOCGIFMTU>(&socket, &mut asked).map_err(AttachError::Other)?;
     let mtu = u32::from_ne_bytes(take(&asked, NAME_BYTES));
-    Ok(Interface { device, address, mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
+    Ok(Interface { device, others, address, mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
+}
+
+/// The first of so many queues of the interface, and the others.
+fn open_all(named: Record, frames: Frames, queues: u8) -> Result<(OwnedFd, Vec<OwnedFd>), AttachError> {
+    let more = if queues > 1 { IFF_MULTI_QUEUE } else { 0 };
+    let first = open(named, frames, more)?;
+    let others = (1..queues).map(|_| open(named, frames, more)).collect::<Result<_, _>>()?;
+    Ok((first, others))
+}
+
+/// One queue of the interface. `more`: further flags.
+fn open(named: Record, frames: Frames, more: u16) -> Result<OwnedFd, AttachError> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(AttachError::of)?;
+    let mut wanted = named;
+    // An interface remembers what its last user wanted: all of it is said anew.
+    let (flags, offloads) = match frames {
+        Frames::Plain => (IFF_TAP | IFF_NO_PI, 0),
+        Frames::Offloaded => (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6),
+    };
+    put(&mut wanted, NAME_BYTES, &(flags | more).to_ne_bytes());
+    exchange::<TUNSETIFF>(&device, &mut wanted).map_err(AttachError::of)?;
+    let mut header = [0; RECORD_BYTES];
+    put(&mut header, 0, &(HEADER_BYTES as i32).to_ne_bytes());
+    exchange::<TUNSETVNETHDRSZ>(&device, &mut header).map_err(AttachError::Other)?;
+    set::<TUNSETOFFLOAD>(&device, offloads).map_err(AttachError::Other)?;
+    Ok(device)
 }
 
 impl AttachError {
@@ -170,7 +190,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there_is_missing_and_is_not_made() {
         for name in ["", "no-such-tap0", "a-name-that-is-too-long", "nul\0"] {
-            assert_eq!(attach(name, Frames::Plain).unwrap_err(), AttachError::Missing, "{name}");
+            assert_eq!(attach(name, Frames::Plain, 1).unwrap_err(), AttachError::Missing, "{name}");
         }
     }
 

@@ -74,7 +74,7 @@ struct Direction<'a> {
 
 fn carry(options: &CommandLine) -> io::Result<()> {
     let take = |name: &str| {
-        tap::attach(name, Frames::Plain)
+        tap::attach(name, Frames::Plain, 1)
             .map(|interface| interface.device)
             .map_err(|error| io::Error::other(format!("{name}: {error}")))
     };

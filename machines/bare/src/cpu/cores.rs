@@ -5,10 +5,9 @@
 //!
 //! Invariants:
 //! - A seat's number never changes once its core runs, and no code moves from one core to another.
-//! - No wish to be woken is lost: the one who wakes sets `is_woken` and then looks at `is_asleep`, the one who goes to sleep sets `is_asleep` and
-//!   then looks at `is_woken`. At least one of them sees the other, whatever the order (both are sequentially consistent).
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use rings::Sleep;
 
 /// The most cores that a machine makes use of.
 pub(crate) const CORES_MAX: usize = 16;
@@ -103,37 +102,6 @@ impl Seat {
 
     pub(crate) fn sleep(&self) -> &Sleep {
         &self.sleep
-    }
-}
-
-/// How a core goes to sleep while others may want it awake.
-pub(crate) struct Sleep {
-    is_asleep: AtomicBool,
-    is_woken: AtomicBool,
-}
-
-impl Sleep {
-    const fn new() -> Sleep {
-        Sleep { is_asleep: AtomicBool::new(false), is_woken: AtomicBool::new(false) }
-    }
-
-    /// Another core wants this one awake: answers whether it must be interrupted for that. One that is awake sees the wish before it
-    /// sleeps, and one that somebody interrupts already need not be interrupted twice.
-    #[must_use]
-    pub(crate) fn wake(&self) -> bool {
-        !self.is_woken.swap(true, SeqCst) && self.is_asleep.load(SeqCst)
-    }
-
-    /// Before a sleep, with interrupts off: answers whether nobody wants this core awake.
-    pub(crate) fn begin(&self) -> bool {
-        self.is_asleep.store(true, SeqCst);
-        !self.is_woken.load(SeqCst)
-    }
-
-    /// After a sleep, or in place of one. What was put anywhere before a wake that this call forgets can be seen after it.
-    pub(crate) fn end(&self) {
-        self.is_asleep.store(false, SeqCst);
-        self.is_woken.swap(false, SeqCst);
     }
 }
 

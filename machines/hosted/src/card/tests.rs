@@ -16,7 +16,7 @@ const CARD: Card = Card {
 fn connected() -> (Tap, UnixDatagram) {
     let (ours, linux) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
-    (Tap::over(ours.into(), CARD), linux)
+    (Tap::over(ours.into(), CARD, BUFFERS), linux)
 }
 
 fn received(linux: &UnixDatagram) -> Vec<u8> {

@@ -12,26 +12,44 @@ const LONG: Duration = Duration::from_secs(10);
 struct Room {
     machine: HostedMachine,
     linux: UnixDatagram,
-    bell: Bell,
-    stop: Arc<AtomicBool>,
+    seats: Seats,
 }
 
 fn room() -> Room {
     let (ours, linux) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
-    let (machine, bell, stop) = machine_on(ours.into());
-    Room { machine, linux, bell, stop }
+    let machine = machine_on(ours.into());
+    Room { seats: machine.seats.clone(), machine, linux }
 }
 
-fn machine_on(interface: OwnedFd) -> (HostedMachine, Bell, Arc<AtomicBool>) {
+fn machine_on(interface: OwnedFd) -> HostedMachine {
     let card = Card { address: Ethernet([2, 0, 0, 0, 0, 1]), mtu: 1500, offloads: Offloads::default(), queues: 1 };
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
-    let (bell, stop) = (Bell::new().unwrap(), Arc::new(AtomicBool::new(false)));
-    let (console, _) = Console::new();
-    let tap = Tap::over(interface, card);
-    let machine = HostedMachine::new(tap, file, console, bell.clone(), Arc::clone(&stop)).unwrap();
-    (machine, bell, stop)
+    let (seats, (console, _)) = (Seats::new(2).unwrap(), Console::new());
+    let disk = FileDisk::start(file, seats.of(CoreId::FIRST).bell()).unwrap();
+    HostedMachine {
+        core: CoreId::FIRST,
+        about_card: card,
+        card: Some(Tap::over(interface, card, 4)),
+        disk: Some(disk),
+        console,
+        started: Moment::now(),
+        seats,
+    }
+}
+
+/// The second core of the same machine, which has neither card nor disk.
+fn second_core(first: &HostedMachine) -> HostedMachine {
+    HostedMachine {
+        core: CoreId(1),
+        seats: first.seats.clone(),
+        about_card: first.about_card,
+        card: None,
+        disk: None,
+        console: first.console.clone(),
+        started: first.started,
+    }
 }
 
 /// How long the machine sleeps when nothing but an event ends it.
@@ -44,8 +62,8 @@ fn slept(machine: &mut HostedMachine) -> Duration {
 
 #[test]
 fn a_sleep_ends_at_its_time_and_not_before() {
-    let Room { mut machine, linux: _linux, bell, .. } = room();
-    bell.ring();
+    let Room { mut machine, linux: _linux, seats } = room();
+    seats.of(CoreId::FIRST).bell().ring();
     assert!(slept(&mut machine) < LONG, "it was woken, once");
     let until = machine.now() + Micros::from_millis(30);
     machine.idle(until);
@@ -97,20 +115,93 @@ fn a_request_that_is_refused_at_once_is_not_slept_through() {
 }
 
 #[test]
-fn who_asks_to_stop_wakes_the_machine_and_the_wish_stays() {
-    let Room { mut machine, linux: _linux, bell, stop } = room();
+fn who_asks_to_stop_wakes_every_core_and_the_wish_stays() {
+    let Room { mut machine, linux: _linux, seats } = room();
+    let mut second = second_core(&machine);
     assert!(!machine.stop_requested());
-    stop.store(true, Ordering::Relaxed);
-    bell.ring();
+    seats.request_stop();
     assert!(slept(&mut machine) < LONG);
-    assert!(machine.stop_requested() && machine.stop_requested());
+    assert!(slept(&mut second) < LONG);
+    assert!(machine.stop_requested() && machine.stop_requested() && second.stop_requested());
+}
+
+#[test]
+fn a_machine_that_is_over_wakes_every_core() {
+    let Room { mut machine, linux: _linux, seats } = room();
+    let mut second = second_core(&machine);
+    seats.end();
+    assert!(slept(&mut machine) < LONG);
+    assert!(slept(&mut second) < LONG);
+    assert!(seats.is_over());
+}
+
+/// Two cores throw a number to and fro: each puts it into its ring, wakes the other, and sleeps.
+#[test]
+fn nothing_that_another_core_sent_is_slept_through() {
+    const THROWS: u32 = 20_000;
+    let Room { machine, linux: _linux, .. } = room();
+    let second = second_core(&machine);
+    let ((to_second, from_first), (to_first, from_second)) = (rings::ring(4), rings::ring(4));
+    let play = |mut machine: HostedMachine, mut out: rings::Sender<u32>, mut back: rings::Receiver<u32>| {
+        let other = CoreId(1 - machine.core.0);
+        let mut number = 0;
+        while number < THROWS {
+            match back.receive() {
+                Some(thrown) => {
+                    number = thrown + 1;
+                    out.send(number).unwrap();
+                    machine.wake(other);
+                }
+                None => assert!(slept(&mut machine) < LONG, "what came after {number} was slept through"),
+            }
+        }
+    };
+    let mut first_throw = to_first;
+    first_throw.send(0).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| play(second, first_throw, from_first));
+        play(machine, to_second, from_second);
+    });
+}
+
+#[test]
+fn a_core_sleeps_while_frames_wait_for_buffers_that_others_hold_and_is_woken_when_one_comes_home() {
+    let Room { mut machine, linux, seats } = room();
+    (0..5).for_each(|_| assert_eq!(linux.send(&[0; 72]).unwrap(), 72));
+    let held: Vec<Frame> = std::iter::from_fn(|| machine.receive()).collect();
+    assert_eq!(held.len(), 4);
+    let until = machine.now() + Micros::from_millis(30);
+    machine.idle(until);
+    assert!(machine.now() >= until, "it would not come to rest");
+    seats.of(CoreId::FIRST).wake();
+    assert!(slept(&mut machine) < LONG);
+    held.into_iter().for_each(|frame| machine.give_back(frame));
+    assert!(slept(&mut machine) < LONG);
+    assert!(machine.receive().is_some());
+}
+
+#[test]
+fn a_core_without_card_and_disk_has_no_room_for_anything_and_hears_of_nothing() {
+    let Room { machine, linux: _linux, .. } = room();
+    let mut second = second_core(&machine);
+    let plain = Outgoing { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
+    assert_eq!(second.transmit(&plain), Err(TransmitError::Full));
+    let flush = DiskRequest {
+        token: DiskToken(1),
+        operation: DiskOperation::Flush,
+        sector: Sector(0),
+        buffer: Vec::new().into_boxed_slice(),
+    };
+    second.request(flush).unwrap_err();
+    assert!(second.receive().is_none() && second.completed().is_none());
+    assert_eq!((second.disk().sectors, second.card()), (0, machine.card()));
 }
 
 #[test]
 fn a_machine_whose_card_was_taken_away_stops_and_sleeps_until_then() {
     // Of a socket of this kind the sleep hears that the other end is gone, as of an interface.
     let (ours, linux) = UnixStream::pair().unwrap();
-    let (mut machine, ..) = machine_on(ours.into());
+    let mut machine = machine_on(ours.into());
     drop(linux);
     let plain = Outgoing { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
     machine.transmit(&plain).unwrap();

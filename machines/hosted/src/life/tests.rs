@@ -1,0 +1,134 @@
+//! All cores come to an end together, whichever ends first and however.
+
+use super::*;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use machine::{Card, Ethernet, Instant, Offloads};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(20);
+
+const CARD: Card = Card {
+    address: Ethernet([2, 0, 0, 0, 0, 1]),
+    mtu: 1500,
+    offloads: Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true },
+    queues: 1,
+};
+
+const CONFIGURATION: &str = "hostname = 'mail.a.test'\ndomains = ['a.test']\n[network]\naddress = '10.0.0.2/24'\n";
+
+/// A machine with a card of one queue, and its card's other end.
+fn begin(cores: u8, disk: File) -> (Life, UnixStream) {
+    let (ours, linux) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let setup = Setup {
+        taps: vec![Tap::over(ours.into(), CARD, 64)],
+        cores,
+        disk,
+        configuration: Configuration::parse(CONFIGURATION).unwrap(),
+        site: Site::default(),
+        sizes: Sizes::for_memory(256 << 20, cores).unwrap(),
+    };
+    (Life::start(setup).unwrap(), linux)
+}
+
+fn empty_disk() -> File {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(16 << 20).unwrap();
+    file
+}
+
+fn await_line(life: &Life, part: &str) {
+    let deadline = Moment::now() + LONG;
+    loop {
+        let line = life.next_line(deadline.saturating_duration_since(Moment::now())).unwrap();
+        if line.contains(part) {
+            return;
+        }
+    }
+}
+
+/// How the machine ended, after all of its cores have let go of its console.
+fn end(life: Life) -> Ending {
+    let deadline = Moment::now() + LONG;
+    loop {
+        match life.next_line(deadline.saturating_duration_since(Moment::now())) {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Disconnected) => return life.end(),
+            Err(RecvTimeoutError::Timeout) => panic!("a core goes on"),
+        }
+    }
+}
+
+#[test]
+fn asked_to_stop_every_core_ends() {
+    for cores in [1, 2, 4] {
+        let (life, _linux) = begin(cores, empty_disk());
+        await_line(&life, "serving a.test");
+        life.ask_to_stop();
+        assert_eq!(end(life), Ending::Asked, "{cores} cores");
+    }
+}
+
+#[test]
+fn where_the_disk_cannot_be_served_from_no_core_goes_on() {
+    let mut disk = empty_disk();
+    disk.write_all(&[7; 1 << 20]).unwrap();
+    let (life, _linux) = begin(4, disk);
+    assert_eq!(end(life), Ending::Refused);
+}
+
+#[test]
+fn a_card_that_was_taken_away_ends_every_core() {
+    let (life, linux) = begin(4, empty_disk());
+    await_line(&life, "serving a.test");
+    drop(linux);
+    assert_eq!(end(life), Ending::CutOff);
+}
+
+/// A machine of three cores that do nothing but sleep until it is over, and one of which panics.
+fn with_a_panic_on(broken: u8) -> Ending {
+    let (console, lines) = Console::new();
+    let seats = Seats::new(3).unwrap();
+    let start = |core| {
+        let machine = HostedMachine {
+            core: CoreId(core),
+            seats: seats.clone(),
+            about_card: CARD,
+            card: None,
+            disk: None,
+            console: console.clone(),
+            started: Moment::now(),
+        };
+        let live = move |mut machine: HostedMachine| {
+            assert!(core != broken, "core {core} breaks");
+            while !machine.seats.is_over() {
+                machine.idle(Instant::NEVER);
+            }
+            Ending::Asked
+        };
+        start_core(machine, None, live).unwrap()
+    };
+    let (first, others) = (start(0), vec![start(1), start(2)]);
+    drop(console);
+    end(Life { lines, seats, first, others })
+}
+
+#[test]
+fn a_panic_on_any_core_ends_all_and_is_how_the_machine_ended() {
+    for broken in 0..3 {
+        assert_eq!(with_a_panic_on(broken), Ending::Panicked, "core {broken}");
+    }
+}
+
+#[test]
+fn each_core_has_a_processor_of_its_own_where_there_are_as_many() {
+    let processors = sched_getaffinity(None).unwrap().count() as u8;
+    for cores in 2..=processors.min(16) {
+        let places = places(cores);
+        assert!(places.len() >= usize::from(cores) && places.iter().all(|place| place.count() == 1));
+        assert!(places.iter().enumerate().all(|(at, place)| places.iter().skip(at + 1).all(|other| other != place)));
+    }
+    assert!(places(1).is_empty() && places(processors.saturating_add(1)).is_empty());
+}

@@ -1,0 +1,98 @@
+//! What the cores of one machine know of each other: how to end another's sleep, and whether the machine goes on.
+//!
+//! Invariants:
+//! - Each core has a seat, the first core's is the first one, and their number never changes.
+//! - Whoever changes what the cores look at between two turns rings all bells after it: so nobody sleeps over it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use machine::CoreId;
+use rings::Sleep;
+use rustix::io;
+
+use crate::bell::Bell;
+
+/// Clones are the same seats.
+#[derive(Clone, Debug)]
+pub(crate) struct Seats(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    first: Seat,
+    others: Vec<Seat>,
+    is_stop_requested: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// One core's.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    sleep: Sleep,
+    bell: Bell,
+}
+
+impl Seats {
+    /// For so many cores, of which there is at least one.
+    ///
+    /// Errors: as Linux has them, which is when the process may have no more files.
+    pub(crate) fn new(cores: u8) -> io::Result<Seats> {
+        let seat = || Ok(Seat { sleep: Sleep::new(), bell: Bell::new()? });
+        Ok(Seats(Arc::new(Shared {
+            first: seat()?,
+            others: (1..cores).map(|_| seat()).collect::<io::Result<_>>()?,
+            is_stop_requested: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        })))
+    }
+
+    /// The seat of `core`; the first one's, if there is no such core.
+    pub(crate) fn of(&self, core: CoreId) -> &Seat {
+        let other = core.index().checked_sub(1).and_then(|index| self.0.others.get(index));
+        other.unwrap_or(&self.0.first)
+    }
+
+    /// Asks the machine to end its sessions, write what it holds, and go.
+    pub(crate) fn request_stop(&self) {
+        self.0.is_stop_requested.store(true, Relaxed);
+        self.ring_all();
+    }
+
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.0.is_stop_requested.load(Relaxed)
+    }
+
+    /// The machine is over: no core begins another turn.
+    pub(crate) fn end(&self) {
+        self.0.is_over.store(true, Relaxed);
+        self.ring_all();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_over.load(Relaxed)
+    }
+
+    fn ring_all(&self) {
+        self.0.first.bell.ring();
+        self.0.others.iter().for_each(|seat| seat.bell.ring());
+    }
+}
+
+impl Seat {
+    /// How its core sleeps.
+    pub(crate) fn sleep(&self) -> &Sleep {
+        &self.sleep
+    }
+
+    /// What ends its sleep.
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Another core has put something into one of its rings.
+    pub(crate) fn wake(&self) {
+        if self.sleep.wake() {
+            self.bell.ring();
+        }
+    }
+}
