@@ -16,6 +16,7 @@ mod endings;
 mod memory;
 mod network;
 mod time;
+mod tls;
 
 use alloc::vec::Vec;
 use bare::{BareMachine, boot, end, fw_cfg};
@@ -46,7 +47,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
 
 fn run_all(machine: &mut BareMachine) -> ! {
     let (mut passed, mut failed) = (0, 0);
-    let tests = [&memory::TESTS[..], &time::TESTS, &disk::TESTS, &network::TESTS, &costs::TESTS];
+    let tests = [&memory::TESTS[..], &time::TESTS, &disk::TESTS, &network::TESTS, &costs::TESTS, &tls::TESTS];
     for (name, test) in tests.into_iter().flatten() {
         machine.now();
         match test(machine) {

@@ -4,7 +4,7 @@
 //! The host says how many there are to be: the file `opt/barepost/cores`.
 
 use super::time::best_lateness;
-use super::{Outcome, PATIENCE, ensure, finish, network};
+use super::{Outcome, PATIENCE, ensure, finish, network, tls};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -36,9 +36,10 @@ type Parcel = Vec<Vec<u8>>;
 /// What a core does in one step.
 type Step = (&'static str, fn(&mut BareMachine, usize) -> Outcome);
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("each core is itself, and draws random bytes of its own", is_itself),
     ("a core without the disk says so", has_no_disk),
+    ("on each core TLS comes through", tls::shake),
     ("on each core a sleep ends by its own timer", timer_wakes),
     ("a sleep that another core ends is not slept through", token_goes_round),
     ("memory that another core gives back goes home", memory_goes_home),
@@ -116,6 +117,7 @@ fn at<T>(list: &[T; CORES_MAX], core: usize) -> Result<&T, &'static str> {
 fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
     static SEEN: [AtomicU32; CORES_MAX] = [const { AtomicU32::new(0) }; CORES_MAX];
     static DRAWN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
+    static ASKED: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
     let own = machine.core().index();
     ensure(own < count, "its number is none of a core's")?;
     ensure(at(&SEEN, own)?.fetch_add(1, Relaxed) == 0, "two cores have one number")?;
@@ -124,9 +126,14 @@ fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
     for _ in 0..20_000 {
         machine.random(&mut drawn);
     }
-    let drawn = u64::from_le_bytes(drawn);
-    ensure(DRAWN.iter().all(|other| other.load(Relaxed) != drawn), "two cores draw the same")?;
-    at(&DRAWN, own)?.store(drawn, Relaxed);
+    // As ring does.
+    let mut asked = [0; 8];
+    ensure(randomness::getrandom(&mut asked).is_ok(), "there is no randomness for ring")?;
+    for (places, bytes) in [(&DRAWN, drawn), (&ASKED, asked)] {
+        let number = u64::from_le_bytes(bytes);
+        ensure(places.iter().all(|other| other.load(Relaxed) != number), "two cores draw the same")?;
+        at(places, own)?.store(number, Relaxed);
+    }
     let (mut before, start) = (machine.now(), machine.now());
     while machine.now().since(start) < Micros::from_millis(2) {
         let now = machine.now();

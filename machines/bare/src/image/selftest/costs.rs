@@ -19,7 +19,7 @@ const PROMISED: u64 = 400;
 /// Things done at a time: fewer than any ring holds.
 const BATCH: u64 = 32;
 
-fn ticks() -> u64 {
+pub(super) fn ticks() -> u64 {
     // SAFETY: every x86-64 processor has the counter.
     unsafe { core::arch::x86_64::_rdtsc() }
 }

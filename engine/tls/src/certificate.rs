@@ -1,0 +1,160 @@
+//! A certificate with its chain and its key, as they stand in two PEM files: read, and checked before anybody is shown it.
+//!
+//! Answers to: RFC 5280 sections 4.1.2.5 (validity) and 4.2.1.6 (names), RFC 7468 (PEM), RFC 5958 and RFC 5915 (keys).
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use machine::UnixTime;
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use x509_cert::der::Decode;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+use crate::names;
+
+/// The most bytes that a certificate and its chain may have: with them a server's flight fits into the buffer that it is written to.
+pub const CHAIN_BYTES_MAX: usize = 12 * 1024;
+
+/// A certificate, its chain and its key.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    key: Arc<CertifiedKey>,
+    names: Vec<String>,
+    valid_from: UnixTime,
+    valid_until: UnixTime,
+}
+
+/// What is wrong with a certificate or its key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CertificateError {
+    /// There is no certificate in the file.
+    NoCertificate,
+    /// The file of the certificates is no PEM.
+    BadCertificatePem,
+    /// A certificate cannot be read.
+    BadCertificate,
+    /// The certificates are longer than [`CHAIN_BYTES_MAX`] together.
+    ChainTooLong,
+    /// There is no private key in the file.
+    NoKey,
+    /// The file of the key is no PEM.
+    BadKeyPem,
+    /// The key is none that can be used.
+    BadKey,
+    /// The key belongs to another certificate.
+    KeyOfAnother,
+    /// The certificate was valid until then.
+    Expired(UnixTime),
+    /// The certificate is valid from then on.
+    NotYetValid(UnixTime),
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CertificateError::NoCertificate => out.write_str("there is no certificate in the file"),
+            CertificateError::BadCertificatePem => out.write_str("the file of the certificate is not in PEM form"),
+            CertificateError::BadCertificate => out.write_str("the certificate cannot be read"),
+            CertificateError::ChainTooLong => {
+                write!(out, "the certificate and its chain are longer than {CHAIN_BYTES_MAX} bytes")
+            }
+            CertificateError::NoKey => out.write_str("there is no private key in the file"),
+            CertificateError::BadKeyPem => out.write_str("the file of the key is not in PEM form"),
+            CertificateError::BadKey => out.write_str(
+                "the key is none that can be used: ECDSA P-256 or P-384, Ed25519, or RSA of 2048 bits or more",
+            ),
+            CertificateError::KeyOfAnother => out.write_str("the key belongs to another certificate"),
+            CertificateError::Expired(at) => {
+                write!(out, "the certificate has expired, {} seconds after 1970", at.seconds())
+            }
+            CertificateError::NotYetValid(at) => {
+                write!(out, "the certificate is not valid yet, but {} seconds after 1970", at.seconds())
+            }
+        }
+    }
+}
+
+impl Certificate {
+    /// Reads a certificate with its chain, the server's own first, and its private key.
+    ///
+    /// Errors: what is wrong with either, or that they do not belong together. Whether it is valid now, [`Certificate::check`] tells.
+    pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Certificate, CertificateError> {
+        let chain = CertificateDer::pem_slice_iter(certificates)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| CertificateError::BadCertificatePem)?;
+        let first = chain.first().ok_or(CertificateError::NoCertificate)?;
+        if chain.iter().map(|one| one.len()).sum::<usize>() > CHAIN_BYTES_MAX {
+            return Err(CertificateError::ChainTooLong);
+        }
+        let parsed = x509_cert::Certificate::from_der(first).map_err(|_| CertificateError::BadCertificate)?;
+        let validity = parsed.tbs_certificate().validity();
+        let (valid_from, valid_until) = (time_of(&validity.not_before), time_of(&validity.not_after));
+        let names = names_of(&parsed);
+
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            pem::Error::NoItemsFound => CertificateError::NoKey,
+            _ => CertificateError::BadKeyPem,
+        })?;
+        let key = any_supported_type(&key).map_err(|_| CertificateError::BadKey)?;
+        let key = CertifiedKey::new(chain, key);
+        key.keys_match().map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => CertificateError::KeyOfAnother,
+            _ => CertificateError::BadCertificate,
+        })?;
+        Ok(Certificate { key: Arc::new(key), names, valid_from, valid_until })
+    }
+
+    /// Errors: it is not valid at this time.
+    pub fn check(&self, now: UnixTime) -> Result<(), CertificateError> {
+        if now > self.valid_until {
+            return Err(CertificateError::Expired(self.valid_until));
+        }
+        if now < self.valid_from { Err(CertificateError::NotYetValid(self.valid_from)) } else { Ok(()) }
+    }
+
+    /// Until when it is valid.
+    pub fn valid_until(&self) -> UnixTime {
+        self.valid_until
+    }
+
+    /// The names that it was made for.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    pub(crate) fn is_for(&self, name: &str) -> bool {
+        self.names.iter().any(|own| names::matches(own, name))
+    }
+
+    pub(crate) fn key(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.key)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_key(mut self, key: CertifiedKey) -> Certificate {
+        self.key = Arc::new(key);
+        self
+    }
+}
+
+fn time_of(time: &x509_cert::time::Time) -> UnixTime {
+    UnixTime::from_seconds(time.to_unix_duration().as_secs())
+}
+
+/// The DNS names among the subject's alternative names. The common name is none (RFC 6125 section 6.4.4).
+fn names_of(certificate: &x509_cert::Certificate) -> Vec<String> {
+    let names = certificate.tbs_certificate().get_extension::<SubjectAltName>().ok().flatten();
+    let names = names.into_iter().flat_map(|(_, names)| names.0);
+    names
+        .filter_map(|name| match name {
+            GeneralName::DnsName(name) => Some(String::from(name.as_str())),
+            _ => None,
+        })
+        .collect()
+}

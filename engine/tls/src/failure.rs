@@ -1,0 +1,29 @@
+//! Why a connection came to nothing.
+
+use core::fmt;
+
+use crate::alert::Alert;
+
+/// Why a connection came to nothing: for the log. The peer has been told by an alert, unless it told us.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Failure {
+    /// The handshake failed.
+    Handshake(rustls::Error),
+    /// A record after the handshake was refused with this alert.
+    Refused(Alert),
+    /// The peer has given up.
+    PeerGaveUp(Alert),
+    /// The peer has closed its side before the handshake was done.
+    PeerLeft,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Handshake(error) => write!(out, "the handshake failed: {error}"),
+            Failure::Refused(alert) => write!(out, "a record was refused: {alert}"),
+            Failure::PeerGaveUp(alert) => write!(out, "the peer gave up: {alert}"),
+            Failure::PeerLeft => out.write_str("the peer left during the handshake"),
+        }
+    }
+}

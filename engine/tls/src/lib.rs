@@ -1,0 +1,56 @@
+//! TLS 1.3 and 1.2: the server's side of one connection, worked on where its records lie.
+//!
+//! The handshake is rustls', and so are all secrets. Once a handshake is done rustls hands over the keys, and from then on a connection is two keys of ring's
+//! and a few counters: records are opened in the buffer in which they arrived, and sealed in the buffer from which they are sent. So each byte
+//! of plaintext is copied once on its way out and not at all on its way in, and an idle connection costs what [`Connection`] says.
+//!
+//! A [`Connection`] is offered bytes and lent buffers; it knows no TCB and no session, reads no clock and waits for nothing.
+//!
+//! Invariants:
+//! - A connection owns no buffer. Of what arrived it takes whole records, and leaves everything else to be offered again; a record that was opened and whose
+//!   plaintext was not taken lies opened in the stream.
+//! - Whatever may cost an operation with a private key is announced ([`Event::Work`]) and done by [`Connection::work`], one record a call: whoever
+//!   owns the connection says when.
+//! - No plaintext is handed out before the handshake is done, nor after an error or the peer's `close_notify`.
+//! - A nonce is used once: each direction counts its records, and its key ends before its limit.
+//! - After a failure nothing is sent but the alert that says so.
+//!
+//! Deliberately absent: RSA key exchange, CBC, SHA-1, renegotiation, compression, early data, and everything before TLS 1.2. A message after the handshake that is
+//! cut over several records is refused: the only one there is has five bytes.
+//!
+//! Randomness comes from the machine: ring asks the crate `getrandom`, which is ours. The time of day is what [`Clock`] was last told.
+//!
+//! Answers to: RFC 8446, RFC 5246, RFC 5077 and RFC 8446 section 4.6.1 (tickets), RFC 5288, RFC 7905, RFC 7301 (ALPN), RFC 6066 section 3 (SNI), RFC 6125 section 6.4.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod alert;
+mod certificate;
+mod clock;
+mod connection;
+mod failure;
+mod handshake;
+mod names;
+mod protection;
+mod record;
+mod settings;
+mod tickets;
+mod traffic;
+
+pub use alert::Alert;
+pub use certificate::{CHAIN_BYTES_MAX, Certificate, CertificateError};
+pub use clock::Clock;
+pub use connection::{Agreed, Connection, Event, Progress, Sealed, Version};
+pub use failure::Failure;
+pub use handshake::FLIGHT_BYTES_MAX;
+pub use protection::SEALED_OVERHEAD_MAX;
+pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
+pub use settings::{Offer, Settings, SettingsError};
+pub use tickets::{TICKET_PERIOD_SECONDS, TicketKeys};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Which certificate a client is shown: by the name that it asked for (RFC 6066 section 3, RFC 6125 section 6.4).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::certificate::Certificate;
+
+/// The certificates of a service, the one for everybody else first.
+#[derive(Debug)]
+pub(crate) struct Names {
+    certificates: Vec<Certificate>,
+}
+
+impl Names {
+    /// `certificates`: the first is shown to whoever asks for no name, or for one that nobody has.
+    pub(crate) fn new(certificates: Vec<Certificate>) -> Names {
+        Names { certificates }
+    }
+
+    fn find(&self, name: Option<&str>) -> Option<&Certificate> {
+        let asked = name.and_then(|name| self.certificates.iter().find(|certificate| certificate.is_for(name)));
+        asked.or_else(|| self.certificates.first())
+    }
+}
+
+impl ResolvesServerCert for Names {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.find(hello.server_name()).map(Certificate::key)
+    }
+}
+
+/// Whether `name` is the one that a certificate was made for; `*` stands for one whole label, the first.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    match pattern.strip_prefix("*.") {
+        None => pattern.eq_ignore_ascii_case(name),
+        Some(parent) => name.split_once('.').is_some_and(|(_, rest)| parent.eq_ignore_ascii_case(rest)),
+    }
+}

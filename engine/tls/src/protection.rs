@@ -1,0 +1,223 @@
+//! Records protected: one direction's key, and how it seals and opens.
+//!
+//! Both versions use the same three algorithms, and differ in what goes around them: where the nonce comes from, what is authenticated with the
+//! plaintext, and where the content's kind stands.
+//!
+//! Invariant: a key seals no more records than its algorithm allows, each under the nonce of its number.
+//!
+//! Answers to: RFC 8446 sections 5.2, 5.3 and 5.5; RFC 5246 section 6.2.3.3, RFC 5288 section 3, RFC 7905 section 2.
+
+use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use rustls::ConnectionTrafficSecrets;
+
+use crate::alert::Alert;
+use crate::record::{Content, HEADER_BYTES, PLAINTEXT_BYTES_MAX, header};
+
+const TAG_BYTES: usize = 16;
+/// Bytes of the nonce that a record of TLS 1.2 carries, with AES-GCM.
+const EXPLICIT_BYTES: usize = 8;
+/// Bytes that stay the same in such a nonce.
+const SALT_BYTES: usize = NONCE_LEN - EXPLICIT_BYTES;
+
+/// The most bytes that a sealed record has beyond its plaintext.
+pub const SEALED_OVERHEAD_MAX: usize = HEADER_BYTES + EXPLICIT_BYTES + TAG_BYTES;
+
+/// How a version and its algorithm lay a record out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// TLS 1.3: the content's kind is inside.
+    Tls13,
+    /// TLS 1.2 with AES-GCM: half of the nonce lies before the ciphertext.
+    Tls12Explicit,
+    /// TLS 1.2 with ChaCha20-Poly1305.
+    Tls12,
+}
+
+impl Layout {
+    /// Bytes of a sealed record before and behind its plaintext.
+    pub(crate) fn around(self) -> (usize, usize) {
+        match self {
+            Layout::Tls13 => (HEADER_BYTES, 1 + TAG_BYTES),
+            Layout::Tls12Explicit => (HEADER_BYTES + EXPLICIT_BYTES, TAG_BYTES),
+            Layout::Tls12 => (HEADER_BYTES, TAG_BYTES),
+        }
+    }
+}
+
+/// One direction of a connection.
+pub(crate) struct Half {
+    key: LessSafeKey,
+    iv: [u8; NONCE_LEN],
+    /// The number of the next record.
+    sequence: u64,
+    /// How many more records the key may seal.
+    left: u64,
+    pub(crate) layout: Layout,
+}
+
+/// Where the content of an opened record lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Opened {
+    pub(crate) content: Content,
+    /// The first byte, counted from the record's.
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+}
+
+impl Half {
+    /// `number`: of the first record. `None` when the secrets are of an algorithm that is not offered.
+    pub(crate) fn new(number: u64, secrets: ConnectionTrafficSecrets, is_tls13: bool) -> Option<Half> {
+        let (algorithm, key, iv) = match &secrets {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&aead::AES_128_GCM, key, iv),
+            ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (&aead::AES_256_GCM, key, iv),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (&aead::CHACHA20_POLY1305, key, iv),
+            _ => return None,
+        };
+        let layout = match is_tls13 {
+            true => Layout::Tls13,
+            false if algorithm == &aead::CHACHA20_POLY1305 => Layout::Tls12,
+            false => Layout::Tls12Explicit,
+        };
+        // RFC 8446 section 5.5; ChaCha20-Poly1305 has no limit that a connection reaches.
+        let records_max = if algorithm == &aead::CHACHA20_POLY1305 { u64::MAX } else { 1 << 24 };
+        Some(Half {
+            key: LessSafeKey::new(UnboundKey::new(algorithm, key.as_ref()).ok()?),
+            iv: iv.as_ref().try_into().ok()?,
+            sequence: number,
+            left: records_max.saturating_sub(number),
+            layout,
+        })
+    }
+
+    /// Whether the key seals one more record and no other: that one is for telling the peer.
+    pub(crate) fn is_at_its_end(&self) -> bool {
+        self.left <= 1
+    }
+
+    /// As if all records but so many were sealed.
+    #[cfg(test)]
+    pub(crate) fn leave(&mut self, left: u64) {
+        self.left = left;
+    }
+
+    fn nonce(&self) -> [u8; NONCE_LEN] {
+        let mut nonce = self.iv;
+        for (byte, number) in nonce.iter_mut().skip(NONCE_LEN - size_of::<u64>()).zip(self.sequence.to_be_bytes()) {
+            *byte ^= number;
+        }
+        nonce
+    }
+
+    /// What TLS 1.2 authenticates with the plaintext.
+    fn tls12_data(&self, [content, major, minor, ..]: [u8; HEADER_BYTES], length: usize) -> [u8; 13] {
+        let [a, b, c, d, e, f, g, h] = self.sequence.to_be_bytes();
+        let [high, low] = (length as u16).to_be_bytes();
+        [a, b, c, d, e, f, g, h, content, major, minor, high, low]
+    }
+
+    /// Seals as much of `plaintext` as fits into one record in `into`, which it fills from its beginning, and returns how many bytes of each were used. None of
+    /// both when there is no room for a byte, and when the key is at its end.
+    pub(crate) fn seal(&mut self, content: Content, plaintext: &[u8], into: &mut [u8]) -> (usize, usize) {
+        let (before, behind) = self.layout.around();
+        let room = into.len().saturating_sub(before + behind).min(PLAINTEXT_BYTES_MAX);
+        let plaintext = plaintext.get(..room).unwrap_or(plaintext);
+        let length = before + plaintext.len() + behind;
+        let Some(record) = into.get_mut(..length).filter(|_| room > 0 && self.left > 0) else {
+            return (0, 0);
+        };
+        match self.seal_record(content, plaintext, record) {
+            Some(()) => (plaintext.len(), length),
+            None => (0, 0),
+        }
+    }
+
+    /// Seals a record. `record`: exactly as long as it will be.
+    pub(crate) fn seal_record(&mut self, content: Content, plaintext: &[u8], record: &mut [u8]) -> Option<()> {
+        let nonce = self.nonce();
+        let outer = if self.layout == Layout::Tls13 { Content::ApplicationData } else { content };
+        let header = header(outer, record.len() - HEADER_BYTES);
+        let (front, payload) = record.split_first_chunk_mut::<HEADER_BYTES>()?;
+        *front = header;
+        let (payload, tag_place) = payload.split_last_chunk_mut::<TAG_BYTES>()?;
+        let sealing = Nonce::assume_unique_for_key(nonce);
+        let tag = match self.layout {
+            Layout::Tls13 => {
+                let (kind, text) = payload.split_last_mut()?;
+                text.copy_from_slice(plaintext);
+                *kind = content as u8;
+                self.key.seal_in_place_separate_tag(sealing, Aad::from(header), payload)
+            }
+            Layout::Tls12Explicit => {
+                let (explicit, text) = payload.split_first_chunk_mut::<EXPLICIT_BYTES>()?;
+                explicit.copy_from_slice(nonce.get(SALT_BYTES..)?);
+                text.copy_from_slice(plaintext);
+                let data = self.tls12_data(header, plaintext.len());
+                self.key.seal_in_place_separate_tag(sealing, Aad::from(data), text)
+            }
+            Layout::Tls12 => {
+                payload.copy_from_slice(plaintext);
+                let data = self.tls12_data(header, plaintext.len());
+                self.key.seal_in_place_separate_tag(sealing, Aad::from(data), payload)
+            }
+        };
+        tag_place.copy_from_slice(tag.ok()?.as_ref());
+        self.sequence += 1;
+        self.left -= 1;
+        Some(())
+    }
+
+    /// Opens a whole record where it lies.
+    ///
+    /// Errors: the alert that the peer is to be sent.
+    pub(crate) fn open(&mut self, content: Content, record: &mut [u8]) -> Result<Opened, Alert> {
+        let (before, behind) = self.layout.around();
+        if record.len() < before + behind {
+            return Err(Alert::BAD_RECORD_MAC);
+        }
+        let header = *record.first_chunk::<HEADER_BYTES>().ok_or(Alert::DECODE_ERROR)?;
+        let text = match self.layout {
+            Layout::Tls13 => {
+                if content != Content::ApplicationData {
+                    return Err(Alert::UNEXPECTED_MESSAGE);
+                }
+                let nonce = self.nonce();
+                let payload = record.get_mut(before..).ok_or(Alert::DECODE_ERROR)?;
+                self.key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(header), payload)
+            }
+            Layout::Tls12Explicit => {
+                let mut nonce = self.iv;
+                let data = self.tls12_data(header, record.len() - before - behind);
+                let (head, payload) = record.split_at_mut_checked(before).ok_or(Alert::DECODE_ERROR)?;
+                let explicit = head.last_chunk::<EXPLICIT_BYTES>().ok_or(Alert::DECODE_ERROR)?;
+                nonce.last_chunk_mut::<EXPLICIT_BYTES>().ok_or(Alert::INTERNAL_ERROR)?.copy_from_slice(explicit);
+                self.key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(data), payload)
+            }
+            Layout::Tls12 => {
+                let data = self.tls12_data(header, record.len() - before - behind);
+                let nonce = self.nonce();
+                let payload = record.get_mut(before..).ok_or(Alert::DECODE_ERROR)?;
+                self.key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(data), payload)
+            }
+        };
+        let text = text.map_err(|_| Alert::BAD_RECORD_MAC)?;
+        self.sequence = self.sequence.checked_add(1).ok_or(Alert::INTERNAL_ERROR)?;
+        let (content, length) = match self.layout {
+            Layout::Tls13 => inner_content(text)?,
+            Layout::Tls12Explicit | Layout::Tls12 => (content, text.len()),
+        };
+        if length > PLAINTEXT_BYTES_MAX {
+            return Err(Alert::RECORD_OVERFLOW);
+        }
+        Ok(Opened { content, start: before, length })
+    }
+}
+
+/// What a record of TLS 1.3 holds, and how many bytes of it: behind them stand the content's kind and zeros (RFC 8446 section 5.4).
+fn inner_content(text: &[u8]) -> Result<(Content, usize), Alert> {
+    if text.len() > PLAINTEXT_BYTES_MAX + 1 {
+        return Err(Alert::RECORD_OVERFLOW);
+    }
+    let at = text.iter().rposition(|byte| *byte != 0).ok_or(Alert::UNEXPECTED_MESSAGE)?;
+    let kind = text.get(at).copied().and_then(Content::of).ok_or(Alert::UNEXPECTED_MESSAGE)?;
+    Ok((kind, at))
+}

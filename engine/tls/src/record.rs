@@ -1,0 +1,71 @@
+//! A record's header (RFC 8446 section 5.1, RFC 5246 section 6.2.1).
+
+/// Bytes of a record's header.
+pub(crate) const HEADER_BYTES: usize = 5;
+
+/// The most bytes of plaintext in one record.
+pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
+
+/// The most bytes that protection may add to them. RFC 5246 allows more, for ciphers that are not offered.
+const EXPANSION_BYTES_MAX: usize = 256;
+
+/// The longest record, in bytes: a buffer of this size is never too small for the next one.
+pub const RECORD_BYTES_MAX: usize = HEADER_BYTES + PLAINTEXT_BYTES_MAX + EXPANSION_BYTES_MAX;
+
+/// What a record holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Content {
+    ChangeCipherSpec = 20,
+    Alert = 21,
+    Handshake = 22,
+    ApplicationData = 23,
+}
+
+impl Content {
+    pub(crate) fn of(byte: u8) -> Option<Content> {
+        match byte {
+            20 => Some(Content::ChangeCipherSpec),
+            21 => Some(Content::Alert),
+            22 => Some(Content::Handshake),
+            23 => Some(Content::ApplicationData),
+            _ => None,
+        }
+    }
+}
+
+/// How a stream begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Front {
+    /// Not with a whole record yet.
+    Partial,
+    /// With a record of so many bytes, its header among them.
+    Record { content: Content, length: usize },
+    /// With something else.
+    NoRecord,
+    /// With a record that is longer than any may be.
+    TooLong,
+}
+
+impl Front {
+    pub(crate) fn of(bytes: &[u8]) -> Front {
+        let content = bytes.first().map(|byte| Content::of(*byte));
+        if content == Some(None) || bytes.get(1).is_some_and(|major| *major != 3) {
+            return Front::NoRecord;
+        }
+        let Some((&[_, _, _, high, low], rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Front::Partial;
+        };
+        let payload = usize::from(u16::from_be_bytes([high, low]));
+        match content.flatten() {
+            _ if payload > RECORD_BYTES_MAX - HEADER_BYTES => Front::TooLong,
+            Some(content) if payload <= rest.len() => Front::Record { content, length: HEADER_BYTES + payload },
+            _ => Front::Partial,
+        }
+    }
+}
+
+/// The header of a record whose payload has so many bytes. Both versions say that they are TLS 1.2.
+pub(crate) fn header(content: Content, payload: usize) -> [u8; HEADER_BYTES] {
+    let [high, low] = (payload as u16).to_be_bytes();
+    [content as u8, 3, 3, high, low]
+}

@@ -1,0 +1,358 @@
+//! What is broken, forged or not TLS at all: an alert, and never plaintext.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::world::{BOTH, House, PLAIN, Wire, house_of, pems_p256, plain_house, seed};
+use crate::record::{Content, RECORD_BYTES_MAX};
+use crate::{Alert, Event, Failure, PLAINTEXT_BYTES_MAX, SEALED_OVERHEAD_MAX};
+
+const BAD_RECORD_MAC: Alert = Alert(20);
+const RECORD_OVERFLOW: Alert = Alert(22);
+
+/// An alert as it looks without keys.
+fn plain_alert(number: u8) -> Vec<u8> {
+    vec![21, 3, 3, 0, 2, 2, number]
+}
+
+/// What the client makes of what the server sent last.
+fn client_hears(wire: &mut Wire) -> std::string::String {
+    std::format!("{:?}", wire.settle(usize::MAX))
+}
+
+#[test]
+fn a_record_with_any_bit_flipped_is_never_plaintext() {
+    seed(60);
+    for version in BOTH {
+        let house = house_of(version);
+        for bit in 0.. {
+            seed(61);
+            let mut wire = house.connect("mail.test");
+            wire.established();
+            wire.client_says(b"MAIL FROM:<a@b>");
+            let mut record = wire.client_bytes();
+            let Some(byte) = record.get_mut(bit / 8) else { break };
+            *byte ^= 1 << (bit % 8);
+            wire.arrive(&record);
+            assert!(wire.heard.is_empty(), "bit {bit}");
+            match wire.failure() {
+                // A longer record than came is waited for.
+                None => assert!((24..40).contains(&bit) && !wire.stream.is_empty(), "bit {bit}"),
+                Some(Failure::Refused(alert)) => {
+                    assert!(*alert == BAD_RECORD_MAC || bit < 40, "bit {bit}: {alert}");
+                    assert!(client_hears(&mut wire).contains("AlertReceived"), "bit {bit}");
+                    assert_eq!(wire.server.seal(b"x", &mut [0; 100]).written, 0, "nothing follows the alert");
+                }
+                failure => panic!("bit {bit}: {failure:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handshake_with_any_byte_changed_comes_to_nothing_or_to_the_same() {
+    seed(62);
+    for version in BOTH {
+        let house = house_of(version);
+        for flight in 0..2 {
+            for place in 0.. {
+                seed(63);
+                let mut wire = house.connect("mail.test");
+                if flight == 1 {
+                    let hello = wire.client_bytes();
+                    wire.arrive(&hello);
+                    let mut heard = std::mem::take(&mut wire.to_client);
+                    while !heard.is_empty() {
+                        let count = wire.client.read_tls(&mut heard.as_slice()).unwrap();
+                        heard.drain(..count);
+                        wire.client.process_new_packets().unwrap();
+                    }
+                }
+                let mut bytes = wire.client_bytes();
+                let Some(byte) = bytes.get_mut(place) else { break };
+                *byte ^= 0x55;
+                wire.arrive(&bytes);
+                let _ = wire.settle(usize::MAX);
+                let is_established = wire.events.iter().any(|event| matches!(event, Event::Established(_)));
+                // Only the version in a record's header means nothing (RFC 8446 section 5.1).
+                let before = place.checked_sub(2).and_then(|start| bytes.get(start..place));
+                let is_idle = matches!(before, Some([20 | 22 | 23, 3]));
+                assert!(!is_established || is_idle, "flight {flight}, byte {place}");
+                assert!(wire.heard.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_short_is_waited_for() {
+    seed(64);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        wire.client_says(b"DATA");
+        let record = wire.client_bytes();
+        for length in 0..record.len() {
+            let mut part = record[..length].to_vec();
+            let progress = wire.server.receive(&mut part, &mut [0; 64]);
+            assert_eq!((progress.done, progress.written, progress.event), (0, 0, Event::Bytes));
+            assert_eq!(part, record[..length], "and not touched");
+        }
+        wire.arrive(&record);
+        assert_eq!(wire.heard, b"DATA");
+    }
+}
+
+#[test]
+fn what_is_no_tls_is_answered_by_an_alert() {
+    seed(65);
+    let house = plain_house();
+    for (bytes, alert) in [
+        (b"GET / HTTP/1.1\r\n\r\n".as_slice(), 50),
+        (b"EHLO client\r\n", 50),
+        (b"\x16\x03\x01\xff\xff\x01", 22),
+        (b"\x80\x2e\x01\x03\x01", 50),
+    ] {
+        let mut wire = Wire::without_client(&house.settings);
+        wire.arrive(bytes);
+        assert_eq!(wire.to_client, plain_alert(alert), "{bytes:?}");
+        assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(alert))));
+        wire.arrive(b"more");
+        assert_eq!((wire.events.len(), wire.stream.len()), (1, 0), "nothing is heard after that");
+    }
+}
+
+#[test]
+fn once_there_are_keys_nobody_is_told_anything_without_them() {
+    seed(76);
+    let mut wire = plain_house().connect("mail.test");
+    let hello = wire.client_bytes();
+    wire.arrive(&hello);
+    let answered = wire.to_client.len();
+    wire.arrive(b"GET / HTTP/1.1\r\n");
+    assert!(wire.failure().is_some());
+    assert_eq!(wire.to_client.len(), answered);
+}
+
+/// A hello of a client that speaks nothing newer than `minor` says.
+fn old_hello(minor: u8) -> Vec<u8> {
+    let mut hello = vec![3, minor];
+    hello.extend_from_slice(&[0x11; 32]);
+    // No session; one suite, ECDHE with AES-128-GCM; no compression; signatures by ECDSA with P-256 and SHA-256.
+    hello.extend_from_slice(&[0, 0, 2, 0xc0, 0x2b, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
+    let mut message = vec![1, 0, 0, hello.len() as u8];
+    message.extend_from_slice(&hello);
+    let mut record = vec![22, 3, 1, 0, message.len() as u8];
+    record.extend_from_slice(&message);
+    record
+}
+
+#[test]
+fn versions_before_1_2_are_refused() {
+    seed(66);
+    let house = plain_house();
+    for minor in [0, 1, 2] {
+        let mut wire = Wire::without_client(&house.settings);
+        wire.arrive(&old_hello(minor));
+        assert_eq!(wire.to_client, plain_alert(70), "protocol_version, for 3.{minor}");
+        assert!(matches!(wire.failure(), Some(Failure::Handshake(_))));
+    }
+}
+
+#[test]
+fn a_client_without_common_ground_is_told_so() {
+    seed(67);
+    let house = plain_house();
+    let mut wire = Wire::without_client(&house.settings);
+    // TLS 1.2 without a group that both know.
+    wire.arrive(&old_hello(3));
+    assert!(wire.to_client.starts_with(&[21, 3, 3, 0, 2, 2]), "{:?}", wire.to_client);
+    assert!(matches!(wire.failure(), Some(Failure::Handshake(_))));
+}
+
+#[test]
+fn a_client_that_gives_up_is_heard_and_not_answered() {
+    seed(68);
+    let house = house_of(&rustls::version::TLS12);
+    let mut wire = house.connect("mail.test");
+    let hello = wire.client_bytes();
+    wire.arrive(&hello);
+    let answered = wire.to_client.len();
+    wire.arrive(&plain_alert(48));
+    assert_eq!(wire.failure(), Some(&Failure::PeerGaveUp(Alert(48))));
+    assert_eq!(wire.to_client.len(), answered);
+
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        let mut forger = wire.forger();
+        let mut block = [0; 64];
+        let (_, written) = forger.seal(Content::Alert, &[2, 80], &mut block);
+        wire.arrive(&block[..written]);
+        assert_eq!(wire.failure(), Some(&Failure::PeerGaveUp(Alert(80))));
+        assert!(wire.to_client.is_empty());
+        assert_eq!(wire.server.seal(b"x", &mut [0; 100]).written, 0);
+    }
+}
+
+#[test]
+fn a_message_that_does_not_belong_after_a_handshake_ends_the_connection() {
+    seed(69);
+    let (tls13, tls12) = (&rustls::version::TLS13, &rustls::version::TLS12);
+    let hello = [1, 0, 0, 2, 3, 3];
+    let cases: &[(&'static rustls::SupportedProtocolVersion, Content, &[u8], u8)] = &[
+        // Renegotiation.
+        (tls12, Content::Handshake, &hello, 100),
+        (tls13, Content::Handshake, &hello, 10),
+        // New keys: with another length, another request, cut, and two in one record.
+        (tls13, Content::Handshake, &[24, 0, 0, 2, 0, 0], 10),
+        (tls13, Content::Handshake, &[24, 0, 0, 1, 2], 47),
+        (tls13, Content::Handshake, &[24, 0, 0], 10),
+        (tls13, Content::Handshake, &[24, 0, 0, 1, 0, 24, 0, 0, 1, 0], 10),
+        (tls13, Content::Handshake, &[], 10),
+        (tls12, Content::ChangeCipherSpec, &[1], 10),
+        (tls13, Content::ChangeCipherSpec, &[1], 10),
+        (tls12, Content::Alert, &[1], 50),
+        (tls13, Content::Alert, &[1, 0, 1, 0], 50),
+    ];
+    for (version, content, text, alert) in cases {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        let mut forger = wire.forger();
+        let mut block = [0; 128];
+        let (_, written) = forger.seal(*content, text, &mut block);
+        wire.arrive(&block[..written]);
+        assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(*alert))), "{content:?} {text:?}");
+        assert!(!wire.to_client.is_empty(), "and it is told");
+    }
+}
+
+#[test]
+fn records_that_bring_nothing_are_borne_for_a_while() {
+    seed(70);
+    for version in BOTH {
+        for (content, text) in [(Content::ApplicationData, [].as_slice()), (Content::Alert, &[1, 90])] {
+            let mut wire = house_of(version).connect("mail.test");
+            wire.established();
+            let mut forger = wire.forger();
+            let mut send = |wire: &mut Wire, content, text: &[u8], count| {
+                for _ in 0..count {
+                    let mut block = [0; 64];
+                    let (_, written) = forger.seal(content, text, &mut block);
+                    wire.arrive(&block[..written]);
+                }
+            };
+            for _ in 0..3 {
+                send(&mut wire, content, text, 32);
+                send(&mut wire, Content::ApplicationData, b"a", 1);
+            }
+            assert_eq!((wire.heard.as_slice(), wire.failure()), (b"aaa".as_slice(), None));
+            send(&mut wire, content, text, 33);
+            assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(10))));
+        }
+    }
+}
+
+#[test]
+fn a_record_has_a_limit_and_up_to_it_is_heard() {
+    seed(71);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        let mut forger = wire.forger();
+        let mut block = vec![0; RECORD_BYTES_MAX + 100];
+        let text = vec![b'm'; PLAINTEXT_BYTES_MAX];
+        let (taken, written) = forger.seal(Content::ApplicationData, &text, &mut block);
+        assert_eq!(taken, text.len());
+        assert!(written <= text.len() + SEALED_OVERHEAD_MAX && written <= RECORD_BYTES_MAX);
+        wire.arrive(&block[..written]);
+        assert_eq!(wire.heard, text);
+        wire.arrive(&[23, 3, 3, 0x42, 0]);
+        assert_eq!(wire.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)), "before it has come");
+    }
+}
+
+#[test]
+fn a_record_of_one_byte_too_many_is_refused() {
+    seed(75);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        let mut forger = wire.forger();
+        let (before, behind) = forger.layout.around();
+        let text = vec![b'm'; PLAINTEXT_BYTES_MAX + 1];
+        let mut record = vec![0; before + text.len() + behind];
+        forger.seal_record(Content::ApplicationData, &text, &mut record).unwrap();
+        wire.arrive(&record);
+        assert_eq!(wire.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)));
+        assert!(wire.heard.is_empty());
+    }
+}
+
+#[test]
+fn a_record_is_not_heard_twice() {
+    seed(72);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        wire.client_says(b"DELE 1\r\n");
+        let record = wire.client_bytes();
+        wire.arrive(&record);
+        wire.arrive(&record);
+        assert_eq!(wire.heard, b"DELE 1\r\n");
+        assert_eq!(wire.failure(), Some(&Failure::Refused(BAD_RECORD_MAC)));
+    }
+}
+
+#[test]
+fn a_long_hello_is_joined_from_its_records_and_one_without_end_is_refused() {
+    seed(73);
+    let mut house = House::new(&[pems_p256("mail.test")], &PLAIN);
+    house.client.alpn_protocols = (0..200_u8).map(|number| vec![number; 60]).collect();
+    house.client.max_fragment_size = Some(100);
+    let mut wire = house.connect("mail.test");
+    wire.settle(7).unwrap();
+    assert!(matches!(wire.events.as_slice(), [Event::Established(_)]), "{:?}", wire.events);
+
+    let mut wire = Wire::without_client(&house.settings);
+    // A message of 60,000 bytes, a hundred a record.
+    let mut first = vec![22, 3, 1, 0, 104, 1, 0, 0xea, 0x60];
+    first.extend_from_slice(&[3; 100]);
+    wire.arrive(&first);
+    let mut held = 0;
+    while wire.failure().is_none() {
+        let mut next = vec![22, 3, 1, 0, 100];
+        next.extend_from_slice(&[3; 100]);
+        wire.arrive(&next);
+        held = held.max(wire.stream.len());
+        assert!(held <= RECORD_BYTES_MAX + next.len(), "the stream holds no more than one record's worth");
+    }
+    assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(22))));
+    assert_eq!(wire.to_client, plain_alert(22));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nothing_that_arrives_breaks_anything(
+        head in prop_oneof![Just(vec![]), Just(vec![22, 3, 1, 0, 60, 1, 0, 0, 56, 3, 3]), Just(vec![22, 3, 3])],
+        noise in proptest::collection::vec(any::<u8>(), 0..300),
+        is_established in any::<bool>(),
+        cut in 1_usize..40,
+    ) {
+        seed(74);
+        let mut wire = plain_house().connect("mail.test");
+        if is_established {
+            wire.established();
+        }
+        let bytes = [head, noise].concat();
+        for part in bytes.chunks(cut) {
+            wire.arrive(part);
+        }
+        prop_assert!(wire.heard.is_empty());
+        prop_assert!(wire.stream.len() <= bytes.len());
+    }
+}

@@ -1,0 +1,252 @@
+//! Handshakes that come to something.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::string::ToString;
+
+use rustls::sign::{CertifiedKey, Signer, SigningKey};
+use rustls::{SignatureAlgorithm, SignatureScheme};
+
+use super::world::{BOTH, House, PLAIN, Pems, house_of, pems, pems_p256, plain_house, provider, seed};
+use crate::{Agreed, Certificate, Clock, Event, Offer, Settings, Version};
+
+/// Says something in both directions, of more than one record.
+fn talk(wire: &mut super::world::Wire) {
+    let question: Vec<u8> = (0..40_000_u32).map(|number| number as u8).collect();
+    wire.client_says(&question[..1]);
+    wire.client_says(&question[1..]);
+    wire.settle(usize::MAX).unwrap();
+    assert_eq!(wire.heard, question);
+    // What a client of rustls takes before it is read.
+    let answer: Vec<u8> = question.iter().rev().copied().take(15_000).collect();
+    wire.server_says(&answer, 4096);
+    wire.settle(usize::MAX).unwrap();
+    assert_eq!(wire.client_heard(), (answer, false));
+}
+
+fn pems_of_all_kinds() -> Vec<Pems> {
+    vec![
+        pems_p256("mail.test"),
+        pems(&["mail.test"], &rcgen::PKCS_ECDSA_P384_SHA384),
+        pems(&["mail.test"], &rcgen::PKCS_ED25519),
+        Pems {
+            certificate: include_str!("keys/rsa.pem").to_string(),
+            key: include_str!("keys/rsa.key.pem").to_string(),
+        },
+    ]
+}
+
+#[test]
+fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate() {
+    seed(1);
+    let mut seen = Vec::new();
+    for (kind, pems) in pems_of_all_kinds().into_iter().enumerate() {
+        let pems = [pems];
+        let name = if kind == 3 { "rsa.test" } else { "mail.test" };
+        for suite in provider().cipher_suites {
+            for group in provider().kx_groups {
+                let mut provider = provider();
+                provider.cipher_suites = vec![suite];
+                provider.kx_groups = vec![group];
+                let house = House::with(&pems, &PLAIN, provider, &[suite.version()]);
+                let mut wire = house.connect(name);
+                // A suite of TLS 1.2 is for one kind of key.
+                if wire.settle(usize::MAX).is_err() {
+                    continue;
+                }
+                wire.established();
+                talk(&mut wire);
+                assert_eq!(wire.client.negotiated_key_exchange_group().map(|group| group.name()), Some(group.name()));
+                seen.push((kind, suite.suite(), group.name()));
+            }
+        }
+    }
+    // Three suites of TLS 1.3 and three of TLS 1.2 for each kind, with three groups each.
+    assert_eq!(seen.len(), 4 * 6 * 3, "{seen:?}");
+}
+
+#[test]
+fn how_bytes_are_cut_changes_nothing_of_a_connection() {
+    for version in BOTH {
+        let mut first = None;
+        for cut in [usize::MAX, 1, 2, 5, 6, 100, 1448] {
+            seed(2);
+            let mut wire = house_of(version).connect("mail.test");
+            wire.settle(cut).unwrap();
+            wire.client_says(&[b'a'; 17_000]);
+            wire.settle(cut).unwrap();
+            wire.server_says(b"220 mail.test\r\n", 512);
+            wire.settle(cut).unwrap();
+            let story = (wire.heard.clone(), wire.events.clone(), wire.client_heard());
+            assert_eq!(story.0.len(), 17_000);
+            assert_eq!(&story, first.get_or_insert(story.clone()), "cut to {cut}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_the_handshake_in_the_same_segment_is_heard() {
+    seed(3);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        // A client may write as soon as its side is done; what it writes before that waits and follows at once.
+        wire.client_says(b"early bird");
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.heard, b"early bird");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let transcript = || {
+        seed(4);
+        let mut wire = plain_house().connect("mail.test");
+        let hello = wire.client_bytes();
+        wire.arrive(&hello);
+        wire.to_client
+    };
+    let first = transcript();
+    assert!(first.len() > 500);
+    assert_eq!(first, transcript());
+}
+
+#[test]
+fn a_client_is_shown_the_certificate_of_the_name_that_it_asks_for() {
+    seed(5);
+    let pems = [
+        pems_p256("mail.test"),
+        pems(&["Web.test", "*.web.test"], &rcgen::PKCS_ECDSA_P256_SHA256),
+        pems_p256("deep.a.web.test"),
+    ];
+    let house = House::new(&pems, &PLAIN);
+    let shown = |name: &str| {
+        let mut wire = house.connect(name);
+        let _ = wire.settle(usize::MAX);
+        match wire.client.peer_certificates() {
+            Some([certificate]) => pems.iter().position(|pems| {
+                use rustls::pki_types::pem::PemObject;
+                *certificate == rustls::pki_types::CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap()
+            }),
+            _ => None,
+        }
+    };
+    assert_eq!(shown("mail.test"), Some(0));
+    assert_eq!(shown("web.test"), Some(1));
+    assert_eq!(shown("a.WEB.test"), Some(1));
+    assert_eq!(shown("deep.a.web.test"), Some(2));
+    let names: Vec<_> = Certificate::parse(pems[1].certificate.as_bytes(), pems[1].key.as_bytes())
+        .unwrap()
+        .names()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(names, ["Web.test", "*.web.test"]);
+}
+
+#[test]
+fn a_name_that_nobody_has_is_shown_the_first_certificate() {
+    seed(6);
+    let house = House::new(&[pems_p256("mail.test"), pems_p256("web.test")], &PLAIN);
+    for name in ["elsewhere.test", "b.a.web.test", "192.0.2.1"] {
+        let mut wire = house.connect(name);
+        let error = wire.settle(usize::MAX).unwrap_err();
+        // The client sees that it is for another name: so it was shown one.
+        assert!(error.to_string().contains("mail.test"), "{error}");
+    }
+}
+
+#[test]
+fn the_protocol_that_the_server_likes_best_is_spoken() {
+    seed(7);
+    let offer = Offer { protocols: &[b"h2", b"http/1.1"], ..PLAIN };
+    let spoken = |protocols: &[&[u8]]| {
+        let mut house = House::new(&[pems_p256("mail.test")], &offer);
+        house.client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        let mut wire = house.connect("mail.test");
+        wire.settle(usize::MAX).map(|()| match wire.events.as_slice() {
+            [Event::Established(Agreed { protocol, .. })] => *protocol,
+            events => panic!("{events:?}"),
+        })
+    };
+    assert_eq!(spoken(&[b"http/1.1", b"h2"]), Ok(Some(b"h2".as_slice())));
+    assert_eq!(spoken(&[b"spdy", b"http/1.1"]), Ok(Some(b"http/1.1".as_slice())));
+    assert_eq!(spoken(&[]), Ok(None));
+    let refusal = spoken(&[b"spdy"]).unwrap_err().to_string();
+    assert!(refusal.contains("NoApplicationProtocol"), "{refusal}");
+}
+
+#[test]
+fn both_versions_are_agreed_on_and_the_newer_is_preferred() {
+    seed(8);
+    let version = |house: House| {
+        let mut wire = house.connect("mail.test");
+        wire.established();
+        match wire.events.as_slice() {
+            [Event::Established(agreed)] => agreed.version,
+            events => panic!("{events:?}"),
+        }
+    };
+    assert_eq!(version(plain_house()), Version::Tls13);
+    assert_eq!(version(house_of(&rustls::version::TLS12)), Version::Tls12);
+}
+
+/// A key that counts what it signs.
+#[derive(Debug)]
+struct Counting {
+    key: Arc<dyn SigningKey>,
+    signed: Arc<AtomicUsize>,
+}
+
+impl SigningKey for Counting {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<std::boxed::Box<dyn Signer>> {
+        self.signed.fetch_add(1, Ordering::Relaxed);
+        self.key.choose_scheme(offered)
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.key.algorithm()
+    }
+}
+
+#[test]
+fn looking_costs_no_signature_and_a_step_at_most_one() {
+    seed(9);
+    for version in BOTH {
+        let pems = [pems_p256("mail.test")];
+        let mut house = House::with(&pems, &PLAIN, provider(), &[version]);
+        let signed = Arc::new(AtomicUsize::new(0));
+        let certificate = Certificate::parse(pems[0].certificate.as_bytes(), pems[0].key.as_bytes()).unwrap();
+        let inner = certificate.key();
+        let key = Arc::new(Counting { key: inner.key.clone(), signed: signed.clone() });
+        let certificate = certificate.with_key(CertifiedKey::new(inner.cert.clone(), key));
+        house.settings = Settings::new(vec![certificate], &Clock::default(), &PLAIN).unwrap();
+        let mut wire = house.connect("mail.test");
+        let hello = wire.client_bytes();
+        let mut bytes = hello.clone();
+        for _ in 0..3 {
+            assert_eq!(wire.server.receive(&mut bytes, &mut []).event, Event::Work);
+        }
+        assert_eq!(signed.load(Ordering::Relaxed), 0, "looking is free");
+        wire.arrive(&hello);
+        assert_eq!((signed.load(Ordering::Relaxed), wire.steps), (1, 1));
+        wire.established();
+        assert_eq!(signed.load(Ordering::Relaxed), 1);
+        assert!(wire.steps <= 4, "one record a step: {}", wire.steps);
+    }
+}
+
+#[test]
+fn nothing_is_sealed_before_the_handshake_is_done() {
+    seed(10);
+    let mut wire = plain_house().connect("mail.test");
+    let mut block = [0; 512];
+    let sealed = wire.server.seal(b"220 hello", &mut block);
+    assert_eq!((sealed.taken, sealed.written), (0, 0));
+    assert_eq!(wire.server.close(&mut block), 0);
+    let hello = wire.client_bytes();
+    wire.arrive(&hello);
+    assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 0, "half a handshake is none");
+    wire.established();
+    assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 9);
+}

@@ -1,0 +1,9 @@
+//! Tests: our side against rustls' client, all in memory, with randomness from a seed.
+
+mod broken;
+mod certificates;
+mod handshakes;
+mod memory;
+mod records;
+mod tickets;
+mod world;

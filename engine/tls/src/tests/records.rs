@@ -1,0 +1,177 @@
+//! Records after the handshake: where plaintext lies, how both sides close, and new keys.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::world::{BOTH, house_of, plain_house, seed};
+use crate::{Connection, Event, SEALED_OVERHEAD_MAX};
+
+#[test]
+fn plaintext_lies_where_its_record_lay_and_what_is_not_taken_stays_opened() {
+    seed(50);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        wire.client_says(b"NOOP\r\nQUIT\r\n");
+        let first = wire.client_bytes();
+        wire.client_says(b"more");
+        let second = wire.client_bytes();
+        let mut stream = [first.as_slice(), &second].concat();
+        let mut out = [0; 64];
+
+        let progress = wire.server.receive(&mut stream, &mut out);
+        assert_eq!((progress.event, progress.written), (Event::Plaintext(12), 0));
+        let at = progress.done;
+        assert_eq!(&stream[at..at + 12], b"NOOP\r\nQUIT\r\n");
+        assert_eq!(&stream[first.len()..], second, "the next record is untouched");
+
+        let mut rest = stream.split_off(at);
+        assert_eq!(wire.server.taken(0), 0);
+        assert_eq!(wire.server.taken(6), 6);
+        rest.drain(..6);
+        let progress = wire.server.receive(&mut rest, &mut out);
+        assert_eq!((progress.done, progress.event), (0, Event::Plaintext(6)));
+        assert_eq!(&rest[..6], b"QUIT\r\n");
+        assert_eq!(wire.server.taken(6), rest.len() - second.len(), "with the last byte goes the record's end");
+        let mut rest = rest.split_off(rest.len() - second.len());
+        assert_eq!(wire.server.receive(&mut rest, &mut out).event, Event::Plaintext(4));
+    }
+}
+
+#[test]
+fn a_session_that_takes_one_byte_at_a_time_hears_the_same() {
+    seed(51);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.bite = 1;
+        wire.client_says(&[b'x'; 700]);
+        wire.client_says(b"end");
+        wire.settle(3).unwrap();
+        assert_eq!(wire.heard.len(), 703);
+        assert!(wire.heard.ends_with(b"xend"));
+    }
+}
+
+#[test]
+fn a_record_fills_the_room_that_it_is_given_and_no_more() {
+    seed(52);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        let text: Vec<u8> = (0..10_000_u32).map(|number| number as u8).collect();
+        for room in 0..=SEALED_OVERHEAD_MAX + 1 {
+            let mut block = vec![0; room];
+            let sealed = wire.server.seal(&text, &mut block);
+            assert!(sealed.written <= room && (sealed.taken == 0) == (sealed.written == 0), "{room}: {sealed:?}");
+            assert!(room <= SEALED_OVERHEAD_MAX || sealed.taken > 0, "{room} bytes are room for one");
+            wire.to_client.extend_from_slice(&block[..sealed.written]);
+        }
+        wire.settle(usize::MAX).unwrap();
+        wire.client_heard();
+        let records = wire.server_says(&text, 4096);
+        assert_eq!(records, 3);
+        assert!(wire.to_client.len() <= text.len() + records * SEALED_OVERHEAD_MAX);
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.client_heard().0, text);
+        // However large the room: a record has a limit.
+        let sealed = wire.server.seal(&[0; 20_000], &mut vec![0; 30_000]);
+        assert_eq!(sealed.taken, 16_384);
+    }
+}
+
+#[test]
+fn each_side_says_when_it_is_done_and_the_other_may_go_on() {
+    seed(53);
+    for version in BOTH {
+        // The client first.
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        wire.client_says(b"QUIT\r\n");
+        wire.client.send_close_notify();
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.heard, b"QUIT\r\n");
+        assert_eq!(wire.events.last(), Some(&Event::PeerClosed));
+        wire.server_says(b"221 bye\r\n", 512);
+        wire.arrive(b"whatever comes after that is not heard");
+        close(&mut wire.server, &mut wire.to_client);
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.client_heard(), (b"221 bye\r\n".to_vec(), true));
+        assert_eq!((wire.heard.as_slice(), wire.stream.len()), (b"QUIT\r\n".as_slice(), 0));
+
+        // The server first.
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        wire.server_says(b"421 no\r\n", 512);
+        close(&mut wire.server, &mut wire.to_client);
+        let sealed = wire.server.seal(b"too late", &mut [0; 512]);
+        assert_eq!((sealed.taken, sealed.written), (0, 0), "nothing follows a close");
+        assert_eq!(wire.server.close(&mut [0; 64]), 0, "it is said once");
+        wire.client_says(b"still here");
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.client_heard(), (b"421 no\r\n".to_vec(), true));
+        assert_eq!(wire.heard, b"still here");
+    }
+}
+
+fn close(server: &mut Connection, to_client: &mut Vec<u8>) {
+    let mut block = [0; 64];
+    assert_eq!(server.close(&mut block[..5]), 0, "without room it is not said");
+    let written = server.close(&mut block);
+    assert!(written > 0);
+    to_client.extend_from_slice(&block[..written]);
+}
+
+#[test]
+fn a_client_may_change_its_keys_and_ask_for_ours() {
+    seed(54);
+    let mut wire = plain_house().connect("mail.test");
+    wire.established();
+    for round in 0..100_u8 {
+        // Asks the server for new keys too, as rustls does.
+        wire.client.refresh_traffic_keys().unwrap();
+        wire.client_says(&[round]);
+        wire.settle(usize::MAX).unwrap();
+        wire.server_says(&[round; 3], 512);
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.client_heard(), (vec![round; 3], false));
+    }
+    assert_eq!(wire.heard, (0..100).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_key_ends_before_its_limit_and_another_follows() {
+    seed(55);
+    let mut wire = house_of(&rustls::version::TLS13).connect("mail.test");
+    wire.established();
+    for left in [3, 2, 1] {
+        wire.server.leave(left);
+        for word in [b"one", b"two", b"six"] {
+            wire.server_says(word, 512);
+        }
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.client_heard(), (b"onetwosix".to_vec(), false));
+    }
+    wire.server.leave(1);
+    let sealed = wire.server.seal(b"word", &mut [0; 20]);
+    assert_eq!((sealed.taken, sealed.written), (0, 0), "without room for new keys nothing is sealed");
+    wire.server_says(b"word", 512);
+    wire.settle(usize::MAX).unwrap();
+    assert_eq!(wire.client_heard().0, b"word");
+}
+
+#[test]
+fn where_keys_cannot_be_changed_the_connection_ends_before_their_limit() {
+    seed(56);
+    let mut wire = house_of(&rustls::version::TLS12).connect("mail.test");
+    wire.established();
+    wire.server.leave(2);
+    wire.server_says(b"last", 512);
+    let mut block = [0; 512];
+    let sealed = wire.server.seal(b"one too many", &mut block);
+    assert_eq!(sealed.taken, 0);
+    wire.to_client.extend_from_slice(&block[..sealed.written]);
+    wire.settle(usize::MAX).unwrap();
+    assert_eq!(wire.client_heard(), (b"last".to_vec(), true));
+    let sealed = wire.server.seal(b"one too many", &mut block);
+    assert_eq!((sealed.taken, sealed.written), (0, 0));
+}

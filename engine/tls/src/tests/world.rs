@@ -1,0 +1,260 @@
+//! A world of one client and one server: their randomness, their time, their certificates, and the wire between them.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use std::string::{String, ToString};
+
+use machine::UnixTime;
+use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
+
+use crate::protection::Half;
+use crate::{Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys};
+
+/// Some day in 2027.
+pub(super) const TODAY: u64 = 1_800_000_000;
+
+/// From here on, all randomness of this test is what follows from the seed.
+pub(super) fn seed(seed: u64) {
+    chance::seed(seed);
+}
+
+/// A certificate and its key in PEM form.
+pub(super) struct Pems {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+pub(super) fn pems(names: &[&str], algorithm: &'static SignatureAlgorithm) -> Pems {
+    let key = KeyPair::generate_for(algorithm).unwrap();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let certificate = CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
+    Pems { certificate: certificate.pem(), key: key.serialize_pem() }
+}
+
+pub(super) fn pems_p256(name: &str) -> Pems {
+    pems(&[name], &rcgen::PKCS_ECDSA_P256_SHA256)
+}
+
+/// A server's settings, and a client that trusts its certificates.
+pub(super) struct House {
+    pub(super) clock: Clock,
+    pub(super) settings: Settings,
+    pub(super) client: ClientConfig,
+}
+
+pub(super) const PLAIN: Offer<'static> = Offer { name: "https", protocols: &[], tickets: None };
+
+/// What a client is made of that wants nothing special.
+pub(super) fn provider() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+pub(super) const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
+
+impl House {
+    pub(super) fn new(pems: &[Pems], offer: &Offer<'_>) -> House {
+        House::with(pems, offer, provider(), BOTH)
+    }
+
+    pub(super) fn with(
+        pems: &[Pems],
+        offer: &Offer<'_>,
+        provider: CryptoProvider,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> House {
+        let clock = Clock::default();
+        clock.set(UnixTime::from_seconds(TODAY));
+        let mut roots = RootCertStore::empty();
+        let mut certificates = Vec::new();
+        for pems in pems {
+            certificates.push(Certificate::parse(pems.certificate.as_bytes(), pems.key.as_bytes()).unwrap());
+            roots.add(CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap()).unwrap();
+        }
+        let settings = Settings::new(certificates, &clock, offer).unwrap();
+        let builder = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
+        let builder = builder.with_protocol_versions(versions).unwrap();
+        let mut client = builder.with_root_certificates(roots).with_no_client_auth();
+        client.resumption = Resumption::in_memory_sessions(8);
+        client.enable_secret_extraction = true;
+        House { clock, settings, client }
+    }
+
+    pub(super) fn connect(&self, name: &str) -> Wire {
+        let name = ServerName::try_from(name.to_string()).unwrap();
+        let client = ClientConnection::new(Arc::new(self.client.clone()), name).unwrap();
+        Wire { client, ..Wire::without_client(&self.settings) }
+    }
+}
+
+/// A house of one certificate, with nothing special.
+pub(super) fn plain_house() -> House {
+    House::new(&[pems_p256("mail.test")], &PLAIN)
+}
+
+/// A house whose client speaks one version only.
+pub(super) fn house_of(version: &'static SupportedProtocolVersion) -> House {
+    House::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version])
+}
+
+fn quiet_client() -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider())).with_protocol_versions(BOTH).unwrap();
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// One connection: both ends, and what lies between them.
+pub(super) struct Wire {
+    pub(super) client: ClientConnection,
+    pub(super) server: Connection,
+    /// What has arrived at the server and was not done with.
+    pub(super) stream: Vec<u8>,
+    /// What the server has sent and the client has not got yet.
+    pub(super) to_client: Vec<u8>,
+    /// Plaintext that the server's session has taken.
+    pub(super) heard: Vec<u8>,
+    /// What has happened at the server, but for plaintext and for nothing.
+    pub(super) events: Vec<Event>,
+    /// Steps of the handshake.
+    pub(super) steps: usize,
+    /// The most bytes that the session takes at once.
+    pub(super) bite: usize,
+}
+
+impl Wire {
+    /// A connection on which somebody speaks who is no client.
+    pub(super) fn without_client(settings: &Settings) -> Wire {
+        // Any client: it is replaced or not used.
+        let nobody = ServerName::try_from("nobody.test").unwrap();
+        Wire {
+            client: ClientConnection::new(Arc::new(quiet_client()), nobody).unwrap(),
+            server: Connection::accept(settings).unwrap(),
+            stream: Vec::new(),
+            to_client: Vec::new(),
+            heard: Vec::new(),
+            events: Vec::new(),
+            steps: 0,
+            bite: usize::MAX,
+        }
+    }
+
+    /// What the client has to say.
+    pub(super) fn client_bytes(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while self.client.wants_write() {
+            self.client.write_tls(&mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    /// Bytes arrive at the server.
+    pub(super) fn arrive(&mut self, bytes: &[u8]) {
+        self.stream.extend_from_slice(bytes);
+        let mut out = vec![0; FLIGHT_BYTES_MAX];
+        // Every byte is a record's, and a record brings little.
+        for _ in 0..10_000 + bytes.len() {
+            let mut progress = self.server.receive(&mut self.stream, &mut out);
+            if progress.event == Event::Work {
+                self.steps += 1;
+                progress = self.server.work(&mut self.stream, &mut out);
+            }
+            self.stream.drain(..progress.done);
+            self.to_client.extend_from_slice(&out[..progress.written]);
+            match progress.event {
+                Event::Bytes => return,
+                Event::Nothing => {}
+                Event::Plaintext(count) => {
+                    let bite = count.min(self.bite);
+                    self.heard.extend_from_slice(&self.stream[..bite]);
+                    let done = self.server.taken(bite);
+                    self.stream.drain(..done);
+                }
+                event => self.events.push(event),
+            }
+        }
+        panic!("it comes to no end");
+    }
+
+    /// Moves bytes both ways until nobody has more to say. `cut`: bytes that arrive at once.
+    ///
+    /// Errors: what the client says is wrong with us.
+    pub(super) fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
+        loop {
+            let said = self.client_bytes();
+            for bytes in said.chunks(cut) {
+                self.arrive(bytes);
+            }
+            let mut heard = std::mem::take(&mut self.to_client);
+            if said.is_empty() && heard.is_empty() {
+                return Ok(());
+            }
+            while !heard.is_empty() {
+                let count = self.client.read_tls(&mut heard.as_slice()).unwrap();
+                heard.drain(..count);
+                self.client.process_new_packets()?;
+            }
+        }
+    }
+
+    pub(super) fn established(&mut self) {
+        self.settle(usize::MAX).unwrap();
+        assert!(matches!(self.events.as_slice(), [Event::Established(_)]), "{:?}", self.events);
+        assert!(!self.client.is_handshaking());
+    }
+
+    /// The server's session sends. Answers how many records that took.
+    pub(super) fn server_says(&mut self, mut text: &[u8], room: usize) -> usize {
+        let mut records = 0;
+        let mut block = vec![0; room];
+        while !text.is_empty() {
+            let sealed = self.server.seal(text, &mut block);
+            assert!(sealed.taken > 0 && sealed.written > 0, "there is room");
+            self.to_client.extend_from_slice(&block[..sealed.written]);
+            text = &text[sealed.taken..];
+            records += 1;
+        }
+        records
+    }
+
+    pub(super) fn client_says(&mut self, text: &[u8]) {
+        use std::io::Write;
+        self.client.writer().write_all(text).unwrap();
+    }
+
+    /// What the client has heard since the last call, and whether the server has closed.
+    pub(super) fn client_heard(&mut self) -> (Vec<u8>, bool) {
+        use std::io::Read;
+        let mut text = Vec::new();
+        match self.client.reader().read_to_end(&mut text) {
+            Ok(_) => (text, true),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => (text, false),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The client is gone, and somebody who has its keys seals what comes next.
+    pub(super) fn forger(&mut self) -> Half {
+        let nobody = ServerName::try_from("nobody.test").unwrap();
+        let another = ClientConnection::new(Arc::new(quiet_client()), nobody).unwrap();
+        let client = std::mem::replace(&mut self.client, another);
+        let is_tls13 = client.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3);
+        let (number, secrets) = client.dangerous_extract_secrets().unwrap().tx;
+        Half::new(number, secrets, is_tls13).unwrap()
+    }
+
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        self.events.iter().find_map(|event| match event {
+            Event::Failed(failure) => Some(failure),
+            _ => None,
+        })
+    }
+}
+
+/// The keys that a machine's cores share.
+pub(super) fn ticket_keys() -> TicketKeys {
+    TicketKeys::new(&[7; 32])
+}

@@ -1,0 +1,215 @@
+//! A connection whose handshake is done: two keys, and what may come between records of data.
+//!
+//! Invariants:
+//! - A record is opened once. What of its plaintext was not taken lies opened at the stream's front, and `left` and `behind` say how much.
+//! - Records that bring nothing (empty ones, warnings, new keys) are few between two that do.
+//!
+//! Answers to: RFC 8446 sections 4.6.3 (new keys), 5.4, 5.5 and 6; RFC 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
+
+use rustls::kernel::KernelConnection;
+use rustls::server::ServerConnectionData;
+use rustls::{ExtractedSecrets, ProtocolVersion};
+
+use crate::alert::Alert;
+use crate::connection::{Event, Progress, Sealed, Version};
+use crate::failure::Failure;
+use crate::protection::Half;
+use crate::record::{Content, Front};
+
+/// How many records in a row may bring nothing.
+const IDLE_RECORDS_MAX: u8 = 32;
+
+/// A message that announces new keys (RFC 8446 section 4.6.3), without its last byte.
+const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
+/// Its last byte.
+const UPDATE_NOT_REQUESTED: u8 = 0;
+const UPDATE_REQUESTED: u8 = 1;
+
+/// Keys and counters of an established connection.
+pub(crate) struct Traffic {
+    receive: Half,
+    send: Half,
+    kernel: KernelConnection<ServerConnectionData>,
+    /// Plaintext at the stream's front that was opened and not taken.
+    left: u16,
+    /// Bytes of the same record behind that.
+    behind: u16,
+    idle_records: u8,
+    is_peer_closed: bool,
+    is_closed: bool,
+}
+
+impl Traffic {
+    pub(crate) fn new(secrets: ExtractedSecrets, kernel: KernelConnection<ServerConnectionData>) -> Option<Traffic> {
+        let is_tls13 = kernel.protocol_version() == ProtocolVersion::TLSv1_3;
+        Some(Traffic {
+            receive: Half::new(secrets.rx.0, secrets.rx.1, is_tls13)?,
+            send: Half::new(secrets.tx.0, secrets.tx.1, is_tls13)?,
+            kernel,
+            left: 0,
+            behind: 0,
+            idle_records: 0,
+            is_peer_closed: false,
+            is_closed: false,
+        })
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        if self.is_tls13() { Version::Tls13 } else { Version::Tls12 }
+    }
+
+    fn is_tls13(&self) -> bool {
+        self.kernel.protocol_version() == ProtocolVersion::TLSv1_3
+    }
+
+    /// Works on the stream's first record.
+    pub(crate) fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
+        if self.is_peer_closed {
+            return Progress { done: bytes.len(), written: 0, event: Event::Bytes };
+        }
+        if self.left > 0 {
+            return Progress::nothing(Event::Plaintext(usize::from(self.left)));
+        }
+        let (content, length) = match Front::of(bytes) {
+            Front::Partial => return Progress::nothing(Event::Bytes),
+            Front::NoRecord => return self.fail(Alert::DECODE_ERROR, out),
+            Front::TooLong => return self.fail(Alert::RECORD_OVERFLOW, out),
+            Front::Record { content, length } => (content, length),
+        };
+        let record = bytes.get_mut(..length).unwrap_or_default();
+        let opened = match self.receive.open(content, record) {
+            Ok(opened) => opened,
+            Err(alert) => return self.fail(alert, out),
+        };
+        if opened.content == Content::ApplicationData && opened.length > 0 {
+            self.idle_records = 0;
+            self.left = opened.length as u16;
+            self.behind = (length - opened.start - opened.length) as u16;
+            return Progress { done: opened.start, written: 0, event: Event::Plaintext(opened.length) };
+        }
+        self.idle_records += 1;
+        if self.idle_records > IDLE_RECORDS_MAX {
+            return self.fail(Alert::UNEXPECTED_MESSAGE, out);
+        }
+        let text = record.get(opened.start..opened.start + opened.length).unwrap_or_default();
+        match self.message_arrived(opened.content, text, out) {
+            Ok((written, event)) => Progress { done: length, written, event },
+            Err(alert) => self.fail(alert, out),
+        }
+    }
+
+    /// So many bytes of plaintext at the stream's front are not needed any more. Answers how many bytes of the stream are not.
+    pub(crate) fn taken(&mut self, count: usize) -> usize {
+        let left = usize::from(self.left);
+        assert!(count <= left, "no more is taken than was offered");
+        self.left = (left - count) as u16;
+        if self.left > 0 || count == 0 { count } else { count + usize::from(self.behind) }
+    }
+
+    fn message_arrived(&mut self, content: Content, text: &[u8], out: &mut [u8]) -> Result<(usize, Event), Alert> {
+        match content {
+            Content::ApplicationData => Ok((0, Event::Nothing)),
+            Content::Alert => self.alert_arrived(text).map(|event| (0, event)),
+            Content::Handshake if self.is_tls13() => {
+                self.new_keys_arrived(text, out).map(|written| (written, Event::Nothing))
+            }
+            Content::Handshake => Err(Alert::NO_RENEGOTIATION),
+            Content::ChangeCipherSpec => Err(Alert::UNEXPECTED_MESSAGE),
+        }
+    }
+
+    fn alert_arrived(&mut self, text: &[u8]) -> Result<Event, Alert> {
+        const WARNING: u8 = 1;
+        let &[level, description] = text else { return Err(Alert::DECODE_ERROR) };
+        match Alert(description) {
+            Alert::CLOSE_NOTIFY => {
+                self.is_peer_closed = true;
+                Ok(Event::PeerClosed)
+            }
+            Alert::USER_CANCELED => Ok(Event::Nothing),
+            _ if level == WARNING && !self.is_tls13() => Ok(Event::Nothing),
+            alert => {
+                self.is_peer_closed = true;
+                self.is_closed = true;
+                Ok(Event::Failed(Failure::PeerGaveUp(alert)))
+            }
+        }
+    }
+
+    /// The peer seals with new keys from now on, and may ask for the same of us.
+    fn new_keys_arrived(&mut self, text: &[u8], out: &mut [u8]) -> Result<usize, Alert> {
+        let request = match text.split_last() {
+            Some((request, message)) if message == KEY_UPDATE => *request,
+            _ => return Err(Alert::UNEXPECTED_MESSAGE),
+        };
+        let (number, secrets) = self.kernel.update_rx_secret().map_err(|_| Alert::INTERNAL_ERROR)?;
+        self.receive = Half::new(number, secrets, true).ok_or(Alert::INTERNAL_ERROR)?;
+        match request {
+            UPDATE_REQUESTED if self.is_closed => Ok(0),
+            UPDATE_REQUESTED => self.renew_keys(out).ok_or(Alert::INTERNAL_ERROR),
+            UPDATE_NOT_REQUESTED => Ok(0),
+            _ => Err(Alert::ILLEGAL_PARAMETER),
+        }
+    }
+
+    /// Announces new keys and seals with them from then on. `None` when there is no room to say so.
+    fn renew_keys(&mut self, out: &mut [u8]) -> Option<usize> {
+        let [a, b, c, d] = KEY_UPDATE;
+        let message = [a, b, c, d, UPDATE_NOT_REQUESTED];
+        let room = message.len() + crate::protection::SEALED_OVERHEAD_MAX;
+        let (_, written) = self.send.seal(Content::Handshake, &message, out.get_mut(..room)?);
+        let (number, secrets) = self.kernel.update_tx_secret().ok()?;
+        self.send = Half::new(number, secrets, true)?;
+        Some(written)
+    }
+
+    /// Seals the next record of plaintext.
+    pub(crate) fn seal(&mut self, plaintext: &[u8], into: &mut [u8]) -> Sealed {
+        let mut written = 0;
+        if self.is_closed {
+            return Sealed { taken: 0, written };
+        }
+        if self.send.is_at_its_end() {
+            if !self.is_tls13() {
+                return Sealed { taken: 0, written: self.close(into) };
+            }
+            written = self.renew_keys(into).unwrap_or_default();
+            if written == 0 {
+                return Sealed { taken: 0, written };
+            }
+        }
+        let (taken, sealed) =
+            self.send.seal(Content::ApplicationData, plaintext, into.get_mut(written..).unwrap_or_default());
+        Sealed { taken, written: written + sealed }
+    }
+
+    /// Says that nothing more will be sent, once. Answers how many bytes were written; none when there was no room.
+    pub(crate) fn close(&mut self, into: &mut [u8]) -> usize {
+        if self.is_closed {
+            return 0;
+        }
+        let written = self.tell(Alert::CLOSE_NOTIFY, into);
+        self.is_closed = written > 0;
+        written
+    }
+
+    fn tell(&mut self, alert: Alert, out: &mut [u8]) -> usize {
+        let (taken, written) = self.send.seal(Content::Alert, &alert.bytes(), out);
+        assert!(taken == 0 || taken == alert.bytes().len(), "an alert is not cut");
+        written
+    }
+
+    /// Ends the connection with an alert, unless our side is closed already.
+    fn fail(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
+        let written = if self.is_closed { 0 } else { self.tell(alert, out) };
+        self.is_closed = true;
+        self.is_peer_closed = true;
+        Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
+    }
+
+    /// As if our key had sealed all records but so many.
+    #[cfg(test)]
+    pub(crate) fn leave(&mut self, left: u64) {
+        self.send.leave(left);
+    }
+}

@@ -1,0 +1,135 @@
+//! TLS on the bare machine: the libraries' vector code, what they find out about the processor, and the randomness that they ask for by themselves.
+//!
+//! The other side is rustls' own client, in the same memory.
+
+use super::{Outcome, Test, ensure};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use bare::BareMachine;
+use machine::{Machine, UnixTime};
+use rustls::client::UnbufferedClientConnection;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::unbuffered::ConnectionState;
+use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite};
+use rustls_pki_types::pem::PemObject;
+use tls::{Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Offer, Settings};
+
+pub(super) const TESTS: [Test; 1] =
+    [("TLS: a handshake with each suite, and bytes both ways", |machine| shake(machine, 1))];
+
+const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.pem");
+const KEY: &[u8] = include_bytes!("tls/key.pem");
+/// While the certificate is valid.
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+const OFFER: Offer<'static> = Offer { name: "selftest", protocols: &[], tickets: None };
+
+const QUESTION: &[u8] = b"ping";
+const ANSWER: [u8; 3000] = [b'x'; 3000];
+
+/// Two handshakes that asked for the same random bytes would be one.
+pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
+    let clock = Clock::default();
+    clock.set(NOW);
+    let certificate = Certificate::parse(CERTIFICATE, KEY).map_err(|_| "the certificate is not taken")?;
+    ensure(certificate.check(NOW).is_ok(), "the certificate is not valid")?;
+    let settings = Settings::new(vec![certificate], &clock, &OFFER).map_err(|_| "the settings are not taken")?;
+    let mut suites = 0;
+    let mut hellos = Vec::new();
+    for suite in ring::default_provider().cipher_suites {
+        // Half of those of TLS 1.2 are for RSA.
+        let Some(mut client) = client(suite, &clock) else { continue };
+        let Ok((ticks, hello)) = talk(&mut client, &settings) else { continue };
+        suites += 1;
+        ensure(!hellos.contains(&hello), "a server's hello was the same twice")?;
+        hellos.push(hello);
+        machine.print(format_args!("{ticks} ticks for the server's side of a handshake with {:?}", suite.suite()));
+    }
+    ensure(suites == 6, "not every suite came through")
+}
+
+fn client(suite: SupportedCipherSuite, clock: &Clock) -> Option<UnbufferedClientConnection> {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites = vec![suite];
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(CERTIFICATE).ok()?).ok()?;
+    let config = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
+    let config = config.with_protocol_versions(&[suite.version()]).ok()?.with_root_certificates(roots);
+    UnbufferedClientConnection::new(Arc::new(config.with_no_client_auth()), ServerName::try_from("bare.test").ok()?)
+        .ok()
+}
+
+/// One connection, from its first byte to an answer. Brings the ticks that the server's steps took, and its first bytes.
+fn talk(client: &mut UnbufferedClientConnection, settings: &Settings) -> Result<(u64, Vec<u8>), &'static str> {
+    let mut server = Connection::accept(settings).map_err(|_| "no connection")?;
+    let (mut to_client, mut to_server, mut hello) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut out, mut ticks, mut has_asked) = (vec![0; FLIGHT_BYTES_MAX], 0, false);
+    for _ in 0..20 {
+        if client_acts(client, &mut to_client, &mut to_server, &mut has_asked)? {
+            return Ok((ticks, hello));
+        }
+        loop {
+            let start = super::costs::ticks();
+            let mut progress = server.receive(&mut to_server, &mut out);
+            if progress.event == Event::Work {
+                progress = server.work(&mut to_server, &mut out);
+                ticks += super::costs::ticks() - start;
+            }
+            to_server.drain(..progress.done);
+            to_client.extend(out.iter().take(progress.written));
+            match progress.event {
+                Event::Bytes => break,
+                Event::Nothing | Event::Established(_) => {}
+                Event::Plaintext(count) => {
+                    ensure(to_server.get(..count) == Some(QUESTION), "the question is not the one that was asked")?;
+                    to_server.drain(..server.taken(count));
+                    let sealed = server.seal(&ANSWER, &mut out);
+                    ensure(sealed.taken == ANSWER.len(), "the answer does not fit")?;
+                    to_client.extend(out.iter().take(sealed.written));
+                }
+                _ => return Err("the server gave up"),
+            }
+        }
+        if hello.is_empty() {
+            hello.clone_from(&to_client);
+        }
+    }
+    Err("they never came to an end")
+}
+
+/// The client's turn. Whether it has its answer.
+fn client_acts(
+    client: &mut UnbufferedClientConnection,
+    heard: &mut Vec<u8>,
+    said: &mut Vec<u8>,
+    has_asked: &mut bool,
+) -> Result<bool, &'static str> {
+    let mut block = vec![0; FLIGHT_BYTES_MAX];
+    loop {
+        let status = client.process_tls_records(heard);
+        let discard = status.discard;
+        let mut is_waiting = false;
+        match status.state.map_err(|_| "the client gave up")? {
+            ConnectionState::EncodeTlsData(mut data) => {
+                let written = data.encode(&mut block).map_err(|_| "no room for the client's flight")?;
+                said.extend(block.iter().take(written));
+            }
+            ConnectionState::TransmitTlsData(data) => data.done(),
+            ConnectionState::WriteTraffic(mut traffic) if !*has_asked => {
+                let written = traffic.encrypt(QUESTION, &mut block).map_err(|_| "no room for the question")?;
+                said.extend(block.iter().take(written));
+                *has_asked = true;
+            }
+            ConnectionState::ReadTraffic(mut traffic) => {
+                let record = traffic.next_record().ok_or("no record")?.map_err(|_| "the answer cannot be read")?;
+                return ensure(record.payload == ANSWER, "the answer is another").map(|()| true);
+            }
+            _ => is_waiting = true,
+        }
+        heard.drain(..discard);
+        if is_waiting {
+            return Ok(false);
+        }
+    }
+}
