@@ -1,6 +1,6 @@
 """The promise: the files of a folder are served by HTTP/1.1, as browsers and curl ask for them, and nothing else is.
 
-curl and Python's http.client fetch plain, compressed, partial and conditional; a large file comes back exact, over slow and
+curl, h2load and Python's http.client fetch plain, compressed, partial and conditional; a large file comes back exact, over slow and
 fast readers at once; what is ambiguous is refused and ends the connection; the access log tells of requests when it is
 asked for.
 
@@ -18,7 +18,7 @@ import threading
 
 import barepost
 from barepost import options
-from processes import die_with_us
+from processes import die_with_us, program
 
 HTTP = 80
 PAGE = "<!doctype html><title>Page</title>" + "<p>All work and no play makes Jack a dull boy.</p>\n" * 200
@@ -110,6 +110,15 @@ class Web(barepost.Test):
         for first, last in ((0, 0), (1, 70000), (LARGE_BYTES - 1, LARGE_BYTES - 1), (12345, LARGE_BYTES - 1)):
             with self.subTest(first=first, last=last):
                 self.assertEqual(self.curl("/large.bin", "--range", f"{first}-{last}"), self.large[first:last + 1])
+
+    def test_h2load_fetches_over_kept_connections_and_several_at_once(self):
+        done = subprocess.run(
+            [program("h2load"), "--h1", "--requests=400", "--clients=8", "--max-concurrent-streams=4", f"http://127.0.0.1:{self.port}/"],
+            capture_output=True, text=True, timeout=120, preexec_fn=die_with_us,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("400 succeeded, 0 failed, 0 errored, 0 timeout", done.stdout)
+        self.assertIn("status codes: 400 2xx, 0 3xx, 0 4xx, 0 5xx", done.stdout)
 
     def test_pipelined_requests_are_answered_in_order_on_one_connection(self):
         requests = b"".join(b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in (b"docs/", b"none", b"docs/", b"large.bin", b"docs/"))

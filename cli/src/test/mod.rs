@@ -9,7 +9,6 @@ pub(crate) mod parts;
 mod prerequisites;
 mod rooms;
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
@@ -39,6 +38,9 @@ pub(crate) struct Options {
     /// Parts to run; all that run on every change if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Cores of every machine whose test does not say how many it has, from 1 to 16: for parts that boot machines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    cores: Option<u8>,
     #[command(flatten)]
     rooms: Rooms,
     #[command(flatten)]
@@ -64,6 +66,14 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
     }
     if options.fuzzing.minutes.is_some() && !parts.iter().any(|part| part.name == "fuzz") {
         return Err(Failure::refused("--minutes goes with `fuzz`"));
+    }
+    if options.cores.is_some()
+        && let Some(part) = parts.iter().find(|part| !part.takes_cores())
+    {
+        return Err(Failure::refused(format_args!(
+            "--cores goes with parts that boot machines, and `{}` is none",
+            part.name
+        )));
     }
     let mut outcomes = Vec::new();
     for part in parts {
@@ -120,13 +130,10 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
             Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,
         },
-        Work::Script(path, arguments) => match prerequisites::fetch(house, stop) {
-            Ok(search_path) => {
-                let mut command = script(house, path, arguments, &search_path);
-                run_command(&mut command, &log, part.budget, stop)?
-            }
-            Err(failure) => note(&mut log, &failure)?,
-        },
+        Work::Script(path, arguments) => {
+            run_script(house, path, arguments, options.cores, &mut log, part.budget, stop)?
+        }
+        Work::Again { parts, cores } => run_again(house, parts, *cores, &mut log, part.budget, stop)?,
     };
     let output = std::fs::read(&log_path).map_err(Failure::io(format_args!("reading {}", log_path.display())))?;
     let output = String::from_utf8_lossy(&output);
@@ -140,12 +147,46 @@ fn log_path(house: &House, part: &Part) -> PathBuf {
     house.target("test").join(part.name).with_extension("log")
 }
 
-fn script(house: &House, path: &str, arguments: &[&str], search_path: &OsString) -> Command {
+/// `cores`: of the machines whose test does not say it.
+fn run_script(
+    house: &House,
+    path: &str,
+    arguments: &[&str],
+    cores: Option<u8>,
+    log: &mut File,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<&'static str, Failure> {
+    let search_path = match prerequisites::fetch(house, path, stop) {
+        Ok(search_path) => search_path,
+        Err(failure) => return note(log, &failure),
+    };
     let mut command = hold::command("python3");
     command.arg(house.path(path)).args(arguments).current_dir(house.root());
+    if let Some(cores) = cores {
+        command.args(["--cores", &cores.to_string()]);
+    }
     // Not `__pycache__` beside the sources.
     command.env("PATH", search_path).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
-    command
+    run_command(&mut command, log, budget, stop)
+}
+
+/// The scripts of `parts`, one after the other within one budget. What fails does not keep the others from being run.
+fn run_again(
+    house: &House,
+    parts: &[&str],
+    cores: u8,
+    log: &mut File,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<&'static str, Failure> {
+    let (started, mut verdict) = (Instant::now(), "ok");
+    for (path, arguments) in parts::scripts_of(parts) {
+        let left = budget.saturating_sub(started.elapsed());
+        let result = run_script(house, path, arguments, Some(cores), log, left, stop)?;
+        verdict = if verdict == "ok" { result } else { verdict };
+    }
+    Ok(verdict)
 }
 
 fn run_command(command: &mut Command, log: &File, budget: Duration, stop: &Stop) -> Result<&'static str, Failure> {
@@ -247,6 +288,16 @@ mod tests {
         let failure = chosen(&["tidy".into(), "tidi".into()]).err().unwrap();
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains("`tidi`; there are tidy, fmt"), "{failure}");
+    }
+
+    #[test]
+    fn parts_that_run_again_are_parts_with_scripts_that_take_a_number_of_cores() {
+        for part in PARTS {
+            let Work::Again { parts, .. } = part.work else { continue };
+            assert_eq!(parts::scripts_of(parts).count(), parts.len(), "{}", part.name);
+            let again = chosen(&parts.iter().map(|name| name.to_string()).collect::<Vec<_>>()).unwrap();
+            assert!(again.iter().all(|part| part.takes_cores()), "{}", part.name);
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) enum Work {
     Scripts(&'static str),
     /// Runs a Python script, with these arguments.
     Script(&'static str, &'static [&'static str]),
+    /// Runs the scripts of these parts, with so many cores in each machine whose test does not say how many it has.
+    Again { parts: &'static [&'static str], cores: u8 },
 }
 
 /// When a part runs.
@@ -174,6 +176,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "crowd",
+        shows: "10,000 idle and 1,000 busy HTTP connections fit in 256 MiB, and an idle one owns no buffer",
+        work: Work::Script("tests/crowd.py", &[]),
+        budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
         name: "load",
         shows: "10,000 messages over 1, 10 and 100 sessions are stored, none twice",
         work: Work::Script("tests/load.py", &[]),
@@ -200,6 +209,16 @@ pub(crate) const PARTS: &[Part] = &[
         work: Work::Script("tests/full.py", &["--quick"]),
         budget: Duration::from_secs(300),
         when: When::Always,
+    },
+    Part {
+        name: "four-cores",
+        shows: "the parts that boot machines hold with four cores in each",
+        work: Work::Again {
+            parts: &["boot", "hosted", "flood", "ipv6", "clients", "web", "load", "powercut", "flushcut", "full"],
+            cores: 4,
+        },
+        budget: Duration::from_secs(3600),
+        when: When::Named,
     },
     Part {
         name: "sim-long",
@@ -233,6 +252,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Named,
     },
     Part {
+        name: "browser",
+        shows: "Chromium shows a page with all that belongs to it, and knows it the second time",
+        work: Work::Script("tests/browser.py", &[]),
+        budget: Duration::from_secs(600),
+        when: When::Named,
+    },
+    Part {
         name: "flushcut-long",
         shows: "the same as `flushcut`, with 80 cuts",
         work: Work::Script("tests/flushcut.py", &[]),
@@ -247,6 +273,21 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Named,
     },
 ];
+
+impl Part {
+    /// Whether it boots machines that can have several cores.
+    pub(crate) fn takes_cores(&self) -> bool {
+        matches!(self.work, Work::Script(path, _) if path.starts_with("tests/"))
+    }
+}
+
+/// The scripts of the parts with these names, and their arguments.
+pub(crate) fn scripts_of(names: &[&str]) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    PARTS.iter().filter(|part| names.contains(&part.name)).filter_map(|part| match part.work {
+        Work::Script(path, arguments) => Some((path, arguments)),
+        _ => None,
+    })
+}
 
 /// The names of all parts.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

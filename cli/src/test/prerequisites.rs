@@ -17,6 +17,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("qemu-img", "qemu-utils"),
     ("curl", "curl"),
+    ("h2load", "nghttp2-client"),
     ("ip", "iproute2"),
     ("ping", "iputils-ping"),
     ("tshark", "tshark"),
@@ -25,18 +26,24 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mpop", "mpop"),
     ("fetchmail", "fetchmail"),
 ];
+/// Programs that only one script needs: the script, the program, and the package that holds it.
+const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[("tests/browser.py", "chromium", "chromium")];
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
 const UNPACK_BUDGET: Duration = Duration::from_secs(120);
 
-/// Gets what is missing. Returns the search path with which programs find all of it.
-pub(super) fn fetch(house: &House, stop: &Stop) -> Result<OsString, Failure> {
+/// Gets what is missing for `script`. Returns the search path with which programs find all of it.
+pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString, Failure> {
+    let of_one =
+        PROGRAMS_OF_ONE.iter().filter(|(of, ..)| *of == script).map(|(_, program, package)| (*program, *package));
     let missing: Vec<&str> = PROGRAMS
         .iter()
+        .copied()
+        .chain(of_one)
         .filter(|(program, _)| house::program(program).is_none())
-        .chain(LIBRARIES.iter().filter(|(library, _)| !has_library(library)))
-        .map(|(_, package)| *package)
+        .chain(LIBRARIES.iter().copied().filter(|(library, _)| !has_library(library)))
+        .map(|(_, package)| package)
         .collect();
     if !missing.is_empty() {
         packages::install(&missing, "what the tests need", stop)?;
