@@ -98,14 +98,23 @@ class Wire:
 
 def traffic(name, before=None):
     """(frames, bytes) in each direction through a tap interface, as Linux counts them; since `before`, when given."""
+    numbers = _counted(name)
+    # What Linux receives is what the machine sent.
+    counts = {"from the machine": (numbers[1], numbers[0]), "to the machine": (numbers[9], numbers[8])}
+    return {way: tuple(now - then for now, then in zip(counts[way], (before or {}).get(way, (0, 0)))) for way in counts}
+
+
+def lost(name):
+    """Frames to the machine at a tap interface that found no room there, as Linux counts them."""
+    return _counted(name)[11]
+
+
+def _counted(name):
+    """The numbers of `/proc/net/dev` for an interface."""
     for line in pathlib.Path("/proc/self/net/dev").read_text().splitlines():
         interface, _, numbers = line.partition(":")
         if interface.strip() == name:
-            numbers = [int(number) for number in numbers.split()]
-            # What Linux receives is what the machine sent.
-            counts = {"from the machine": (numbers[1], numbers[0]), "to the machine": (numbers[9], numbers[8])}
-            return {way: tuple(now - then for now, then in zip(counts[way], (before or {}).get(way, (0, 0))))
-                    for way in counts}
+            return [int(number) for number in numbers.split()]
     raise AssertionError(f"there is no interface {name}")
 
 

@@ -224,8 +224,15 @@ impl Net {
         let caller = &arrival.caller;
         let key = (caller.flow, self.link.own_address(caller.flow.local));
         if self.half_open.is_full() {
-            match self.half_open.make_room(now, self.knocks.knock(now, &key)) {
-                Room::Made { gone } => self.handshake_gone(&gone.flow),
+            // Who is real sends the same SYN again.
+            let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
+            match self.half_open.make_room(now, knock) {
+                Room::Made { gone, farewell } => {
+                    if let Some(reset) = farewell {
+                        self.answer(now, &gone, &reset);
+                    }
+                    self.handshake_gone(&gone.flow);
+                }
                 Room::None => {}
                 Room::Later => {
                     self.link.counters.refused_full += 1;

@@ -10,7 +10,8 @@
 //! every handshake to cookies.
 //!
 //! So who is real has an entry nearly always, and what gets lost of his handshake is sent again. A cookie cannot: a peer whose
-//! ACK of it is lost waits for our greeting, and we do not know of him.
+//! ACK of it is lost waits for our greeting, and we do not know of him. Whose entry gives way may wait for it too: he is told that it does
+//! not come.
 //!
 //! An entry stands in the queue of how many SYN-ACKs it has been sent; queue 0 is of those to be sent one now.
 
@@ -85,6 +86,8 @@ pub enum Room<K> {
     Made {
         /// Who it was.
         gone: K,
+        /// What he is told, if he has heard of us.
+        farewell: Option<SegmentToSend>,
     },
     /// There is none, and it is to be answered by a cookie.
     None,
@@ -135,7 +138,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             && let Some(gone) = self.entries.remove(index)
         {
             self.flooded_until = now + FLOOD;
-            return Room::Made { gone: gone.key };
+            return Room::Made { gone: gone.key, farewell: (gone.sent > 0).then(|| gone.reset()) };
         }
         let is_flooded = knock == Knock::Again && now < self.flooded_until;
         if is_flooded || self.is_empty() { Room::None } else { Room::Later }
@@ -314,6 +317,11 @@ impl<K> HalfOpen<K> {
             },
             ..SegmentToSend::default()
         }
+    }
+
+    /// For who takes the connection for established, because what he said to that got lost.
+    fn reset(&self) -> SegmentToSend {
+        SegmentToSend { sequence: self.iss + 1, flags: Flags::RST, ..SegmentToSend::default() }
     }
 
     fn challenge(&mut self, now: Instant) -> HalfOpenVerdict {

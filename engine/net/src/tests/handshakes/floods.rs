@@ -1,15 +1,17 @@
 //! SYNs that nobody stands behind: who is real gets in, and nothing is left of the flood.
 
+use core::net::Ipv4Addr;
 use core::ops::Range;
 use std::vec::Vec;
 
-use machine::Micros;
+use machine::{Checksum, Micros, Offloads};
 use smoltcp::wire::*;
 
 use super::super::messages::*;
-use super::super::world::{Told, World};
+use super::super::world::{Told, World, limits, our_address};
 use super::Peer;
 use crate::tcp::SYN_ACK_WAIT;
+use crate::{Addressing, Limits};
 
 /// Entries for handshakes.
 const ROOM: usize = 16;
@@ -76,7 +78,7 @@ fn a_crowd_is_let_in_by_turns_and_pushes_nobody_out() {
 #[test]
 fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
     let mut world = World::new();
-    flood(&mut world, 0..10_000);
+    flood(&mut world, 1..10_000);
     let mut real = Peer::at_port(30_000);
     assert_eq!(knocks(&real, &mut world), None);
     world.waits(SYN_ACK_WAIT);
@@ -91,7 +93,7 @@ fn while_syns_flood_in_who_knocks_again_gets_in_and_nothing_leaks() {
 #[test]
 fn in_a_flood_a_lost_acknowledgment_is_asked_for_again() {
     let mut world = World::new();
-    flood(&mut world, 0..1_000);
+    flood(&mut world, 1..1_000);
     let mut real = Peer::at_port(30_000);
     knocks(&real, &mut world);
     world.waits(SYN_ACK_WAIT);
@@ -107,7 +109,7 @@ fn in_a_flood_a_lost_acknowledgment_is_asked_for_again() {
 #[test]
 fn who_is_there_for_seven_seconds_gives_way_to_anybody() {
     let mut world = World::new();
-    flood(&mut world, 0..1_000);
+    flood(&mut world, 1..1_000);
     world.waits(Micros(7 * SYN_ACK_WAIT.0 - 1));
     assert_eq!(knocks(&Peer::at_port(30_000), &mut world), None);
     world.waits(Micros(1));
@@ -120,11 +122,11 @@ fn who_is_there_for_seven_seconds_gives_way_to_anybody() {
 #[test]
 fn where_a_flood_knocks_again_too_who_is_real_gets_in_by_a_cookie() {
     let mut world = World::new();
-    flood(&mut world, 0..1_000);
+    flood(&mut world, 1..1_000);
     let mut real = Peer::at_port(30_000);
     assert_eq!(knocks(&real, &mut world), None);
     world.waits(SYN_ACK_WAIT);
-    flood(&mut world, 0..1_000);
+    flood(&mut world, 1..1_000);
     assert_eq!(world.net.half_open.len(), ROOM);
     let answer = knocks(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
@@ -137,16 +139,80 @@ fn a_flood_that_repeats_itself_without_pause_keeps_nobody_out() {
     let mut world = World::new();
     let mut real = Peer::at_port(30_000);
     for _ in 0..10 {
-        flood(&mut world, 0..1_000);
+        flood(&mut world, 1..1_000);
         world.waits(Micros::from_millis(100));
     }
     assert_eq!(knocks(&real, &mut world), None);
     for _ in 0..10 {
-        flood(&mut world, 0..1_000);
+        flood(&mut world, 1..1_000);
         world.waits(Micros::from_millis(100));
     }
     let answer = knocks(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
     assert_eq!(world.net.counters().cookies_out, 0);
     nothing_is_left(&mut world);
+}
+
+#[test]
+fn a_flood_of_other_numbers_from_the_same_ports_is_not_known() {
+    let mut world = World::new();
+    flood(&mut world, 1..1_001);
+    world.waits(SYN_ACK_WAIT);
+    let refused = world.net.counters().refused_full;
+    for port in 1..1_001 {
+        world.hears(&Peer { next: 2_000, ..Peer::at_port(port) }.syn().frame(PEER_CARD));
+    }
+    // Of those who have an entry the other number is no news either.
+    assert_eq!(world.net.counters().refused_full, refused + 1_000 - ROOM as u64);
+    assert_eq!(world.net.counters().cookies_out, 0);
+    nothing_is_left(&mut world);
+}
+
+#[test]
+fn whose_entry_gives_way_is_told_that_he_waits_in_vain() {
+    let mut world = World::new();
+    let answer = knocks(&Peer::at_port(30_000), &mut world).unwrap();
+    flood(&mut world, 1..1_000);
+    // What he says to the answers is lost each time.
+    world.waits(Micros(7 * SYN_ACK_WAIT.0));
+    world.hears(&Peer::at_port(30_001).syn().frame(PEER_CARD));
+    let farewell = says_to(&Peer::at_port(30_000), &mut world).unwrap();
+    assert_eq!((farewell.control, farewell.acknowledgment), (TcpControl::Rst, None));
+    assert_eq!(farewell.sequence, answer.sequence.wrapping_add(1));
+    nothing_is_left(&mut world);
+}
+
+#[test]
+fn among_half_a_million_syns_a_second_whoever_is_real_is_answered_at_his_second() {
+    const A_SECOND: u64 = 500_000;
+    let mut world =
+        World::with(Addressing::Static(our_address()), Limits { half_open: 512, ..limits() }, Offloads::default());
+    let strangers: Vec<Vec<u8>> = (0..200)
+        .map(|last| Peer { address: Ipv4Addr::new(10, 7, 7, last), ..Peer::at_port(0) }.syn().frame(PEER_CARD))
+        .collect();
+    let mut number = 1u32 << 8;
+    let mut storm = |world: &mut World, frames: u64| {
+        let began = world.now;
+        for passed in 0..frames {
+            number += 1;
+            let mut frame = strangers[number as usize % strangers.len()].clone();
+            frame[34..36].copy_from_slice(&((number >> 8) as u16).to_be_bytes());
+            frame[38..42].copy_from_slice(&number.wrapping_mul(0x9E37_79B9).to_be_bytes());
+            world.now = began + Micros(passed * 1_000_000 / A_SECOND);
+            world.hears_as(&frame, Checksum::Verified);
+            if passed % 64 == 0 {
+                world.says();
+            }
+        }
+        world.says();
+    };
+    storm(&mut world, A_SECOND / 10);
+    let real: Vec<Peer> = (1..=100).map(Peer::at_port).collect();
+    for peer in &real {
+        assert_eq!(knocks(peer, &mut world), None);
+    }
+    storm(&mut world, A_SECOND);
+    let answers: Vec<Option<Tcp>> = real.iter().map(|peer| knocks(peer, &mut world)).collect();
+    assert!(answers.iter().flatten().count() >= 95);
+    assert_eq!(world.net.counters().cookies_out, 0, "all have an entry");
 }
