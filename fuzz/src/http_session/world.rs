@@ -31,10 +31,13 @@ fn files() -> BTreeMap<String, File> {
     };
     let coded =
         File { gzip: Some(b"by gzip".to_vec()), brotli: Some(b"brotli".to_vec()), ..file("text/css", b"as it is") };
+    // Larger than the room that there is for a head, so that it goes out in parts.
+    let large: String = (0..1_000).map(|number| format!("{number},")).collect();
     let files = [
         ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
         ("/a.txt", file("text/plain", b"0123456789abcdefghijklmnopqrstuvwxyz\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")),
         ("/a.css", coded),
+        ("/large", file("text/plain", large.as_bytes())),
         ("/b/index.html", file("text/html", b"b")),
         ("/empty", file("application/octet-stream", b"")),
         ("/404.html", file("text/html", b"nothing")),
