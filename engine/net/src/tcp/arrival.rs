@@ -143,6 +143,10 @@ impl Tcb {
             self.syn_acknowledged(now, segment, actions);
             self.forgive(Owed::ACK);
         }
+        if segment.payload.len() >= usize::from(self.mss) && self.silent_for(now) > self.round_trip.timeout() {
+            // A flight that was lost as a whole begins like this: nothing of it shows a gap.
+            self.receive.be_prompt();
+        }
         self.heard_at = millis(now);
         if self.acknowledgment_arrived(now, segment, pools, actions).is_err() {
             return self.challenge(now);
@@ -158,6 +162,7 @@ impl Tcb {
     fn answer_unacceptable(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
         if segment.sequence_len() > 0 {
             self.note_duplicate(segment.sequence, segment.payload.len());
+            self.receive.be_prompt();
             self.owe(Owed::ACK)
         } else {
             self.challenge(now)
@@ -248,6 +253,7 @@ impl Tcb {
         self.note_duplicate(segment.sequence, len);
         if start != nxt {
             self.out_of_order_arrived(start, fresh, fin, pools);
+            self.receive.be_prompt();
             self.owe(Owed::ACK);
             return;
         }
@@ -307,10 +313,11 @@ impl Tcb {
         self.schedule_acknowledgment(now);
     }
 
-    /// Every second full segment is acknowledged at once, what is less after a while (RFC 9293 §3.8.6.3).
+    /// Every second full segment is acknowledged at once, what is less after a while (RFC 9293 §3.8.6.3); while the peer repairs a
+    /// loss, each (RFC 5681 §4.2 asks it for the first of them).
     fn schedule_acknowledgment(&mut self, now: Instant) {
         let untold = self.receive.nxt.since(self.receive.told);
-        if untold >= 2 * u32::from(self.mss) {
+        if untold >= 2 * u32::from(self.mss) || self.receive.takes_prompt() {
             self.owe(Owed::ACK);
         } else if untold > 0 && !self.timers.acknowledge.is_set() {
             self.timers.acknowledge = Alarm::after(now, ACKNOWLEDGE_DELAY);

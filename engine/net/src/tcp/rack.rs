@@ -109,6 +109,11 @@ impl Rack {
         Micros(u64::from((self.round_trip_min / 4).saturating_mul(self.quarters).min(smoothed)))
     }
 
+    /// What was thought lost has arrived after all, later than what was sent after it.
+    pub(super) fn overtaken(&mut self) {
+        self.has_reordered = true;
+    }
+
     /// The peer reports that something arrived twice: we were too quick. Once a round trip the window widens.
     pub(super) fn duplicate_reported(&mut self, una: SequenceNumber, max: SequenceNumber) {
         if self.widened_until.is_none_or(|until| !una.is_before(until)) {

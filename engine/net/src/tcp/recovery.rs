@@ -11,7 +11,8 @@
 //!
 //! Limited transmit (RFC 3042) needs nothing of its own: what has arrived is on the way no more and makes room.
 //!
-//! When the echo of a timestamp shows that the first copy has arrived after all, everything is taken back (RFC 3522).
+//! When it shows that the first copy has arrived after all, by the echo of a timestamp (RFC 3522) or because there was no
+//! second one yet, everything is taken back.
 //!
 //! `recover` is the number after the last byte that had been sent when the last loss was found: until it is acknowledged,
 //! whatever else comes to light is of the same flight, and lowers the window no second time.
@@ -141,7 +142,7 @@ impl Tcb {
             let round_trip = self.round_trip.smoothed();
             let pace = if self.congestion.is_in_first_slow_start() {
                 let sample = news.newest.filter(|run| !run.again).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
-                queue.slow_start.acknowledged(self.snd_una, self.snd_max, sample)
+                queue.slow_start.acknowledged(now.0 as u32, self.snd_una, self.snd_max, sample)
             } else {
                 Pace::Fast
             };
@@ -253,8 +254,12 @@ impl Tcb {
             self.judge_by_duplicates(ahead);
         }
         if self.lost() > before && self.phase() == Phase::Open {
+            let undo = Undo { congestion: self.congestion, stamp: None };
             self.reduce_window(self.snd_max.since(self.snd_una));
             self.owe(Owed::RETRANSMIT);
+            if let Some(queue) = self.send_queue.as_deref_mut() {
+                queue.recovery.undo = Some(undo);
+            }
         }
     }
 
@@ -303,7 +308,6 @@ impl Tcb {
     /// The network is too full: less is sent, once for all that is on the way now. `flight`: what of the window was in use.
     pub(super) fn reduce_window(&mut self, flight: u32) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
-        let undo = Undo { congestion: self.congestion, stamp: None };
         self.congestion.lower(flight, mss);
         self.recover = self.snd_max;
         self.tell_reduced();
@@ -315,7 +319,7 @@ impl Tcb {
         }
         recovery.phase = Phase::Repairing;
         recovery.reduction = Reduction { flight: outstanding, ..Reduction::default() };
-        recovery.undo = Some(undo);
+        recovery.undo = None;
     }
 
     fn end_if_recovered(&mut self, ahead: u32) {
@@ -338,17 +342,22 @@ impl Tcb {
         }
     }
 
-    /// Eifel (RFC 3522): an acknowledgment that echoes a time before the first repetition is of the first copy.
+    /// What was thought lost was only late when an acknowledgment of it echoes a time before the first repetition (Eifel, RFC
+    /// 3522), or comes before there was any.
     fn take_back_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
-        let Some(stamps) = segment.options.timestamps.filter(|_| ahead > 0 && self.has_agreed(Agreed::TIMESTAMPS))
-        else {
-            return;
-        };
+        let stamps = segment.options.timestamps.filter(|_| self.has_agreed(Agreed::TIMESTAMPS));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else { return };
-        let Some(Undo { congestion, stamp: Some(stamp) }) = recovery.undo else { return };
-        let is_ours = self.timestamps.since(now, stamps.echo).is_some();
-        if is_ours && recovery.phase != Phase::Open && (stamps.echo.wrapping_sub(stamp) as i32) < 0 {
+        let Some(Undo { congestion, stamp }) = recovery.undo.filter(|_| ahead > 0) else { return };
+        let was_late = match stamp {
+            None => flight.lost() == 0,
+            Some(stamp) => stamps.is_some_and(|stamps| {
+                let is_ours = self.timestamps.since(now, stamps.echo).is_some();
+                is_ours && (stamps.echo.wrapping_sub(stamp) as i32) < 0
+            }),
+        };
+        if was_late && recovery.phase != Phase::Open {
             flight.find_lost();
+            recovery.rack.overtaken();
             (recovery.phase, recovery.undo) = (Phase::Open, None);
             self.congestion = congestion;
             self.backoff = 0;

@@ -2,7 +2,12 @@
 //! path is full; then the window grows slowly for some rounds, and if the round trip stays what it is slow start is over.
 //! If it falls again it was a burst that had made it longer, and slow start goes on.
 //!
-//! A round lasts until what was sent when it began is acknowledged. All of it lies in the lent send queue: with nothing on
+//! The least round trip of a round is that of its first segments, and says nothing about a queue that begins and overflows in
+//! one round: where much fits on the path and little into the queue. There another sign comes first and ends slow start at
+//! once (Ha and Rhee: Taming the elephants, 2011): acknowledgments come one upon the other for half a round trip, so what was
+//! sent in the last round fills half of the path, and what was sent in this one the rest.
+//!
+//! A round lasts until something is acknowledged that was sent after it began. All of it lies in the lent send queue: with nothing on
 //! the way it is forgotten.
 
 use super::sequence::SequenceNumber;
@@ -13,6 +18,10 @@ const SAMPLES: u8 = 8;
 /// By how much the least round trip must have grown, in microseconds: an eighth, within these.
 const GROWTH_MIN: u32 = 4000;
 const GROWTH_MAX: u32 = 16_000;
+
+/// Acknowledgments that follow each other within a sixteenth of the least round trip come one upon the other; or within this,
+/// in microseconds, however short it is.
+const TRAIN_GAP_MIN: u32 = 2000;
 
 /// Rounds of slow growth.
 const ROUNDS: u8 = 5;
@@ -31,21 +40,31 @@ pub(super) enum Pace {
 /// What is known of the rounds of one slow start. Round trips in microseconds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SlowStart {
-    /// This round is over when this is acknowledged.
+    /// This round is over when more than this is acknowledged: with the first acknowledgment of what was sent in it.
     round_end: Option<SequenceNumber>,
     samples: u8,
     least: Option<u32>,
     least_before: Option<u32>,
+    /// When the round's first acknowledgment came, and the last that came upon the one before it.
+    train: (u32, u32),
     /// While growth is slow: the round trip that made it so, and for how many rounds it has been.
     alarm: Option<(u32, u8)>,
 }
 
 impl SlowStart {
-    /// Everything before `una` is acknowledged, and everything before `max` was sent. `sample`: how long it took.
-    pub(super) fn acknowledged(&mut self, una: SequenceNumber, max: SequenceNumber, sample: Option<u32>) -> Pace {
-        if self.round_end.is_none_or(|end| !una.is_before(end)) {
-            self.begin_round(max);
+    /// Everything before `una` is acknowledged, and everything before `max` was sent. `clock`: now, on a circle. `sample`: how
+    /// long it took.
+    pub(super) fn acknowledged(
+        &mut self,
+        clock: u32,
+        una: SequenceNumber,
+        max: SequenceNumber,
+        sample: Option<u32>,
+    ) -> Pace {
+        if self.round_end.is_none_or(|end| una.is_after(end)) {
+            self.begin_round(clock, max);
         }
+        let is_train = self.is_long_train(clock);
         if let Some(sample) = sample {
             self.least = Some(self.least.map_or(sample, |least| least.min(sample)));
             self.samples = self.samples.saturating_add(1);
@@ -56,19 +75,32 @@ impl SlowStart {
             self.judge(least, before);
         }
         match self.alarm {
+            None if is_train => Pace::Over,
             None => Pace::Fast,
             Some((_, ROUNDS..)) => Pace::Over,
             Some(_) => Pace::Slow,
         }
     }
 
-    fn begin_round(&mut self, max: SequenceNumber) {
+    fn begin_round(&mut self, clock: u32, max: SequenceNumber) {
         if let Some((_, rounds)) = &mut self.alarm {
             *rounds += 1;
         }
         self.least_before = self.least.take().or(self.least_before);
         self.samples = 0;
+        self.train = (clock, clock);
         self.round_end = Some(max);
+    }
+
+    /// Whether acknowledgments have come one upon the other since the round began, for half of the least round trip.
+    fn is_long_train(&mut self, clock: u32) -> bool {
+        let (began, last) = self.train;
+        let Some(least) = self.least.into_iter().chain(self.least_before).min() else { return false };
+        if clock.wrapping_sub(last) > (least / 16).max(TRAIN_GAP_MIN) {
+            return false;
+        }
+        self.train = (began, clock);
+        clock.wrapping_sub(began) > (least / 2).max(GROWTH_MIN)
     }
 
     fn judge(&mut self, least: u32, before: u32) {
@@ -87,11 +119,42 @@ mod tests {
     use super::{Pace, SlowStart};
     use crate::tcp::SequenceNumber;
 
-    /// A round of ten segments whose round trips begin at `least` microseconds and grow.
+    /// A round of ten segments whose round trips begin at `least` microseconds and grow; a millisecond between any two, and then
+    /// a pause.
     fn round(slow_start: &mut SlowStart, round: u32, least: u32) -> Pace {
-        let at = |segment: u32| SequenceNumber((round * 10 + segment) * 1000);
-        let paces = (0..10).map(|place| slow_start.acknowledged(at(place), at(place + 10), Some(least + place * 1000)));
+        train(slow_start, round, least, 10, 1000)
+    }
+
+    /// A round of `count` segments, `gap` microseconds between any two.
+    fn train(slow_start: &mut SlowStart, round: u32, least: u32, count: u32, gap: u32) -> Pace {
+        let at = |segment: u32| SequenceNumber((round * 1000 + 1 + segment) * 1000);
+        let paces = (0..count).map(|place| {
+            let clock = 0u32.wrapping_sub(1_000_000).wrapping_add(round * 1_000_000 + place * gap);
+            slow_start.acknowledged(clock, at(place), at(999 + place), Some(least + place * 1000))
+        });
         paces.last().unwrap()
+    }
+
+    #[test]
+    fn slow_start_ends_when_acknowledgments_come_without_a_pause_for_half_a_round_trip() {
+        for (least, count, gap, expected) in [
+            (100_000, 44, 1200, Pace::Over),
+            (100_000, 41, 1200, Pace::Fast),
+            // With pauses it is no train.
+            (100_000, 44, 7000, Pace::Fast),
+            (20_000, 11, 1500, Pace::Over),
+            (20_000, 11, 2500, Pace::Fast),
+            // On a short path a train is longer than half a round trip, or any path would be full at once.
+            (1000, 30, 100, Pace::Fast),
+            (1000, 42, 100, Pace::Over),
+        ] {
+            let mut slow_start = SlowStart::default();
+            assert_eq!(train(&mut slow_start, 0, least, count, gap), expected, "{count} at {gap} of {least}");
+        }
+        let mut slow_start = SlowStart::default();
+        for late in 0..9 {
+            assert_eq!(train(&mut slow_start, late, 100_000, 30, 1000), Pace::Fast, "a new round, a new train");
+        }
     }
 
     #[test]

@@ -33,6 +33,9 @@ const DOUBLINGS_MAX: u8 = 4;
 
 const _: () = assert!(RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX);
 
+/// Segments that are acknowledged each by itself after a sign that the peer repairs a loss.
+const PROMPT_SEGMENTS: u8 = 16;
+
 /// A path whose length nobody has measured is taken to be as long as this, in microseconds.
 const ROUND_TRIP_ASSUMED: u32 = 100_000;
 
@@ -50,6 +53,8 @@ pub(super) struct ReceiveWindow {
     counted_from: SequenceNumber,
     /// How often the window has doubled.
     doublings: u8,
+    /// Segments that are still to be acknowledged each by itself.
+    prompt: u8,
 }
 
 impl ReceiveWindow {
@@ -57,7 +62,15 @@ impl ReceiveWindow {
     pub(super) fn after_syn(now: Instant, irs: SequenceNumber) -> ReceiveWindow {
         let nxt = irs + 1;
         let edge = nxt + u32::from(WINDOW_ON_SYN);
-        ReceiveWindow { nxt, edge, told: nxt, counted_at: millis(now) as u16, counted_from: nxt, doublings: 0 }
+        ReceiveWindow {
+            nxt,
+            edge,
+            told: nxt,
+            counted_at: millis(now) as u16,
+            counted_from: nxt,
+            doublings: 0,
+            prompt: 0,
+        }
     }
 
     /// How wide it may be, if there are blocks enough.
@@ -84,6 +97,19 @@ impl ReceiveWindow {
             self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
         }
         (self.counted_at, self.counted_from) = (clock, taken);
+    }
+
+    /// The peer repairs a loss, with a small window perhaps: it waits for each acknowledgment.
+    pub(super) fn be_prompt(&mut self) {
+        self.prompt = PROMPT_SEGMENTS;
+    }
+
+    /// Counts a segment, and says whether it is to be acknowledged at once.
+    #[inline]
+    pub(super) fn takes_prompt(&mut self) -> bool {
+        let is_prompt = self.prompt > 0;
+        self.prompt = self.prompt.saturating_sub(1);
+        is_prompt
     }
 
     /// How many bytes the peer may send beyond RCV.NXT.

@@ -176,6 +176,15 @@ impl Conversation {
 
     /// An established connection whose ends send timestamps: ours begin at 0, and the peer's at `recent`.
     pub(super) fn stamped(recent: u32) -> Conversation {
+        Conversation::with_stamps(recent, false)
+    }
+
+    /// The same, whose ends acknowledge selectively too.
+    pub(super) fn stamped_and_selective(recent: u32) -> Conversation {
+        Conversation::with_stamps(recent, true)
+    }
+
+    fn with_stamps(recent: u32, sack_permitted: bool) -> Conversation {
         let (offset, sent_at) = (0u32.wrapping_sub(1_000_000), Instant(1_000_000_000));
         let handshake = Handshake {
             iss: SequenceNumber(10_000),
@@ -184,7 +193,7 @@ impl Conversation {
             peer_window_shift: Some(0),
             round_trip: Some(Micros::from_millis(10)),
             timestamps: Some(TimestampClock { offset, recent }),
-            sack_permitted: false,
+            sack_permitted,
             ecn: false,
         };
         let mut conversation = Conversation::with_tcb(Tcb::accepted(sent_at, &handshake), sent_at, handshake.iss);

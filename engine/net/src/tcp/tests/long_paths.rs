@@ -25,6 +25,8 @@ const PERIOD: usize = 65_537;
 struct Wire {
     free_at: Instant,
     on_the_way: VecDeque<(Instant, SegmentToSend, Vec<u8>)>,
+    /// Segments that found the queue full.
+    dropped: u32,
     /// Up to where the peer was told that it may send.
     edge: Option<SequenceNumber>,
 }
@@ -184,6 +186,7 @@ impl Wire {
         }
         self.edge = Some(self.edge.map_or(edge, |told| told.later(edge)));
         if self.free_at > now + queue {
+            self.dropped += 1;
             return;
         }
         let span = Micros((payload.len() as u64 + 66) * 1_000_000 / rate);
@@ -200,6 +203,21 @@ fn a_long_and_fast_path_is_filled_both_ways() {
     let rates = world.rates(Micros::from_millis(500));
     assert!(rates[0].iter().all(|rate| *rate >= 16_000_000), "bytes a second: {rates:?}");
     world.end([ROOMY; 2]);
+}
+
+#[test]
+fn slow_start_fills_a_long_path_and_ends_before_a_short_queue_overflows() {
+    for rate in [1_000_000, 2_500_000, 10_000_000] {
+        let mut world = World::new(rate, [ROOMY; 2]);
+        world.queue = Micros::from_millis(50);
+        world.begin([true, false]);
+        world.run(Micros::from_millis(1500));
+        let dropped = world.talks[0].wires[0].dropped;
+        assert!(dropped < 30, "{dropped} segments found the queue full");
+        let rates = world.rates(Micros::from_secs(1));
+        assert!(rates[0][1] >= rate * 9 / 10, "bytes a second: {rates:?} of {rate}");
+        world.end([ROOMY; 2]);
+    }
 }
 
 #[test]

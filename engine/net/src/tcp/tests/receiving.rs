@@ -74,6 +74,33 @@ fn bytes_beyond_a_gap_wait_until_it_is_filled() {
 }
 
 #[test]
+fn while_the_peer_repairs_a_loss_each_segment_is_acknowledged() {
+    let each_of = |talk: &mut Conversation, from: u32| {
+        let mut at = from;
+        for _ in 0..16 {
+            at += 1000;
+            talk.peer(&format!(". {}:{at} ack 1", at - 1000)).we(&format!(". 1:1 ack {at}")).silence();
+        }
+        talk.peer(&format!(". {at}:{} ack 1", at + 1000)).silence();
+    };
+    let mut talk = Conversation::established();
+    talk.peer(". 1001:2001 ack 1").we(". 1:1 ack 1").peer(". 1:1001 ack 1").we(". 1:1 ack 2001");
+    each_of(&mut talk, 2001);
+    // What was received already comes again.
+    let mut talk = Conversation::established();
+    talk.peer(". 1:1001 ack 1").wait(40).we(". 1:1 ack 1001").peer(". 1:1001 ack 1").we(". 1:1 ack 1001");
+    each_of(&mut talk, 1001);
+}
+
+#[test]
+fn after_a_silence_longer_than_a_timeout_each_full_segment_is_acknowledged_and_no_small_one() {
+    let mut talk = Conversation::established();
+    talk.wait(500).peer(". 1:1001 ack 1").we(". 1:1 ack 1001").peer(". 1001:2001 ack 1").we(". 1:1 ack 2001");
+    let mut talk = Conversation::established();
+    talk.wait(500).peer("P. 1:101 ack 1").silence().wait(40).we(". 1:1 ack 101").silence();
+}
+
+#[test]
 fn a_fin_beyond_a_gap_is_remembered() {
     let mut talk = Conversation::established();
     talk.peer("F. 1001:2001 ack 1").we(". 1:1 ack 1");

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::Conversation;
 use crate::tcp::flight::{Fate, Flight};
+use crate::tcp::recovery::Phase;
 use crate::tcp::*;
 
 /// A conversation in which segments up to `to` were sent at once, a round trip ago.
@@ -42,6 +43,29 @@ fn what_was_only_reordered_is_not_sent_again_and_patience_grows() {
     let mut talk = sent(10_001);
     talk.peer(". 1:1 ack 1 1001-2001").peer(". 1:1 ack 2001").peer(". 1:1 ack 2001 3001-6001").silence();
     talk.wait(3).we(". 2001:3001 ack 1").silence();
+}
+
+#[test]
+fn what_arrives_before_it_was_sent_again_was_late_and_patience_grows() {
+    let mut talk = sent(10_001);
+    let window = talk.tcb.congestion.window();
+    talk.peer_quietly(". 1:1 ack 1 1001-4001").peer(". 1:1 ack 4001").silence();
+    assert_eq!((talk.tcb.congestion.window(), talk.tcb.phase()), (window, Phase::Open));
+    talk.peer(". 1:1 ack 4001 5001-8001").silence();
+    talk.wait(3).we(". 4001:5001 ack 1").silence();
+}
+
+#[test]
+fn what_was_sent_again_too_early_makes_more_patient() {
+    let mut talk = Conversation::stamped_and_selective(100);
+    talk.write(10_000).we_whatever();
+    let window = talk.tcb.congestion.window();
+    talk.wait(10).peer(". 1:1 ack 1 1001-4001 val 101 ecr 0").we(". 1:1001 ack 1 val 10 ecr 101").silence();
+    // The first copy comes, and is told as its time is echoed; the second is a duplicate.
+    talk.peer(". 1:1 ack 4001 val 101 ecr 0").silence();
+    assert_eq!((talk.tcb.congestion.window() >= window, talk.tcb.phase()), (true, Phase::Open));
+    talk.peer(". 1:1 ack 4001 5001-8001 val 101 ecr 0").silence();
+    talk.wait(3).we(". 4001:5001 ack 1 val 13 ecr 101").silence();
 }
 
 #[test]
