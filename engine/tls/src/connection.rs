@@ -3,6 +3,7 @@
 //! ```text
 //!   bytes arrived ──▸ receive ──▸ Work ──▸ work ──▸ … ──▸ Established
 //!                             ──▸ Plaintext(n): there, in the buffer ──▸ the session takes k of them ──▸ taken(k)
+//!                                                                    ──▸ it needs more than there are ──▸ more
 //!   the session sends ──▸ seal ──▸ a record, in the buffer that goes out
 //! ```
 
@@ -113,6 +114,15 @@ impl Connection {
             Expect::Handshake(handshake) => Progress::nothing(handshake.look(bytes)),
             Expect::Traffic(traffic) => traffic.receive(bytes, out),
             Expect::Nothing => Progress { done: bytes.len(), written: 0, event: Event::Bytes },
+        }
+    }
+
+    /// The session needs more than the plaintext that lies at the front: opens the next record too, and moves what lies before it up to it, so that both are one text.
+    /// All is as for [`Connection::receive`]; `bytes` begins with that plaintext, and has room for it and two records.
+    pub fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
+        match &mut self.expect {
+            Expect::Traffic(traffic) => traffic.more(bytes, out),
+            Expect::Handshake(_) | Expect::Nothing => Progress::nothing(Event::Bytes),
         }
     }
 

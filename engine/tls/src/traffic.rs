@@ -6,6 +6,8 @@
 //!
 //! Answers to: RFC 8446 sections 4.6.3 (new keys), 5.4, 5.5 and 6; RFC 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
 
+use core::mem::replace;
+
 use rustls::kernel::KernelConnection;
 use rustls::server::ServerConnectionData;
 use rustls::{ExtractedSecrets, ProtocolVersion};
@@ -13,7 +15,7 @@ use rustls::{ExtractedSecrets, ProtocolVersion};
 use crate::alert::Alert;
 use crate::connection::{Event, Progress, Sealed, Version};
 use crate::failure::Failure;
-use crate::protection::Half;
+use crate::protection::{Half, Opened};
 use crate::record::{Content, Front};
 
 /// How many records in a row may bring nothing.
@@ -30,9 +32,9 @@ pub(crate) struct Traffic {
     receive: Half,
     send: Half,
     kernel: KernelConnection<ServerConnectionData>,
-    /// Plaintext at the stream's front that was opened and not taken.
-    left: u16,
-    /// Bytes of the same record behind that.
+    /// Plaintext at the stream's front that was opened and not taken: of one record, or of several.
+    left: u32,
+    /// Bytes of the last of them behind that.
     behind: u16,
     idle_records: u8,
     is_peer_closed: bool,
@@ -62,48 +64,60 @@ impl Traffic {
         self.kernel.protocol_version() == ProtocolVersion::TLSv1_3
     }
 
-    /// Works on the stream's first record.
+    /// Works on the stream's first record, unless plaintext lies there already.
     pub(crate) fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
-        if self.is_peer_closed {
-            return Progress { done: bytes.len(), written: 0, event: Event::Bytes };
-        }
         if self.left > 0 {
-            return Progress::nothing(Event::Plaintext(usize::from(self.left)));
+            return Progress::nothing(Event::Plaintext(self.left as usize));
         }
-        let (content, length) = match Front::of(bytes) {
+        self.more(bytes, out)
+    }
+
+    /// Works on the first record that was not opened yet, and moves the plaintext that lies before it up to what that holds.
+    pub(crate) fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
+        let left = self.left as usize;
+        if self.is_peer_closed {
+            let done = if left == 0 { bytes.len() } else { 0 };
+            return Progress { done, written: 0, event: Event::Bytes };
+        }
+        let first = left + usize::from(self.behind);
+        let unopened = bytes.get_mut(first..).unwrap_or_default();
+        let (content, length) = match Front::of(unopened) {
             Front::Partial => return Progress::nothing(Event::Bytes),
             Front::NoRecord => return self.fail(Alert::DECODE_ERROR, out),
             Front::TooLong => return self.fail(Alert::RECORD_OVERFLOW, out),
             Front::Record { content, length } => (content, length),
         };
-        let record = bytes.get_mut(..length).unwrap_or_default();
-        let opened = match self.receive.open(content, record) {
+        let record = unopened.get_mut(..length).unwrap_or_default();
+        let Opened { content, start, length: text } = match self.receive.open(content, record) {
             Ok(opened) => opened,
             Err(alert) => return self.fail(alert, out),
         };
-        if opened.content == Content::ApplicationData && opened.length > 0 {
+        if content == Content::ApplicationData && text > 0 {
             self.idle_records = 0;
-            self.left = opened.length as u16;
-            self.behind = (length - opened.start - opened.length) as u16;
-            return Progress { done: opened.start, written: 0, event: Event::Plaintext(opened.length) };
+            self.left += text as u32;
+            self.behind = (length - start - text) as u16;
+            let done = move_up(bytes, left, first + start);
+            return Progress { done, written: 0, event: Event::Plaintext(left + text) };
         }
         self.idle_records += 1;
         if self.idle_records > IDLE_RECORDS_MAX {
             return self.fail(Alert::UNEXPECTED_MESSAGE, out);
         }
-        let text = record.get(opened.start..opened.start + opened.length).unwrap_or_default();
-        match self.message_arrived(opened.content, text, out) {
-            Ok((written, event)) => Progress { done: length, written, event },
+        let message = record.get(start..start + text).unwrap_or_default();
+        match self.message_arrived(content, message, out) {
+            Ok((written, event)) => {
+                self.behind = 0;
+                Progress { done: move_up(bytes, left, first + length), written, event }
+            }
             Err(alert) => self.fail(alert, out),
         }
     }
 
     /// So many bytes of plaintext at the stream's front are not needed any more. Answers how many bytes of the stream are not.
     pub(crate) fn taken(&mut self, count: usize) -> usize {
-        let left = usize::from(self.left);
-        assert!(count <= left, "no more is taken than was offered");
-        self.left = (left - count) as u16;
-        if self.left > 0 || count == 0 { count } else { count + usize::from(self.behind) }
+        assert!(count <= self.left as usize, "no more is taken than was offered");
+        self.left -= count as u32;
+        if self.left > 0 || count == 0 { count } else { count + usize::from(replace(&mut self.behind, 0)) }
     }
 
     fn message_arrived(&mut self, content: Content, text: &[u8], out: &mut [u8]) -> Result<(usize, Event), Alert> {
@@ -129,8 +143,7 @@ impl Traffic {
             Alert::USER_CANCELED => Ok(Event::Nothing),
             _ if level == WARNING && !self.is_tls13() => Ok(Event::Nothing),
             alert => {
-                self.is_peer_closed = true;
-                self.is_closed = true;
+                self.end();
                 Ok(Event::Failed(Failure::PeerGaveUp(alert)))
             }
         }
@@ -202,9 +215,16 @@ impl Traffic {
     /// Ends the connection with an alert, unless our side is closed already.
     fn fail(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
         let written = if self.is_closed { 0 } else { self.tell(alert, out) };
+        self.end();
+        Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
+    }
+
+    /// Nothing is sent or heard any more, nor is what was opened and not taken.
+    fn end(&mut self) {
         self.is_closed = true;
         self.is_peer_closed = true;
-        Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
+        self.left = 0;
+        self.behind = 0;
     }
 
     /// As if our key had sealed all records but so many.
@@ -212,4 +232,11 @@ impl Traffic {
     pub(crate) fn leave(&mut self, left: u64) {
         self.send.leave(left);
     }
+}
+
+/// Moves the first `count` bytes up to where they end before `end`. Answers how far.
+fn move_up(bytes: &mut [u8], count: usize, end: usize) -> usize {
+    let by = end - count;
+    bytes.copy_within(..count, by);
+    by
 }

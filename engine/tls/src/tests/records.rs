@@ -175,3 +175,69 @@ fn where_keys_cannot_be_changed_the_connection_ends_before_their_limit() {
     let sealed = wire.server.seal(b"one too many", &mut block);
     assert_eq!((sealed.taken, sealed.written), (0, 0));
 }
+
+#[test]
+fn a_line_that_is_cut_over_records_is_one_line() {
+    seed(57);
+    for version in BOTH {
+        for cut in [usize::MAX, 1, 9] {
+            let mut wire = house_of(version).connect("mail.test");
+            wire.takes_lines = true;
+            wire.established();
+            let mut said = Vec::new();
+            for record in ["EH", "L", "O a\r\nMAIL FROM:", "<b@c>", "\r", "\n", "one\r\ntwo\r\nthr", "ee\r\n"] {
+                wire.client_says(record.as_bytes());
+                said.extend_from_slice(&wire.client_bytes());
+                if record == "<b@c>" && version.version == rustls::ProtocolVersion::TLSv1_3 {
+                    wire.client.refresh_traffic_keys().unwrap();
+                }
+            }
+            for part in said.chunks(cut.min(said.len())) {
+                wire.arrive(part);
+            }
+            assert_eq!(wire.heard, b"EHLO a\r\nMAIL FROM:<b@c>\r\none\r\ntwo\r\nthree\r\n", "cut to {cut}");
+            assert!(wire.stream.is_empty());
+            wire.settle(usize::MAX).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_line_that_never_ends_stays_opened_when_the_peer_has_closed() {
+    seed(58);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.takes_lines = true;
+        wire.established();
+        wire.client_says(b"QUI");
+        let mut said = wire.client_bytes();
+        wire.client_says(b"T");
+        wire.client.send_close_notify();
+        said.extend_from_slice(&wire.client_bytes());
+        wire.arrive(&said);
+        assert_eq!(wire.events.last(), Some(&Event::PeerClosed));
+        assert_eq!(wire.stream, b"QUIT", "and nothing else");
+        let progress = wire.server.receive(&mut wire.stream, &mut []);
+        assert_eq!((progress.done, progress.event), (0, Event::Plaintext(4)));
+        assert_eq!(wire.server.taken(4), 4);
+        assert_eq!(wire.server.receive(&mut [1, 2, 3], &mut []).done, 3, "what follows a close is dropped");
+    }
+}
+
+#[test]
+fn what_was_opened_before_a_broken_record_is_not_heard_after_it() {
+    seed(59);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.takes_lines = true;
+        wire.established();
+        wire.client_says(b"DEL");
+        let mut said = wire.client_bytes();
+        wire.client_says(b"E 1\r\n");
+        said.extend_from_slice(&wire.client_bytes());
+        *said.last_mut().unwrap() ^= 1;
+        wire.arrive(&said);
+        assert!(wire.failure().is_some());
+        assert_eq!((wire.heard.len(), wire.stream.len()), (0, 0));
+    }
+}

@@ -8,14 +8,16 @@ use super::world::{BOTH, House, PLAIN, TODAY, pems_p256, provider, seed, ticket_
 use crate::{Certificate, Clock, Event, Offer, Settings, TICKET_PERIOD_SECONDS, TicketKeys};
 
 fn house(version: &'static rustls::SupportedProtocolVersion, offer: &Offer<'_>) -> House {
-    House::with(&[pems_p256("mail.test")], offer, provider(), &[version])
+    let mut house = House::with(&[pems_p256("mail.test")], offer, provider(), &[version]);
+    house.client.enable_early_data = true;
+    house
 }
 
 /// Connects once more, and tells whether a ticket spared the signature. Both sides must agree on that.
 fn is_resumed(house: &House) -> bool {
     let mut wire = house.connect("mail.test");
-    wire.established();
     assert!(wire.client.early_data().is_none(), "no ticket allows early data");
+    wire.established();
     wire.client_says(b"ping");
     wire.server_says(b"pong", 512);
     wire.settle(usize::MAX).unwrap();

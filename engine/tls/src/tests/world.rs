@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::replace;
 use std::string::{String, ToString};
 
 use machine::UnixTime;
@@ -123,6 +124,8 @@ pub(super) struct Wire {
     pub(super) steps: usize,
     /// The most bytes that the session takes at once.
     pub(super) bite: usize,
+    /// The session takes whole lines, and nothing else.
+    pub(super) takes_lines: bool,
 }
 
 impl Wire {
@@ -139,6 +142,7 @@ impl Wire {
             events: Vec::new(),
             steps: 0,
             bite: usize::MAX,
+            takes_lines: false,
         }
     }
 
@@ -156,8 +160,12 @@ impl Wire {
         self.stream.extend_from_slice(bytes);
         let mut out = vec![0; FLIGHT_BYTES_MAX];
         // Every byte is a record's, and a record brings little.
+        let mut needs_more = false;
         for _ in 0..10_000 + bytes.len() {
-            let mut progress = self.server.receive(&mut self.stream, &mut out);
+            let mut progress = match replace(&mut needs_more, false) {
+                true => self.server.more(&mut self.stream, &mut out),
+                false => self.server.receive(&mut self.stream, &mut out),
+            };
             if progress.event == Event::Work {
                 self.steps += 1;
                 progress = self.server.work(&mut self.stream, &mut out);
@@ -168,7 +176,11 @@ impl Wire {
                 Event::Bytes => return,
                 Event::Nothing => {}
                 Event::Plaintext(count) => {
-                    let bite = count.min(self.bite);
+                    let bite = match self.takes_lines {
+                        true => self.stream[..count].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+                        false => count.min(self.bite),
+                    };
+                    needs_more = bite == 0;
                     self.heard.extend_from_slice(&self.stream[..bite]);
                     let done = self.server.taken(bite);
                     self.stream.drain(..done);
@@ -240,7 +252,7 @@ impl Wire {
     pub(super) fn forger(&mut self) -> Half {
         let nobody = ServerName::try_from("nobody.test").unwrap();
         let another = ClientConnection::new(Arc::new(quiet_client()), nobody).unwrap();
-        let client = std::mem::replace(&mut self.client, another);
+        let client = replace(&mut self.client, another);
         let is_tls13 = client.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3);
         let (number, secrets) = client.dangerous_extract_secrets().unwrap().tx;
         Half::new(number, secrets, is_tls13).unwrap()
