@@ -131,6 +131,8 @@ class Advertised(Ipv6Test):
     configuration = barepost.CONFIGURATION + ACCESS
 
     def advertised_address(self, machine):
+        # `run` cannot know when it serves at an address that it does not know, and who makes accounts may have no time for a ping.
+        machine.process.wait_for_line(r"\] serving ", barepost.READY_SECONDS)
         found = machine.process.wait_for_line(r"\] net: .*(fe80:[0-9a-f:]+)/64, (fd00:10:[0-9a-f:]+)/64", 30)
         return found[1], found[2]
 
