@@ -3,6 +3,8 @@
 //!
 //! Invariants:
 //! - A connection stands in the flow table from the call on, so the answer to its SYN finds it.
+//! - A port is used again for the same service only after all others were, however fast connections come and go: the server may
+//!   still remember the last one that came from there.
 //! - While the neighbour is not known the SYN waits with the packets that ask for it; it is not sent to everybody.
 
 use core::net::SocketAddr;
@@ -40,7 +42,7 @@ impl Net {
             return Err(Unsent::NoRoute);
         }
         let (local, own) = self.link.source_for(now, address).ok_or(Unsent::NoRoute)?;
-        let flow = self.free_flow(now, local, peer).ok_or(Unsent::Full)?;
+        let flow = self.free_flow(local, peer).ok_or(Unsent::Full)?;
         let beginning = self.initial_sequences.next(now, &(flow, Some(own)));
         let hardware = self.link.hardware_for(now, address).unwrap_or(UNKNOWN);
         let mss = if local.is_ipv4() { self.local_mss } else { self.link.mss_ipv6() };
@@ -59,10 +61,11 @@ impl Net {
         Ok(ConnectionId(id))
     }
 
-    /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and a clock point
-    /// (RFC 6056 §3.3.3), or the next one that is free. No two cores have a port in common.
-    fn free_flow(&self, now: Instant, local: Local, peer: SocketAddr) -> Option<Flow> {
-        let start = self.initial_sequences.next(now, &peer).iss.0;
+    /// A port of ours from which there is no connection to `peer`: where a keyed hash of the peer and the number of connections
+    /// opened so far point (RFC 6056 §3.3.3), or the next one that is free. No two cores have a port in common.
+    fn free_flow(&self, local: Local, peer: SocketAddr) -> Option<Flow> {
+        let offset = self.initial_sequences.next(Instant::START, &peer).iss.0;
+        let start = offset.wrapping_add(self.link.counters.connects as u32);
         let Cores { own, count } = self.cores();
         (0..TRIES_MAX).find_map(|step| {
             let place = start.wrapping_add(step) % (PORTS / u32::from(count));

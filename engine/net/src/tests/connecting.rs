@@ -103,6 +103,29 @@ fn no_two_connections_to_one_service_share_a_port_and_a_full_table_is_said() {
 }
 
 #[test]
+fn a_port_is_used_again_only_after_all_others() {
+    let mut world = World::new();
+    let mut ports = Vec::new();
+    for _ in 0..16_384 {
+        let connection = world.net.connect(world.now, at(PEER)).unwrap();
+        if ports.is_empty() {
+            world.says();
+            neighbour_answers(&mut world);
+        }
+        ports.push(world.says_tcp().from.1);
+        world.net.close(connection);
+        world.says();
+        world.now = world.now + Micros(u64::from(ports.len() % 3 == 0));
+    }
+    let first = ports.first().copied();
+    world.net.connect(world.now, at(PEER)).unwrap();
+    assert_eq!(Some(world.says_tcp().from.1), first);
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!(ports.len(), 16_384);
+}
+
+#[test]
 fn what_cannot_be_reached_is_refused_at_once() {
     let mut world = World::new();
     assert_eq!(world.net.connect(world.now, at(US)), Err(Unsent::NoRoute));
