@@ -23,6 +23,7 @@ const SLOT_BYTES: usize = 16;
 pub(super) struct Counters {
     file: File,
     library: PathBuf,
+    cores: u32,
 }
 
 /// Instructions executed so far, by the address of the block that they are in.
@@ -30,8 +31,13 @@ pub(super) struct Counters {
 pub(super) struct Sample(BTreeMap<u64, u64>);
 
 impl Counters {
-    /// Builds the plugin and makes counters for one guest.
+    /// Builds the plugin and makes counters for one guest of one core.
     pub(super) fn new(house: &House, stop: &Stop) -> Result<Counters, Failure> {
+        Counters::for_cores(house, 1, stop)
+    }
+
+    /// The same for a guest of several cores, each of which counts for itself.
+    pub(super) fn for_cores(house: &House, cores: u32, stop: &Stop) -> Result<Counters, Failure> {
         let library = house.target("bench/instructions.so");
         std::fs::create_dir_all(house.target("bench")).map_err(Failure::io("making target/bench"))?;
         let mut compiler = hold::command("cc");
@@ -41,20 +47,33 @@ impl Counters {
         let descriptor =
             memfd_create("counters", MFdFlags::MFD_CLOEXEC).map_err(|error| Failure::io(doing)(error.into()))?;
         let file = File::from(descriptor);
-        file.set_len((SLOTS * SLOT_BYTES) as u64).map_err(Failure::io(doing))?;
-        Ok(Counters { file, library })
+        file.set_len(u64::from(cores) * (SLOTS * SLOT_BYTES) as u64).map_err(Failure::io(doing))?;
+        Ok(Counters { file, library, cores })
     }
 
     /// The plugin that keeps these counters, for a guest's setup.
     pub(super) fn plugin(&self) -> Plugin {
         let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
-        Plugin { library: self.library.clone(), arguments: vec![format!("counters={path}")] }
+        Plugin {
+            library: self.library.clone(),
+            arguments: vec![format!("counters={path}"), format!("cores={}", self.cores)],
+        }
     }
 
-    /// What the counters say now.
+    /// What the counters of the first core say now.
     pub(super) fn sample(&self) -> Result<Sample, Failure> {
+        self.sample_of(0)
+    }
+
+    /// What the counters of each core say now.
+    pub(super) fn samples(&self) -> Result<Vec<Sample>, Failure> {
+        (0..self.cores).map(|core| self.sample_of(core)).collect()
+    }
+
+    fn sample_of(&self, core: u32) -> Result<Sample, Failure> {
         let mut bytes = vec![0; SLOTS * SLOT_BYTES];
-        self.file.read_exact_at(&mut bytes, 0).map_err(Failure::io("reading the counters"))?;
+        let place = u64::from(core) * bytes.len() as u64;
+        self.file.read_exact_at(&mut bytes, place).map_err(Failure::io("reading the counters"))?;
         let (slots, _) = bytes.as_chunks::<SLOT_BYTES>();
         let mut sample = BTreeMap::new();
         for slot in slots {

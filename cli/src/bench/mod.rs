@@ -2,9 +2,11 @@
 //!
 //! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and says what it compared against.
 
+mod at_tap;
 mod boot;
 mod client;
 mod counters;
+mod fabric;
 mod goodput;
 mod instructions;
 mod network;
@@ -51,6 +53,11 @@ const BENCHES: &[Bench] = &[
         name: "web",
         measures: "requests a second, latency, guest instructions and packets for a request; against nginx in a Linux guest",
         run: web::run,
+    },
+    Bench {
+        name: "fabric",
+        measures: "pages and letters a second with nothing between server and clients, by core; instructions for each on 1 to 8 cores",
+        run: fabric::run,
     },
     Bench {
         name: "cefos-scaling",

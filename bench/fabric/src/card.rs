@@ -1,0 +1,162 @@
+//! One core as a [`Machine`]: an end of the wire as its queue of the card, the host's clocks, a disk in memory.
+//!
+//! The card of the server has a queue for each core, and chooses among them by a hash of a frame's addresses and ports, as cards do that
+//! scale on the receiving side; what is no TCP goes to the first. It fills in checksums and cuts frames, which here means that nobody
+//! computes the ones and that the others stay whole: as it is between a guest and its host.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
+
+use machine::{
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Ethernet, Frame, Instant, Machine, Offloads, Outgoing,
+    TransmitError, UnixTime,
+};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::disk::MemoryDisk;
+use crate::wire::End;
+
+/// Who is at a card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    /// A server of so many cores.
+    Server {
+        /// Its cores.
+        cores: u8,
+    },
+    /// The client at the end with this number, of a server of so many cores.
+    Client {
+        /// Its end of the wire.
+        end: u8,
+        /// The server's cores.
+        cores: u8,
+    },
+}
+
+/// The hardware address of whoever stands at the end `end`; all cores of the server have that of the first.
+fn hardware(end: u8) -> Ethernet {
+    Ethernet([0x02, 0, 0, 0, 0, end])
+}
+
+/// One core.
+pub(crate) struct FabricMachine {
+    who: Who,
+    end: End,
+    disk: MemoryDisk,
+    started: Moment,
+    /// Set when the server serves.
+    serves: Arc<AtomicBool>,
+    /// Whether a frame has arrived, or the disk has done something, since this was last asked.
+    has_worked: bool,
+}
+
+impl FabricMachine {
+    /// `serves` becomes true when a server says so on its console.
+    pub(crate) fn new(who: Who, end: End, disk: MemoryDisk, serves: Arc<AtomicBool>) -> FabricMachine {
+        FabricMachine { who, end, disk, started: Moment::now(), serves, has_worked: false }
+    }
+
+    /// Whether anything has happened since the last call.
+    pub(crate) fn take_has_worked(&mut self) -> bool {
+        std::mem::take(&mut self.has_worked)
+    }
+}
+
+impl Machine for FabricMachine {
+    fn now(&mut self) -> Instant {
+        Instant(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn wall_clock(&mut self) -> UnixTime {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UnixTime(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn random(&mut self, bytes: &mut [u8]) {
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match getrandom(rest, GetRandomFlags::empty()) {
+                Ok(more) => filled += more,
+                Err(error) => assert!(error == Errno::INTR, "without randomness nothing may be served: {error}"),
+            }
+        }
+    }
+
+    fn print(&mut self, line: fmt::Arguments<'_>) {
+        if line.to_string().starts_with("serving ") {
+            self.serves.store(true, Ordering::Release);
+        }
+    }
+
+    fn card(&self) -> Card {
+        let (end, queues) = match self.who {
+            Who::Server { cores } => (0, cores),
+            Who::Client { end, .. } => (end, 1),
+        };
+        let offloads = Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
+        Card { address: hardware(end), mtu: 1500, offloads, queues }
+    }
+
+    fn receive(&mut self) -> Option<Frame> {
+        let frame = self.end.receive()?;
+        self.has_worked = true;
+        Some(frame)
+    }
+
+    fn give_back(&mut self, frame: Frame) {
+        self.end.give_back(frame);
+    }
+
+    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+        match self.who {
+            Who::Client { cores, .. } => {
+                let queue = queue_of(frame.head, cores);
+                self.end.transmit(frame, |server| server == queue)
+            }
+            Who::Server { .. } => {
+                let to = frame.head.first_chunk::<6>().copied().map(Ethernet);
+                let is_group = frame.head.first().is_some_and(|first| first & 1 == 1);
+                self.end.transmit(frame, |client| is_group || to == Some(hardware(client)))
+            }
+        }
+    }
+
+    fn disk(&self) -> Disk {
+        self.disk.describe()
+    }
+
+    fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
+        self.disk.request(request);
+        Ok(())
+    }
+
+    fn completed(&mut self) -> Option<DiskCompletion> {
+        let completion = self.disk.completed()?;
+        self.has_worked = true;
+        Some(completion)
+    }
+
+    /// Nobody sleeps.
+    fn wake(&mut self, _core: CoreId) {}
+
+    fn ring_doorbells(&mut self) {
+        self.end.tidy();
+    }
+
+    /// It ends with its thread.
+    fn stop_requested(&mut self) -> bool {
+        false
+    }
+}
+
+/// The queue that a frame to a server of `cores` cores comes into.
+pub(crate) fn queue_of(frame: &[u8], cores: u8) -> u8 {
+    let is_tcp = frame.get(12..14) == Some(&[0x08, 0x00]) && frame.get(23) == Some(&6);
+    let names = frame.get(26..38).filter(|_| is_tcp).unwrap_or_default();
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = names.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    if is_tcp { ((hash >> 32) % u64::from(cores)) as u8 } else { 0 }
+}

@@ -1,0 +1,205 @@
+//! What is said in one connection of a client's, over and over, in lock step: a page asked for, or a letter handed over.
+
+use crate::server::{PAGE, PAGE_BYTES, account};
+
+/// A letter with its header, and the dot that ends it apart.
+pub(crate) const LETTER_BYTES: usize = 1024;
+/// The longest head of a response, or line of a reply.
+const HEARD_BYTES_MAX: usize = 2048;
+
+/// What the clients want.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Load {
+    /// A page of 4 KB, in connections that are kept.
+    Pages,
+    /// The same, in a new connection each.
+    PagesInNewConnections,
+    /// A letter of 1 KB, in sessions that are kept.
+    Letters,
+    /// The same, in a new session each.
+    LettersInNewSessions,
+}
+
+impl Load {
+    pub(crate) fn port(self) -> u16 {
+        match self {
+            Load::Pages | Load::PagesInNewConnections => server::HTTP.port,
+            Load::Letters | Load::LettersInNewSessions => server::SMTP.port,
+        }
+    }
+
+    fn is_kept(self) -> bool {
+        matches!(self, Load::Pages | Load::Letters)
+    }
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expect {
+    Head,
+    Body { left: usize },
+    Greeting,
+    Hello,
+    Sender,
+    Recipient,
+    GoAhead,
+    Taken,
+    Farewell,
+    End,
+}
+
+/// What is to be done next.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Then<'a> {
+    /// Wait.
+    Listen,
+    /// Send this.
+    Say(&'a [u8]),
+}
+
+/// What is said, made once for a client.
+pub(crate) struct Words {
+    load: Load,
+    request: Vec<u8>,
+    recipients: Vec<Vec<u8>>,
+    letter: Vec<u8>,
+}
+
+impl Words {
+    pub(crate) fn of(load: Load) -> Words {
+        let close = if load.is_kept() { "" } else { "Connection: close\r\n" };
+        let mut letter = b"From: sender@client.test\r\nTo: user@fabric.test\r\nSubject: measured\r\n\r\n".to_vec();
+        while letter.len() < LETTER_BYTES - 2 {
+            let line = (LETTER_BYTES - letter.len()).min(74) - 2;
+            letter.extend(std::iter::repeat_n(b'x', line));
+            letter.extend_from_slice(b"\r\n");
+        }
+        letter.extend_from_slice(b".\r\n");
+        Words {
+            load,
+            request: format!("GET {PAGE} HTTP/1.1\r\nHost: fabric.test\r\n{close}\r\n").into_bytes(),
+            recipients: (0..crate::server::ACCOUNTS)
+                .map(|number| format!("RCPT TO:<{}>\r\n", account(number)).into_bytes())
+                .collect(),
+            letter,
+        }
+    }
+}
+
+/// One connection's.
+pub(crate) struct Dialogue {
+    expect: Expect,
+    /// What has arrived of a head or a line.
+    heard: Vec<u8>,
+    recipient: usize,
+    is_connected: bool,
+    /// Pages or letters so far.
+    pub(crate) done: u64,
+}
+
+impl Dialogue {
+    /// `recipient`: of letters.
+    pub(crate) fn new(words: &Words, recipient: usize) -> Dialogue {
+        let is_page = words.load.port() == server::HTTP.port;
+        let expect = if is_page { Expect::Head } else { Expect::Greeting };
+        Dialogue { expect, heard: Vec::with_capacity(HEARD_BYTES_MAX), recipient, is_connected: false, done: 0 }
+    }
+
+    /// The connection is there.
+    pub(crate) fn connected<'a>(&mut self, words: &'a Words) -> Then<'a> {
+        self.is_connected = true;
+        if self.expect == Expect::Head { Then::Say(&words.request) } else { Then::Listen }
+    }
+
+    /// The server has ended its half.
+    ///
+    /// Errors: it should not have.
+    pub(crate) fn peer_closed(&self) -> Result<(), String> {
+        match self.expect {
+            Expect::End => Ok(()),
+            expect => Err(format!("the server has gone while we waited for {expect:?}")),
+        }
+    }
+
+    /// Whether all has been said.
+    pub(crate) fn is_over(&self) -> bool {
+        self.expect == Expect::End
+    }
+
+    /// Whether the server has taken the connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// Bytes have arrived.
+    ///
+    /// Errors: what they say is not what we wait for.
+    pub(crate) fn heard<'a>(&mut self, mut bytes: &[u8], words: &'a Words) -> Result<Then<'a>, String> {
+        loop {
+            if let Expect::Body { left } = &mut self.expect {
+                *left = left.checked_sub(bytes.len()).ok_or("more came than was asked for")?;
+                return Ok(if *left == 0 { self.page_done(words) } else { Then::Listen });
+            }
+            let end: &[u8] = if self.expect == Expect::Head { b"\r\n\r\n" } else { b"\r\n" };
+            let Some((line, rest)) = self.line(bytes, end)? else { return Ok(Then::Listen) };
+            bytes = rest;
+            match self.line_arrived(&line, words)? {
+                Then::Listen if !bytes.is_empty() => {}
+                then if bytes.is_empty() => return Ok(then),
+                _ => return Err("more came than was asked for".into()),
+            }
+        }
+    }
+
+    /// What has arrived up to `end`, which is not in it, and what follows; `None` until it is whole.
+    fn line<'b>(&mut self, bytes: &'b [u8], end: &[u8]) -> Result<Option<(String, &'b [u8])>, String> {
+        let before = self.heard.len();
+        self.heard.extend_from_slice(bytes);
+        let Some(at) = self.heard.windows(end.len()).position(|window| window == end) else {
+            let is_short = self.heard.len() < HEARD_BYTES_MAX;
+            return if is_short { Ok(None) } else { Err("a line without an end".into()) };
+        };
+        let line = String::from_utf8_lossy(self.heard.get(..at).unwrap_or_default()).into_owned();
+        self.heard.clear();
+        Ok(Some((line, bytes.get((at + end.len()).saturating_sub(before)..).unwrap_or_default())))
+    }
+
+    fn line_arrived<'a>(&mut self, line: &str, words: &'a Words) -> Result<Then<'a>, String> {
+        let (start, next, say): (&str, Expect, &[u8]) = match self.expect {
+            Expect::Head => return self.head_arrived(line),
+            Expect::Greeting => ("220", Expect::Hello, b"EHLO client.test\r\n"),
+            Expect::Hello if line.starts_with("250-") => return Ok(Then::Listen),
+            Expect::Hello => ("250", Expect::Sender, FROM),
+            Expect::Sender => ("250", Expect::Recipient, words.recipients.get(self.recipient).map_or(b"", |to| to)),
+            Expect::Recipient => ("250", Expect::GoAhead, b"DATA\r\n"),
+            Expect::GoAhead => ("354", Expect::Taken, &words.letter),
+            Expect::Taken if words.load.is_kept() => ("250", Expect::Sender, FROM),
+            Expect::Taken => ("250", Expect::Farewell, b"QUIT\r\n"),
+            Expect::Farewell => ("221", Expect::End, b""),
+            Expect::Body { .. } | Expect::End => return Err(format!("nothing was asked for, and this came: {line}")),
+        };
+        if !line.starts_with(start) {
+            return Err(format!("{start} was expected, and this came: {line}"));
+        }
+        self.done += u64::from(self.expect == Expect::Taken);
+        self.expect = next;
+        Ok(if say.is_empty() { Then::Listen } else { Then::Say(say) })
+    }
+
+    fn head_arrived<'a>(&mut self, head: &str) -> Result<Then<'a>, String> {
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
+        if !head.starts_with("HTTP/1.1 200 ") || length != Some(PAGE_BYTES) {
+            return Err(format!("the page was expected, and this came: {head}"));
+        }
+        self.expect = Expect::Body { left: PAGE_BYTES };
+        Ok(Then::Listen)
+    }
+
+    fn page_done<'a>(&mut self, words: &'a Words) -> Then<'a> {
+        self.done += 1;
+        self.expect = if words.load.is_kept() { Expect::Head } else { Expect::End };
+        if words.load.is_kept() { Then::Say(&words.request) } else { Then::Listen }
+    }
+}
+
+const FROM: &[u8] = b"MAIL FROM:<sender@client.test>\r\n";

@@ -1,0 +1,33 @@
+//! Engines and client engines in one process: what the engine does where nothing else stands in its way.
+//!
+//! Each core of the server is a thread on a processor of its own, and so is each client. Between each two of them lie rings of frames in
+//! memory that both see; there is no kernel, no wire and no wake-up in between. Time is the host's; the disk is in memory. The server is
+//! the very engine (crate `server`); a client is the engine's own network (crate `net`) from the other side, with dialogues on top.
+//!
+//! | file | story |
+//! |---|---|
+//! | `wire` | frames in buffers, from one end to another and home again |
+//! | `card` | the trait `Machine` over such an end: what a card with a queue for each core does |
+//! | `disk` | sectors in memory |
+//! | `server` | a core of the server |
+//! | `client` | a client: connections, as many at once as it is told |
+//! | `dialogue` | what is said in one of them, over and over |
+//! | `measure` | threads, each on its processor, and what they did in a span of time |
+//!
+//! Invariants:
+//! - Nobody sleeps: a thread without work looks again. So a processor that is shared with anything else measures that, too.
+//! - What a dialogue does not expect ends the measurement; nothing is counted that was not answered as it should be.
+#![forbid(unsafe_code)]
+
+mod card;
+mod client;
+mod dialogue;
+mod disk;
+mod measure;
+mod server;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use dialogue::Load;
+pub use measure::{Measured, cores_max, measure};

@@ -1,0 +1,127 @@
+//! A core of the server: its engine and its machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use http::{File, Site};
+use machine::{Instant, Machine};
+use server::configuration::Configuration;
+use server::{Engine, Next, Seed, Sizes};
+
+use crate::card::{FabricMachine, Who};
+use crate::disk::MemoryDisk;
+use crate::wire::End;
+
+/// The server's address.
+pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 1];
+/// The file that is asked for, and its size.
+pub(crate) const PAGE: &str = "/4k.bin";
+pub(crate) const PAGE_BYTES: usize = 4 << 10;
+/// Accounts that get mail; each lies in a shard of its own.
+pub(crate) const ACCOUNTS: usize = 8;
+
+/// Nobody logs in.
+const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
+
+/// Of the machine, for each core.
+const MEMORY_BYTES: u64 = 256 << 20;
+const DISK_BYTES: usize = 2 << 30;
+
+/// A core, before it is on its thread.
+pub(crate) struct Beginning {
+    seed: Seed,
+    machine: FabricMachine,
+}
+
+/// A core that works.
+pub(crate) struct Core {
+    engine: Engine,
+    machine: FabricMachine,
+    /// When the last turn began, and how long turns took in which there was something to do.
+    looked: Instant,
+    busy: Duration,
+}
+
+/// The cores of a server at `ends`. `serves` becomes true when it does.
+///
+/// Errors: why there is no such server, for people.
+pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Beginning>, String> {
+    let cores = ends.len() as u8;
+    let sizes = Sizes::for_memory(MEMORY_BYTES * u64::from(cores), cores).ok_or("there is too little memory")?;
+    let configuration = Configuration::parse(&configuration()).map_err(|error| error.to_string())?;
+    let mut machines = (0..).zip(ends).map(|(core, end)| {
+        let disk = MemoryDisk::blank(if core == 0 { DISK_BYTES } else { 0 });
+        FabricMachine::new(Who::Server { cores }, end, disk, Arc::clone(serves))
+    });
+    let mut first_machine = machines.next().ok_or("a machine has a core")?;
+    let mut secret = [0; 32];
+    first_machine.random(&mut secret);
+    let (first, others) = server::seeds(configuration, site()?, sizes, cores, secret);
+    let first = Beginning { seed: first, machine: first_machine };
+    let others = others.into_iter().zip(machines).map(|(seed, machine)| Beginning { seed, machine });
+    Ok(std::iter::once(first).chain(others).collect())
+}
+
+impl Beginning {
+    /// To be called on the core's own thread, since tables are made there.
+    pub(crate) fn begin(self) -> Core {
+        let Beginning { seed, mut machine } = self;
+        let engine = Engine::new(seed, &mut machine);
+        Core { engine, looked: machine.now(), machine, busy: Duration::ZERO }
+    }
+}
+
+impl Core {
+    /// One turn.
+    ///
+    /// Errors: why the engine has stopped.
+    pub(crate) fn turn(&mut self) -> Result<(), String> {
+        let next = self.engine.turn(&mut self.machine);
+        let now = self.machine.now();
+        if self.machine.take_has_worked() || next == Next::Now {
+            self.busy += Duration::from_micros(now.since(self.looked).0);
+        }
+        self.looked = now;
+        match next {
+            Next::Now | Next::At(_) => Ok(()),
+            Next::Stopped(ending) => Err(format!("the engine has stopped: {ending:?}")),
+        }
+    }
+
+    /// How long turns took so far in which there was something to do.
+    pub(crate) fn busy(&self) -> Duration {
+        self.busy
+    }
+}
+
+/// The address of an account.
+pub(crate) fn account(number: usize) -> String {
+    format!("user{}@fabric.test", number % ACCOUNTS)
+}
+
+fn configuration() -> String {
+    let [a, b, c, d] = ADDRESS;
+    let users: String = (0..ACCOUNTS)
+        .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
+        .collect();
+    format!(
+        "hostname = \"mail.fabric.test\"\ndomains = [\"fabric.test\"]\n{users}[network]\naddress = \"{a}.{b}.{c}.{d}/24\"\n\
+         [access]\nunthrottled_from = [\"{a}.{b}.{c}.0/24\"]\n"
+    )
+}
+
+/// One page of which no two stretches are alike. Lives as long as the process, as a machine's site does.
+fn site() -> Result<Site, String> {
+    let plain = (0..PAGE_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let file = File {
+        content_type: "application/octet-stream".into(),
+        modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
+        plain,
+        gzip: None,
+        brotli: None,
+    };
+    let pack = http::pack(&BTreeMap::from([(PAGE.to_string(), file)])).map_err(|error| error.to_string())?;
+    Site::new(pack.leak()).map_err(|error| error.to_string())
+}

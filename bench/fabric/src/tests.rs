@@ -1,0 +1,158 @@
+//! Servers and clients, all on one thread, by turns: what is counted was done, by every core, and every buffer is somewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use machine::{DiskError, DiskOperation, DiskRequest, DiskToken, Outgoing, SECTOR_BYTES, Sector, TransmitError};
+
+use crate::card::queue_of;
+use crate::client::Client;
+use crate::dialogue::{Dialogue, Load, Then, Words};
+use crate::disk::MemoryDisk;
+use crate::server::{self, Core};
+use crate::wire::{End, ends};
+
+/// Longer than anything here takes on any machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server of so many cores that serves, and the ends of as many clients.
+fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
+    let (near, far) = ends(cores, cores);
+    let serves = Arc::new(AtomicBool::new(false));
+    let mut cores: Vec<Core> =
+        server::cores(near, &serves).unwrap().into_iter().map(|beginning| beginning.begin()).collect();
+    let began = Instant::now();
+    while !serves.load(Ordering::Acquire) {
+        cores.iter_mut().for_each(|core| core.turn().unwrap());
+        assert!(began.elapsed() < PATIENCE);
+    }
+    (cores, far)
+}
+
+/// Turns until each client has done `each`.
+fn exchange(cores: u8, load: Load, each: u64) -> Vec<Core> {
+    let (mut servers, far) = served(cores);
+    let mut clients: Vec<Client> =
+        (cores..).zip(far).map(|(end, wire)| Client::new(load, 16, wire, end, cores)).collect();
+    let began = Instant::now();
+    while clients.iter().any(|client| client.done() < each) {
+        clients.iter_mut().for_each(|client| client.turn().unwrap());
+        servers.iter_mut().for_each(|core| core.turn().unwrap());
+        assert!(began.elapsed() < PATIENCE);
+    }
+    servers
+}
+
+#[test]
+fn every_load_is_done_by_one_core() {
+    for load in [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions] {
+        exchange(1, load, 300);
+    }
+}
+
+#[test]
+fn every_load_is_done_by_several_cores_each_of_which_has_some_of_it() {
+    for load in [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions] {
+        let servers = exchange(3, load, 300);
+        assert!(servers.iter().all(|core| core.busy() > Duration::ZERO), "{load:?}");
+    }
+}
+
+#[test]
+fn a_flow_has_one_queue_and_flows_have_all_of_them() {
+    let frame = |port: u16| {
+        let mut frame = [0; 54];
+        frame[12] = 0x08;
+        frame[23] = 6;
+        frame[34..36].copy_from_slice(&port.to_be_bytes());
+        frame
+    };
+    let mut flows = [0; 8];
+    for port in 0..8_000 {
+        let queue = queue_of(&frame(port), 8);
+        assert_eq!(queue, queue_of(&frame(port), 8));
+        flows[usize::from(queue)] += 1;
+    }
+    assert!(flows.iter().all(|flows| (800..1_200).contains(flows)), "{flows:?}");
+    assert_eq!(queue_of(&[0xff; 42], 8), 0);
+}
+
+#[test]
+fn frames_come_in_order_and_their_buffers_go_home() {
+    let (mut near, mut far) = ends(1, 1);
+    let (one, other) = (near.first_mut().unwrap(), far.first_mut().unwrap());
+    let all = one.free_buffers();
+    for round in 0..1_000_u32 {
+        let bytes = round.to_be_bytes();
+        let frame = Outgoing { head: &bytes, payload: &[], checksum: None, segment_bytes: None };
+        one.transmit(&frame, |end| end == 1).unwrap();
+        let arrived = other.receive().unwrap();
+        assert_eq!(arrived.bytes(), bytes);
+        other.give_back(arrived);
+        one.tidy();
+    }
+    assert_eq!(one.free_buffers(), all);
+    let frame = Outgoing { head: &[0; 70_000], payload: &[], checksum: None, segment_bytes: None };
+    assert_eq!(one.transmit(&frame, |_| true), Err(TransmitError::Malformed));
+}
+
+#[test]
+fn a_ring_that_is_full_takes_nothing_and_loses_no_buffer() {
+    let (mut near, mut far) = ends(1, 1);
+    let (one, other) = (near.first_mut().unwrap(), far.first_mut().unwrap());
+    let all = one.free_buffers();
+    let frame = Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
+    let mut taken = 0;
+    while one.transmit(&frame, |_| true).is_ok() {
+        taken += 1;
+    }
+    for _ in 0..10 {
+        assert_eq!(one.transmit(&frame, |_| true), Err(TransmitError::Full));
+    }
+    assert_eq!(one.free_buffers(), all - taken);
+    while let Some(frame) = other.receive() {
+        other.give_back(frame);
+    }
+    one.tidy();
+    assert_eq!(one.free_buffers(), all);
+}
+
+#[test]
+fn an_answer_that_is_not_the_awaited_one_is_an_error() {
+    let words = Words::of(Load::Pages);
+    let asked = || {
+        let mut dialogue = Dialogue::new(&words, 0);
+        assert!(matches!(dialogue.connected(&words), Then::Say(_)));
+        dialogue
+    };
+    let head = |status: &str, length: usize| format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n");
+    assert!(asked().heard(head("404 Not Found", 4096).as_bytes(), &words).is_err());
+    assert!(asked().heard(head("200 OK", 4095).as_bytes(), &words).is_err());
+    assert!(asked().heard(&[head("200 OK", 4096).as_bytes(), &[0; 4097]].concat(), &words).is_err());
+    let mut dialogue = asked();
+    // However it is cut.
+    for byte in [head("200 OK", 4096).as_bytes(), &[0; 4095]].concat() {
+        assert_eq!(dialogue.heard(&[byte], &words), Ok(Then::Listen));
+    }
+    assert_eq!(dialogue.done, 0);
+    assert!(matches!(dialogue.heard(&[0], &words), Ok(Then::Say(_))));
+    assert_eq!(dialogue.done, 1);
+    let mut letters = Dialogue::new(&Words::of(Load::Letters), 0);
+    assert!(letters.heard(b"421 too busy\r\n", &words).is_err());
+}
+
+#[test]
+fn the_disk_holds_what_was_written_and_nothing_lies_beyond_its_end() {
+    let mut disk = MemoryDisk::blank(8 * SECTOR_BYTES);
+    let mut ask = |operation, sector, buffer: Vec<u8>| {
+        let buffer = buffer.into_boxed_slice();
+        disk.request(DiskRequest { token: DiskToken(7), operation, sector: Sector(sector), buffer });
+        disk.completed().unwrap()
+    };
+    assert_eq!(ask(DiskOperation::Write, 6, vec![9; 2 * SECTOR_BYTES]).result, Ok(()));
+    assert_eq!(ask(DiskOperation::Flush, 0, vec![]).result, Ok(()));
+    assert_eq!(&*ask(DiskOperation::Read, 7, vec![0; SECTOR_BYTES]).buffer, [9; SECTOR_BYTES]);
+    assert_eq!(ask(DiskOperation::Write, 7, vec![9; 2 * SECTOR_BYTES]).result, Err(DiskError::OutOfRange));
+    assert_eq!(ask(DiskOperation::Read, u64::MAX, vec![0; SECTOR_BYTES]).result, Err(DiskError::OutOfRange));
+}

@@ -1,0 +1,152 @@
+//! The wire: rings of frames between ends, and rings in which their buffers go home.
+//!
+//! Invariants:
+//! - A buffer belongs to the end that made it, whose number stands in its first byte, and goes home there whoever has it.
+//! - Nothing is allocated once the ends are made: who has no buffer left sends later.
+
+use machine::{Checksum, Frame, Outgoing, Piece, TransmitError};
+use rings::{Receiver, Sender, ring};
+
+/// Frames under way from one end to another.
+const FRAMES: usize = 256;
+/// Buffers of one end: those that are under way, and those that the other side has not done with.
+const BUFFERS: usize = 1024;
+/// What stands before a frame in its buffer.
+const MARGIN: usize = 16;
+/// The longest IP packet with its Ethernet header.
+const FRAME_BYTES_MAX: usize = 14 + 65_535;
+
+/// A frame under way.
+struct Sent {
+    buffer: Box<[u8]>,
+    bytes: usize,
+}
+
+/// One end of the wire.
+pub(crate) struct End {
+    ways: Vec<Way>,
+    /// Whose frames are looked for next.
+    next: usize,
+    free: Vec<Box<[u8]>>,
+}
+
+/// To and from one other end.
+struct Way {
+    other: u8,
+    frames: Sender<Sent>,
+    shells_home: Receiver<Box<[u8]>>,
+    arriving: Receiver<Sent>,
+    shells_back: Sender<Box<[u8]>>,
+}
+
+/// The ends of `servers` and of `clients`: each of the ones is joined to each of the others. Servers are numbered from 0, and clients
+/// after them.
+pub(crate) fn ends(servers: u8, clients: u8) -> (Vec<End>, Vec<End>) {
+    let mut near: Vec<End> = (0..servers).map(End::new).collect();
+    let mut far: Vec<End> = (servers..servers + clients).map(End::new).collect();
+    for (number, server) in (0..).zip(&mut near) {
+        for (other, client) in (servers..).zip(&mut far) {
+            let ((to_client, from_server), (to_server, from_client)) = (ring(FRAMES), ring(FRAMES));
+            let ((servers_go, servers_come), (clients_go, clients_come)) = (ring(BUFFERS), ring(BUFFERS));
+            server.ways.push(Way {
+                other,
+                frames: to_client,
+                shells_home: servers_come,
+                arriving: from_client,
+                shells_back: clients_go,
+            });
+            client.ways.push(Way {
+                other: number,
+                frames: to_server,
+                shells_home: clients_come,
+                arriving: from_server,
+                shells_back: servers_go,
+            });
+        }
+    }
+    (near, far)
+}
+
+impl End {
+    fn new(number: u8) -> End {
+        let buffer = || {
+            let mut buffer = vec![0; MARGIN + FRAME_BYTES_MAX].into_boxed_slice();
+            buffer.first_mut().into_iter().for_each(|owner| *owner = number);
+            buffer
+        };
+        End { ways: Vec::new(), next: 0, free: (0..BUFFERS).map(|_| buffer()).collect() }
+    }
+
+    /// The next frame that has arrived, of each other end in turn.
+    pub(crate) fn receive(&mut self) -> Option<Frame> {
+        let count = self.ways.len();
+        for _ in 0..count {
+            let way = self.ways.get_mut(self.next)?;
+            self.next = if self.next + 1 < count { self.next + 1 } else { 0 };
+            if let Some(Sent { buffer, bytes }) = way.arriving.receive() {
+                // It never left this memory.
+                return Some(Frame::new(buffer, MARGIN..MARGIN + bytes, Checksum::Verified));
+            }
+        }
+        None
+    }
+
+    /// Sends the buffer of a received frame home.
+    pub(crate) fn give_back(&mut self, frame: Frame) {
+        let buffer = frame.into_buffer();
+        let owner = buffer.first().copied();
+        if let Some(way) = self.ways.iter_mut().find(|way| Some(way.other) == owner) {
+            let sent = way.shells_back.send(buffer);
+            assert!(sent.is_ok(), "a ring home has a place for every buffer of its end");
+        }
+    }
+
+    /// Sends a frame to each of the other ends that `is_meant` says, by its number.
+    ///
+    /// Errors: no room, or a frame that no buffer holds. Nothing was sent then, unless it is meant for several.
+    pub(crate) fn transmit(
+        &mut self,
+        frame: &Outgoing<'_>,
+        is_meant: impl Fn(u8) -> bool,
+    ) -> Result<(), TransmitError> {
+        let bytes = frame.head.len() + frame.payload.iter().map(Piece::len).sum::<usize>();
+        if bytes > FRAME_BYTES_MAX {
+            return Err(TransmitError::Malformed);
+        }
+        for way in self.ways.iter_mut().filter(|way| is_meant(way.other)) {
+            if !way.frames.has_room() {
+                return Err(TransmitError::Full);
+            }
+            let mut buffer = self.free.pop().ok_or(TransmitError::Full)?;
+            fill(buffer.get_mut(MARGIN..).unwrap_or_default(), frame);
+            let sent = way.frames.send(Sent { buffer, bytes });
+            assert!(sent.is_ok(), "a ring that has room takes a frame");
+        }
+        Ok(())
+    }
+
+    /// Takes the buffers that have come home; those that were used last are used first.
+    pub(crate) fn tidy(&mut self) {
+        for way in &mut self.ways {
+            while let Some(buffer) = way.shells_home.receive() {
+                self.free.push(buffer);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free_buffers(&self) -> usize {
+        self.free.len()
+    }
+}
+
+/// Puts the parts of a frame one after the other.
+fn fill(room: &mut [u8], frame: &Outgoing<'_>) {
+    let mut filled = 0;
+    for part in std::iter::once(frame.head).chain(frame.payload.iter().map(Piece::bytes)) {
+        if let Some(place) = room.get_mut(filled..filled + part.len()) {
+            place.copy_from_slice(part);
+        }
+        filled += part.len();
+    }
+}

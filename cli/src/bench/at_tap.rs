@@ -1,0 +1,187 @@
+//! Our image with several cores at a tap interface, its instructions counted by core: for benches of what cores have to do with each other.
+//!
+//! To be used in a thread that has entered a network of its own (see `network`), where the interface is.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::counters::{Counters, Sample};
+use super::network::ip;
+use super::workplace::refuse_if_stopped;
+use crate::failure::Failure;
+use crate::guest::{Accelerator, End, Event, Guest, MachineType, Network, Running, Setup};
+use crate::house::House;
+use crate::run::DataFolder;
+use crate::stop::Stop;
+use crate::{hold, image, packages};
+
+const INTERFACE: &str = "ours";
+const LINUX: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+pub(super) const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+/// A page of 4 KB that no compression makes smaller.
+pub(super) const PAGE: &str = "4k.bin";
+const PAGE_BYTES: u32 = 4 << 10;
+
+const MEMORY_MIB: u32 = 512;
+const READY_BUDGET: Duration = Duration::from_secs(60);
+const STOP_BUDGET: Duration = Duration::from_secs(20);
+const LOAD_BUDGET: Duration = Duration::from_secs(60);
+
+/// What every guest needs.
+pub(super) struct Place {
+    qemu: PathBuf,
+    image: PathBuf,
+    folder: PathBuf,
+    data: DataFolder,
+    stop: Stop,
+}
+
+/// A guest that serves.
+pub(super) struct Serving {
+    guest: Guest,
+    counters: Counters,
+    stop: Stop,
+}
+
+impl Place {
+    /// `name`: of the bench.
+    pub(super) fn make(house: &House, name: &str, stop: &Stop) -> Result<Place, Failure> {
+        packages::program("ip", "iproute2", stop)?;
+        let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
+        let image = image::build(house, stop)?;
+        let folder = house.target(format!("bench/{name}-{}", std::process::id()));
+        let doing = "making a site";
+        std::fs::create_dir_all(folder.join("site")).map_err(Failure::io(doing))?;
+        let page: Vec<u8> = (0..PAGE_BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        std::fs::write(folder.join("site").join(PAGE), page).map_err(Failure::io(doing))?;
+        let user = "[[user]]\naddress = \"ada@barepost.test\"\npassword = \"lovelace\"\n";
+        let text = format!(
+            "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{user}[network]\naddress = \"{MACHINE}/24\"\n\
+             [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\n"
+        );
+        std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring a guest"))?;
+        let data = DataFolder::open(&folder)?;
+        data.pass_lock_on()?;
+        Ok(Place { qemu, image, folder, data, stop: stop.clone() })
+    }
+
+    /// Boots a guest with so many cores and a queue of the card's for each, under TCG.
+    pub(super) fn boot(&self, house: &House, cores: u32) -> Result<Serving, Failure> {
+        let several = if cores > 1 { " multi_queue" } else { "" };
+        ip(&format!("tuntap add dev {INTERFACE} mode tap vnet_hdr{several}"))?;
+        ip(&format!("addr add {LINUX}/24 dev {INTERFACE}"))?;
+        ip(&format!("link set {INTERFACE} up"))?;
+        let counters = Counters::for_cores(house, cores, &self.stop)?;
+        let guest = Guest::start(&Setup {
+            qemu: self.qemu.clone(),
+            image: self.image.clone(),
+            machine: MachineType::Q35,
+            accelerator: Accelerator::Tcg,
+            cores,
+            memory_mib: MEMORY_MIB,
+            network: Network::Tap { interface: INTERFACE.into(), queues: cores },
+            disk: self.data.disk_path.clone(),
+            configuration: self.data.configuration_path.clone(),
+            site: self.data.site_path.clone(),
+            plugin: Some(counters.plugin()),
+            linux: None,
+        })?;
+        let serving = Serving { guest, counters, stop: self.stop.clone() };
+        serving.await_ready()?;
+        Ok(serving)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be removed lies under target/ and harms nobody.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A service of the guest's.
+pub(super) fn service(port: u16) -> SocketAddr {
+    SocketAddr::from((MACHINE, port))
+}
+
+impl Serving {
+    fn await_ready(&self) -> Result<(), Failure> {
+        let mut said = Vec::new();
+        while self.guest.started().elapsed() < READY_BUDGET {
+            refuse_if_stopped(&self.stop)?;
+            if TcpStream::connect_timeout(&service(80), Duration::from_millis(500)).is_ok() {
+                return Ok(());
+            }
+            match self.guest.next_event(Duration::from_millis(20)) {
+                Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
+                Some(Event::Ended) => break,
+                None => {}
+            }
+        }
+        Err(Failure::broke(format_args!("the guest does not serve; it said\n{}", said.join("\n"))))
+    }
+
+    /// What each core executed while `work` was done, and within `settle` after it.
+    pub(super) fn during<T>(
+        &self,
+        settle: Duration,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<(Vec<Sample>, T), Failure> {
+        refuse_if_stopped(&self.stop)?;
+        let before = self.counters.samples()?;
+        let done = work()?;
+        std::thread::sleep(settle);
+        let after = self.counters.samples()?;
+        Ok((after.iter().zip(&before).map(|(after, before)| after.since(before)).collect(), done))
+    }
+
+    /// Stops the guest cleanly and takes its interface away.
+    pub(super) fn stop(mut self) -> Result<(), Failure> {
+        self.guest.ask_to_stop();
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_BUDGET {
+            match self.guest.next_event(Duration::from_millis(20)) {
+                Some(Event::Ended) => {
+                    return match self.guest.end()? {
+                        End::Clean => ip(&format!("link delete {INTERFACE}")),
+                        End::Other(how) => Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}"))),
+                    };
+                }
+                Some(Event::Line(_) | Event::Complaint(_)) | None => {}
+            }
+        }
+        Err(Failure::broke("the guest did not stop in time"))
+    }
+}
+
+/// Runs h2load (HTTP/1.1) for so many pages, with `options`.
+///
+/// Errors: not all requests came to a page.
+pub(super) fn ask_for_pages(h2load: &Path, requests: u32, options: &[String]) -> Result<(), Failure> {
+    let doing = "running h2load";
+    let mut command = hold::command(h2load);
+    command.args(["--h1", "-t1", &format!("-n{requests}")]).args(options).arg(format!("http://{MACHINE}/{PAGE}"));
+    let mut running = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(Failure::io(doing))?;
+    let began = Instant::now();
+    while running.try_wait().map_err(Failure::io(doing))?.is_none() {
+        if began.elapsed() > LOAD_BUDGET {
+            // It is gone in any case, and the error is this one.
+            let _ = running.kill();
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = running.wait_with_output().map_err(Failure::io(doing))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if said.contains(&format!(" {requests} succeeded, 0 failed, 0 errored, 0 timeout")) {
+        return Ok(());
+    }
+    Err(Failure::broke(format_args!("h2load said\n{said}{}", String::from_utf8_lossy(&output.stderr))))
+}

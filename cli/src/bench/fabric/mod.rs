@@ -1,0 +1,132 @@
+//! `fabric`: engines and client engines in one process with nothing in between, on as many processors as there are; and where
+//! processors lack, counted: what each core of a machine executes for a request, which bounds from above what more cores can do.
+
+mod counted;
+mod draw;
+
+use std::time::Duration;
+
+use ::fabric::Load;
+
+use super::network::enter;
+use super::report::{Report, Row};
+use super::workplace::refuse_if_stopped;
+use crate::failure::Failure;
+use crate::house::House;
+use crate::stop::Stop;
+use counted::Counted;
+
+/// How long is counted, and how often; the best counts, since whatever else runs there only takes away.
+const SPAN: Duration = Duration::from_secs(1);
+const REPETITIONS: usize = 3;
+
+const LOADS: [(Load, &str, &str); 4] = [
+    (Load::Pages, "a page of 4 KB, kept connections", "requests/s"),
+    (Load::PagesInNewConnections, "a page of 4 KB, a connection each", "requests/s"),
+    (Load::Letters, "a letter of 1 KB, kept sessions", "messages/s"),
+    (Load::LettersInNewSessions, "a letter of 1 KB, a session each", "messages/s"),
+];
+
+/// What real cores did.
+struct Done {
+    load: Load,
+    cores: u8,
+    per_second: f64,
+    /// Of the busiest core and of the idlest, in percent of its time.
+    busy: (f64, f64),
+}
+
+pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    let done = on_cores(stop)?;
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let counting =
+        std::thread::scope(|scope| scope.spawn(|| enter().and_then(|()| counted::count(house, stop))).join());
+    let counted = counting.map_err(|_| Failure::broke("the bench panicked"))??;
+    let rows = done
+        .iter()
+        .flat_map(|one| rows_done(one, &done))
+        .chain(counted.iter().flat_map(|one| rows_counted(one, &counted)));
+    Ok(Report {
+        machine: format!(
+            "{} processors: up to {} cores of a server and as many clients; counted: QEMU, TCG, q35, a queue of the tap's for each core",
+            available(),
+            ::fabric::cores_max()
+        ),
+        rows: rows.collect(),
+        note: "Rows that begin with “real” are measured: best of three spans of a second, 64 connections a client. Rows that begin with “counted” are \
+               guest instructions in QEMU, repeatable on any host; cores that share nothing but their rings do at most so many times what one does.",
+        figure: Some(draw::figure(&done, &counted)),
+    })
+}
+
+fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// One core, ever twice as many, and as many as there can be.
+fn on_cores(stop: &Stop) -> Result<Vec<Done>, Failure> {
+    let most = ::fabric::cores_max();
+    if most == 0 {
+        return Err(Failure::refused(
+            "this bench needs two processors: one for a core of the server, one for a client",
+        ));
+    }
+    let mut counts: Vec<u8> =
+        std::iter::successors(Some(1), |cores| Some(cores * 2)).take_while(|cores| *cores < most).collect();
+    counts.push(most);
+    let mut done = Vec::new();
+    for cores in counts {
+        for (load, ..) in LOADS {
+            refuse_if_stopped(stop)?;
+            done.push(best(cores, load)?);
+        }
+    }
+    Ok(done)
+}
+
+fn best(cores: u8, load: Load) -> Result<Done, Failure> {
+    let mut best = Done { load, cores, per_second: 0.0, busy: (0.0, 0.0) };
+    for _ in 0..REPETITIONS {
+        let measured = ::fabric::measure(cores, load, SPAN).map_err(Failure::broke)?;
+        if measured.per_second > best.per_second {
+            let busy = (measured.busiest * 100.0, measured.idlest * 100.0);
+            best = Done { load, cores, per_second: measured.per_second, busy };
+        }
+    }
+    Ok(best)
+}
+
+fn rows_done(done: &Done, all: &[Done]) -> Vec<Row> {
+    let Some((_, what, unit)) = LOADS.iter().find(|(load, ..)| *load == done.load) else { return Vec::new() };
+    let case = |which: &str| format!("real, {}: {what}{which}", named(u32::from(done.cores)));
+    let rate = Row::alone(case(""), unit, done.per_second);
+    let busiest = Row::alone(case(": busiest core"), "% of its time", done.busy.0);
+    let Some(one) = all.iter().find(|one| one.load == done.load && one.cores == 1).filter(|_| done.cores > 1) else {
+        return vec![rate, busiest];
+    };
+    vec![
+        rate.ahead_of("as many times one", one.per_second * f64::from(done.cores), None),
+        Row::alone(case(": each core"), unit, done.per_second / f64::from(done.cores)),
+        busiest,
+        Row::alone(case(": idlest core"), "% of its time", done.busy.1),
+    ]
+}
+
+fn named(cores: u32) -> String {
+    if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
+}
+
+fn rows_counted(counted: &Counted, all: &[Counted]) -> Vec<Row> {
+    let case = |which: &str| format!("counted, {}: {}{which}", named(counted.cores), counted.load.name());
+    let mut rows = vec![Row::alone(case(""), "guest instructions", counted.in_all())];
+    if counted.cores > 1 {
+        rows.push(Row::alone(case(": busiest core"), "guest instructions", counted.busiest()));
+        let bound = counted.speed_up(all);
+        rows.push(Row::alone(case(": times one at most"), "times", bound).ahead_of(
+            "as many times one",
+            f64::from(counted.cores),
+            None,
+        ));
+    }
+    rows
+}
