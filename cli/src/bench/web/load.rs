@@ -49,9 +49,10 @@ pub(super) struct Target<'a> {
     pub(super) idle: f64,
 }
 
-/// The load generator, and its script.
+/// The load generators: the one that asks as fast as it is answered, with its script, and the one that asks at fixed times.
 pub(super) struct Generator {
     pub(super) wrk: PathBuf,
+    pub(super) h2load: PathBuf,
     pub(super) script: PathBuf,
 }
 

@@ -5,6 +5,7 @@
 
 mod draw;
 mod load;
+mod pace;
 mod peer;
 
 use std::fs::OpenOptions;
@@ -27,6 +28,7 @@ use crate::stop::Stop;
 use crate::terminal::remark;
 use crate::{image, packages};
 use load::{Generator, Load, Measured, Outcome, Target};
+use pace::Paced;
 use peer::Peer;
 
 const SENDFILE: &str = "nginx, sendfile on";
@@ -79,17 +81,18 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let stop_of_thread = stop.clone();
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measuring = std::thread::spawn(move || {
-        let cases = enter().and_then(|()| measure(&tools, &stop_of_thread));
+        let measured = enter().and_then(|()| measure(&tools, &stop_of_thread));
         // What cannot be removed lies under target/ and harms nobody.
         let _ = std::fs::remove_dir_all(&tools.folder);
-        cases
+        measured
     });
-    let cases = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;
+    let (cases, paced) = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine,
-        rows: cases.iter().flat_map(rows).collect(),
+        rows: cases.iter().flat_map(rows).chain(paced.rows()).collect(),
         note: "Of requests and bytes more is better, of all else less; the peer's figure is its faster form's where none is named twice. Rates \
-               and times are the best of three turns, counts the median, all while the plugin counts. Instructions with 1,000 kept connections include their making.",
+               and times are the best of three turns, counts the median, all while the plugin counts. Instructions with 1,000 kept connections include their making. \
+               At 70 %: h2load asks at fixed times, each server at seven tenths of its own most with as many connections.",
         figure: Some(draw::figure(&cases)),
     })
 }
@@ -98,6 +101,7 @@ impl Tools {
     fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
         packages::program("ip", "iproute2", stop)?;
         let wrk = packages::program("wrk", "wrk", stop)?;
+        let h2load = packages::program("h2load", "nghttp2-client", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(house, stop)?;
         let folder = house.target(format!("bench/web-{}", std::process::id()));
@@ -110,7 +114,16 @@ impl Tools {
         let counters = [Counters::new(house, stop)?, Counters::new(house, stop)?];
         let functions = Functions::read(&image::unstripped(house))?;
         let profiles = house.target("bench");
-        Ok(Tools { qemu, image, peer, folder, generator: Generator { wrk, script }, functions, profiles, counters })
+        Ok(Tools {
+            qemu,
+            image,
+            peer,
+            folder,
+            generator: Generator { wrk, h2load, script },
+            functions,
+            profiles,
+            counters,
+        })
     }
 }
 
@@ -166,7 +179,7 @@ impl Side {
     }
 }
 
-fn measure(tools: &Tools, stop: &Stop) -> Result<Vec<Case>, Failure> {
+fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
     widen_network()?;
     let [ours, peers] = &tools.counters;
     let data = DataFolder::open(&tools.folder.join("ours"))?;
@@ -202,7 +215,8 @@ fn measure(tools: &Tools, stop: &Stop) -> Result<Vec<Case>, Failure> {
         remark(format_args!("{}: {} requests/s", case.name(), rates.join(" beside ")));
         cases.push(case);
     }
-    Ok(cases)
+    let paced = pace::measure(&tools.generator, &cases, &targets, &tools.folder, stop)?;
+    Ok((cases, paced))
 }
 
 fn loads() -> impl Iterator<Item = Load> {
