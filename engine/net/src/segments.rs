@@ -62,8 +62,11 @@ impl Net {
         let place = place.part(received.payload.len() - segment.payload.len(), segment.payload.len());
         let arrival = Arrival { caller: Caller { flow, came_from: received.ethernet.source }, segment, place };
         match self.flows.find(&flow) {
-            Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
+            Some(Entry::Connection(index)) if self.fellows.is_none() => {
+                self.connected_arrived(now, index, &arrival, events);
+            }
             entry if self.goes_round(now, entry, &arrival, received) => {}
+            Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
             Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
             Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
             None if segment.flags.has(Flags::SYN) => self.stranger_arrived(now, &arrival, None),

@@ -7,6 +7,8 @@
 //! elsewhere. Therefore such an entry keeps only what fits it exactly, and lets everything else go round:
 //! - A handshake keeps what completes it. The other one, whose SYN-ACK the peer did not take, is given up in its time.
 //! - TIME-WAIT keeps the peer's last FIN.
+//! - A connection keeps what lies in its windows or a little before. The peer may have forgotten it, started anew, and called again by
+//!   another queue.
 //! - A cookie is good on the core that gave it.
 //!
 //! What nobody keeps is answered as if there were one core: by the first that has an entry for it, or else where it began.
@@ -16,7 +18,6 @@ use alloc::vec;
 
 use machine::{Checksum, Frame, Instant};
 
-use super::Fellows;
 use super::message::{Kind, Onward};
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::event::Place;
@@ -48,7 +49,17 @@ impl Net {
         arrival: &Arrival<'_>,
         received: &Received<'_>,
     ) -> bool {
-        self.fellows.is_some() && self.may_go_round(now, entry, arrival, received)
+        match entry {
+            Some(Entry::Connection(index)) if self.is_meant_for(index, arrival) => false,
+            _ => self.fellows.is_some() && self.may_go_round(now, entry, arrival, received),
+        }
+    }
+
+    /// Whether the connection at `index` may be the one that a segment is for.
+    #[inline]
+    fn is_meant_for(&self, index: u32, arrival: &Arrival<'_>) -> bool {
+        let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
+        found.is_none_or(|found| found.tcb.may_be_meant(&arrival.segment))
     }
 
     #[cold]
@@ -59,7 +70,8 @@ impl Net {
         arrival: &Arrival<'_>,
         received: &Received<'_>,
     ) -> bool {
-        if self.fellows.as_ref().is_none_or(Fellows::all_have_looked) {
+        let Some(fellows) = &self.fellows else { return false };
+        if fellows.all_have_looked() {
             return false;
         }
         match self.fit(now, entry, arrival) {
@@ -72,7 +84,8 @@ impl Net {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return Fit::Exactly,
-            Some(Entry::Connection(_)) => return Fit::Exactly,
+            // It was looked at already.
+            Some(Entry::Connection(_)) => false,
             None if self.cookie_completed(now, arrival).is_some() => return Fit::Exactly,
             None => return Fit::NotAtAll,
             Some(Entry::HalfOpen(index)) if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) => {

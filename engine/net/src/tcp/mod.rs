@@ -51,6 +51,7 @@ mod flight;
 mod half_open;
 mod handshake;
 mod knocks;
+mod meant;
 mod options;
 mod output;
 mod path;

@@ -104,6 +104,40 @@ fn who_comes_back_by_another_queue_while_his_last_connection_is_remembered_is_le
 }
 
 #[test]
+fn who_starts_anew_and_comes_back_by_another_queue_is_heard_by_whichever_queue_he_speaks() {
+    for (cores, queues) in HOUSES.into_iter().filter(|(_, queues)| *queues > 1) {
+        for queue in 0..usize::from(queues) {
+            let mut house = House::new(cores, queues);
+            let mut forgotten = Peer::at_port(4_000);
+            let (old, lost) = forgotten.connects(&mut house, 0);
+            // The peer has started anew, and knows nothing of that; our next number is near the last one's.
+            let mut peer = Peer { next: 70_000_000, ..Peer::at_port(4_000) };
+            let (new, connection) = peer.connects(&mut house, 1);
+            assert_ne!(old, new, "{cores} cores, {queues} queues");
+            for turn in 0..3 {
+                let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
+                house.comes((queue + turn) % usize::from(queues), &question);
+                house.settles();
+                let heard = [(new, Told::Data(connection, b"NOOP\r\n".to_vec()))];
+                assert_eq!(house.takes_told(), heard, "{cores} cores, queue {queue}");
+            }
+            house.says();
+            // What comes to nobody's window is answered by one core alone.
+            let of_neither = Peer { next: 1_900_000_000, expects: 1_900_000_000, ..peer.clone() };
+            let answers = house.hears(queue, &of_neither.segment(TcpControl::Psh, b"x").frame(PEER_CARD));
+            assert_eq!(answers.len(), 1, "{cores} cores, queue {queue}");
+            let reset = peer.says(TcpControl::Rst, b"");
+            assert_eq!(house.hears(queue, &reset), NOTHING);
+            assert_eq!(house.takes_told(), [(new, Told::Closed(connection))], "{cores} cores, queue {queue}");
+            let reset = forgotten.says(TcpControl::Rst, b"");
+            assert_eq!(house.hears(queue, &reset), NOTHING);
+            assert_eq!(house.takes_told(), [(old, Told::Closed(lost))]);
+            house.remembers_nothing();
+        }
+    }
+}
+
+#[test]
 fn a_reset_ends_the_connection_by_whichever_queue_it_comes() {
     for (cores, queues) in HOUSES {
         for queue in 0..usize::from(queues) {
