@@ -31,6 +31,9 @@ pub(super) struct Rooms {
     /// `sim`: when that room's faults end, in microseconds
     #[arg(long, value_name = "MICROS", requires = "seed", help_heading = "Machine rooms")]
     until: Option<u64>,
+    /// `sim`: cores of each machine, 1 to 8, instead of as many as the seed says
+    #[arg(long, value_name = "N", help_heading = "Machine rooms")]
+    cores: Option<u64>,
     /// `sim`: print all that happens in that room
     #[arg(long, requires = "seed", help_heading = "Machine rooms")]
     trace: bool,
@@ -48,6 +51,7 @@ impl Rooms {
             text("--off", &self.off),
             text("--without", &self.without),
             number("--until", self.until),
+            number("--cores", self.cores),
         ];
         let trace = self.trace.then(|| "--trace".to_string());
         named.into_iter().flatten().flatten().chain(trace).collect()

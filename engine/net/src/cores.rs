@@ -26,6 +26,7 @@ mod strays;
 use alloc::vec::Vec;
 
 use machine::{Checksum, CoreId, Frame, Instant};
+use sometimes::{buggify, sometimes};
 
 use crate::event::Events;
 use crate::flow::{Flow, FlowTable};
@@ -150,7 +151,7 @@ impl Fellows {
         let Onward { core, kind, hops, answerer, verified, syn } = onward;
         let away_max = if kind == Kind::Steered { AWAY_MAX } else { STRAYS_AWAY_MAX };
         let is_ours = home == Some(self.cores.own);
-        if is_ours && self.away >= away_max {
+        if is_ours && self.away >= away_max || buggify!(NoRoomBetweenCores) {
             return Err(frame);
         }
         let Some(post) = self.posts.get_mut(usize::from(core.0)) else { return Err(frame) };
@@ -296,8 +297,12 @@ impl Net {
         if fellows.onward.is_none() {
             self.goes_up_among(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
         }
-        let goes_on = self.fellows.as_ref().is_some_and(|fellows| fellows.onward.is_some());
-        if goes_on { Route::Onward } else { Route::Here }
+        if self.goes_on() { Route::Onward } else { Route::Here }
+    }
+
+    /// Whether the frame that was looked at goes to another core.
+    fn goes_on(&self) -> bool {
+        self.fellows.as_ref().is_some_and(|fellows| fellows.onward.is_some())
     }
 
     #[inline(never)]
@@ -319,6 +324,9 @@ impl Net {
         self.goes_up_among(now, passed.frame.bytes(), verified, events);
         if passed.hops > 0 {
             self.link.counters.segments_in = segments_in;
+            if passed.hops < self.cores().count && !self.goes_on() {
+                sometimes!(StrayKept);
+            }
         }
         Arrived(What::Frame(passed))
     }
@@ -330,12 +338,19 @@ impl Net {
         let Some(fellows) = &mut self.fellows else { return Err(frame) };
         let result = fellows.post(onward, home, frame);
         let counters = &mut self.link.counters;
-        match &result {
-            Ok(()) => {
-                counters.steered += u64::from(onward.kind == Kind::Steered);
-                counters.strays += u64::from(onward.kind == Kind::Stray && onward.hops == 1);
+        match (&result, onward.kind) {
+            (Ok(()), Kind::Steered) => {
+                sometimes!(FrameSteered);
+                counters.steered += 1;
             }
-            Err(_) => counters.dropped_between_cores += 1,
+            (Ok(()), Kind::Stray) if onward.hops == 1 => {
+                sometimes!(StraySent);
+                counters.strays += 1;
+            }
+            (Ok(()), _) => {}
+            (Err(_), _) => {
+                counters.dropped_between_cores += 1;
+            }
         }
         result
     }

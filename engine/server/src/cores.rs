@@ -37,12 +37,12 @@ use http::Site;
 use machine::{CoreId, Machine};
 use net::NetMessage;
 use rings::{Receiver, Sender};
-use tasks::Budget;
+use sometimes::{buggify, sometimes};
 
 use crate::archive::{Archive, News, Request};
 use crate::common::Common;
 use crate::configuration::Configuration;
-use crate::engine::Engine;
+use crate::engine::{Engine, budget_of};
 use crate::logins::Failure;
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
@@ -52,6 +52,8 @@ pub const CORES_MAX: u8 = net::CORES_MAX as u8;
 
 /// Places in each ring.
 const RING_MESSAGES: usize = 256;
+/// Places where simulations make rings short.
+const RING_MESSAGES_FEW: usize = 2;
 /// Messages taken from one ring in one turn.
 const MESSAGES_PER_TURN: u32 = 128;
 
@@ -119,8 +121,8 @@ fn lanes(cores: u8) -> Vec<Vec<Lane>> {
     let mut all: Vec<Vec<Lane>> = (0..cores).map(|_| Vec::new()).collect();
     for high in 1..cores {
         for low in 0..high {
-            let (to_high, from_low) = rings::ring(RING_MESSAGES);
-            let (to_low, from_high) = rings::ring(RING_MESSAGES);
+            let (to_high, from_low) = rings::ring(ring_messages());
+            let (to_low, from_high) = rings::ring(ring_messages());
             let ends = [
                 (low, Lane { core: CoreId(high), sender: to_high, receiver: from_high, waiting: VecDeque::new() }),
                 (high, Lane { core: CoreId(low), sender: to_low, receiver: from_low, waiting: VecDeque::new() }),
@@ -135,11 +137,15 @@ fn lanes(cores: u8) -> Vec<Vec<Lane>> {
     all
 }
 
+fn ring_messages() -> usize {
+    if buggify!(ShortRing) { RING_MESSAGES_FEW } else { RING_MESSAGES }
+}
+
 impl Engine {
     /// Phase 2, from other cores: what they ask for, and what they answer.
     pub(crate) fn messages(&mut self, machine: &mut impl Machine) {
         for index in 0..self.lanes.len() {
-            let mut budget = Budget::new(MESSAGES_PER_TURN);
+            let mut budget = budget_of(MESSAGES_PER_TURN);
             while budget.take() {
                 let Some(lane) = self.lanes.get_mut(index) else { break };
                 let Some(message) = lane.receiver.receive() else { break };
@@ -186,9 +192,11 @@ impl Engine {
     pub(crate) fn transmit_for_others(&mut self, machine: &mut impl Machine) {
         while let Some((from, parcel)) = self.to_transmit.front_mut() {
             if !parcel.transmit(machine) {
+                sometimes!(ParcelWaits);
                 self.unfinished = true;
                 return;
             }
+            sometimes!(ParcelSent);
             let from = *from;
             let lane = self.lanes.iter_mut().find(|lane| lane.core == from);
             if let (Some(lane), Some((_, parcel))) = (lane, self.to_transmit.pop_front()) {
@@ -206,6 +214,7 @@ impl Engine {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
         }
+        let mut is_any_full = false;
         for lane in &mut self.lanes {
             let mut posted = false;
             while lane.sender.has_room()
@@ -218,6 +227,10 @@ impl Engine {
             if posted {
                 machine.wake(lane.core);
             }
+            is_any_full |= !lane.sender.has_room();
+        }
+        if is_any_full && self.has_messages() {
+            sometimes!(RingFull);
         }
     }
 }

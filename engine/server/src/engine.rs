@@ -282,6 +282,6 @@ impl Engine {
 }
 
 /// What a phase may do.
-fn budget_of(units: u32) -> Budget {
+pub(crate) fn budget_of(units: u32) -> Budget {
     Budget::new(if buggify!(BudgetSpent) { 1 } else { units })
 }

@@ -15,6 +15,7 @@ use machine::{
     Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Outgoing, PIECES_MAX,
     Piece, TransmitError, UnixTime,
 };
+use sometimes::buggify;
 
 /// Parcels of one core.
 const PARCELS: usize = 128;
@@ -74,6 +75,9 @@ impl Parcels {
     fn fill(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
         if frame.head.len() > HEAD_BYTES || frame.payload.len() > PIECES_MAX {
             return Err(TransmitError::Malformed);
+        }
+        if buggify!(NoParcel) {
+            return Err(TransmitError::Full);
         }
         let mut parcel = self.idle.pop().ok_or(TransmitError::Full)?;
         parcel.head_bytes = frame.head.len();

@@ -56,6 +56,28 @@ names! {
     CallerSentAway,
     /// There is no room for a greeting: it waits.
     GreetingPutOff,
+    /// A segment goes round the cores, since nobody knows it where it came.
+    StraySent,
+    /// A stray has found its core.
+    StrayKept,
+    /// No core knows a stray: one answers it.
+    StrayUnknown,
+    /// A frame goes from the core that receives to the one that it is for.
+    FrameSteered,
+    /// A ring between cores takes no more, and there is more to tell.
+    RingFull,
+    /// A frame is sent through another core.
+    ParcelSent,
+    /// The card has no room for a frame that another core sends through this one.
+    ParcelWaits,
+    /// A letter on a core that does not own the store waits for a page.
+    NoPage,
+    /// The store is busy with what another core asks for.
+    DeskWaits,
+    /// A letter of another core is refused.
+    DeskRefuses,
+    /// A letter of another core is given up.
+    DeskForgets,
 }
 
 names! {
@@ -87,6 +109,12 @@ names! {
     JournalSegmentEarly,
     /// A segment is emptied although there is space.
     CompactionEarly,
+    /// A ring between cores has few places.
+    ShortRing,
+    /// There is no room for a frame on its way to another core.
+    NoRoomBetweenCores,
+    /// All parcels of a core are on their way.
+    NoParcel,
 }
 
 /// Marks a place that simulations must reach now and then.

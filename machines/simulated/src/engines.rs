@@ -71,6 +71,16 @@ impl Engines {
         self.numbered().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
     }
 
+    /// When core `core` wants its turn, unless something wakes it before.
+    pub(crate) fn next_of(&self, core: u8) -> Next {
+        self.core(core).next
+    }
+
+    /// Whether anything has happened that ends the sleep of core `core`.
+    pub(crate) fn is_core_woken(&self, core: u8, machine: &SimulatedMachine) -> bool {
+        !is_over(self.core(core)) && self.wakes(core, machine)
+    }
+
     /// One turn of each core that is due or woken, or of each core if none is.
     pub fn turn(&mut self, machine: &mut SimulatedMachine) {
         machine.sort_frames();
@@ -87,15 +97,24 @@ impl Engines {
         if due.is_empty() {
             due = self.numbered().filter(|(_, core)| !is_over(core)).map(|(number, _)| number).collect();
         }
-        self.knows_of_stop = machine.stop;
         while !due.is_empty() {
             let place = if due.len() > 1 { machine.dice.below(due.len() as u64) as usize } else { 0 };
-            let number = due.swap_remove(place);
-            machine.begin_turn(CoreId(number));
-            let other = usize::from(number).checked_sub(1).and_then(|place| self.others.get_mut(place));
-            let core = other.unwrap_or(&mut self.first);
-            core.next = core.engine.turn(machine);
+            self.turn_of(due.swap_remove(place), machine);
         }
+    }
+
+    /// One turn of core `core`.
+    pub(crate) fn turn_of(&mut self, core: u8, machine: &mut SimulatedMachine) {
+        if core == 0 {
+            self.knows_of_stop = machine.stop;
+        }
+        machine.begin_turn(CoreId(core));
+        let other = usize::from(core).checked_sub(1).and_then(|place| self.others.get_mut(place));
+        let one = other.unwrap_or(&mut self.first);
+        one.next = match one.engine.turn(machine) {
+            Next::At(at) => Next::At(machine.when(CoreId(core), at)),
+            next => next,
+        };
     }
 
     /// What is in use on each core.
@@ -111,6 +130,10 @@ impl Engines {
     /// What is in use on all cores together.
     pub fn in_use(&self) -> InUse {
         self.numbered().map(|(_, core)| core.engine.in_use()).sum()
+    }
+
+    fn core(&self, number: u8) -> &Core {
+        usize::from(number).checked_sub(1).and_then(|place| self.others.get(place)).unwrap_or(&self.first)
     }
 
     fn numbered(&self) -> impl Iterator<Item = (u8, &Core)> {

@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod clock;
 mod dice;
 mod disk;
 mod engines;
 mod packetdrill;
+mod queues;
 pub mod room;
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 pub use client::{Cable, Client, Connection};
+pub use clock::CoreClock;
 pub use dice::Dice;
 pub use disk::{MemoryDisk, Mood};
 pub use engines::Engines;
@@ -43,7 +46,7 @@ pub struct SimulatedMachine {
     pub core: CoreId,
     /// The card's pairs of queues.
     pub queues: u8,
-    /// How many of 1,000 frames come into a queue that is not their flow's.
+    /// How many of 10,000 frames come into any queue, whichever is their flow's.
     pub strays: u64,
     /// Frames on their way to the engine, oldest first.
     pub to_engine: VecDeque<Vec<u8>>,
@@ -61,8 +64,12 @@ pub struct SimulatedMachine {
     pub hardware: Ethernet,
     /// Frames that the card takes before somebody fetches them from the wire.
     pub transmit_ring: usize,
+    /// What each core's clock shows; a core for which nothing stands here shows [`SimulatedMachine::now`].
+    pub clocks: Vec<CoreClock>,
     /// What lies in the queues of a card that has several.
     queued: Vec<VecDeque<Vec<u8>>>,
+    /// By what the card spreads flows over its queues.
+    spread: u64,
     /// The cores that were woken since their last turn, a bit each.
     woken: u16,
     dice: Dice,
@@ -76,7 +83,9 @@ impl SimulatedMachine {
             core: CoreId::FIRST,
             queues: 1,
             strays: 0,
+            clocks: Vec::new(),
             queued: Vec::new(),
+            spread: 0,
             woken: 0,
             started: UnixTime::from_seconds(1_767_225_600),
             to_engine: VecDeque::new(),
@@ -96,32 +105,23 @@ impl SimulatedMachine {
         story.fold((&self.dice, self.disk.digest()));
     }
 
-    /// Puts what has arrived into the queues, if there are several: a flow's frames into one queue, but for strays.
-    pub(crate) fn sort_frames(&mut self) {
-        if self.queues == 1 {
-            return;
-        }
-        self.queued.resize(usize::from(self.queues), VecDeque::new());
-        while let Some(frame) = self.to_engine.pop_front() {
-            let is_stray = self.dice.happens(self.strays);
-            let flow = if is_stray { self.dice.below(u64::from(self.queues)) } else { flow_of(&frame) };
-            let place = (flow % u64::from(self.queues)) as usize;
-            if let Some(queue) = self.queued.get_mut(place) {
-                queue.push_back(frame);
-            }
-        }
-    }
-
-    /// Whether the next turn of `core` finds a frame.
-    pub(crate) fn has_frames_for(&self, core: CoreId) -> bool {
-        let is_queued = self.queued.get(core.index()).is_some_and(|queue| !queue.is_empty());
-        // What is not sorted yet may be anybody's.
-        is_queued || !self.to_engine.is_empty() && (self.queues > 1 || core == CoreId::FIRST)
-    }
-
     /// Whether another core has woken `core` since its last turn.
     pub(crate) fn is_woken(&self, core: CoreId) -> bool {
         self.woken >> core.0 & 1 == 1
+    }
+
+    /// The cores that were woken and had no turn since, a bit each.
+    pub(crate) fn woken(&self) -> u16 {
+        self.woken
+    }
+
+    fn clock(&self, core: CoreId) -> CoreClock {
+        self.clocks.get(core.index()).copied().unwrap_or_default()
+    }
+
+    /// When the clock of `core` shows `at`.
+    pub(crate) fn when(&self, core: CoreId, at: Instant) -> Instant {
+        self.clock(core).when(at)
     }
 
     pub(crate) fn begin_turn(&mut self, core: CoreId) {
@@ -137,11 +137,11 @@ impl SimulatedMachine {
 
 impl Machine for SimulatedMachine {
     fn now(&mut self) -> Instant {
-        self.now
+        self.clock(self.core).shows(self.now)
     }
 
     fn wall_clock(&mut self) -> UnixTime {
-        UnixTime(self.started.0 + self.now.0)
+        UnixTime(self.started.0 + self.clock(self.core).shows(self.now).0)
     }
 
     fn random(&mut self, bytes: &mut [u8]) {
@@ -213,15 +213,4 @@ impl Machine for SimulatedMachine {
     fn stop_requested(&mut self) -> bool {
         self.stop
     }
-}
-
-/// What names a frame's flow to a card: addresses and ports, if it is TCP without extension headers; nothing else does.
-fn flow_of(frame: &[u8]) -> u64 {
-    let names = match (frame.get(12..14), frame.get(23), frame.get(20)) {
-        (Some([0x08, 0x00]), Some(6), _) => frame.get(26..38),
-        (Some([0x86, 0xdd]), _, Some(6)) => frame.get(22..58),
-        _ => None,
-    };
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    names.map_or(0, |names| names.iter().fold(0xcbf2_9ce4_8422_2325, mix) >> 32)
 }

@@ -32,6 +32,8 @@ struct Wishes {
     off: Vec<Fault>,
     without: Vec<usize>,
     until: Option<u64>,
+    /// Cores of each machine, instead of as many as the seed says.
+    cores: Option<u8>,
     trace: bool,
     /// This process does each `.1`th seed from the `.0`th on.
     share: Option<(u64, u64)>,
@@ -88,7 +90,7 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
     let (mut counts, mut rooms) = (Counts::default(), 0);
     let mut is_good = true;
     for seed in (wishes.from + first..wishes.from + wishes.seeds).step_by(step as usize) {
-        let scenario = Scenario::of_seed(seed);
+        let scenario = wishes.scenario(seed);
         let outcome = try_out(&scenario, Trace::Off);
         let is_other = seed.is_multiple_of(TWICE_EVERY) && outcome != try_out(&scenario, Trace::Off);
         match outcome {
@@ -141,7 +143,7 @@ fn share_out(wishes: &Wishes) -> bool {
         let _ = worker.wait();
     }
     if let Some(seed) = failures.first() {
-        explain(*seed);
+        explain(&wishes.scenario(*seed));
     }
     print_counts(rooms, &counts);
     let lost = wishes.seeds.saturating_sub(rooms);
@@ -164,14 +166,17 @@ fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {
     command.args(["--from", &wishes.from.to_string(), "--seeds", &wishes.seeds.to_string()]);
     // Machines come and go: what one leaves is the next one's, without a detour through the system.
     command.envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
+    if let Some(cores) = wishes.cores {
+        command.args(["--cores", &cores.to_string()]);
+    }
     command.args(["--share", &format!("{first}/{step}")]).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().ok()
 }
 
 /// The shortest scenario that fails like this seed's, and how to see it.
-fn explain(seed: u64) {
-    let Some((scenario, failure)) = shrink(&Scenario::of_seed(seed)) else {
-        return println!("seed {seed} does not fail again");
+fn explain(whole: &Scenario) {
+    let Some((scenario, failure)) = shrink(whole) else {
+        return println!("seed {} does not fail again", whole.seed);
     };
     println!("\nthe shortest scenario found: {failure}");
     println!("to see it: ./barepost test sim {} --trace", trial::words(&scenario));
@@ -179,7 +184,8 @@ fn explain(seed: u64) {
 
 fn print_counts(rooms: u64, counts: &Counts) {
     println!(
-        "{rooms} rooms, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} pages, {} frames, {} turns, {} s of virtual time",
+        "{rooms} rooms, {} of them with several cores a machine, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} pages, {} frames, {} turns, {} s of virtual time",
+        counts.several_cores,
         counts.cuts,
         counts.acknowledged,
         counts.read,
@@ -211,6 +217,7 @@ impl Wishes {
                 "--seeds" => wishes.seeds = number()?,
                 "--seed" => wishes.seed = Some(number()?),
                 "--until" => wishes.until = Some(number()?),
+                "--cores" => wishes.cores = Some(cores(&value)?),
                 "--off" => {
                     let fault = |name: &str| Fault::named(name).ok_or_else(|| format!("there is no fault `{name}`"));
                     wishes.off = value.split(',').map(fault).collect::<Result<_, _>>()?;
@@ -240,6 +247,12 @@ impl Wishes {
         }
         scenario.left_out.clone_from(&self.without);
         scenario.until = self.until.map_or(scenario.until, Instant);
+        scenario.cores = self.cores.unwrap_or(scenario.cores);
         scenario
     }
+}
+
+/// The engine runs on up to 16 cores; what could go wrong among more than eight goes wrong among eight.
+fn cores(text: &str) -> Result<u8, String> {
+    text.parse().ok().filter(|cores| (1..=8).contains(cores)).ok_or(format!("machines have 1 to 8 cores, not `{text}`"))
 }

@@ -56,6 +56,9 @@ pub(crate) fn words(scenario: &Scenario) -> String {
     if !without.is_empty() {
         words += &format!(" --without {}", without.join(","));
     }
+    if scenario.cores != whole.cores {
+        words += &format!(" --cores {}", scenario.cores);
+    }
     if scenario.until != whole.until {
         words += &format!(" --until {}", scenario.until.0);
     }
@@ -83,6 +86,7 @@ impl Shrinker {
         loop {
             let before = self.best.clone();
             self.shorten();
+            self.take_cores();
             self.switch_off();
             self.leave_out();
             if self.best == before || self.lives >= LIVES_MAX {
@@ -115,6 +119,14 @@ impl Shrinker {
                 bad = middle;
             } else {
                 good = middle;
+            }
+        }
+    }
+
+    fn take_cores(&mut self) {
+        for cores in 1..self.best.cores {
+            if self.takes(Scenario { cores, ..self.best.clone() }) {
+                return;
             }
         }
     }

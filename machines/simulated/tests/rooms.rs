@@ -19,6 +19,18 @@ fn the_same_seed_is_the_same_life() {
 }
 
 #[test]
+fn machines_of_any_number_of_cores_live_the_same_life_again() {
+    let mut digests = Vec::new();
+    for cores in [1, 2, 5, 8] {
+        let scenario = Scenario { cores, ..short(4) };
+        let report = live(&scenario, Trace::Off);
+        assert_eq!(report, live(&scenario, Trace::Off), "{cores} cores");
+        assert!(!digests.contains(&report.digest), "{cores} cores");
+        digests.push(report.digest);
+    }
+}
+
+#[test]
 fn what_is_left_out_of_a_scenario_does_not_happen() {
     let whole = short(7);
     let faults = FAULTS.into_iter().fold(whole.faults, |faults, fault| faults.without(fault));

@@ -17,6 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use machine::{Checksum, Frame, Instant};
+use sometimes::sometimes;
 
 use super::message::{Kind, Onward};
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
@@ -72,6 +73,7 @@ impl Net {
     ) -> bool {
         let Some(fellows) = &self.fellows else { return false };
         if fellows.all_have_looked() {
+            sometimes!(StrayUnknown);
             return false;
         }
         match self.fit(now, entry, arrival) {

@@ -13,6 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use machine::{CoreId, UnixTime};
+use sometimes::sometimes;
 use store::{DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
@@ -77,6 +78,7 @@ impl Desk {
             }
             request @ (Request::Read { .. } | Request::Remove { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
+                    sometimes!(DeskWaits);
                     self.waiting.push_back((from, request));
                 }
             }
@@ -201,6 +203,7 @@ impl Desk {
                 _ => Ok(()),
             };
             if let Some(refusal) = refused.or(committed.err()) {
+                sometimes!(DeskRefuses);
                 self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
             }
             self.tell(core, News::PageDone(page));
@@ -213,6 +216,7 @@ impl Desk {
     /// Nobody wants the letter any more.
     fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
+        sometimes!(DeskForgets);
         if let Ok(delivery) = arrival.delivery {
             store.abort(delivery);
         }

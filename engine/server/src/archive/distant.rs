@@ -13,6 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use machine::UnixTime;
+use sometimes::sometimes;
 use store::{AccountId, Body, Outcome, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
@@ -121,6 +122,7 @@ impl Distant {
             let page = self.page_to_spare();
             let gathering = self.letters.get_mut(letter.0).ok_or(Refusal::NoSuchDelivery)?;
             if page.is_none() {
+                sometimes!(NoPage);
                 gathering.continuation = Some(continuation);
                 return Ok(taken);
             }

@@ -33,13 +33,15 @@ pub struct Counts {
     pub turns: u64,
     /// Virtual time.
     pub micros: u64,
+    /// Rooms whose machines have several cores.
+    pub several_cores: u64,
 }
 
 impl Counts {
     /// The counts as words, for another process.
     pub fn to_words(&self) -> String {
-        let Counts { cuts, acknowledged, read, deleted, pages, frames, turns, micros } = self;
-        format!("{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros}")
+        let Counts { cuts, acknowledged, read, deleted, pages, frames, turns, micros, several_cores } = self;
+        format!("{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores}")
     }
 
     /// The counts that [`Counts::to_words`] wrote; what is no number is zero.
@@ -54,6 +56,7 @@ impl Counts {
             frames: number(5),
             turns: number(6),
             micros: number(7),
+            several_cores: number(8),
         }
     }
 
@@ -67,6 +70,7 @@ impl Counts {
         self.frames += other.frames;
         self.turns += other.turns;
         self.micros += other.micros;
+        self.several_cores += other.several_cores;
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// A kind of trouble that a room may have.
+/// A kind of trouble that a room may have. The last four are troubles of machines with several cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
+#[repr(u64)]
 pub enum Fault {
     /// Frames get lost.
     Loss,
@@ -66,10 +66,18 @@ pub enum Fault {
     Vanishing,
     /// Rare things happen often: see `buggify!` in `engine/sometimes`.
     Mishaps,
+    /// Of several cores not each has a queue of the card's.
+    FewQueues,
+    /// Frames come into the wrong core's queue.
+    Strays,
+    /// The card spreads flows over its queues in another way from some moment on.
+    Spreading,
+    /// The cores' clocks disagree.
+    CoreClocks,
 }
 
-/// All of them.
-pub const FAULTS: [Fault; 30] = [
+/// All of them, in the order in which the dice are asked for them: new ones go to the end.
+pub const FAULTS: [Fault; 34] = [
     Fault::Loss,
     Fault::Duplication,
     Fault::Reordering,
@@ -100,7 +108,14 @@ pub const FAULTS: [Fault; 30] = [
     Fault::BlackHoles,
     Fault::Vanishing,
     Fault::Mishaps,
+    Fault::FewQueues,
+    Fault::Strays,
+    Fault::Spreading,
+    Fault::CoreClocks,
 ];
+
+/// Those of machines with several cores.
+pub(super) const FAULTS_OF_CORES: [Fault; 4] = [Fault::FewQueues, Fault::Strays, Fault::Spreading, Fault::CoreClocks];
 
 impl Fault {
     /// The fault of this name, as [`fmt::Display`] writes it.
@@ -125,23 +140,23 @@ impl fmt::Display for Fault {
 
 /// A set of faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Faults(u32);
+pub struct Faults(u64);
 
 impl Faults {
     /// These and `fault`.
     #[must_use]
     pub fn with(self, fault: Fault) -> Faults {
-        Faults(self.0 | 1 << fault as u32)
+        Faults(self.0 | 1 << fault as u64)
     }
 
     /// These without `fault`.
     #[must_use]
     pub fn without(self, fault: Fault) -> Faults {
-        Faults(self.0 & !(1 << fault as u32))
+        Faults(self.0 & !(1 << fault as u64))
     }
 
     /// Whether `fault` is one of them.
     pub fn contain(self, fault: Fault) -> bool {
-        self.0 & 1 << fault as u32 != 0
+        self.0 & 1 << fault as u64 != 0
     }
 }

@@ -18,6 +18,7 @@ mod fault;
 mod forgery;
 mod ledger;
 mod line;
+mod make;
 mod narrow;
 mod reader;
 mod rest;
@@ -78,6 +79,7 @@ pub fn live(scenario: &Scenario, trace: Trace) -> Report {
     }
     room.come_to_rest();
     room.story.counts.micros = room.story.now.0;
+    room.story.counts.several_cores = u64::from(scenario.cores > 1);
     room.stations.iter().for_each(|station| station.machine.fold(&mut room.story));
     Report { digest: room.story.digest(), counts: room.story.counts }
 }
@@ -125,7 +127,8 @@ enum Actor {
     Deed,
     Threat(usize),
     Wire,
-    Turn(usize),
+    /// One core of a machine.
+    Turn(usize, u8),
     Disk(usize),
     Card(usize),
     PowerOn(usize),
@@ -209,7 +212,7 @@ impl Room {
             match station.power {
                 Power::Off { until } => offer(Actor::PowerOn(number), Some(until)),
                 Power::On => {
-                    offer(Actor::Turn(number), station.next_turn());
+                    station.cores().for_each(|core| offer(Actor::Turn(number, core), station.next_turn(core)));
                     offer(Actor::Disk(number), station.disk_at);
                     offer(Actor::Card(number), station.card_at);
                 }
@@ -238,9 +241,7 @@ impl Room {
                 self.cut(threat.station);
             }
             Actor::Wire => self.frame_arrived(),
-            Actor::Turn(number) => {
-                self.stations[number].turn(now, &mut self.story);
-            }
+            Actor::Turn(number, core) => self.stations[number].turn(core, now, &mut self.story),
             Actor::Disk(number) => self.stations[number].disk_goes_on(now, &mut self.story),
             Actor::Card(number) => self.card_sends(number),
             Actor::PowerOn(number) => {
@@ -337,6 +338,7 @@ impl Room {
                 let machine = &mut self.stations[station].machine;
                 machine.started.0 = (seconds * 1_000_000).saturating_sub(machine.now.0);
             }
+            Deed::Spreading { station } => self.stations[station].machine.spread_anew(),
         }
     }
 

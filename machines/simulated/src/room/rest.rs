@@ -7,6 +7,7 @@ use super::browser::Browser;
 use super::client::{Talk, Visitor};
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
+use super::station::Found;
 use super::{Progress, Room, audit};
 use crate::Dice;
 
@@ -65,9 +66,10 @@ impl Room {
     /// Nothing in a machine waits for a turn that nobody has asked for.
     fn wake_for_nothing(&mut self) {
         for number in 0..self.stations.len() {
-            let (frames, requests) = self.stations[number].turn_unasked(self.story.now, &mut self.story);
-            assert!(requests == 0, "machine {number} was woken for nothing, and had {requests} things to write");
-            assert!(frames == 0, "machine {number} was woken for nothing, and had {frames} frames to send");
+            for core in self.stations[number].cores() {
+                let found = self.stations[number].turn_unasked(core, self.story.now, &mut self.story);
+                assert!(found == Found::default(), "core {core} of machine {number} was woken for nothing: {found:?}");
+            }
         }
     }
 
@@ -151,6 +153,7 @@ impl Room {
         self.stations[station].machine.stop = true;
         self.until("a machine has stopped", STOP_AT_LATEST, |room| room.stations[station].ended().is_some());
         assert_eq!(self.stations[station].ended(), Some(Ending::Asked));
+        assert!(self.stations[station].engines.have_all_stopped(), "the first core is the last one to stop");
         let now: Instant = self.story.now;
         self.stations[station].power_off(now, now, &mut self.story);
         audit::audit(&self.stations[station].machine.disk, &mut self.ledgers[station], 0);

@@ -6,7 +6,7 @@
 
 use machine::{Instant, Micros};
 
-use super::fault::{FAULTS, Fault, Faults};
+use super::fault::{FAULTS, FAULTS_OF_CORES, Fault, Faults};
 use crate::{Dice, Mood};
 
 /// Longer than any room lives.
@@ -37,6 +37,8 @@ pub(super) enum Deed {
     Decay { station: usize, how: Decay, count: u64 },
     /// The time of day becomes another one, in seconds since 1970.
     ClockJump { station: usize, seconds: u64 },
+    /// The card spreads flows over its queues in another way from now on.
+    Spreading { station: usize },
 }
 
 /// Whether the sender of a packet that is too long is told.
@@ -94,6 +96,12 @@ pub(super) struct Rates {
     pub(super) disk: Micros,
     /// Bytes of a disk.
     pub(super) disk_bytes: u64,
+    /// Chances in 10,000 that a frame comes into any queue of the card.
+    pub(super) strays: u64,
+    /// The most that the clock of a core is ahead of the machine's or behind it.
+    pub(super) disagreement: Micros,
+    /// The most that it is fast or slow besides, in parts in a million.
+    pub(super) core_drift: u64,
 }
 
 /// What there is in a room and what happens in it.
@@ -101,6 +109,8 @@ pub(super) struct Rates {
 pub struct Scenario {
     /// Where all randomness comes from.
     pub seed: u64,
+    /// Cores of each machine.
+    pub cores: u8,
     /// The faults that there are.
     pub faults: Faults,
     /// The deeds of the plan that are left out, by their number.
@@ -124,14 +134,20 @@ impl Scenario {
         let mut faults = Faults::default();
         // One room in ten has no fault at all, one has all; otherwise each is there or not.
         let mood = dice.below(10);
-        for fault in FAULTS {
+        for fault in FAULTS.into_iter().filter(|fault| !FAULTS_OF_CORES.contains(fault)) {
             let has = dice.one_in(2);
             if mood == 0 || mood > 1 && has {
                 faults = faults.with(fault);
             }
         }
         let until = Instant::START + Micros::from_secs(4 + dice.below(26));
-        Scenario { seed, faults, left_out: Vec::new(), until }
+        // Of their own dice: so a room of machines with one core is what it was before there were others.
+        let mut dice = Dice::stream(seed, "cores");
+        for fault in FAULTS_OF_CORES {
+            let has = dice.one_in(2);
+            faults = if mood == 0 || mood > 1 && has { faults.with(fault) } else { faults };
+        }
+        Scenario { seed, cores: cores(&mut dice), faults, left_out: Vec::new(), until }
     }
 
     /// How many deeds its plan has, those included that are left out.
@@ -221,6 +237,7 @@ impl Scenario {
                 count: 1 + dice.skewed(16),
             });
         }
+        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Deed::Spreading { station: station(dice) });
         Plan { stations, hosts, rates, deeds }
     }
 
@@ -241,11 +258,27 @@ impl Scenario {
             leaving: rate(Fault::Leavers, 200),
             stalls: rate(Fault::Stalls, 300),
             drift: rate(Fault::Drift, 100_000) as i64 * if self.seed.is_multiple_of(2) { 1 } else { -1 },
-            ring: 256 - rate(Fault::ShortRings, 250).min(252) as usize,
+            ring: match rate(Fault::ShortRings, 250) as usize {
+                0 => 256,
+                places => 3 + places,
+            },
             read_errors: rate(Fault::ReadErrors, 3_000),
             disk: Micros(30 + rate(Fault::SlowDisk, 60_000)),
             disk_bytes: if self.faults.contain(Fault::SmallDisk) { 1 << 20 } else { 6 << 20 }
                 + (rate(Fault::SmallDisk, 1_000) << 10),
+            strays: rate(Fault::Strays, 3_000),
+            disagreement: Micros(rate(Fault::CoreClocks, 300_000)),
+            core_drift: rate(Fault::CoreClocks, 500),
         }
+    }
+}
+
+/// How many cores a room's machines have. Most have few: each more makes a room longer to live through, and two show most.
+fn cores(dice: &mut Dice) -> u8 {
+    match dice.below(16) {
+        0..=6 => 1,
+        7..=11 => 2,
+        12..=13 => 3 + dice.below(2) as u8,
+        _ => 5 + dice.below(4) as u8,
     }
 }

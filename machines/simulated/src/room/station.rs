@@ -1,22 +1,25 @@
-//! A station: one machine with the engine in it, its power, its clocks and its pace.
+//! A station: one machine with an engine for each of its cores, its power, its clocks and its pace.
 //!
-//! The engine sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame, a
-//! disk completion or the wish to stop wakes it. So a wake-up that it loses is a conversation that stands still, and a turn
-//! that it asks for to no purpose is counted.
+//! An engine sleeps here as it does on a machine: after [`Next::At`] its core gets no turn before that time unless a frame, another
+//! core, a disk completion or the wish to stop wakes it. So a wake-up that is lost is a conversation that stands still, and a
+//! turn that is asked for to no purpose is counted. Each core goes on at its own pace: while one is held up the others have their
+//! turns, and what they tell it piles up.
 
-use machine::{Ethernet, Instant, Micros, UnixTime};
-use server::configuration::Configuration;
-use server::{Ending, Next, Sizes};
+use std::ops::Range;
+
+use machine::{Ethernet, Instant, Micros};
+use server::{Ending, Next};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::chronicle::Chronicle;
-use super::fault::Fault;
+use super::make::{self, Cores, Make};
 use super::scenario::{Rates, Scenario};
-use super::site;
 use crate::{Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// Turns in a row that brought nothing, after which the engine is found to spin.
 const IDLE_TURNS_MAX: u32 = 1_000;
+/// How long a core waits that has nothing to do but to ask whether another one listens.
+const PATIENCE: Micros = Micros(50);
 /// Work that one turn may do at most, in frames taken, frames sent and disk requests. Each phase has a budget.
 const WORK_PER_TURN_MAX: usize = 64 + 512 + 4_096;
 
@@ -26,7 +29,6 @@ pub(super) struct Station {
     pub(super) hardware: Ethernet,
     pub(super) machine: SimulatedMachine,
     pub(super) engines: Engines,
-    pub(super) next: Next,
     pub(super) power: Power,
     /// How the disk fails, and until when.
     failing: Option<(Mood, Instant)>,
@@ -38,17 +40,33 @@ pub(super) struct Station {
     pub(super) disk_ever_failed: bool,
     /// How often it was started.
     pub(super) life: u64,
-    /// When the core is done with its last turn.
-    free_at: Instant,
+    paces: Vec<Pace>,
     /// When the disk carries out its next request, and the card sends its next frame.
     pub(super) disk_at: Option<Instant>,
     pub(super) card_at: Option<Instant>,
     started: Instant,
     rates: Rates,
-    sizes: Sizes,
-    idle_turns: u32,
+    make: Make,
     lines_told: usize,
     pub(super) dice: Dice,
+}
+
+/// How a core goes on.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    /// When it is done with its last turn.
+    free_at: Instant,
+    /// Turns in a row that brought nothing.
+    idle_turns: u32,
+}
+
+/// What a core had to do in a turn that nobody asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Found {
+    frames: usize,
+    writes: usize,
+    /// The cores that it had something to tell, a bit each.
+    told: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,66 +78,33 @@ pub(super) enum Power {
     },
 }
 
-/// The IPv6 address that goes with an IPv4 address.
-fn ipv6_of(address: Ipv4Address) -> Ipv6Address {
-    let [.., last] = address.octets();
-    Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last))
-}
-
-fn configuration(address: Ipv4Address) -> Configuration {
-    let user = |name: &str| {
-        format!(
-            "[[user]]\naddress = \"{name}\"\n# The hash of \"lovelace\", of little cost.\n\
-             password_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ\"\n"
-        )
-    };
-    let users: String = super::ledger::ACCOUNTS.into_iter().map(user).collect();
-    let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\n\
-         address = [\"{address}/24\", \"{}/64\"]\n{users}\
-         [access]\nplaintext_auth_from = [\"10.0.0.0/24\", \"2001:db8::/64\"]\n",
-        ipv6_of(address)
-    );
-    Configuration::parse(&text).expect("the configuration is valid")
-}
-
-fn sizes(scenario: &Scenario, dice: &mut Dice) -> Sizes {
-    if scenario.faults.contain(Fault::TightPools) {
-        let connections = 16 + dice.below(16) as usize;
-        let transactions = 2 + dice.below(6) as usize;
-        return Sizes { connections, transactions, blocks: 96, buffer_bytes: 1 << 20, index_bytes: 1 << 22 };
-    }
-    Sizes { connections: 128, transactions: 32, blocks: 1024, buffer_bytes: 2 << 20, index_bytes: 1 << 22 }
-}
-
 impl Station {
     pub(super) fn new(number: usize, scenario: &Scenario, rates: Rates) -> Station {
         let mut dice = scenario.dice(&format!("station {number}"));
         let address = Ipv4Address::new(10, 0, 0, 2 + number as u8);
         let hardware = Ethernet([0x02, 0, 0, 0, 0, 1 + number as u8]);
-        let sizes = sizes(scenario, &mut dice);
+        let sizes = make::sizes(scenario, &mut dice);
         let disk = MemoryDisk::blank(rates.disk_bytes);
-        let (machine, engines) = start(address, hardware, sizes, disk, &rates, &mut dice);
+        let make = Make { address, hardware, sizes, cores: Cores::new(number, scenario, &rates) };
+        let (machine, engines) = make.start(disk, &rates, &mut dice);
         Station {
             address,
-            address_ipv6: ipv6_of(address),
+            address_ipv6: make::ipv6_of(address),
             hardware,
             machine,
             engines,
-            next: Next::Now,
             power: Power::On,
             failing: None,
             deaf_until: Instant::START,
             disk_has_failed: false,
             disk_ever_failed: false,
             life: 0,
-            free_at: Instant::START,
+            paces: vec![Pace::default(); usize::from(scenario.cores)],
             disk_at: None,
             card_at: None,
             started: Instant::START,
             rates,
-            sizes,
-            idle_turns: 0,
+            make,
             lines_told: 0,
             dice,
         }
@@ -131,20 +116,21 @@ impl Station {
         self.life += 1;
         self.machine.fold(story);
         let disk = std::mem::take(&mut self.machine.disk).power_cut(&mut self.dice);
-        let (machine, engines) = start(self.address, self.hardware, self.sizes, disk, &self.rates, &mut self.dice);
-        (self.machine, self.engines, self.next) = (machine, engines, Next::Now);
-        (self.disk_at, self.card_at, self.lines_told, self.idle_turns) = (None, None, 0, 0);
+        (self.machine, self.engines) = self.make.start(disk, &self.rates, &mut self.dice);
+        (self.disk_at, self.card_at, self.lines_told) = (None, None, 0);
         self.disk_has_failed = false;
         self.power = Power::Off { until: until.max(now) };
     }
 
     pub(super) fn power_on(&mut self, now: Instant) {
-        (self.power, self.started, self.free_at) = (Power::On, now, now);
+        (self.power, self.started) = (Power::On, now);
+        self.paces.fill(Pace { free_at: now, idle_turns: 0 });
     }
 
     /// From now on the machine and its disk are as good as any.
     pub(super) fn heal(&mut self) {
-        (self.rates.stalls, self.rates.ring) = (0, 256);
+        (self.rates.stalls, self.rates.ring, self.rates.strays) = (0, 256, 0);
+        self.machine.strays = 0;
         (self.rates.disk, self.rates.read_errors) = (Micros(100), 0);
         (self.failing, self.deaf_until) = (None, Instant::START);
         self.machine.disk.heal();
@@ -152,7 +138,7 @@ impl Station {
     }
 
     pub(super) fn ended(&self) -> Option<Ending> {
-        if let Next::Stopped(ending) = self.next { Some(ending) } else { None }
+        if let Next::Stopped(ending) = self.engines.next() { Some(ending) } else { None }
     }
 
     /// From now on the disk fails like this, until `until`.
@@ -169,20 +155,26 @@ impl Station {
         self.power == Power::On
     }
 
-    fn is_woken(&self) -> bool {
-        self.engines.is_woken(&self.machine)
+    /// The machine's cores.
+    pub(super) fn cores(&self) -> Range<u8> {
+        0..self.make.cores.count
     }
 
-    /// When the engine's next turn is due.
-    pub(super) fn next_turn(&self) -> Option<Instant> {
-        match self.next {
-            _ if !self.is_on() => None,
+    /// When the next turn of `core` is due.
+    pub(super) fn next_turn(&self, core: u8) -> Option<Instant> {
+        let free_at = self.pace(core).free_at;
+        match self.engines.next_of(core) {
+            _ if !self.is_on() || self.ended().is_some() => None,
             Next::Stopped(_) => None,
-            Next::Now => Some(self.free_at),
-            Next::At(_) if self.is_woken() => Some(self.free_at),
+            Next::Now => Some(free_at),
+            Next::At(_) if self.engines.is_core_woken(core, &self.machine) => Some(free_at),
             Next::At(Instant::NEVER) => None,
-            Next::At(at) => Some(self.global(at).max(self.free_at)),
+            Next::At(at) => Some(self.global(at).max(free_at)),
         }
+    }
+
+    fn pace(&self, core: u8) -> Pace {
+        self.paces[usize::from(core)]
     }
 
     /// The room's time as the machine's clock shows it.
@@ -198,13 +190,12 @@ impl Station {
         self.started + Micros(u64::try_from(span).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn turn(&mut self, now: Instant, story: &mut Chronicle) {
-        let is_woken = self.is_woken();
-        let (frames_before, waiting_before) = (self.machine.to_engine.len(), self.machine.disk.waiting());
-        let sent_before = self.machine.from_engine.len();
+    pub(super) fn turn(&mut self, core: u8, now: Instant, story: &mut Chronicle) {
+        let is_woken = self.engines.is_core_woken(core, &self.machine);
+        let (frames_before, waiting_before) = (self.machine.frames_waiting(), self.machine.disk.waiting());
+        let (sent_before, woken_before) = (self.machine.from_engine.len(), self.machine.woken());
         self.machine.now = self.local(now);
-        self.engines.turn(&mut self.machine);
-        self.next = self.engines.next();
+        self.engines.turn_of(core, &mut self.machine);
         story.counts.turns += 1;
         if let Some(ending) = self.ended() {
             let is_excused = self.machine.stop || self.disk_has_failed;
@@ -212,16 +203,17 @@ impl Station {
         }
         story.fold(self.machine.now);
         let sent = self.machine.from_engine.len() - sent_before;
-        let taken = frames_before - self.machine.to_engine.len();
+        let taken = frames_before - self.machine.frames_waiting();
         let requested = self.machine.disk.waiting().saturating_sub(waiting_before);
         let work = taken + sent + requested;
         assert!(work <= WORK_PER_TURN_MAX, "a turn did {taken} + {sent} + {requested}");
-        let brought_something =
-            is_woken || !self.machine.from_engine.is_empty() || self.machine.disk.has_completions() || requested > 0;
-        self.idle_turns = if brought_something { 0 } else { self.idle_turns + 1 };
-        assert!(self.idle_turns < IDLE_TURNS_MAX, "the engine spins: {:?} at {:?}", self.next, self.machine.now);
-        let stall = if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
-        self.free_at = now + Micros(1 + work as u64 + self.dice.below(4) + stall);
+        let has_told = self.machine.woken() & !woken_before != 0;
+        let brought_something = is_woken
+            || has_told
+            || !self.machine.from_engine.is_empty()
+            || self.machine.disk.has_completions()
+            || requested > 0;
+        self.rest_after(core, now, work, brought_something);
         for line in self.machine.console.iter().skip(self.lines_told) {
             story.tell(|| format!("console of {}: {line}", self.address));
         }
@@ -229,16 +221,37 @@ impl Station {
         self.plan_devices(now);
     }
 
-    /// A turn that the engine has not asked for; returns the frames and the writes that come of it. Reads may: compaction
-    /// goes on whenever there is a turn, and waits for none.
-    pub(super) fn turn_unasked(&mut self, now: Instant, story: &mut Chronicle) -> (usize, usize) {
-        let is_due = self.next_turn().is_some_and(|at| at <= now);
+    /// Says how long the turn of `core` took.
+    fn rest_after(&mut self, core: u8, now: Instant, work: usize, brought_something: bool) {
+        let stall = if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
+        let span = Micros(1 + work as u64 + self.dice.below(4) + stall);
+        let are_others_free = self.paces.iter().all(|pace| pace.free_at <= now);
+        let pace = &mut self.paces[usize::from(core)];
+        pace.free_at = now + span;
+        if brought_something {
+            pace.idle_turns = 0;
+        } else if are_others_free {
+            pace.idle_turns += 1;
+        } else {
+            // It may have something to tell a core that is not done with its turn, and asks again and again.
+            pace.free_at = pace.free_at + PATIENCE;
+        }
+        assert!(pace.idle_turns < IDLE_TURNS_MAX, "core {core} spins: {:?} at {now:?}", self.engines.next_of(core));
+    }
+
+    /// A turn of `core` that its engine has not asked for; returns what comes of it. Reads may: compaction goes on whenever
+    /// there is a turn, and waits for none.
+    pub(super) fn turn_unasked(&mut self, core: u8, now: Instant, story: &mut Chronicle) -> Found {
+        let is_due =
+            self.cores().any(|core| self.next_turn(core).is_some_and(|at| at <= now.max(self.pace(core).free_at)));
         let busy = self.machine.from_engine.len() + self.machine.disk.waiting();
         if is_due || busy > 0 || !self.is_on() {
-            return (0, 0);
+            return Found::default();
         }
-        self.turn(now, story);
-        (self.machine.from_engine.len(), self.machine.disk.changes_waiting())
+        let told_before = self.machine.woken();
+        self.turn(core, now, story);
+        let told = self.machine.woken() & !told_before;
+        Found { frames: self.machine.from_engine.len(), writes: self.machine.disk.changes_waiting(), told }
     }
 
     /// Says when the disk and the card go on, if they have something to do.
@@ -277,26 +290,8 @@ impl Station {
 
     /// A frame reaches the card.
     pub(super) fn frame_arrived(&mut self, frame: Vec<u8>, story: &Chronicle) {
-        if !self.is_on() || self.machine.to_engine.len() >= self.rates.ring {
-            return story.tell(|| format!("nobody takes it at {}", self.address));
+        if !self.is_on() || self.machine.frame_arrived(frame, self.rates.ring).is_err() {
+            story.tell(|| format!("nobody takes it at {}", self.address));
         }
-        self.machine.to_engine.push_back(frame);
     }
-}
-
-fn start(
-    address: Ipv4Address,
-    hardware: Ethernet,
-    sizes: Sizes,
-    mut disk: MemoryDisk,
-    rates: &Rates,
-    dice: &mut Dice,
-) -> (SimulatedMachine, Engines) {
-    disk.mood = Mood::Waits;
-    let mut machine = SimulatedMachine::new(dice.roll(), disk);
-    machine.hardware = hardware;
-    machine.transmit_ring = rates.ring;
-    machine.started = UnixTime::from_seconds(1_767_225_600 + dice.below(1_000_000));
-    let engines = Engines::new(configuration(address), site::packed(), sizes, 1, &mut machine);
-    (machine, engines)
 }

@@ -10,7 +10,7 @@ use super::room::{Room, Talk, stuffed};
 use crate::CORES;
 
 /// Connections at once that reach every core: each seed's card sorts or steers them in its own way.
-const CROWD: usize = 24;
+const CROWD: usize = if CORES > 4 { 64 } else { 24 };
 
 /// A letter of more pages than a core has to spare for it.
 fn long_letter(number: usize) -> Vec<u8> {
