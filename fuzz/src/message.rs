@@ -74,7 +74,7 @@ fn trace(input: &Input<'_>) {
         peer,
         hostname: "mail.test",
         protocol: if input.extended { Protocol::Esmtp } else { Protocol::Smtp },
-        identifier: "4D2",
+        identifier: b"4D2",
         recipient: input.recipient.map(|recipient| shortened(recipient, 256)),
         at: b"Fri, 13 Feb 2009 23:31:30 +0000",
     };

@@ -13,7 +13,7 @@ use crate::http_session::world::World;
 
 /// Where the header ends, and the bytes of an entry.
 const HEADER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 88;
+const ENTRY_BYTES: usize = 112;
 /// A site lives for ever, so what one process may spend on them is limited: inputs beyond are passed over.
 const SPENT_BYTES_MAX: usize = 1 << 30;
 
@@ -57,7 +57,7 @@ pub fn run(data: &[u8]) {
         Input::Changed(changes) => changed(&changes),
         Input::Headed(mut bytes) => {
             bytes.truncate(1_024);
-            let mut whole = [b"BPSITE\0\x01", [3, 0, 0, 0, 0, 0, 0, 0].as_slice(), &bytes].concat();
+            let mut whole = [b"BPSITE\0\x02", [3, 0, 0, 0, 0, 0, 0, 0].as_slice(), &bytes].concat();
             set_length(&mut whole);
             whole
         }

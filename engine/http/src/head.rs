@@ -151,8 +151,10 @@ fn refused_version(bytes: &[u8]) -> Status {
 }
 
 /// What may stand in `uri-host [ ":" port ]` (RFC 3986 section 3.2), user information left out.
+#[inline]
 pub(crate) fn is_of_authority(byte: u8) -> bool {
-    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&'..=b',' | b':' | b';' | b'=' | b'[' | b']')
+    matches!(byte,
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&'..=b',' | b':' | b';' | b'=' | b'[' | b']')
 }
 
 /// The items of a list field's value (RFC 9110 section 5.6.1), those that are empty left out. Commas in quoted strings

@@ -66,7 +66,7 @@ fn received<'a>() -> Received<'a> {
         peer: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)),
         hostname: "mail.barepost.test",
         protocol: Protocol::Esmtp,
-        identifier: "00000000000004d2",
+        identifier: b"00000000000004d2",
         recipient: Some("ada@barepost.test"),
         at: b"Fri, 13 Feb 2009 23:31:30 +0000",
     }
@@ -130,7 +130,7 @@ fn the_longest_texts_fit_and_no_line_is_too_long() {
         peer: "1111:2222:3333:4444:5555:6666:7777:8888".parse().unwrap(),
         hostname: &name,
         protocol: Protocol::Utf8Smtp,
-        identifier: &identifier,
+        identifier: identifier.as_bytes(),
         recipient: Some(&recipient),
         ..received()
     });

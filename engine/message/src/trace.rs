@@ -53,7 +53,7 @@ pub struct Received<'a> {
     /// What the message came by.
     pub protocol: Protocol,
     /// This server's name for the message, an atom: the one that it told the client.
-    pub identifier: &'a str,
+    pub identifier: &'a [u8],
     /// The recipient as the client wrote it, without angle brackets, when the message has only one.
     pub recipient: Option<&'a str>,
     /// When the message arrived, as [`crate::date_time`] writes it.
@@ -75,7 +75,7 @@ impl Received<'_> {
         out.put(b" with ");
         out.put(self.protocol.name());
         out.put(b" id ");
-        out.put(self.identifier.as_bytes());
+        out.put(self.identifier);
         if let Some(recipient) = self.recipient {
             out.put(b"\r\n\tfor <");
             out.put_filtered(recipient.as_bytes(), is_text);

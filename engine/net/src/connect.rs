@@ -19,7 +19,7 @@ use crate::ip::{Ip, Local};
 use crate::link::Unsent;
 use crate::net::{Connection, Net};
 use crate::tcp::{Full, SegmentToSend, SendLimits, Tcb};
-use crate::template::Template;
+use crate::template::{Head, Template};
 
 /// The first port that we connect from, and how many there are (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
@@ -101,7 +101,8 @@ impl Net {
         let limits = SendLimits { local_mss, ..self.send_limits };
         let (template, link) = (&found.template, &mut self.link);
         let mut hold = |segment: &SegmentToSend, _: &[Piece]| {
-            link.hold(peer, template.head(segment, &[], Offloads::default()).bytes());
+            let mut head = Head::NONE;
+            link.hold(peer, template.head(&mut head, segment, &[], Offloads::default()).bytes());
             Ok(())
         };
         let result = found.tcb.output(now, limits, &self.pools, &mut hold);

@@ -14,7 +14,7 @@ use crate::dhcp::{CLIENT_PORT, SERVER_PORT, Step};
 use crate::event::ConnectionId;
 use crate::net::Net;
 use crate::tcp::{Ended, Flags, Full, SegmentToSend, SendLimits};
-use crate::template::Template;
+use crate::template::{Head, Template};
 use crate::udp;
 
 /// How far the out phase came.
@@ -179,7 +179,8 @@ fn transmit(
     offloads: Offloads,
     counters: &mut Counters,
 ) -> Result<(), Full> {
-    let head = template.head(segment, pieces, offloads);
+    let mut head = Head::NONE;
+    let head = template.head(&mut head, segment, pieces, offloads);
     match machine.transmit(&head.outgoing(segment, pieces, offloads)) {
         Ok(()) => {
             counters.frames_out += 1;

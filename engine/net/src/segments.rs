@@ -18,7 +18,7 @@ use crate::tcp::{
     Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, Handshake, Options, Room, SegmentRepr, SegmentToSend,
     SequenceNumber, Tcb, TimeWaitId, TimeWaitVerdict, reset_for,
 };
-use crate::template::TCP_BYTES;
+use crate::template::{Head, TCP_BYTES};
 
 /// Who knocks: a flow, and the neighbour that it came through, to whom the SYN-ACK goes while nobody knows better.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Net {
             self.link.counters.dropped_bad_destination += 1;
             return;
         }
-        let Some((flow, segment)) = parse(received) else {
+        let Some(arrival) = parse(received, &place) else {
             self.link.counters.dropped_malformed += 1;
             return;
         };
@@ -59,9 +59,7 @@ impl Net {
             return;
         }
         self.link.counters.segments_in += 1;
-        let place = place.part(received.payload.len() - segment.payload.len(), segment.payload.len());
-        let arrival = Arrival { caller: Caller { flow, came_from: received.ethernet.source }, segment, place };
-        match self.flows.find(&flow) {
+        match self.flows.find(&arrival.caller.flow) {
             Some(Entry::Connection(index)) if self.fellows.is_none() => {
                 self.connected_arrived(now, index, &arrival, events);
             }
@@ -69,7 +67,7 @@ impl Net {
             Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
             Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
             Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
-            None if segment.flags.has(Flags::SYN) => self.stranger_arrived(now, &arrival, None),
+            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, &arrival, None),
             None => self.stray_arrived(now, &arrival, events),
         }
     }
@@ -300,7 +298,8 @@ impl Net {
             self.link.counters.dropped_no_route += 1;
             return;
         };
-        let head = template.head(segment, &[], machine::Offloads::default());
+        let mut head = Head::NONE;
+        let head = template.head(&mut head, segment, &[], machine::Offloads::default());
         let Some(room) = self.link.outbox.reserve(head.bytes().len()) else {
             self.link.counters.dropped_out += 1;
             return;
@@ -346,13 +345,20 @@ impl Net {
     }
 }
 
-/// Reads a segment: the flow that it belongs to, and what it says.
+/// Reads a segment: the flow that it belongs to, and what it says. `place`: of what was received.
 #[inline]
-fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
+fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
     let bytes = received.payload;
     let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *bytes.first_chunk::<TCP_BYTES>()?;
     let header_bytes = usize::from(offset >> 4) * 4;
     let options = bytes.get(TCP_BYTES..header_bytes)?;
+    let payload = bytes.get(header_bytes..)?;
+    let flow = Flow {
+        peer: received.source,
+        local: received.local,
+        peer_port: u16::from_be_bytes([a, b]),
+        local_port: u16::from_be_bytes([c, d]),
+    };
     let segment = SegmentRepr {
         sequence: SequenceNumber(u32::from_be_bytes([s0, s1, s2, s3])),
         acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
@@ -360,15 +366,10 @@ fn parse<'a>(received: &Received<'a>) -> Option<(Flow, SegmentRepr<'a>)> {
         window: u16::from_be_bytes([w0, w1]),
         congestion_experienced: is_marked(received),
         options: if options.is_empty() { Options::default() } else { Options::parse(options) },
-        payload: bytes.get(header_bytes..)?,
+        payload,
     };
-    let flow = Flow {
-        peer: received.source,
-        local: received.local,
-        peer_port: u16::from_be_bytes([a, b]),
-        local_port: u16::from_be_bytes([c, d]),
-    };
-    Some((flow, segment))
+    let caller = Caller { flow, came_from: received.ethernet.source };
+    Some(Arrival { caller, segment, place: place.part(header_bytes, payload.len()) })
 }
 
 #[inline]

@@ -46,7 +46,7 @@ pub(crate) struct Template {
     bytes: [u8; TEMPLATE_BYTES],
 }
 
-/// The headers of one segment, ready to be sent.
+/// The headers of one segment, ready to be sent; at first none: [`Template::head`] writes them where they stay.
 pub(crate) struct Head {
     bytes: [u8; HEAD_BYTES_MAX],
     start: usize,
@@ -108,12 +108,19 @@ impl Template {
         self.local
     }
 
-    /// The headers of a segment with the payload of `pieces`. The checksum is left to the card if it can do it.
+    /// The headers of a segment with the payload of `pieces`, in `head`. The checksum is left to the card if it can do it.
     #[inline]
-    pub(crate) fn head(&self, segment: &SegmentToSend, pieces: &[Piece], offloads: Offloads) -> Head {
-        let mut bytes = [0; HEAD_BYTES_MAX];
-        bytes[..TEMPLATE_BYTES].copy_from_slice(&self.bytes);
+    pub(crate) fn head<'a>(
+        &self,
+        head: &'a mut Head,
+        segment: &SegmentToSend,
+        pieces: &[Piece],
+        offloads: Offloads,
+    ) -> &'a Head {
         let options = segment.options.len().min(OPTIONS_BYTES_MAX);
+        (head.start, head.end) = (self.start(), TEMPLATE_BYTES + options);
+        let bytes = &mut head.bytes;
+        bytes[..TEMPLATE_BYTES].copy_from_slice(&self.bytes);
         if options > 0 {
             segment.options.emit(&mut bytes[TEMPLATE_BYTES..]);
         }
@@ -137,7 +144,7 @@ impl Template {
         let header = bytes.get(TCP_AT..TEMPLATE_BYTES + options).unwrap_or_default();
         let field = if offloads.checksum { sum.offload_field() } else { and_pieces(sum.and(header), pieces).field() };
         bytes[70..72].copy_from_slice(&field);
-        Head { bytes, start: self.start(), end: TEMPLATE_BYTES + options }
+        head
     }
 
     #[inline]
@@ -155,6 +162,8 @@ impl Template {
 }
 
 impl Head {
+    pub(crate) const NONE: Head = Head { bytes: [0; HEAD_BYTES_MAX], start: 0, end: 0 };
+
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()

@@ -253,12 +253,13 @@ impl Engine {
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
     pub(crate) fn handle_events(&mut self, frame: &[u8], machine: &mut impl Machine) {
         let mut handled = 0;
-        while let Some(event) = self.events.get(handled).cloned() {
+        while let Some(event) = self.events.get(handled) {
             handled += 1;
-            match event {
+            match *event {
                 Event::Accepted { connection, service, peer } => self.session_begins(connection, service, peer.ip()),
-                Event::Data { connection, bytes } => {
-                    self.session_bytes_arrived(connection, frame.get(bytes).unwrap_or_default());
+                Event::Data { connection, ref bytes } => {
+                    let bytes = frame.get(bytes.clone()).unwrap_or_default();
+                    self.session_bytes_arrived(connection, bytes);
                 }
                 Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),
                 Event::PeerClosed { connection } => self.session_peer_closed(connection.0),

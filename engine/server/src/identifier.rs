@@ -1,7 +1,5 @@
 //! Names for messages on their way through: what the `Received:` field and the reply to the client say.
 
-use core::str;
-
 /// Characters of an identifier.
 pub(crate) const IDENTIFIER_BYTES: usize = 16;
 
@@ -35,7 +33,7 @@ impl Identifiers {
 }
 
 impl Identifier {
-    pub(crate) fn as_str(&self) -> &str {
-        str::from_utf8(&self.0).unwrap_or_default()
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 }

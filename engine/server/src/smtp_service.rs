@@ -109,7 +109,7 @@ impl Conversation {
             (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), hands),
             _ => {
                 let identifier = hands.identifier();
-                session.message_stored(Ok(identifier.as_str()), hands);
+                session.message_stored(Ok(identifier.as_bytes()), hands);
             }
         });
     }
@@ -163,7 +163,7 @@ impl Hands<'_> {
                 smtp::Protocol::Esmtp => message::Protocol::Esmtp,
                 smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
             },
-            identifier: identifier.as_str(),
+            identifier: identifier.as_bytes(),
             recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
             at: common.date_now.at(common.wall),
         };

@@ -159,9 +159,8 @@ const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
 ];
 
 /// The message is on the disk, under the name `identifier`; of a long name only the start is told.
-pub(crate) fn stored(identifier: &str, actions: &mut impl Actions) {
+pub(crate) fn stored(identifier: &[u8], actions: &mut impl Actions) {
     const IDENTIFIER_BYTES_MAX: usize = 64;
-    let bytes = identifier.as_bytes();
-    let name = bytes.get(..IDENTIFIER_BYTES_MAX).unwrap_or(bytes);
+    let name = identifier.get(..IDENTIFIER_BYTES_MAX).unwrap_or(identifier);
     Composed::default().put(b"250 2.0.0 Stored as ").put(name).put(b"\r\n").send(actions);
 }

@@ -209,7 +209,7 @@ impl Session {
 
     /// The message that [`Actions::message_end`] handed over is on the disk, under the name `identifier` (printable
     /// ASCII, at most 64 bytes), or it never will be. Bytes are taken again afterwards.
-    pub fn message_stored(&mut self, result: Result<&str, MessageRefusal>, actions: &mut impl Actions) {
+    pub fn message_stored(&mut self, result: Result<&[u8], MessageRefusal>, actions: &mut impl Actions) {
         if self.expect != Expect::Stored {
             return;
         }

@@ -72,12 +72,12 @@ impl Store {
     }
 
     fn choose_victim(&mut self) {
-        let geometry = self.segments.geometry;
-        let low = (2 * self.segments.reserve).max(geometry.segments() / 8);
+        if !self.segments.are_scarce() && !buggify!(CompactionEarly) {
+            return;
+        }
         let part = if self.segments.may_take(Want::Delivery) { 4 } else { 8 };
-        let dead_min = geometry.segment_pages / part;
-        let is_scarce = self.segments.free() <= low || buggify!(CompactionEarly);
-        if !is_scarce || !self.segments.is_worth_a_look(dead_min) {
+        let dead_min = self.segments.geometry.segment_pages / part;
+        if !self.segments.is_worth_a_look(dead_min) {
             return;
         }
         self.cleaner.job =

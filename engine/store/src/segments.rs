@@ -103,6 +103,12 @@ impl Segments {
         self.table.iter().map(|segment| u64::from(segment.live)).sum()
     }
 
+    /// Whether it is time to make some free: an eighth is left, or twice what is kept in reserve.
+    pub(crate) fn are_scarce(&self) -> bool {
+        let free = self.free.len();
+        free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
+    }
+
     /// Whether a segment can be had.
     pub(crate) fn may_take(&self, reason: Reason) -> bool {
         match reason {

@@ -53,13 +53,13 @@ impl World {
     }
 
     /// What the store answers to the message that is whole.
-    pub(super) fn store(&mut self) -> Result<&'static str, MessageRefusal> {
+    pub(super) fn store(&mut self) -> Result<&'static [u8], MessageRefusal> {
         let whole = self.whole.clone();
         let fails = self.goes_wrong("notstored");
         match whole {
             Some(message) if !fails => {
                 self.stored.push(message);
-                Ok("4D2")
+                Ok(b"4D2")
             }
             _ => Err(MessageRefusal::TryLater),
         }

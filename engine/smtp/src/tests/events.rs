@@ -56,7 +56,7 @@ fn the_store_s_time_is_not_the_client_s() {
     talk.replies();
     talk.session.deadline_expired(&mut talk.world);
     assert_eq!(talk.session.waits_for(), WaitsFor::Stored);
-    talk.session.message_stored(Ok("1"), &mut talk.world);
+    talk.session.message_stored(Ok(b"1"), &mut talk.world);
     assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n");
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
 }
@@ -92,7 +92,7 @@ fn a_stopping_server_still_answers_for_the_store() {
     talk.replies();
     talk.session.stopping(&mut talk.world);
     assert_eq!(talk.replies(), "");
-    talk.session.message_stored(Ok("1"), &mut talk.world);
+    talk.session.message_stored(Ok(b"1"), &mut talk.world);
     assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n421 4.3.2 Server is stopping, try again later\r\n");
     assert!(talk.world.closed && talk.world.is_settled());
 }
@@ -116,7 +116,7 @@ fn a_lost_connection_leaves_nothing_open() {
         talk.session.peer_closed(&mut talk.world);
         assert!(talk.world.closed && talk.world.is_settled());
         assert_eq!(talk.replies(), "");
-        talk.session.message_stored(Ok("1"), &mut talk.world);
+        talk.session.message_stored(Ok(b"1"), &mut talk.world);
         assert_eq!(talk.replies(), "");
         talk.session.peer_closed(&mut talk.world);
     }

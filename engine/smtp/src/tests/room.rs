@@ -77,8 +77,8 @@ fn nothing_is_taken_while_the_store_is_at_work() {
     assert_eq!(talk.replies(), "354 End with a line of one dot\r\n");
     assert_eq!((talk.kept.as_slice(), talk.session.waits_for()), (&b"NOOP\r\n"[..], WaitsFor::Stored));
     assert_eq!(talk.world.deadline, None);
-    talk.session.message_stored(Ok("1"), &mut talk.world);
-    talk.session.message_stored(Ok("2"), &mut talk.world);
+    talk.session.message_stored(Ok(b"1"), &mut talk.world);
+    talk.session.message_stored(Ok(b"2"), &mut talk.world);
     assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n");
     talk.exchange(&[("", "250 2.0.0 OK\r\n")]);
 }

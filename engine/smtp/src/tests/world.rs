@@ -246,7 +246,7 @@ impl Conversation {
             match self.session.waits_for() {
                 WaitsFor::Bytes | WaitsFor::Nothing => break,
                 WaitsFor::Stored if self.store_answers => {
-                    self.session.message_stored(Ok("4D2"), &mut self.world);
+                    self.session.message_stored(Ok(b"4D2"), &mut self.world);
                 }
                 WaitsFor::Stored => break,
                 WaitsFor::MessageRoom if self.message_room_step > 0 => {
