@@ -87,16 +87,35 @@ pub(crate) struct Options {
     /// Benches to run; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; nothing is written then
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 }
 
 /// Errors: refused when a name is not known.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    if let Some(only) = &options.only {
+        return run_only(house, options, only, stop);
+    }
     for bench in chosen(&options.names)? {
         let report = (bench.run)(house, stop)?;
         say(format_args!("\n## {}\n\n{}", bench.name, report.table()));
         report.write(house, bench.name)?;
         report.figure.iter().try_for_each(|figure| figure.write(house, bench.name))?;
     }
+    Ok(())
+}
+
+/// A few rows are no result to be kept.
+fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result<(), Failure> {
+    if options.names != ["goodput"] {
+        return Err(Failure::refused("--only is for `bench goodput`"));
+    }
+    let report = goodput::run_only(house, only, stop)?;
+    if report.rows.is_empty() {
+        return Err(Failure::refused(format_args!("no case of goodput contains `{only}`")));
+    }
+    say(format_args!("{}", report.table()));
     Ok(())
 }
 

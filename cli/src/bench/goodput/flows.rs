@@ -44,13 +44,23 @@ impl fmt::Display for Way {
 
 type Connection = BufReader<TcpStream>;
 
-/// Sends a message to Ada in chunks, all of them at once; each is answered once it was taken.
-pub(super) fn send_to_machine(bytes: usize) -> Result<f64, Failure> {
+/// A flow whose connection stands and waits for nothing but to begin; gives its goodput in Mbit/s.
+pub(super) type Flow = Box<dyn FnOnce() -> Result<f64, Failure> + Send>;
+
+/// Whose mail the flow at `place` among several is: a maildrop is open to one at a time.
+pub(super) fn user(place: usize) -> String {
+    format!("ada{place}@barepost.test")
+}
+
+/// Sends a message to the first `users` in chunks, all of them at once; each is answered once it was taken.
+pub(super) fn deliver_to_machine(users: usize, bytes: usize) -> Result<Flow, Failure> {
     let mut connection = connect(SMTP.port)?;
     expect(&mut connection, "220")?;
     say(&mut connection, "EHLO bench.test\r\n", "250 ")?;
     say(&mut connection, "MAIL FROM:<bench@client.test>\r\n", "250 ")?;
-    say(&mut connection, "RCPT TO:<ada@barepost.test>\r\n", "250 ")?;
+    for place in 0..users {
+        say(&mut connection, &format!("RCPT TO:<{}>\r\n", user(place)), "250 ")?;
+    }
     let mut text = message(bytes);
     text.truncate(bytes);
     let chunks = text.chunks(CHUNK_BYTES).enumerate();
@@ -60,28 +70,37 @@ pub(super) fn send_to_machine(bytes: usize) -> Result<f64, Failure> {
             [format!("BDAT {}{last}\r\n", chunk.len()).into_bytes(), chunk.to_vec()].concat()
         })
         .collect();
-    send(connection, framed, bytes, |connection| expect(connection, "250 "))
+    Ok(Box::new(move || send(connection, framed, bytes, |connection| expect(connection, "250 "))))
+}
+
+/// One of several such messages, to one user.
+pub(super) fn send_to_machine(_place: usize, bytes: usize) -> Result<Flow, Failure> {
+    deliver_to_machine(1, bytes)
 }
 
 /// The same to Linux, which answers a byte to each chunk.
-pub(super) fn send_to_linux(bytes: usize) -> Result<f64, Failure> {
-    send(connect(SINK)?, vec![b'x'; bytes], bytes, |connection| {
-        connection.read_exact(&mut [0]).map_err(Failure::io("reading an answer"))
-    })
+pub(super) fn send_to_linux(_place: usize, bytes: usize) -> Result<Flow, Failure> {
+    let connection = connect(SINK)?;
+    Ok(Box::new(move || {
+        send(connection, vec![b'x'; bytes], bytes, |connection| {
+            connection.read_exact(&mut [0]).map_err(Failure::io("reading an answer"))
+        })
+    }))
 }
 
-/// Fetches Ada's first message.
-pub(super) fn fetch_from_machine(bytes: usize) -> Result<f64, Failure> {
+/// Fetches a user's first message.
+pub(super) fn fetch_from_machine(place: usize, bytes: usize) -> Result<Flow, Failure> {
     let mut connection = connect(POP3.port)?;
     expect(&mut connection, "+OK")?;
-    say(&mut connection, "USER ada@barepost.test\r\n", "+OK")?;
+    say(&mut connection, &format!("USER {}\r\n", user(place)), "+OK")?;
     say(&mut connection, "PASS lovelace\r\n", "+OK")?;
-    fetch(connection, b"RETR 1\r\n", bytes)
+    Ok(Box::new(move || fetch(connection, b"RETR 1\r\n", bytes)))
 }
 
 /// Fetches as much from Linux, which sends when it is told to.
-pub(super) fn fetch_from_linux(bytes: usize) -> Result<f64, Failure> {
-    fetch(connect(SOURCE)?, &(bytes as u64).to_be_bytes(), bytes)
+pub(super) fn fetch_from_linux(_place: usize, bytes: usize) -> Result<Flow, Failure> {
+    let connection = connect(SOURCE)?;
+    Ok(Box::new(move || fetch(connection, &(bytes as u64).to_be_bytes(), bytes)))
 }
 
 /// The reference, in the network of this thread: takes and gives bytes, and does nothing else.
@@ -96,10 +115,10 @@ pub(super) fn listen() -> Result<(), Failure> {
     Ok(())
 }
 
-fn for_each(listener: &TcpListener, serve: impl Fn(TcpStream) -> std::io::Result<()>) {
+fn for_each(listener: &TcpListener, serve: fn(TcpStream) -> std::io::Result<()>) {
     for connection in listener.incoming().flatten() {
         // Whoever leaves early has measured enough.
-        let _ = connection.set_nodelay(true).and_then(|()| serve(connection));
+        std::thread::spawn(move || connection.set_nodelay(true).and_then(|()| serve(connection)));
     }
 }
 

@@ -14,12 +14,21 @@ use std::time::Duration;
 use nix::unistd::gettid;
 
 use super::flows::{self, Way};
-use crate::bench::network::{enter, ip};
+use crate::bench::network::{self, ip};
 use crate::failure::Failure;
 use crate::guest::{Guest, Running};
 use crate::hold;
 use crate::run::watch_services;
 use crate::services::SERVICES;
+
+/// What makes Linux forget a path with its last connection: no flow begins with what another has learned.
+const FORGETFUL: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
+
+/// Moves this thread into a network of its own.
+pub(super) fn enter() -> Result<(), Failure> {
+    network::enter()?;
+    std::fs::write(FORGETFUL, "1").map_err(Failure::io("making Linux forget paths"))
+}
 
 /// Linux's address at this end of the wire.
 pub(super) const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
@@ -100,19 +109,23 @@ impl Room {
         Ok(Room { wire, there: There::Linux(end, Some(thread)) })
     }
 
-    /// Delivers a message of `bytes`, to be fetched later.
-    pub(super) fn deliver(self, bytes: usize) -> Result<(), Failure> {
-        flows::send_to_machine(bytes).map(drop)
+    /// Delivers a message of `bytes` to each of `users`, to be fetched later.
+    pub(super) fn deliver(self, users: usize, bytes: usize) -> Result<(), Failure> {
+        flows::deliver_to_machine(users, bytes)?().map(drop)
     }
 
-    /// The goodput of one flow, in Mbit/s.
-    pub(super) fn flow(self, way: Way, bytes: usize) -> Result<f64, Failure> {
-        match (&self.there, way) {
-            (There::Machine(_), Way::In) => flows::send_to_machine(bytes),
-            (There::Machine(_), Way::Out) => flows::fetch_from_machine(bytes),
-            (There::Linux(..), Way::In) => flows::send_to_linux(bytes),
-            (There::Linux(..), Way::Out) => flows::fetch_from_linux(bytes),
-        }
+    /// The goodput of `count` flows side by side, all together, in Mbit/s.
+    pub(super) fn flows(self, way: Way, count: usize, bytes: usize) -> Result<f64, Failure> {
+        let prepare = match (&self.there, way) {
+            (There::Machine(_), Way::In) => flows::send_to_machine,
+            (There::Machine(_), Way::Out) => flows::fetch_from_machine,
+            (There::Linux(..), Way::In) => flows::send_to_linux,
+            (There::Linux(..), Way::Out) => flows::fetch_from_linux,
+        };
+        let flows = (0..count).map(|place| prepare(place, bytes)).collect::<Result<Vec<_>, _>>()?;
+        let running: Vec<_> = flows.into_iter().map(std::thread::spawn).collect();
+        let goodputs = running.into_iter().map(|flow| flow.join().map_err(|_| Failure::broke("a flow panicked"))?);
+        goodputs.sum()
     }
 }
 
