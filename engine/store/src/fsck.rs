@@ -44,7 +44,7 @@ pub struct Report {
     pub space: Space,
     /// All accounts.
     pub accounts: Vec<AccountReport>,
-    /// What is wrong.
+    /// What is not as it was written.
     pub findings: Vec<Finding>,
 }
 
@@ -71,7 +71,7 @@ pub struct MailboxReport {
 impl Report {
     /// Whether there is nothing wrong.
     pub fn is_clean(&self) -> bool {
-        self.refused.is_none() && self.findings.is_empty()
+        self.refused.is_none() && !self.findings.iter().any(Finding::is_wrong)
     }
 }
 
@@ -207,9 +207,7 @@ impl fmt::Display for Report {
                 }
             }
         }
-        if self.findings.is_empty() {
-            return writeln!(out, "nothing is wrong");
-        }
-        self.findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))
+        self.findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))?;
+        if self.is_clean() { writeln!(out, "nothing is wrong") } else { Ok(()) }
     }
 }

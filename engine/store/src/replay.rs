@@ -70,6 +70,8 @@ pub(crate) struct Replay {
     pub(crate) damaged: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) dropped: Vec<Dropped>,
+    /// So many findings are of before the last group, and so many of before its end.
+    settled: [usize; 2],
     root: Root,
     mode: Mode,
     partial: Option<Partial>,
@@ -102,6 +104,7 @@ impl Replay {
             damaged: false,
             findings: Vec::new(),
             dropped: Vec::new(),
+            settled: [0; 2],
             root,
             mode: Mode::Following,
             partial: None,
@@ -141,8 +144,8 @@ impl Replay {
             _ => None,
         });
         if let Some(((header, hash, records), lame)) = next {
-            self.accept(&header, hash, records);
             self.note_lame(lame, geometry.place_page(segment, place));
+            self.accept(&header, hash, records);
         } else {
             self.mode = Mode::Link;
             self.journal.fresh_segment = look.unreadable;
@@ -174,6 +177,7 @@ impl Replay {
         self.journal.blocks += 1;
         if complete && let Some(partial) = self.partial.take() {
             self.apply(&partial.records);
+            self.settled = [self.settled[1], self.findings.len()];
         }
     }
 
@@ -277,6 +281,11 @@ impl Replay {
         }
         self.journal.fresh_segment = unreadable || self.damaged;
         self.journal.fenced = false;
+        for finding in self.findings.iter_mut().skip(self.settled[0]) {
+            if finding.damage == Damage::JournalCopy {
+                finding.damage = Damage::LastJournalCopy;
+            }
+        }
         if self.root.started && self.journal.sequence == self.root.sequence {
             self.damaged = true;
             self.journal.fresh_segment = true;

@@ -1,11 +1,11 @@
-//! What can be wrong on a disk, in words for its owner.
+//! What is found on a disk beside what belongs there, in words for its owner.
 
 use crate::index::AccountId;
 use crate::types::Uid;
 use core::fmt;
 use machine::Sector;
 
-/// Something wrong on the disk.
+/// Something on the disk that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// Where.
@@ -14,13 +14,23 @@ pub struct Finding {
     pub damage: Damage,
 }
 
-/// What is wrong.
+impl Finding {
+    /// Whether something is wrong: not where a power cut has left a part of what nobody was told of.
+    pub fn is_wrong(&self) -> bool {
+        !matches!(self.damage, Damage::Torn(..) | Damage::LastJournalCopy)
+    }
+}
+
+/// What it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// A slot of the superblock is not what was written.
     Superblock,
     /// One of the two copies of a journal block is not what was written.
     JournalCopy,
+    /// One of the two copies of a block of a journal's last group is not what was to be written: a cut may have come between
+    /// them.
+    LastJournalCopy,
     /// Both copies of a journal block are lost.
     JournalBlock,
     /// The beginning of a journal is lost.
@@ -45,6 +55,9 @@ impl fmt::Display for Finding {
                 write!(out, "a copy of the superblock is damaged; the others are used, nothing is lost")
             }
             Damage::JournalCopy => write!(out, "one of two copies of a journal block is damaged; nothing is lost"),
+            Damage::LastJournalCopy => {
+                write!(out, "one of two copies of a journal's last block is not there; nothing is lost")
+            }
             Damage::JournalBlock => {
                 write!(out, "a journal block is lost; its shard is rebuilt from the messages found")
             }

@@ -142,6 +142,32 @@ fn whichever_sectors_of_a_delivery_arrive_it_is_there_or_not() {
     assert!(points > 5_000, "only {points} points");
 }
 
+/// A whole page arrives or not: so it is when the machine ends and its host goes on.
+#[test]
+fn whichever_pages_of_a_delivery_arrive_nothing_is_wrong() {
+    let (rig, ada) = with_account();
+    let mut torn = 0;
+    at_every_point(
+        rig,
+        |rig| deliver(rig, ada),
+        |disk, _| {
+            let mut pages: Vec<u64> = disk.unflushed().iter().map(|sector| sector / 8).collect();
+            pages.dedup();
+            for combination in 0..1_usize << pages.len() {
+                let mut left = disk.clone();
+                left.cut_each(|sector| {
+                    let place = pages.iter().position(|page| *page == sector / 8).unwrap();
+                    if combination >> place & 1 == 1 { Fate::New } else { Fate::Old }
+                });
+                let report = crate::fsck(&mut left);
+                assert!(report.is_clean(), "{report}");
+                torn += report.findings.len();
+            }
+        },
+    );
+    assert!(torn > 0, "no delivery was cut off");
+}
+
 #[test]
 fn whichever_sectors_of_a_removal_arrive_it_is_whole_or_not_at_all() {
     let (mut rig, ada) = with_account();
