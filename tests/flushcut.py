@@ -24,8 +24,10 @@ from mail import DOMAIN, Letters, uid_of
 
 USERS = ("ada", "grace", "barbara")
 DISK_BYTES = 96 << 20
-# Findings of fsck that are no more than traces of a cut.
-EXPLAINED = ("nothing is lost", "was cut off before it was acknowledged")
+# Findings of fsck that every end of a machine may leave, and with which it says that nothing is wrong.
+USUAL = ("was cut off before it was acknowledged", "of a journal's last block is not there; nothing is lost")
+# Those that are no more than traces of a cut.
+EXPLAINED = (*USUAL, "nothing is lost")
 
 
 class FlushCuts(barepost.Test):
@@ -127,7 +129,7 @@ class FlushCuts(barepost.Test):
             # Until formatting has come to its end there is nothing to check; and nobody can have mail.
             return [] if cut < 20 else lines
         findings = [line for line in lines if line.startswith("sector ")]
-        if status != bool(findings):
+        if status != any(not line.endswith(USUAL) for line in findings):
             return [f"exit status {status}", *lines]
         return [line for line in findings if not line.endswith(EXPLAINED)]
 
