@@ -75,6 +75,8 @@ const FIRST: CoreId = CoreId(0);
 /// What a network knows of those on the other cores.
 pub(crate) struct Fellows {
     cores: Cores,
+    /// The time of the turn in which a frame was looked at last.
+    now: Instant,
     /// Cores that have looked before at the frame that is being looked at, and let it go round.
     hops: u8,
     /// The one among them that answers, should nobody know it.
@@ -104,6 +106,7 @@ impl Fellows {
         let post = |core: u8| Post::new(if core < queues { AWAY_MAX } else { 0 });
         Some(Fellows {
             cores,
+            now: Instant::START,
             hops: 0,
             answerer: None,
             onward: None,
@@ -155,7 +158,8 @@ impl Fellows {
             return Err(frame);
         }
         let Some(post) = self.posts.get_mut(usize::from(core.0)) else { return Err(frame) };
-        post.push(Passed { frame, home, hops, answerer, verified, syn }, kind).map_err(|passed| passed.frame)?;
+        post.push(Passed { frame, seen_at: self.now, home, hops, answerer, verified, syn }, kind)
+            .map_err(|passed| passed.frame)?;
         self.away += usize::from(is_ours);
         if let (Some(steering), Some(bucket)) = (&mut self.steering, syn) {
             steering.given(bucket);
@@ -283,7 +287,7 @@ impl Net {
     #[cold]
     pub(crate) fn frame_arrived_among(&mut self, now: Instant, frame: &Frame, events: &mut Events) -> Route {
         let Some(fellows) = &mut self.fellows else { return Route::Here };
-        (fellows.hops, fellows.answerer) = (0, None);
+        (fellows.now, fellows.hops, fellows.answerer) = (now, 0, None);
         let elsewhere = match sorting::sort(frame.bytes(), &self.link) {
             Sort::Segment { flow, opens } => fellows.steering.as_mut().map(|steering| {
                 let bucket = self.flows.bucket(&flow);
@@ -313,11 +317,13 @@ impl Net {
     /// A frame has arrived that another core has passed on.
     fn passed_arrived(&mut self, now: Instant, passed: Passed, events: &mut Events) -> Arrived {
         let Some(fellows) = &mut self.fellows else { return Arrived(What::Nothing) };
-        (fellows.hops, fellows.answerer, fellows.onward) = (passed.hops, passed.answerer, None);
+        (fellows.now, fellows.hops, fellows.answerer, fellows.onward) = (now, passed.hops, passed.answerer, None);
         fellows.away -= usize::from(passed.home == Some(fellows.cores.own));
         if let (Some(holdings), Some(bucket)) = (&mut fellows.holdings, passed.syn) {
             holdings.syn_seen(bucket);
         }
+        // Another core's turn may have begun after this one's.
+        self.link.counters.frame_was_passed(now.since(passed.seen_at));
         // Who goes round is counted where he began.
         let segments_in = self.link.counters.segments_in;
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;

@@ -3,6 +3,8 @@
 //! Every frame that comes in is counted once in `frames_in`, by the core whose card it came by; one that is thrown away is
 //! counted once more under the reason, by the core that did it. Numbers wrap only after centuries and order nothing.
 
+use machine::Micros;
+
 /// Counts since the network was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -23,6 +25,12 @@ pub struct Counters {
     pub steered: u64,
     /// Segments that this core knew no connection for, and that went round the others.
     pub strays: u64,
+    /// Frames that other cores handed to this one.
+    pub passed_in: u64,
+    /// Microseconds that these were on their way, in all: from the turn in which one core looked at a frame to the turn in which the other did.
+    pub passed_in_micros: u64,
+    /// The most that one of them was.
+    pub passed_in_micros_max: u64,
     /// Dropped: on the way to another core, where too many waited.
     pub dropped_between_cores: u64,
 
@@ -110,4 +118,13 @@ pub struct Counters {
     pub resets_out: u64,
     /// Segments sent again, for whatever reason.
     pub retransmits: u64,
+}
+
+impl Counters {
+    /// Another core has handed over a frame, `lay` after it had looked at it.
+    pub(crate) fn frame_was_passed(&mut self, lay: Micros) {
+        self.passed_in += 1;
+        self.passed_in_micros += lay.0;
+        self.passed_in_micros_max = self.passed_in_micros_max.max(lay.0);
+    }
 }

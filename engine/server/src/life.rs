@@ -218,6 +218,7 @@ impl Engine {
     fn leave_at_rest(&mut self, until: Instant, machine: &mut impl Machine) {
         if self.has_nothing_left() || self.common.now >= until {
             self.tell_all(|session, common| common.break_off(session.caller.connection));
+            self.tell_share(machine);
             match self.common.store.distant() {
                 Some(distant) => {
                     distant.leave();
@@ -231,6 +232,21 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Among several, each core says what it had of the load, and how long the frames lay that others handed to it.
+    fn tell_share(&self, machine: &mut impl Machine) {
+        if self.lanes.is_empty() {
+            return;
+        }
+        let counters = self.common.net.counters();
+        let (accepted, passed) = (counters.accepted, counters.passed_in);
+        let each = counters.passed_in_micros / passed.max(1);
+        let most = counters.passed_in_micros_max;
+        let share = format_args!(
+            "{accepted} connections, {passed} frames from other cores, on the way {each} us, {most} us at most"
+        );
+        machine.print(format_args!("{}: {share}", self.core));
     }
 
     /// The core that owns the store goes last.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use machine::{CoreId, Ethernet, Frame};
+use machine::{CoreId, Ethernet, Frame, Instant};
 
 use crate::icmp::Report;
 use crate::interface::Address;
@@ -50,6 +50,8 @@ pub(crate) enum Hearsay {
 #[derive(Debug)]
 pub(super) struct Passed {
     pub(super) frame: Frame,
+    /// The time of the turn in which it was looked at last.
+    pub(super) seen_at: Instant,
     /// The core whose card the buffer belongs to; `None` for one that belongs to nobody.
     pub(super) home: Option<CoreId>,
     /// Cores that have looked for its connection in vain.

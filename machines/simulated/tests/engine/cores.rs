@@ -132,6 +132,27 @@ fn the_machine_has_stopped_when_all_cores_have() {
     }
 }
 
+#[test]
+fn each_core_says_when_it_stops_what_it_had_of_the_load() {
+    let mut room = Room::new(32);
+    let mut talks = crowd(&mut room, 25);
+    room.machine.stop = true;
+    for talk in &mut talks {
+        assert!(room.smtp_reply(talk).starts_with("421 "));
+        room.close(talk);
+    }
+    room.until("the machine has stopped", |room| room.ended.is_some());
+    let shares = (0..CORES).filter_map(|core| {
+        let said = room.machine.console.iter().find_map(|line| line.strip_prefix(&format!("core {core}: ")))?;
+        said.split_once(" connections, ")?.0.parse::<usize>().ok()
+    });
+    let shares: Vec<usize> = shares.collect();
+    // One core alone had all of it.
+    let is_alone = CORES == 1;
+    assert_eq!(shares.len(), if is_alone { 0 } else { usize::from(CORES) });
+    assert_eq!(shares.iter().sum::<usize>(), if is_alone { 0 } else { talks.len() });
+}
+
 /// Some of what is given up gathers on other cores than the store's, and some lies at the store, which takes no more because
 /// its disk stands still.
 #[test]

@@ -57,6 +57,33 @@ fn connections_are_spread_evenly_over_the_cores_that_a_queue_is_for() {
 }
 
 #[test]
+fn how_long_frames_lay_between_cores_is_counted_where_they_arrive() {
+    let mut house = large(2, 1);
+    let passed = |house: &House, core: usize| {
+        let counters = house.nets[core].counters();
+        (counters.passed_in, counters.passed_in_micros, counters.passed_in_micros_max)
+    };
+    let before = passed(&house, 1);
+    for lay in [70, 300, 20] {
+        // The first goes to the second core, which has no card to look after, as long as it has no more connections.
+        let handshakes = house.nets[1].handshake_count();
+        for port in 0.. {
+            house.comes(0, &Peer::at_port(4_000 + lay as u16 * 10 + port).syn());
+            house.turn(0);
+            house.now = house.now + Micros(lay);
+            house.turn(1);
+            if house.nets[1].handshake_count() > handshakes {
+                break;
+            }
+        }
+    }
+    let (count, micros, most) = passed(&house, 1);
+    assert_eq!((count - before.0, micros - before.1, most), (3, 70 + 300 + 20, 300));
+    // What a core finds by its own card was nowhere else.
+    assert_eq!(passed(&house, 0), (0, 0, 0));
+}
+
+#[test]
 fn a_burst_of_syns_is_spread_before_anybody_has_answered_one() {
     for cores in [2, 4, 8] {
         let mut house = large(cores, 1);
