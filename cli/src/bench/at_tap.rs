@@ -17,7 +17,7 @@ use crate::run::DataFolder;
 use crate::stop::Stop;
 use crate::{hold, image, packages};
 
-const INTERFACE: &str = "ours";
+pub(super) const INTERFACE: &str = "ours";
 const LINUX: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(super) const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// A page of 4 KB that no compression makes smaller.
@@ -28,6 +28,15 @@ const MEMORY_MIB: u32 = 512;
 const READY_BUDGET: Duration = Duration::from_secs(60);
 const STOP_BUDGET: Duration = Duration::from_secs(20);
 const LOAD_BUDGET: Duration = Duration::from_secs(60);
+
+/// How many queues the card has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Queues {
+    /// One, whose frames the first core receives for all.
+    One,
+    /// One for each core.
+    Each,
+}
 
 /// What every guest needs.
 pub(super) struct Place {
@@ -67,9 +76,10 @@ impl Place {
         Ok(Place { qemu, image, folder, data, stop: stop.clone() })
     }
 
-    /// Boots a guest with so many cores and a queue of the card's for each, under TCG.
-    pub(super) fn boot(&self, house: &House, cores: u32) -> Result<Serving, Failure> {
-        let several = if cores > 1 { " multi_queue" } else { "" };
+    /// Boots a guest with so many cores, under TCG.
+    pub(super) fn boot(&self, house: &House, cores: u32, queues: Queues) -> Result<Serving, Failure> {
+        let queues = if queues == Queues::Each { cores } else { 1 };
+        let several = if queues > 1 { " multi_queue" } else { "" };
         ip(&format!("tuntap add dev {INTERFACE} mode tap vnet_hdr{several}"))?;
         ip(&format!("addr add {LINUX}/24 dev {INTERFACE}"))?;
         ip(&format!("link set {INTERFACE} up"))?;
@@ -81,7 +91,7 @@ impl Place {
             accelerator: Accelerator::Tcg,
             cores,
             memory_mib: MEMORY_MIB,
-            network: Network::Tap { interface: INTERFACE.into(), queues: cores },
+            network: Network::Tap { interface: INTERFACE.into(), queues },
             disk: self.data.disk_path.clone(),
             configuration: self.data.configuration_path.clone(),
             site: self.data.site_path.clone(),
@@ -137,19 +147,30 @@ impl Serving {
         Ok((after.iter().zip(&before).map(|(after, before)| after.since(before)).collect(), done))
     }
 
-    /// Stops the guest cleanly and takes its interface away.
-    pub(super) fn stop(mut self) -> Result<(), Failure> {
+    /// How many instructions a core has executed so far.
+    pub(super) fn total_of(&self, core: u32) -> Result<u64, Failure> {
+        self.counters.total_of(core)
+    }
+
+    /// QEMU's process.
+    pub(super) fn process_id(&self) -> u32 {
+        self.guest.process_id()
+    }
+
+    /// Stops the guest cleanly and takes its interface away. What it said meanwhile.
+    pub(super) fn stop(mut self) -> Result<Vec<String>, Failure> {
         self.guest.ask_to_stop();
-        let asked = Instant::now();
+        let (asked, mut said) = (Instant::now(), Vec::new());
         while asked.elapsed() < STOP_BUDGET {
             match self.guest.next_event(Duration::from_millis(20)) {
+                Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
                 Some(Event::Ended) => {
                     return match self.guest.end()? {
-                        End::Clean => ip(&format!("link delete {INTERFACE}")),
+                        End::Clean => ip(&format!("link delete {INTERFACE}")).map(|()| said),
                         End::Other(how) => Err(Failure::broke(format_args!("the guest did not stop cleanly: {how}"))),
                     };
                 }
-                Some(Event::Line(_) | Event::Complaint(_)) | None => {}
+                None => {}
             }
         }
         Err(Failure::broke("the guest did not stop in time"))

@@ -70,11 +70,23 @@ impl Counters {
         (0..self.cores).map(|core| self.sample_of(core)).collect()
     }
 
-    fn sample_of(&self, core: u32) -> Result<Sample, Failure> {
+    /// How many instructions the core has executed so far.
+    pub(super) fn total_of(&self, core: u32) -> Result<u64, Failure> {
+        let table = self.table_of(core)?;
+        let (words, _) = table.as_chunks::<8>();
+        Ok(words.iter().skip(1).step_by(2).map(|count| u64::from_ne_bytes(*count)).sum())
+    }
+
+    fn table_of(&self, core: u32) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![0; SLOTS * SLOT_BYTES];
         let place = u64::from(core) * bytes.len() as u64;
         self.file.read_exact_at(&mut bytes, place).map_err(Failure::io("reading the counters"))?;
-        let (slots, _) = bytes.as_chunks::<SLOT_BYTES>();
+        Ok(bytes)
+    }
+
+    fn sample_of(&self, core: u32) -> Result<Sample, Failure> {
+        let table = self.table_of(core)?;
+        let (slots, _) = table.as_chunks::<SLOT_BYTES>();
         let mut sample = BTreeMap::new();
         for slot in slots {
             let [address, count] = [slot.first_chunk::<8>(), slot.last_chunk::<8>()]

@@ -9,6 +9,7 @@ mod counters;
 mod fabric;
 mod goodput;
 mod instructions;
+mod multicore;
 mod network;
 mod papers;
 mod plot;
@@ -78,6 +79,11 @@ const BENCHES: &[Bench] = &[
         name: "queues",
         measures: "one queue that polls against resume and delay queue; the email server's figures 16 and 17",
         run: papers::queues::run,
+    },
+    Bench {
+        name: "multicore-web",
+        measures: "what each of four cores does under a load of pages, with one queue of the card's and with a queue each; the multi-core web server's figures 11 to 16",
+        run: multicore::run,
     },
 ];
 

@@ -1,5 +1,8 @@
 //! A network of its own for a bench: made with the thread that enters it, and gone with it.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
@@ -14,6 +17,16 @@ pub(super) fn enter() -> Result<(), Failure> {
         Failure::refused(format_args!("network namespaces are not permitted here ({error}); this bench needs root"))
     })?;
     ip("link set lo up")
+}
+
+/// As many ports as clients need that go through thousands of connections a second.
+pub(super) fn widen() -> Result<(), Failure> {
+    for (name, value) in [("ip_local_port_range", "1024 65000"), ("tcp_tw_reuse", "1")] {
+        let path = Path::new("/proc/sys/net/ipv4").join(name);
+        let mut file = OpenOptions::new().write(true).open(&path).map_err(Failure::io("widening the network"))?;
+        file.write_all(value.as_bytes()).map_err(Failure::io("widening the network"))?;
+    }
+    Ok(())
 }
 
 /// Runs `ip` with `arguments`, in this thread's network.

@@ -42,9 +42,20 @@ impl Functions {
 
     /// For each address of the sample the function whose line it is, however deep it was inlined.
     fn written_names(&self, sample: &Sample) -> Result<Vec<String>, Failure> {
+        // A line with the function, a line with its file and line, for each address.
+        Ok(self.lines_of(sample, &["-C", "-f", "-s"])?.lines().step_by(2).map(str::to_string).collect())
+    }
+
+    /// For each address of the sample the places whose lines it is, as `FILE:LINE`: the innermost first, then those that it was inlined into.
+    pub(super) fn places(&self, sample: &Sample) -> Result<Vec<Vec<String>>, Failure> {
+        Ok(by_address(&self.lines_of(sample, &["-a", "-i"])?))
+    }
+
+    /// What `addr2line` says of all addresses of the sample, in their order.
+    fn lines_of(&self, sample: &Sample, options: &[&str]) -> Result<String, Failure> {
         let doing = "looking for the lines of the image";
         let mut finder = Command::new("addr2line");
-        finder.args(["-C", "-f", "-s", "-e"]).arg(&self.image).stdin(Stdio::piped()).stdout(Stdio::piped());
+        finder.args(options).arg("-e").arg(&self.image).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut finder = finder.spawn().map_err(Failure::io(doing))?;
         let addresses: String = sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
         let input = finder.stdin.take();
@@ -53,9 +64,20 @@ impl Functions {
         let output = finder.wait_with_output().map_err(Failure::io(doing))?;
         // What could not be written has no name in the output.
         let _ = writing.join();
-        // A line with the function, a line with its file and line, for each address.
-        Ok(String::from_utf8_lossy(&output.stdout).lines().step_by(2).map(str::to_string).collect())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// `said`: for each address a line with it, and then a line for each place.
+fn by_address(said: &str) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for line in said.lines() {
+        match all.last_mut() {
+            Some(places) if !line.starts_with("0x") => places.push(line.to_string()),
+            _ => all.push(Vec::new()),
+        }
+    }
+    all
 }
 
 /// Sums counts by name; most first.
@@ -98,6 +120,12 @@ mod tests {
         );
         assert_eq!(functions.range(..=0x10_000f).next_back().unwrap().1, "net::<impl A for B>::frame");
         assert_eq!(functions.len(), 2);
+    }
+
+    #[test]
+    fn an_address_has_the_places_that_it_was_inlined_into() {
+        let said = "0x0000000000100010\n/net/ring.rs:5\n/net/post.rs:70\n0x0000000000100020\n??:0\n";
+        assert_eq!(by_address(said), [vec!["/net/ring.rs:5", "/net/post.rs:70"], vec!["??:0"]]);
     }
 
     #[test]

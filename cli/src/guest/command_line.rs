@@ -79,7 +79,7 @@ impl Setup {
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut line = Line::default();
         line.flag("-nodefaults").flag("-no-user-config");
-        line.option("-name", "barepost").option("-display", "none");
+        line.option("-name", "barepost,debug-threads=on").option("-display", "none");
         self.machine(&mut line);
         line.option("-smp", self.cores.to_string()).option("-m", format!("{}M", self.memory_mib));
         line.option("-kernel", self.image.as_os_str());

@@ -6,8 +6,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::bench::at_tap::{Place, Serving, ask_for_pages, service};
+use crate::bench::at_tap::{Place, Queues, Serving, ask_for_pages, service};
 use crate::bench::client::{Client, message};
+use crate::bench::network::enter;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::packages;
@@ -82,13 +83,15 @@ impl Counted {
     }
 }
 
-/// To be called in a network of its own.
+/// To be called in a thread of its own, because it moves into a network of its own and cannot come back.
 pub(super) fn count(house: &House, stop: &Stop) -> Result<Vec<Counted>, Failure> {
     let h2load = packages::program("h2load", "nghttp2-client", stop)?;
     let place = Place::make(house, "fabric", stop)?;
+    // Not before: what is missing comes from outside.
+    enter()?;
     let mut counted = Vec::new();
     for cores in CORES {
-        let serving = place.boot(house, cores)?;
+        let serving = place.boot(house, cores, Queues::Each)?;
         for load in COUNTINGS {
             // Once uncounted: what is made on first use is made.
             load.put(&h2load)?;

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use ::fabric::Load;
 
-use super::network::enter;
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
 use crate::failure::Failure;
@@ -38,9 +37,8 @@ struct Done {
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let done = on_cores(stop)?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let counting =
-        std::thread::scope(|scope| scope.spawn(|| enter().and_then(|()| counted::count(house, stop))).join());
+    // What the thread starts is held by it.
+    let counting = std::thread::scope(|scope| scope.spawn(|| counted::count(house, stop)).join());
     let counted = counting.map_err(|_| Failure::broke("the bench panicked"))??;
     let rows = done
         .iter()

@@ -64,6 +64,8 @@ pub(super) enum Shape {
     Dashes,
     /// Points alone, hollow: single figures.
     Marks,
+    /// From the ground up, beside those of other series.
+    Bars,
 }
 
 const WIDTH: f64 = 920.0;
@@ -77,6 +79,8 @@ const HEAD: f64 = 40.0;
 const CAPTION_LINE: f64 = 18.0;
 const CAPTION_LETTERS_MAX: usize = 125;
 const LEGEND_LINE: f64 = 17.0;
+/// The part of a value's place that bars take.
+const BARS_PART: f64 = 0.7;
 /// As wide as a letter of the legend is, about.
 const LETTER: f64 = 6.3;
 
@@ -175,6 +179,25 @@ impl Panel {
             let points = series.points.iter().map(|point| (x(point.0), y(point.1))).collect::<Vec<_>>();
             series.draw(svg, &points);
         }
+        let place = (across.part(1.0) - across.part(0.0)) * plot.width * BARS_PART;
+        self.bars(svg, place, plot.bottom(), |point| (x(point.0), y(point.1)));
+    }
+
+    /// The series that are bars, side by side around each value. `place`: how wide they are together.
+    fn bars(&self, svg: &mut Svg, place: f64, ground: f64, at: impl Fn((f64, f64)) -> (f64, f64)) {
+        let series = || self.series.iter().filter(|series| series.shape == Shape::Bars);
+        let width = place / series().count().max(1) as f64;
+        for (index, series) in series().enumerate() {
+            let class = series.tone.class();
+            for (x, y) in series.points.iter().map(|point| at(*point)) {
+                let left = x - place / 2.0 + index as f64 * width;
+                svg.add(format_args!(
+                    "<rect class=\"dot {class}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                    width - 1.0,
+                    ground - y
+                ));
+            }
+        }
     }
 
     /// Two lines at most, above the plot.
@@ -188,6 +211,15 @@ impl Panel {
             let middle = area.top + 36.0 + line * LEGEND_LINE;
             let ends = match series.shape {
                 Shape::Marks => vec![(left + 14.0, middle - 4.0)],
+                Shape::Bars => {
+                    let class = series.tone.class();
+                    svg.add(format_args!(
+                        "<rect class=\"dot {class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"9\"/>",
+                        left + 8.0,
+                        middle - 9.0
+                    ));
+                    Vec::new()
+                }
                 Shape::Line | Shape::Dashes => vec![(left, middle - 4.0), (left + 28.0, middle - 4.0)],
             };
             series.draw(svg, &ends);
@@ -206,6 +238,8 @@ impl Series {
             .map(|(index, (x, y))| format!("{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' }))
             .collect();
         match self.shape {
+            // Their panel draws them, which knows all of them.
+            Shape::Bars => {}
             Shape::Dashes => svg.path(&format!("dashes {class}"), &way),
             Shape::Line => {
                 svg.path(&format!("line {class}"), &way);

@@ -51,6 +51,37 @@ fn nothing_is_drawn_outside_of_the_figure() {
 }
 
 #[test]
+fn bars_of_several_series_stand_beside_each_other_on_the_ground() {
+    let bars = |name: &str, tone, points: &[(f64, f64)]| Series {
+        name: name.into(),
+        tone,
+        shape: Shape::Bars,
+        points: points.to_vec(),
+    };
+    let panel = Panel {
+        title: "cores".into(),
+        x: Axis::names("core", vec!["0".into(), "1".into()]),
+        y: Axis::linear("work"),
+        series: vec![
+            bars("a", Tone::Ours, &[(0.0, 10.0), (1.0, 5.0)]),
+            bars("b", Tone::Other, &[(0.0, 1.0), (1.0, 0.0)]),
+        ],
+    };
+    let svg = Figure { title: "Work".into(), caption: "figure 11", panels: vec![panel] }.svg();
+    // Those of the legend come first, and before them the plot's own rectangle has another class.
+    let of = |field: &str| -> Vec<f64> {
+        let drawn = svg.split("<rect class=\"dot ").skip(3);
+        drawn.map(|rest| numbers(rest.split("/>").next().unwrap(), field)[0]).collect()
+    };
+    let (left, width, top, height) = (of(" x=\""), of("width=\""), of(" y=\""), of("height=\""));
+    let [first, second, third, fourth] = [0, 2, 1, 3].map(|bar| (left[bar], left[bar] + width[bar]));
+    assert!(first.1 <= second.0 && second.1 <= third.0 && third.1 <= fourth.0, "{left:?} {width:?}");
+    let ground: Vec<f64> = top.iter().zip(&height).map(|(top, height)| (top + height).round()).collect();
+    assert!(ground.iter().all(|bottom| *bottom == ground[0]), "{ground:?}");
+    assert!((height[0] / height[1] - 2.0).abs() < 0.01 && height[3] == 0.0, "{height:?}");
+}
+
+#[test]
 fn a_caption_is_cut_into_lines_between_its_words() {
     assert_eq!(lines_of("one two  six", 10), ["one two", "six"]);
     assert_eq!(lines_of("incomprehensible", 3), ["incomprehensible"]);

@@ -8,15 +8,13 @@ mod load;
 mod pace;
 mod peer;
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::counters::Counters;
 use super::median;
-use super::network::{enter, ip};
+use super::network::{enter, ip, widen};
 use super::profile::Functions;
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
@@ -180,7 +178,7 @@ impl Side {
 }
 
 fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
-    widen_network()?;
+    widen()?;
     let [ours, peers] = &tools.counters;
     let data = DataFolder::open(&tools.folder.join("ours"))?;
     data.pass_lock_on()?;
@@ -224,16 +222,6 @@ fn loads() -> impl Iterator<Item = Load> {
         .into_iter()
         .flat_map(|closes| CONNECTIONS.map(|connections| Load { file: SMALL, connections, closes }));
     small.chain(LARGE_CONNECTIONS.map(|connections| Load { file: LARGE, connections, closes: false }))
-}
-
-/// As many ports as clients need that go through thousands of connections a second.
-fn widen_network() -> Result<(), Failure> {
-    for (name, value) in [("ip_local_port_range", "1024 65000"), ("tcp_tw_reuse", "1")] {
-        let path = Path::new("/proc/sys/net/ipv4").join(name);
-        let mut file = OpenOptions::new().write(true).open(&path).map_err(Failure::io("widening the network"))?;
-        file.write_all(value.as_bytes()).map_err(Failure::io("widening the network"))?;
-    }
-    Ok(())
 }
 
 /// Boots a guest: both with the same flags, card, disk and plugin, apart from what is booted.

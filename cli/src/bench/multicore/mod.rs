@@ -1,0 +1,164 @@
+//! `multicore-web`: what each of four cores does while a load of pages lies on them, after the paper of the multi-core web server.
+//!
+//! Three machines: two where the first core receives and sends for all, as the paper's does, once serving pages itself and once only looking
+//! after the card (the two cases of the paper's figure 11); and one where each core has a pair of the card's queues.
+
+mod draw;
+mod measure;
+mod parked;
+mod processors;
+mod split;
+mod wire;
+
+use super::at_tap::Queues;
+use super::network::{enter, widen};
+use super::report::{Report, Row};
+use super::workplace::refuse_if_stopped;
+use crate::failure::Failure;
+use crate::house::House;
+use crate::stop::Stop;
+use crate::terminal::remark;
+use measure::{Point, Tools};
+
+const CORES: u32 = 4;
+/// Requests a second that are to begin.
+const LOADS: [u32; 6] = [500, 1_000, 2_000, 4_000, 6_000, 8_000];
+
+/// Of these that at which is told what cores execute for a request.
+const COUNTED: u32 = 2_000;
+/// A load of which less than this part is begun is too much for the machine, or for its host, and is left out.
+const FOLLOWS: f64 = 0.75;
+
+/// What the paper came to at its most: requests a second; of the first core's time, without HTTP, in percent; requests at once. And on what.
+const PAPER_PER_SECOND: f64 = 8_400.0;
+const PAPER_BUSY: f64 = 92.0;
+const PAPER_AT_ONCE: f64 = 100.0;
+const PAPER_CLOCKS_PER_SECOND: f64 = 3.4e9;
+
+/// What the first core has to do with the others' connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// It has the card's only queue, and serves like the others.
+    Serves,
+    /// It has the card's only queue, and does nothing else.
+    OnlyCard,
+    /// Nothing: each core has a queue.
+    QueueEach,
+}
+
+const WAYS: [Way; 3] = [Way::Serves, Way::OnlyCard, Way::QueueEach];
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Way::Serves => "one queue, first core serves too",
+            Way::OnlyCard => "one queue, first core only the card",
+            Way::QueueEach => "a queue for each core",
+        }
+    }
+
+    fn queues(self) -> Queues {
+        if self == Way::QueueEach { Queues::Each } else { Queues::One }
+    }
+
+    /// In the figure, whose caption says more.
+    fn sign(self) -> &'static str {
+        match self {
+            Way::Serves => "serves too",
+            Way::OnlyCard => "only the card",
+            Way::QueueEach => "a queue each",
+        }
+    }
+}
+
+pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, stop)).join());
+    let points = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: format!(
+            "QEMU, TCG, q35, {CORES} cores, virtio-net on a tap; h2load with one thread, a page of 4 KB and a connection for each request"
+        ),
+        rows: points.iter().flat_map(rows).collect(),
+        note: "Of requests a second more is better, of all else less. What cores do in percent of 3.4 GHz is counted, at an instruction a clock; emulated they are busy \
+               as long as the host works for them, while the plugin counts, and where it has fewer processors than guest and clients none comes to all of its time. \
+               Times are those at the tap, of the better of two turns. Frames are on their way from the turn that steers them to the turn that takes them.",
+        figure: Some(draw::figure(&points)),
+    })
+}
+
+fn measure(house: &House, stop: &Stop) -> Result<Vec<Point>, Failure> {
+    // Before there is only a network of its own: what is missing comes from outside.
+    let tools = Tools::get(house, stop)?;
+    enter()?;
+    widen()?;
+    let mut points = Vec::new();
+    for way in WAYS {
+        for asked in LOADS {
+            refuse_if_stopped(stop)?;
+            let point = tools.measure(house, way, asked)?;
+            remark(format_args!(
+                "{}, {asked}/s: {:.0}/s, cores busy {:.0?} %, {:.0} served by the first, {} at once, first response {:.2} ms",
+                way.name(),
+                point.seen.requests_per_second,
+                point.busy,
+                point.first_served,
+                point.seen.most_at_once,
+                point.seen.first_response.mean_ms,
+            ));
+            // What was not laid on says nothing of the machine.
+            if asked > COUNTED && point.seen.requests_per_second < f64::from(asked) * FOLLOWS {
+                break;
+            }
+            points.push(point);
+        }
+    }
+    Ok(points)
+}
+
+fn of_first(of_cores: &[f64]) -> f64 {
+    of_cores.first().copied().unwrap_or(f64::NAN)
+}
+
+fn mean_of_others(of_cores: &[f64]) -> f64 {
+    of_cores.iter().skip(1).sum::<f64>() / (of_cores.len() as f64 - 1.0)
+}
+
+fn rows(point: &Point) -> Vec<Row> {
+    let seen = &point.seen;
+    let row =
+        |what: &str, unit, ours| Row::alone(format!("{}, {}/s: {what}", point.way.name(), point.asked), unit, ours);
+    let mut rows = vec![
+        row("came to", "requests/s", seen.requests_per_second),
+        row("first core", "% of 3.4 GHz, an instruction a clock", of_first(&point.clocked())),
+        row("other cores", "% of 3.4 GHz, an instruction a clock", mean_of_others(&point.clocked())),
+        row("first core, emulated", "% of the time", of_first(&point.busy)),
+        row("other cores, emulated", "% of the time", mean_of_others(&point.busy)),
+        row("served by the first core", "% of all", point.first_served),
+        row("stay in the list, mean", "ms", seen.stay.mean_ms),
+        row("stay in the list, most", "ms", seen.stay.most_ms),
+        row("most at once", "requests", seen.most_at_once as f64),
+        row("first response", "ms", seen.first_response.mean_ms),
+        row("connection", "ms", seen.connection.mean_ms),
+    ];
+    if let Some((mean, most)) = point.passed {
+        rows.push(row("frames on their way between cores, mean", "µs", mean));
+        rows.push(row("frames on their way between cores, most", "µs", most));
+    }
+    if point.asked == COUNTED {
+        rows.extend(rows_counted(point));
+    }
+    rows
+}
+
+/// What the cores execute for a request.
+fn rows_counted(point: &Point) -> Vec<Row> {
+    let row = |what: &str, ours| Row::alone(format!("{}: {what}", point.way.name()), "guest instructions", ours);
+    let parts = point.split.parts().map(|(part, count)| row(&format!("first core, for a request: {part}"), count));
+    let whole = [
+        row("first core, for a request", of_first(&point.executed)),
+        row("another core, for a request", mean_of_others(&point.executed)),
+        row("all cores, for a request", point.executed.iter().sum()),
+    ];
+    whole.into_iter().chain(parts).collect()
+}
