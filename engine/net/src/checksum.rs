@@ -97,12 +97,11 @@ impl Sum {
         self.fold() == 0xffff
     }
 
+    /// A half added to the other has its carry brought around in the upper one.
     #[inline]
     fn fold(self) -> u16 {
-        let sum = (self.0 & 0xffff_ffff) + (self.0 >> 32);
-        let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
-        let sum = (sum & 0xffff) + (sum >> 16);
-        ((sum & 0xffff) + (sum >> 16)) as u16
+        let half = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;
+        (half.wrapping_add(half.rotate_left(16)) >> 16) as u16
     }
 }
 

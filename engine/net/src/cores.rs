@@ -224,7 +224,7 @@ impl Net {
             Message::Hearsay(Hearsay::Ipv6Neighbour { address, claim }) => {
                 self.link.ipv6_neighbour_heard(now, address, claim);
             }
-            Message::Hearsay(Hearsay::Trouble(report)) => self.trouble_reported(&report, events),
+            Message::Hearsay(Hearsay::Trouble(report)) => self.trouble_reported(now, &report, events),
         }
         Arrived(What::Nothing)
     }

@@ -73,11 +73,11 @@ impl Net {
             Icmpv6Message::EchoRequest if code == 0 => self.icmpv6.answer_echo(&mut self.link, now, received),
             Icmpv6Message::PktTooBig => {
                 let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(u16::MAX).max(MTU_MIN);
-                self.quoted_arrived(received, Trouble::TooBig { mss: mtu - HEADERS_IPV6 }, events);
+                self.quoted_arrived(now, received, Trouble::TooBig { mss: mtu - HEADERS_IPV6 }, events);
             }
-            Icmpv6Message::DstUnreachable if code == 4 => self.quoted_arrived(received, Trouble::Refused, events),
+            Icmpv6Message::DstUnreachable if code == 4 => self.quoted_arrived(now, received, Trouble::Refused, events),
             Icmpv6Message::DstUnreachable | Icmpv6Message::TimeExceeded | Icmpv6Message::ParamProblem => {
-                self.quoted_arrived(received, Trouble::Unreachable, events);
+                self.quoted_arrived(now, received, Trouble::Unreachable, events);
             }
             Icmpv6Message::MldQuery => self.link.listeners_asked(now, received),
             message if message.is_ndisc() => {
@@ -90,7 +90,7 @@ impl Net {
     }
 
     /// An error came: what it quotes is a TCP segment that we sent, or nothing that concerns us.
-    fn quoted_arrived(&mut self, received: &Received<'_>, trouble: Trouble, events: &mut Events) {
+    fn quoted_arrived(&mut self, now: Instant, received: &Received<'_>, trouble: Trouble, events: &mut Events) {
         let Some(quoted) = received.payload.get(ERROR_BYTES..) else { return };
         let Some(ip) = ipv6::Header::parse(quoted) else {
             self.link.counters.dropped_malformed += 1;
@@ -104,7 +104,7 @@ impl Net {
         if ip.next_header == crate::ipv4::PROTOCOL_TCP {
             let (local_port, peer_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
             let flow = Flow { peer: ip.destination.into(), local, peer_port, local_port };
-            self.trouble_reported(&Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble }, events);
+            self.trouble_reported(now, &Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble }, events);
         }
     }
 }

@@ -178,7 +178,8 @@ impl Net {
         self.reassembled = Some(whole.buffer);
     }
 
-    #[inline]
+    /// Of one piece with what calls it, so that what all layers have found is handed on in registers.
+    #[inline(always)]
     pub(crate) fn transport_arrived(
         &mut self,
         now: Instant,
@@ -191,7 +192,7 @@ impl Net {
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
             PROTOCOL_ICMP if received.source.is_ipv4() => {
                 if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {
-                    self.trouble_reported(&report, events);
+                    self.trouble_reported(now, &report, events);
                 }
             }
             PROTOCOL_ICMPV6 if !received.source.is_ipv4() => self.icmpv6_arrived(now, received, events),

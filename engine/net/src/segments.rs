@@ -84,12 +84,19 @@ impl Net {
         if found.template.peer() != arrival.caller.came_from {
             self.came_another_way(now, connection);
         }
-        self.act(connection, &actions, Some(arrival), events);
+        self.act(now, connection, &actions, Some(arrival), events);
     }
 
-    /// Tells the user what an event did to a connection.
+    /// Tells the user what an event did to a connection, and lets the connection speak if it has something to say.
     #[inline]
-    fn act(&mut self, connection: ConnectionId, actions: &Actions, arrival: Option<&Arrival<'_>>, events: &mut Events) {
+    fn act(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        actions: &Actions,
+        arrival: Option<&Arrival<'_>>,
+        events: &mut Events,
+    ) {
         let mut tell = |event| {
             let told = events.push(event);
             assert!(told.is_ok(), "whoever collects events leaves room for those of one connection");
@@ -130,15 +137,20 @@ impl Net {
             }
             tell(Event::Closed { connection, reason });
         }
-        self.touch(connection);
+        // Whoever gets bytes mostly answers, and all else but acknowledgments is rare.
+        let rests = |found: &Connection| found.tcb.rests(now, found.armed_for);
+        if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(rests) {
+            self.touch(connection);
+        }
     }
 
-    /// A connection's deadline may have come.
+    /// A connection's deadline may have come. Most turns come to none, and are not to prepare for one.
+    #[inline(never)]
     pub(crate) fn connection_due(&mut self, now: Instant, connection: ConnectionId, events: &mut Events) {
         let Some(found) = self.connections.get_mut(connection.0) else { return };
         found.armed_for = Instant::NEVER;
         let actions = found.tcb.deadline_expired(now, &mut self.pools);
-        self.act(connection, &actions, None, events);
+        self.act(now, connection, &actions, None, events);
     }
 
     fn half_open_arrived(&mut self, now: Instant, id: HalfOpenId, arrival: &Arrival<'_>, events: &mut Events) {
@@ -320,7 +332,7 @@ impl Net {
     /// Somebody on the way reports trouble with a segment that claims to be ours. It is a hint and no more: no
     /// established connection ends by it, and retransmission finds out whether it is true (RFC 5927 §4). What it changes
     /// it changes only for a segment that is on its way: a path that carries less, or an attempt to connect that is refused.
-    pub(crate) fn trouble_reported(&mut self, report: &Report, events: &mut Events) {
+    pub(crate) fn trouble_reported(&mut self, now: Instant, report: &Report, events: &mut Events) {
         let Some(entry) = self.flows.find(&report.flow) else {
             return self.pass_on_hearsay(Hearsay::Trouble(*report));
         };
@@ -338,7 +350,7 @@ impl Net {
             }
             Trouble::Refused => {
                 let actions = found.tcb.refused_on_the_way(sequence, &mut self.pools);
-                self.act(ConnectionId(id), &actions, None, events);
+                self.act(now, ConnectionId(id), &actions, None, events);
             }
             Trouble::Unreachable => {}
         }

@@ -11,6 +11,7 @@ use machine::{Instant, Piece};
 use super::flight::Fate;
 use super::options::{Options, SackBlock, SackBlocks, Timestamps};
 use super::pools::Pools;
+use super::round_trip::RTO_MIN;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;
@@ -80,7 +81,9 @@ impl Tcb {
             self.probe_tail(now, pools, emit)?;
         }
         self.restart_after_idleness(now);
-        while let Some(stretch) = self.next_stretch(limits) {
+        while self.has_unsent()
+            && let Some(stretch) = self.next_stretch(limits)
+        {
             self.send_stretch(now, stretch, pools, emit)?;
             self.forgive(Owed::PROBE);
         }
@@ -414,7 +417,9 @@ impl Tcb {
 
     /// RFC 5681 §4.1: after a pause longer than the timeout no more than the initial window is sent at once.
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
-        if self.snd_max == self.snd_una && self.silent_for(now) > self.round_trip.timeout() {
+        let silence = self.silent_for(now);
+        // No timeout is shorter, and silence nearly always is.
+        if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout() {
             self.congestion.idled(u32::from(self.mss));
         }
     }

@@ -262,6 +262,16 @@ impl Tcb {
         self.wants_to_speak() || (self.has_unsent() && !self.timers.retransmit.is_set())
     }
 
+    /// Whether all is said and done for the connection until `called_at`, when it is called upon in any case. May be false
+    /// though it is true: then [`Tcb::output`] finds nothing to do.
+    #[inline]
+    pub fn rests(&self, now: Instant, called_at: Instant) -> bool {
+        matches!(self.state, State::Established | State::CloseWait | State::FinWait2)
+            && !self.owes(Owed::URGENT)
+            && !self.has_unsent()
+            && self.deadline(now).is_none_or(|deadline| deadline >= called_at)
+    }
+
     /// Whether there is something to send now.
     pub(super) fn wants_to_speak(&self) -> bool {
         self.owes(Owed::URGENT) || self.sendable() > 0 || self.may_send_control() || self.next_lost().is_some()

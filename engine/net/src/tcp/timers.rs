@@ -162,6 +162,9 @@ impl Tcb {
     /// How long the timeouts since the last answer have lasted together; of those of the persist timer all but the first, which
     /// has asked nothing yet.
     fn unanswered_for(&self) -> Micros {
+        if self.attempts == 0 {
+            return Micros(0);
+        }
         let count = self.attempts.saturating_sub(u8::from(self.awaited == Awaited::Window));
         let timeouts = (1..=count).map(|ago| self.round_trip.timeout_after(self.backoff.saturating_sub(ago)));
         Micros(timeouts.map(|timeout| timeout.0).sum())

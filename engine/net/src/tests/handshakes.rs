@@ -108,6 +108,27 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 }
 
 #[test]
+fn an_acknowledgment_that_leaves_nothing_to_say_makes_no_work_and_moves_no_deadline() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let connection = peer.connects(&mut world);
+    world.says_nothing();
+    world.net.send(world.now, connection, b"220 hello\r\n");
+    peer.hears(&world.says_tcp());
+    let before = world.net.next_deadline();
+    assert_eq!(peer.says(&mut world, TcpControl::None, b""), []);
+    assert!(world.net.touched.is_empty());
+    assert_eq!(world.net.next_deadline(), before);
+
+    // Bytes that nobody answers are acknowledged after a while, sooner than anything else was due.
+    assert_eq!(peer.says(&mut world, TcpControl::Psh, b"NO"), [Told::Data(connection, b"NO".to_vec())]);
+    world.says_nothing();
+    world.waits(Micros::from_millis(30));
+    world.next_deadline();
+    assert_eq!(world.says_tcp().acknowledgment, Some(peer.next));
+}
+
+#[test]
 fn a_service_resets_what_acknowledges_without_a_connection_and_hears_nothing_else() {
     let mut world = World::new();
     let peer = Peer::at_port(4000);

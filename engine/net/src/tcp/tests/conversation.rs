@@ -365,6 +365,7 @@ impl Conversation {
 
     /// The end of a turn: the connection may speak.
     pub(super) fn turn(&mut self) -> &mut Self {
+        self.rests_only_when_all_is_done();
         let Conversation { tcb, pools, now, limits, out, card_room, .. } = self;
         if !tcb.wants_output() {
             return self;
@@ -384,6 +385,17 @@ impl Conversation {
         assert!(result.is_err() || !tcb.wants_output(), "output sends all that may be sent");
         tcb.assert_invariants();
         self
+    }
+
+    /// Whoever rests has nothing to say, is not over, and is called upon before its deadline.
+    fn rests_only_when_all_is_done(&self) {
+        let Conversation { tcb, now, .. } = self;
+        if tcb.rests(*now, Instant::START) {
+            assert!(!tcb.wants_output() && tcb.ended().is_none());
+        }
+        if let Some(deadline) = tcb.deadline(*now) {
+            assert!(!tcb.rests(*now, deadline + Micros(1)));
+        }
     }
 
     /// Time passes, and whatever is due happens at its time.
