@@ -113,6 +113,7 @@ fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> Run {
 
 /// Bytes that are looked at together.
 const BLOCK_BYTES: usize = 64;
+type Block = [u8; BLOCK_BYTES];
 
 /// How many of `bytes` are in whole blocks, from the first on, in which each CR has its LF, each LF its CR, and no line
 /// begins with a dot. Nearly all of a message is, and the comparisons are made without a branch, a vector at a time.
@@ -120,13 +121,14 @@ fn clean_blocks(bytes: &[u8]) -> usize {
     if bytes.first() == Some(&b'\n') {
         return 0;
     }
-    let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
-    let (next_blocks, _) = bytes.get(1..).unwrap_or_default().as_chunks::<BLOCK_BYTES>();
-    let is_clean = |(block, next): &(&[u8; BLOCK_BYTES], &[u8; BLOCK_BYTES])| {
-        let pairs = block.iter().zip(next.iter());
-        !pairs.fold(false, |doubtful, (byte, next)| {
-            doubtful | ((*byte == b'\r') != (*next == b'\n')) | ((*byte == b'\n') & (*next == b'.'))
+    // Each byte with the two behind it: a dot is known by the LF before it, so an LF is looked for once.
+    let from = |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
+    let is_clean = |((block, next), second): &((&Block, &Block), &Block)| {
+        let triples = block.iter().zip(next.iter()).zip(second.iter());
+        !triples.fold(false, |doubtful, ((byte, next), second)| {
+            let is_end = *next == b'\n';
+            doubtful | ((*byte == b'\r') != is_end) | (is_end & (*second == b'.'))
         })
     };
-    blocks.iter().zip(next_blocks).take_while(is_clean).count() * BLOCK_BYTES
+    from(0).zip(from(1)).zip(from(2)).take_while(is_clean).count() * BLOCK_BYTES
 }
