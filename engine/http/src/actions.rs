@@ -24,7 +24,7 @@ pub trait Actions {
 
     /// A request has its answer: for an access log. If it has a body the answer is sent once that has come; should that be
     /// broken, or not come, another exchange without a method follows, and its answer is sent instead.
-    fn answered(&mut self, exchange: &Exchange<'_>);
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>);
 
     /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.
     fn set_deadline(&mut self, after: Option<Micros>);

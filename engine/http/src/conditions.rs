@@ -4,7 +4,7 @@
 
 use crate::coding::Coding;
 use crate::date;
-use crate::head::{Head, list};
+use crate::head::{Head, Name, list};
 use crate::site::{Resource, Tag};
 
 /// What comes of a request's conditions.
@@ -37,20 +37,20 @@ impl Own<'_> {
 
 /// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
 pub(crate) fn evaluate(head: &Head<'_, '_>, own: Own<'_>) -> Verdict {
-    if head.values("if-match").next().is_some() {
-        if !head.values("if-match").any(|value| names(value, &own.tag(), Comparison::Strong)) {
+    if head.values(Name::IfMatch).next().is_some() {
+        if !head.values(Name::IfMatch).any(|value| names(value, &own.tag(), Comparison::Strong)) {
             return Verdict::Failed;
         }
-    } else if let Some(since) = date_of(head, "if-unmodified-since")
+    } else if let Some(since) = date_of(head, Name::IfUnmodifiedSince)
         && own.modified() > since
     {
         return Verdict::Failed;
     }
-    if head.values("if-none-match").next().is_some() {
-        if head.values("if-none-match").any(|value| names(value, &own.tag(), Comparison::Weak)) {
+    if head.values(Name::IfNoneMatch).next().is_some() {
+        if head.values(Name::IfNoneMatch).any(|value| names(value, &own.tag(), Comparison::Weak)) {
             return Verdict::NotModified;
         }
-    } else if let Some(since) = date_of(head, "if-modified-since")
+    } else if let Some(since) = date_of(head, Name::IfModifiedSince)
         && own.modified() <= since
     {
         return Verdict::NotModified;
@@ -60,7 +60,7 @@ pub(crate) fn evaluate(head: &Head<'_, '_>, own: Own<'_>) -> Verdict {
 
 /// Whether a `Range` is to be looked at: only of the very representation that the client has the rest of (RFC 9110 section 13.1.5).
 pub(crate) fn allows_range(head: &Head<'_, '_>, own: Own<'_>) -> bool {
-    match head.only("if-range") {
+    match head.only(Name::IfRange) {
         Ok(None) => true,
         Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,
         // A date must be the very one that was told.
@@ -86,6 +86,6 @@ fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
 }
 
 /// A date that cannot be read, or is given twice, is no condition.
-fn date_of(head: &Head<'_, '_>, name: &'static str) -> Option<u64> {
+fn date_of(head: &Head<'_, '_>, name: Name) -> Option<u64> {
     date::parse(head.only(name).ok()??)
 }

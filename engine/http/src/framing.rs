@@ -5,7 +5,7 @@
 //! Answers to: RFC 9112 sections 6.1, 6.2, 6.3, 7 and 9.3.
 
 use crate::chunked::Chunked;
-use crate::head::{Head, Version, list};
+use crate::head::{Head, Name, Version, list};
 use crate::response::Status;
 
 /// What of a request's body is yet to come.
@@ -24,8 +24,8 @@ impl Body {
     ///
     /// Errors: nobody can know where it ends.
     pub(crate) fn of(head: &Head<'_, '_>) -> Result<Body, Status> {
-        let length = head.only("content-length")?;
-        match (head.only("transfer-encoding")?, length) {
+        let length = head.only(Name::ContentLength)?;
+        match (head.only(Name::TransferEncoding)?, length) {
             (None, None) => Ok(Body::NONE),
             (None, Some(length)) => decimal(length).map(Body::Length).ok_or(Status::BadRequest),
             (Some(_), Some(_)) => Err(Status::BadRequest),

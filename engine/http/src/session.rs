@@ -19,7 +19,7 @@ use machine::Micros;
 
 use crate::actions::{Actions, Exchange};
 use crate::framing::Body;
-use crate::head::{self, Head, Start};
+use crate::head::{self, Head, Name, Start};
 use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, Status};
 
 use answer::Answer;
@@ -140,8 +140,17 @@ impl Session {
     }
 
     fn head_bytes_arrived(&mut self, bytes: &[u8], searched: usize, actions: &mut impl Actions) -> Taken {
-        if !bytes.is_empty() && actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
+        if bytes.is_empty() {
+            return Taken::AndWait(0, WaitsFor::Bytes);
+        }
+        if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
+        }
+        let mut room = head::Room::new();
+        if searched == 0
+            && let Ok(head) = Head::read(bytes, &mut room)
+        {
+            return self.head_arrived(&head, actions);
         }
         match head::start(bytes, searched) {
             Start::EmptyLine => Taken::AndGoOn(2),
@@ -153,29 +162,37 @@ impl Session {
                 self.expect = Expect::Head { searched: count };
                 Taken::AndWait(0, WaitsFor::Bytes)
             }
-            Start::Whole(length) => match self.head_arrived(bytes.get(..length).unwrap_or_default(), actions) {
-                Ok(()) => Taken::AndGoOn(length),
-                Err(status) => self.refuse(status, actions),
-            },
+            Start::Whole => {
+                room.clear();
+                match Head::read(bytes, &mut room) {
+                    Ok(head) => self.head_arrived(&head, actions),
+                    Err(status) => self.refuse(status, actions),
+                }
+            }
         }
     }
 
-    /// A request's head is whole. Gives the answer, or waits for the request's body.
-    ///
+    /// A request's head is whole. Gives the answer, or waits for the request's body; refuses a request of which nobody knows where it
+    /// ends.
+    fn head_arrived(&mut self, head: &Head<'_, '_>, actions: &mut impl Actions) -> Taken {
+        match self.request_arrived(head, actions) {
+            Ok(()) => Taken::AndGoOn(head.length),
+            Err(status) => self.refuse(status, actions),
+        }
+    }
+
     /// Errors: where the request ends cannot be known.
-    fn head_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<(), Status> {
-        let mut room = head::room();
-        let head = Head::parse(bytes, &mut room)?;
-        let body = Body::of(&head)?;
-        let mut answer = Answer::to(&head, actions.site())?;
-        actions.answered(&Exchange {
-            method: head.method,
-            target: head.target,
+    fn request_arrived(&mut self, head: &Head<'_, '_>, actions: &mut impl Actions) -> Result<(), Status> {
+        let body = Body::of(head)?;
+        let mut answer = Answer::to(head, actions.site())?;
+        actions.answered(|| Exchange {
+            method: core::str::from_utf8(head.method).unwrap_or_default(),
+            target: core::str::from_utf8(head.target).unwrap_or_default(),
             status: answer.status().code(),
             bytes: answer.body_bytes(),
         });
         let is_long = matches!(body, Body::Length(length) if length > BODY_BYTES_MAX as u64);
-        if !body.is_over() && !is_long && !head.lists("expect", "100-continue") {
+        if !body.is_over() && !is_long && !head.lists(Name::Expect, "100-continue") {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
             self.expect = Expect::Body { body, left: BODY_BYTES_MAX, answer: Box::new(answer) };
             return Ok(());
@@ -202,14 +219,16 @@ impl Session {
     fn respond(&mut self, answer: &Answer, actions: &mut impl Actions) {
         self.outgoing = answer.send(actions);
         self.expect = Expect::Room { after: answer.after() };
-        actions.set_deadline(Some(RESPONSE_TIMEOUT));
+        // Room for the rest is not waited for yet.
+        self.waits_for = WaitsFor::Bytes;
     }
 
-    /// Sends on, and goes on to the next request when all of the response is queued.
+    /// Sends on, and goes on to the next request when all of the response is queued. Until then the client has its time whenever it
+    /// takes something.
     fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> Taken {
-        let before = actions.send_room();
+        let before = (self.waits_for == WaitsFor::SendRoom).then(|| actions.send_room());
         if !self.outgoing.send_on(actions) {
-            if actions.send_room() != before {
+            if before != Some(actions.send_room()) {
                 actions.set_deadline(Some(RESPONSE_TIMEOUT));
             }
             return Taken::AndWait(0, WaitsFor::SendRoom);
@@ -226,7 +245,7 @@ impl Session {
     /// Says what is wrong with a request of which nobody knows where it ends, and ends the session.
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
         let answer = Answer::refusal(status, actions.site());
-        actions.answered(&Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
+        actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
         self.respond(&answer, actions);
         Taken::AndGoOn(0)
     }

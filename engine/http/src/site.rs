@@ -125,15 +125,15 @@ impl Site {
 
     /// The file at `path`.
     pub fn find(&self, path: &str) -> Option<Resource> {
-        self.find_in(path, "")
+        self.find_in(path.as_bytes(), b"")
     }
 
     /// The file whose path is `folder` and `name` behind it.
-    pub(crate) fn find_in(&self, folder: &str, name: &str) -> Option<Resource> {
+    pub(crate) fn find_in(&self, folder: &[u8], name: &[u8]) -> Option<Resource> {
         let compare = |entry: &[u8; ENTRY_BYTES]| {
             let path = self.slice(entry, 0).unwrap_or_default();
             let (above, below) = path.split_at(folder.len().min(path.len()));
-            above.cmp(folder.as_bytes()).then_with(|| below.cmp(name.as_bytes()))
+            above.cmp(folder).then_with(|| below.cmp(name))
         };
         let index = self.entries.binary_search_by(compare).ok()?;
         Some(Resource { site: *self, entry: self.entries.get(index)? })

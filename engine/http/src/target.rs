@@ -16,7 +16,7 @@ pub(crate) enum Target<'a> {
     /// The server itself: `*`.
     Server,
     /// A path: it begins with `/`, is decoded, and has no segments `.` and `..`.
-    Path(&'a str),
+    Path(&'a [u8]),
 }
 
 /// Where a path is put that does not stand in its request as it is meant.
@@ -27,13 +27,14 @@ impl<'a> Target<'a> {
     /// Reads a target of visible ASCII.
     ///
     /// Errors: it is none, or leads out of the site.
-    pub(crate) fn parse(target: &'a str, room: &'a mut PathRoom) -> Result<Target<'a>, Status> {
+    pub(crate) fn parse(target: &'a [u8], room: &'a mut PathRoom) -> Result<Target<'a>, Status> {
         if is_path_as_meant(target) {
             return Ok(Target::Path(target));
         }
-        if target == "*" {
+        if target == b"*" {
             return Ok(Target::Server);
         }
+        let target = core::str::from_utf8(target).map_err(|_| Status::BadRequest)?;
         // A fragment is never sent: who sends one means something else by it.
         if target.contains('#') {
             return Err(Status::BadRequest);
@@ -48,11 +49,11 @@ impl<'a> Target<'a> {
 }
 
 /// Whether there is nothing in `target` to be cut off, decoded or carried out.
-fn is_path_as_meant(target: &str) -> bool {
+fn is_path_as_meant(target: &[u8]) -> bool {
     let mut before = 0;
-    target.starts_with('/')
+    target.starts_with(b"/")
         && target.len() <= PATH_BYTES_MAX
-        && target.bytes().all(|byte| {
+        && target.iter().all(|&byte| {
             let is_meant = !matches!(byte, b'%' | b'?' | b'#') && (before, byte) != (b'/', b'.');
             before = byte;
             is_meant
@@ -70,7 +71,7 @@ fn path_of_absolute(target: &str) -> Option<&str> {
 }
 
 impl PathRoom {
-    fn decode(&mut self, raw: &str) -> Result<&str, Status> {
+    fn decode(&mut self, raw: &str) -> Result<&[u8], Status> {
         for segment in raw.split('/').skip(1) {
             self.leave_dots()?;
             self.enter(segment)?;
@@ -78,7 +79,7 @@ impl PathRoom {
         if self.leave_dots()? {
             self.push(b'/')?;
         }
-        core::str::from_utf8(&self.0).map_err(|_| Status::NotFound)
+        Ok(&self.0)
     }
 
     /// Goes one segment on. The slash in front of a segment belongs to it.

@@ -92,9 +92,9 @@ impl http::Actions for Hands<'_> {
         date
     }
 
-    fn answered(&mut self, exchange: &Exchange<'_>) {
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {
         if self.common.logs_requests {
-            let Exchange { method, target, status, bytes } = exchange;
+            let Exchange { method, target, status, bytes } = exchange();
             let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
             self.common
                 .request_log

@@ -99,8 +99,8 @@ impl Actions for World {
         *b"Tue, 03 Nov 2026 21:04:05 GMT"
     }
 
-    fn answered(&mut self, exchange: &Exchange<'_>) {
-        let Exchange { method, target, status, bytes } = *exchange;
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {
+        let Exchange { method, target, status, bytes } = exchange();
         self.log.push((method.into(), target.into(), status, bytes));
     }
 

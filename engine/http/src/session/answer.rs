@@ -9,7 +9,7 @@ use core::ops::Range;
 use crate::actions::Actions;
 use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Own, Verdict};
-use crate::head::{Head, Version};
+use crate::head::{Head, Name, Version};
 use crate::ranges::{self, Asked, Parts};
 use crate::response::{ALLOW, After, ResponseHead, Status};
 use crate::site::{Representation, Resource, Site};
@@ -21,8 +21,8 @@ use super::outgoing::{Outgoing, PartsLeft};
 const MOVED_BYTES_MAX: usize = 1024;
 
 /// What a folder is asked for.
-const INDEX: &str = "index.html";
-const INDEX_BELOW: &str = "/index.html";
+const INDEX: &[u8] = b"index.html";
+const INDEX_BELOW: &[u8] = b"/index.html";
 
 /// An answer that is known and not given yet.
 #[derive(Debug)]
@@ -64,23 +64,23 @@ impl Answer {
     pub(super) fn to(head: &Head<'_, '_>, site: &Site) -> Result<Answer, Status> {
         let mut room = PathRoom::default();
         let target = match Target::parse(head.target, &mut room) {
-            Err(Status::BadRequest) if head.method != "CONNECT" => return Err(Status::BadRequest),
+            Err(Status::BadRequest) if head.method != b"CONNECT" => return Err(Status::BadRequest),
             target => target,
         };
         let content = match (head.method, target) {
-            _ if head.values("expect").any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
+            _ if head.values(Name::Expect).any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
                 Content::error(Status::ExpectationFailed, site)
             }
-            ("GET" | "HEAD", Ok(Target::Path(path))) => file(path, head, site),
-            ("GET" | "HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
-            ("OPTIONS", Ok(_)) => Content::Options,
-            ("GET" | "HEAD" | "OPTIONS", Err(status)) => Content::error(status, site),
-            ("POST" | "PUT" | "DELETE" | "CONNECT" | "TRACE" | "PATCH", _) => {
+            (b"GET" | b"HEAD", Ok(Target::Path(path))) => file(path, head, site),
+            (b"GET" | b"HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
+            (b"OPTIONS", Ok(_)) => Content::Options,
+            (b"GET" | b"HEAD" | b"OPTIONS", Err(status)) => Content::error(status, site),
+            (b"POST" | b"PUT" | b"DELETE" | b"CONNECT" | b"TRACE" | b"PATCH", _) => {
                 Content::error(Status::MethodNotAllowed, site)
             }
             _ => Content::error(Status::NotImplemented, site),
         };
-        Ok(Answer { content, head_only: head.method == "HEAD", after: after(head) })
+        Ok(Answer { content, head_only: head.method == b"HEAD", after: after(head) })
     }
 
     /// The answer to what is no request.
@@ -239,8 +239,8 @@ fn outgoing_part(bytes: &'static [u8], range: &Range<u64>) -> &'static [u8] {
 }
 
 /// The file at `path`, or why it is not sent.
-fn file(path: &str, head: &Head<'_, '_>, site: &Site) -> Content {
-    let found = if path.ends_with('/') { site.find_in(path, INDEX) } else { site.find(path) };
+fn file(path: &[u8], head: &Head<'_, '_>, site: &Site) -> Content {
+    let found = if path.ends_with(b"/") { site.find_in(path, INDEX) } else { site.find_in(path, b"") };
     match found {
         Some(resource) => form(resource, head),
         None if is_folder(path, site) && head.target.len() <= MOVED_BYTES_MAX => Content::Moved(moved(head.target)),
@@ -248,12 +248,13 @@ fn file(path: &str, head: &Head<'_, '_>, site: &Site) -> Content {
     }
 }
 
-fn is_folder(path: &str, site: &Site) -> bool {
+fn is_folder(path: &[u8], site: &Site) -> bool {
     site.find_in(path, INDEX_BELOW).is_some()
 }
 
 /// The target with a slash behind its path. Its query is kept.
-fn moved(target: &str) -> String {
+fn moved(target: &[u8]) -> String {
+    let target = core::str::from_utf8(target).unwrap_or_default();
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     // Two slashes at the start would name another host.
     let path = path.strip_prefix('/').map_or(path, |rest| rest.trim_start_matches('/'));
@@ -262,7 +263,7 @@ fn moved(target: &str) -> String {
 
 /// Which form of a file, and how much of it.
 fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
-    let accepted = Accepted::from_fields(head.values("accept-encoding"));
+    let accepted = Accepted::from_fields(head.values(Name::AcceptEncoding));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());
     let own = Own { resource: &resource, coding };
     match conditions::evaluate(head, own) {
@@ -270,9 +271,9 @@ fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
         Verdict::Failed => return Content::Error(Status::PreconditionFailed, None),
         Verdict::Proceed => {}
     }
-    let part = match head.only("range") {
+    let part = match head.only(Name::Range) {
         // Ranges are defined for GET alone (RFC 9110 section 14.2).
-        Ok(Some(range)) if head.method == "GET" && conditions::allows_range(head, own) => {
+        Ok(Some(range)) if head.method == b"GET" && conditions::allows_range(head, own) => {
             let length = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
             match ranges::parse(range, length) {
                 Asked::Nothing => return Content::OutOfRange(length),
@@ -291,9 +292,9 @@ fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
 /// Whether the connection stays open (RFC 9112 section 9.3).
 fn after(head: &Head<'_, '_>) -> After {
     match head.version {
-        _ if head.lists("connection", "close") => After::Close,
+        _ if head.lists(Name::Connection, "close") => After::Close,
         Version::Http11 => After::Open,
-        Version::Http10 if head.lists("connection", "keep-alive") => After::OpenAsAsked,
+        Version::Http10 if head.lists(Name::Connection, "keep-alive") => After::OpenAsAsked,
         Version::Http10 => After::Close,
     }
 }

@@ -3,6 +3,7 @@
 mod conditions;
 mod dates;
 mod framing;
+mod heads;
 mod parts;
 mod properties;
 mod requests;
