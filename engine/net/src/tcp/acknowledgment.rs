@@ -30,6 +30,11 @@ impl Tcb {
             // The peer lives, and answers; that is all a probe asks.
             self.attempts = 0;
         }
+        if !segment.options.sack.is_empty()
+            && let Some(queue) = self.send_queue.as_deref_mut()
+        {
+            queue.flight.lengthen(&mut pools.blocks);
+        }
         if ahead > 0 {
             self.progress(now, segment, pools, actions);
         } else if outstanding > 0 {

@@ -75,12 +75,17 @@ impl Congestion {
         self.slow_start_threshold == u32::MAX
     }
 
-    /// New bytes were acknowledged, and nothing is being repaired. The window grows only when it was what held us back
-    /// (RFC 7661 §1): in slow start by what was acknowledged, at most [`SLOW_START_SEGMENTS`] at a time; later along the
-    /// curve.
+    /// Whether the window was what held us back when `flight` was on the way, and not the session (RFC 7661 §1).
+    #[inline]
+    pub(super) fn is_held_back_by_window(&self, flight: u32) -> bool {
+        flight.saturating_mul(2) >= self.window
+    }
+
+    /// New bytes were acknowledged, and nothing is being repaired. The window grows only when it was what held us back: in
+    /// slow start by what was acknowledged, at most [`SLOW_START_SEGMENTS`] at a time; later along the curve.
     #[inline]
     pub(super) fn acknowledged(&mut self, growth: &Growth, epoch: &mut Epoch) {
-        if growth.flight.saturating_mul(2) < self.window {
+        if !self.is_held_back_by_window(growth.flight) {
             epoch.end();
         } else if self.window < self.slow_start_threshold {
             let bytes = growth.bytes.min(SLOW_START_SEGMENTS * growth.mss);

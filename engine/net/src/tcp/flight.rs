@@ -2,9 +2,7 @@
 //! runs. This is the scoreboard of RFC 6675 and the list of transmission times of RFC 8985 in one.
 //!
 //! A run is cut when only a part of it is acknowledged, lost or sent again, and joined with its neighbour when nothing
-//! tells them apart. There is room for [`RUNS_MAX`]. When it is used up, neighbours are joined that were sent within a small
-//! part of the time that all of it took: however much a long path holds, it is told in few runs. If that is not enough, runs of one fate are joined though they were sent
-//! at different times (as if all were sent at the later one); what still finds no room is not told apart. Nothing is ever
+//! tells them apart; see [`Runs`] for what is done while there are many. What still finds no room is not told apart. Nothing is ever
 //! thought to have arrived that was not acknowledged.
 //!
 //! Invariants:
@@ -13,42 +11,15 @@
 //! - Bytes that arrived beyond a gap are kept until they are acknowledged in order: a peer may take its word back
 //!   (RFC 2018 §8).
 
-use heapless::Vec;
-
 use super::options::SackBlock;
+use super::pools::BlockPool;
+use super::runs::{Fate, Run, Runs};
 use super::sequence::SequenceNumber;
-
-/// Runs that are told apart.
-pub(super) const RUNS_MAX: usize = 64;
-
-/// In no more parts of time than these everything was sent whose runs are joined because there is no room for more.
-const PARTS_OF_TIME: u32 = 32;
-
-/// What became of bytes that were sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
-    OnTheWay,
-    /// Acknowledged selectively.
-    Arrived,
-    /// To be sent again.
-    Lost,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Run {
-    /// The number after its last byte.
-    pub(super) end: SequenceNumber,
-    /// When it was sent last, in microseconds on a circle.
-    pub(super) sent_at: u32,
-    pub(super) fate: Fate,
-    /// Whether it was sent more than once.
-    pub(super) again: bool,
-}
 
 /// All that was sent and not acknowledged in order.
 #[derive(Default)]
 pub(super) struct Flight {
-    runs: Vec<Run, RUNS_MAX>,
+    runs: Runs,
     start: SequenceNumber,
     arrived: u32,
     lost: u32,
@@ -70,10 +41,10 @@ impl Flight {
     /// If all of it is one run that was sent once and is on the way: when it was sent. It is forgotten then.
     #[inline]
     pub(super) fn take_single_run(&mut self) -> Option<u32> {
-        match self.runs.as_slice() {
-            [Run { fate: Fate::OnTheWay, again: false, sent_at, .. }] => {
+        match self.runs.all() {
+            [Run { fate: Fate::OnTheWay, vague: false, sent_at, .. }] => {
                 let sent_at = *sent_at;
-                self.runs.clear();
+                self.runs.drop_first(1);
                 Some(sent_at)
             }
             _ => None,
@@ -81,21 +52,33 @@ impl Flight {
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) {
-        self.runs.clear();
+    pub(super) fn clear(&mut self, blocks: &mut BlockPool) {
+        self.runs.all_mut().clear();
+        self.runs.shorten(blocks);
         self.arrived = 0;
         self.lost = 0;
     }
 
+    /// Selective acknowledgments are about to come in: finds room for what they tell apart.
+    pub(super) fn lengthen(&mut self, blocks: &mut BlockPool) {
+        self.runs.lengthen(blocks);
+    }
+
+    /// Gives back what room is not needed any more.
+    #[inline]
+    pub(super) fn shorten(&mut self, blocks: &mut BlockPool) {
+        self.runs.shorten(blocks);
+    }
+
     /// When the last of it was sent.
     pub(super) fn last_sent_at(&self) -> Option<u32> {
-        self.runs.last().map(|run| run.sent_at)
+        self.runs.all().last().map(|run| run.sent_at)
     }
 
     /// The first bytes that are to be sent again.
     pub(super) fn first_lost(&self) -> Option<SackBlock> {
         let mut start = self.start;
-        for run in &self.runs {
+        for run in self.runs.all() {
             if run.fate == Fate::Lost {
                 return Some(SackBlock { start, end: run.end });
             }
@@ -108,41 +91,34 @@ impl Flight {
     /// thought of them.
     #[inline]
     pub(super) fn sent(&mut self, clock: u32, start: SequenceNumber, end: SequenceNumber, fate: Fate) {
-        if self.runs.is_empty() {
+        if self.runs.all().is_empty() {
             self.start = start;
         }
         let sent_to = self.end();
         if start.is_before(sent_to) {
             let (start, end) = self.widen(start, end.earlier(sent_to));
-            self.mark(start, end, |_| Run { end, sent_at: clock, fate, again: true });
+            self.mark(start, end, |_| Run { end, sent_at: clock, fate, vague: true });
         }
         if end.is_after(sent_to) {
-            self.append(Run { end, sent_at: clock, fate, again: false });
+            self.append(Run { end, sent_at: clock, fate, vague: false });
         }
     }
 
     fn end(&self) -> SequenceNumber {
-        self.runs.last().map_or(self.start, |run| run.end)
+        self.runs.all().last().map_or(self.start, |run| run.end)
     }
 
     fn append(&mut self, run: Run) {
         let count = run.end.since(self.end());
-        let joins = self.runs.last_mut().filter(|last| last.sent_at == run.sent_at && last.is_like(&run));
+        let joins = self.runs.all_mut().last_mut().filter(|last| last.sent_at == run.sent_at && last.is_like(&run));
         if let Some(last) = joins {
             last.end = run.end;
-        } else {
-            if self.runs.is_full() {
-                self.make_room();
+        } else if let Err(run) = self.runs.push(run) {
+            // Nothing could be joined: what the last one was known to be is forgotten.
+            if let Some(last) = self.runs.all_mut().last_mut() {
+                *last = Run { fate: Fate::OnTheWay, vague: true, ..run };
             }
-            if let Err(run) = self.runs.push(run) {
-                // Nothing could be joined: what the last one was known to be is forgotten.
-                self.runs.pop();
-                let start = self.end();
-                let joined = self.runs.push(Run { fate: Fate::OnTheWay, again: true, ..run });
-                assert!(joined.is_ok(), "there is room where a run has just left");
-                self.count_anew();
-                return assert!(start.is_before(run.end), "runs are in order");
-            }
+            return self.count_anew();
         }
         self.account(run.fate, count);
     }
@@ -167,7 +143,7 @@ impl Flight {
     #[inline]
     pub(super) fn acknowledge(&mut self, to: SequenceNumber, each: &mut impl FnMut(&Run)) -> u32 {
         let (mut whole, mut bytes) = (0, 0);
-        while let Some(run) = self.runs.get(whole).copied() {
+        while let Some(run) = self.runs.all().get(whole).copied() {
             let end = run.end.earlier(to);
             let count = end.since(self.start);
             if !end.is_after(self.start) {
@@ -184,11 +160,7 @@ impl Flight {
             }
             whole += 1;
         }
-        let left = self.runs.len() - whole;
-        if whole > 0 {
-            self.runs.copy_within(whole.., 0);
-            self.runs.truncate(left);
-        }
+        self.runs.drop_first(whole);
         bytes
     }
 
@@ -196,6 +168,11 @@ impl Flight {
     pub(super) fn acknowledge_block(&mut self, block: SackBlock, each: &mut impl FnMut(&Run)) -> u32 {
         let before = self.arrived;
         let (start, end) = (block.start.later(self.start), block.end.earlier(self.end()));
+        let first = self.runs.all().get(self.runs.ended_by(start));
+        if first.is_some_and(|run| run.fate == Fate::Arrived && !run.end.is_before(end)) {
+            // As it is mostly: a block is told several times.
+            return 0;
+        }
         self.mark(start, end, |run| {
             if run.fate != Fate::Arrived {
                 each(run);
@@ -207,12 +184,12 @@ impl Flight {
 
     /// Whether the first byte was said to have arrived, while it was never acknowledged: the peer has taken its word back.
     pub(super) fn is_reneged(&self) -> bool {
-        self.runs.first().is_some_and(|run| run.fate == Fate::Arrived)
+        self.runs.all().first().is_some_and(|run| run.fate == Fate::Arrived)
     }
 
     /// Forgets all that was acknowledged selectively.
     pub(super) fn forget_arrived(&mut self) {
-        for run in &mut self.runs {
+        for run in self.runs.all_mut().iter_mut() {
             if run.fate == Fate::Arrived {
                 run.fate = Fate::OnTheWay;
             }
@@ -222,18 +199,20 @@ impl Flight {
 
     /// Lets `judge` change the fates of the runs that are on the way.
     pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> Fate) {
-        for run in &mut self.runs {
-            if run.fate == Fate::OnTheWay {
-                run.fate = judge(run);
-            }
+        let mut has_changed = false;
+        for run in self.runs.all_mut().iter_mut().filter(|run| run.fate == Fate::OnTheWay) {
+            run.fate = judge(run);
+            has_changed |= run.fate != Fate::OnTheWay;
         }
-        self.join_equal();
-        self.count_anew();
+        if has_changed {
+            self.runs.join_equal(0..self.runs.all().len());
+            self.count_anew();
+        }
     }
 
     /// What was thought lost is on the way after all.
     pub(super) fn find_lost(&mut self) {
-        for run in &mut self.runs {
+        for run in self.runs.all_mut().iter_mut() {
             if run.fate == Fate::Lost {
                 run.fate = Fate::OnTheWay;
             }
@@ -255,99 +234,54 @@ impl Flight {
         if !start.is_before(end) {
             return;
         }
-        if self.runs.len() + 2 > RUNS_MAX {
-            self.make_room();
-        }
-        self.cut(start);
-        self.cut(end);
-        let mut at = self.start;
-        for run in &mut self.runs {
-            if !at.is_before(start) && !run.end.is_after(end) {
-                *run = Run { end: run.end, ..change(run) };
+        let may_be_cut = self.runs.may_be_cut();
+        let first = self.cut(start, may_be_cut);
+        let last = self.cut(end, may_be_cut).0;
+        for place in first.1..last {
+            let Some(run) = self.runs.all().get(place).copied() else { break };
+            let count = run.end.since(self.begin_of(place));
+            let changed = Run { end: run.end, ..change(&run) };
+            self.discount(run.fate, count);
+            self.account(changed.fate, count);
+            if let Some(target) = self.runs.all_mut().get_mut(place) {
+                *target = changed;
             }
-            at = run.end;
         }
-        self.join_equal();
-        self.count_anew();
+        self.runs.join_equal(first.1.saturating_sub(1)..last + 1);
     }
 
-    /// Makes a run begin at `at`, if there is room for it.
-    fn cut(&mut self, at: SequenceNumber) {
-        let Some(place) = self.runs.iter().position(|run| at.is_before(run.end)) else { return };
-        let begins = place.checked_sub(1).and_then(|before| self.runs.get(before)).map_or(self.start, |run| run.end);
-        if begins.is_before(at)
-            && let Some(run) = self.runs.get(place).copied()
-        {
-            let _ = self.runs.insert(place, Run { end: at, ..run });
+    fn begin_of(&self, place: usize) -> SequenceNumber {
+        place.checked_sub(1).and_then(|before| self.runs.all().get(before)).map_or(self.start, |run| run.end)
+    }
+
+    /// Makes a run begin at `at`, if it may. How many runs end there or before, and the first that begins there or later.
+    fn cut(&mut self, at: SequenceNumber, may_be_cut: bool) -> (usize, usize) {
+        let place = self.runs.ended_by(at);
+        let Some(run) = self.runs.all().get(place).copied() else { return (place, place) };
+        if !self.begin_of(place).is_before(at) {
+            return (place, place);
         }
+        let is_cut = may_be_cut && self.runs.all_mut().insert(place, Run { end: at, ..run }).is_ok();
+        (place + usize::from(is_cut), place + 1)
     }
 
     /// The numbers where the runs begin and end that `start` and `end` fall into, if those cannot be cut.
     fn widen(&mut self, start: SequenceNumber, end: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
-        if self.runs.len() + 2 > RUNS_MAX {
-            self.make_room();
-        }
-        if self.runs.len() + 2 <= RUNS_MAX {
+        if self.runs.may_be_cut() {
             return (start, end);
         }
-        let (mut from, mut to, mut at) = (start, end, self.start);
-        for run in &self.runs {
-            from = if start.is_before(run.end) && !start.is_before(at) { at } else { from };
-            to = if end.is_after(at) && !end.is_after(run.end) { run.end } else { to };
-            at = run.end;
-        }
-        (from, to)
-    }
-
-    /// Joins neighbours that nothing tells apart.
-    fn join_equal(&mut self) {
-        self.join(|one, other| one.is_like(other) && (one.sent_at == other.sent_at || one.fate != Fate::OnTheWay));
-    }
-
-    /// Joins neighbours of one fate that were sent in the same part of time, and if that makes no room, whenever they were.
-    fn make_room(&mut self) {
-        let last = self.last_sent_at().unwrap_or(0);
-        let age = |run: &Run| last.wrapping_sub(run.sent_at);
-        let oldest = self.runs.iter().map(age).filter(|age| *age <= i32::MAX as u32).max().unwrap_or(0);
-        // Powers of two lie within each other: what is joined again and again still lies within one part.
-        let part = (oldest / PARTS_OF_TIME + 1).next_power_of_two();
-        self.join(|one, other| one.is_like(other) && one.sent_at / part == other.sent_at / part);
-        if self.runs.len() + 2 > RUNS_MAX {
-            self.join(Run::is_like);
-        }
-        self.count_anew();
-    }
-
-    fn join(&mut self, may_join: impl Fn(&Run, &Run) -> bool) {
-        let mut joined: Vec<Run, RUNS_MAX> = Vec::new();
-        for run in &self.runs {
-            match joined.last_mut().filter(|last| may_join(last, run)) {
-                Some(last) => {
-                    last.end = run.end;
-                    last.again |= run.again;
-                    last.sent_at =
-                        if (run.sent_at.wrapping_sub(last.sent_at) as i32) > 0 { run.sent_at } else { last.sent_at };
-                }
-                None => assert!(joined.push(*run).is_ok(), "joining makes no runs"),
-            }
-        }
-        self.runs = joined;
+        let last = self.runs.all().get(self.runs.ended_by(end - 1)).map_or(end, |run| run.end);
+        (self.begin_of(self.runs.ended_by(start)), last)
     }
 
     fn count_anew(&mut self) {
-        (self.arrived, self.lost) = (0, 0);
-        let mut at = self.start;
-        for place in 0..self.runs.len() {
-            let Some(run) = self.runs.get(place).copied() else { return };
-            self.account(run.fate, run.end.since(at));
-            at = run.end;
-        }
+        (self.arrived, self.lost) = self.tally();
     }
 
-    /// Asserts the invariants.
-    pub(super) fn assert_invariants(&self, una: SequenceNumber, max: SequenceNumber) {
+    /// The bytes that arrived, and those that are lost.
+    fn tally(&self) -> (u32, u32) {
         let (mut at, mut arrived, mut lost) = (self.start, 0, 0);
-        for run in &self.runs {
+        for run in self.runs.all() {
             assert!(run.end.is_after(at), "runs lie in order, and none is empty");
             match run.fate {
                 Fate::OnTheWay => {}
@@ -356,15 +290,14 @@ impl Flight {
             }
             at = run.end;
         }
-        assert_eq!((self.arrived, self.lost), (arrived, lost), "what arrived and what is lost is counted");
-        assert!(self.runs.is_empty() || (self.start, at) == (una, max), "runs cover all that is on the way");
-        assert!(!self.runs.is_empty() || una == max, "runs cover all that is on the way");
+        (arrived, lost)
     }
-}
 
-impl Run {
-    #[inline]
-    fn is_like(&self, other: &Run) -> bool {
-        self.fate == other.fate && (self.again == other.again || self.fate != Fate::OnTheWay)
+    /// Asserts the invariants.
+    pub(super) fn assert_invariants(&self, una: SequenceNumber, max: SequenceNumber) {
+        assert_eq!((self.arrived, self.lost), self.tally(), "what arrived and what is lost is counted");
+        let is_empty = self.runs.all().is_empty();
+        assert!(is_empty || (self.start, self.end()) == (una, max), "runs cover all that is on the way");
+        assert!(!is_empty || una == max, "runs cover all that is on the way");
     }
 }

@@ -62,6 +62,7 @@ mod recovery;
 mod ring;
 mod round_trip;
 mod row;
+mod runs;
 mod segment;
 mod send_queue;
 mod sequence;

@@ -8,10 +8,10 @@ use core::num::NonZeroU16;
 
 use machine::{Instant, Piece};
 
-use super::flight::Fate;
 use super::options::{Options, SackBlock, SackBlocks, Timestamps};
 use super::pools::Pools;
 use super::round_trip::RTO_MIN;
+use super::runs::Fate;
 use super::segment::{Flags, Full, SegmentToSend};
 use super::send_queue::Pieces;
 use super::sequence::SequenceNumber;

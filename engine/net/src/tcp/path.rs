@@ -8,9 +8,9 @@
 //!   What is established outlives it: retransmission finds out whether it is true.
 
 use super::actions::{Actions, CloseReason};
-use super::flight::Fate;
 use super::handshake::MSS_DEFAULT;
 use super::pools::Pools;
+use super::runs::Fate;
 use super::sequence::SequenceNumber;
 use super::tcb::{Agreed, State, Tcb};
 use super::timestamps::TIMESTAMP_BYTES;

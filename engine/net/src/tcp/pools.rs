@@ -24,6 +24,7 @@ use super::beyond::LongList;
 use super::receive_queue::ReceiveQueue;
 use super::ring::{self, BlockNode, NODE_BLOCKS};
 use super::row::{NODE_PIECES, PieceNode};
+use super::runs::LongRuns;
 use super::send_queue::SendQueue;
 use super::window::RECEIVE_WINDOW;
 
@@ -36,7 +37,7 @@ const RETIRED_LOOKED_AT_MAX: usize = 8;
 /// One queue has at most one in so many of what is free, once it is beyond its first stage.
 const SHARES: usize = 4;
 
-/// For so many blocks there is one long list of ranges beyond gaps.
+/// For so many blocks there is one long list of ranges beyond gaps, and one of runs.
 const BLOCKS_PER_LONG_LIST: usize = 256;
 
 /// How much is made at construction.
@@ -155,7 +156,7 @@ impl Pools {
 
 /// Blocks of bytes, each owned by the pool, a queue, or a queue and the card.
 /// And the nodes of the queues that hold them.
-#[expect(clippy::vec_box, reason = "what is lent is a pointer, not a node of 1.5 KB")]
+#[expect(clippy::vec_box, reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24")]
 pub(super) struct BlockPool {
     free: Vec<Arc<Block>>,
     retired: VecDeque<Arc<Block>>,
@@ -163,6 +164,7 @@ pub(super) struct BlockPool {
     block_nodes: Vec<Box<BlockNode>>,
     block_nodes_made: usize,
     long_lists: Vec<Box<LongList>>,
+    long_runs: Vec<Box<LongRuns>>,
 }
 
 impl BlockPool {
@@ -176,6 +178,7 @@ impl BlockPool {
             block_nodes: (0..block_nodes_made).map(|_| ring::new_node()).collect(),
             block_nodes_made,
             long_lists: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
+            long_runs: (0..count.div_ceil(BLOCKS_PER_LONG_LIST)).map(|_| Box::default()).collect(),
         }
     }
 
@@ -213,6 +216,16 @@ impl BlockPool {
         self.long_lists.push(list);
     }
 
+    /// A list of runs with nothing in it.
+    pub(super) fn lend_long_runs(&mut self) -> Option<Box<LongRuns>> {
+        self.long_runs.pop()
+    }
+
+    pub(super) fn take_back_long_runs(&mut self, mut list: Box<LongRuns>) {
+        list.clear();
+        self.long_runs.push(list);
+    }
+
     pub(super) fn take_back_block_node(&mut self, node: Box<BlockNode>) {
         self.block_nodes.push(node);
     }
@@ -229,8 +242,8 @@ impl BlockPool {
 
     /// Nodes of both kinds and long lists that nobody holds.
     #[cfg(test)]
-    pub(super) fn free_nodes(&self) -> [usize; 3] {
-        [self.piece_nodes.len(), self.block_nodes.len(), self.long_lists.len()]
+    pub(super) fn free_nodes(&self) -> [usize; 4] {
+        [self.piece_nodes.len(), self.block_nodes.len(), self.long_lists.len(), self.long_runs.len()]
     }
 
     /// A block that nobody else holds.

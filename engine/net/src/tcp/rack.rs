@@ -9,7 +9,7 @@
 
 use machine::Micros;
 
-use super::flight::Run;
+use super::runs::Run;
 use super::sequence::SequenceNumber;
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 §6.2 step 4).
@@ -60,7 +60,7 @@ impl Rack {
     #[inline]
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);
-        if run.again && round_trip < self.round_trip_min.min(smoothed) {
+        if run.vague && round_trip < self.round_trip_min.min(smoothed) {
             // It is rather the first copy that arrived: nothing is known of the second.
             return;
         }
@@ -68,11 +68,11 @@ impl Rack {
             self.is_known = true;
             self.highest = run.end;
         } else if run.end.is_before(self.highest) {
-            self.has_reordered |= !run.again;
+            self.has_reordered |= !run.vague;
         } else {
             self.highest = run.end;
         }
-        if !run.again {
+        if !run.vague {
             self.round_trip_min = self.round_trip_min.min(round_trip);
         }
         if self.is_after(run) || self.round_trip == 0 {

@@ -20,9 +20,9 @@
 use machine::{Instant, Micros};
 
 use super::congestion::{Congestion, Growth, Reduction};
-use super::flight::{Fate, Run};
 use super::options::SackBlock;
 use super::rack::Rack;
+use super::runs::{Fate, Run};
 use super::segment::{Flags, SegmentRepr};
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
@@ -134,19 +134,23 @@ impl Tcb {
             if let Some(queue) = self.send_queue.as_deref_mut() {
                 self.congestion.reduce(&mut queue.recovery.reduction, news.arrived, pipe, mss);
             }
-        } else if ahead > 0
-            && !was_repairing
-            && !heeded
-            && let Some(queue) = self.send_queue.as_deref_mut()
-        {
-            let round_trip = self.round_trip.smoothed();
-            let pace = if self.congestion.is_in_first_slow_start() {
-                let sample = news.newest.filter(|run| !run.again).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
-                queue.slow_start.acknowledged(now.0 as u32, self.snd_una, self.snd_max, sample)
-            } else {
-                Pace::Fast
-            };
-            let growth = Growth { now, bytes: ahead, flight: pipe, mss, round_trip, pace };
+        } else if !was_repairing && !heeded {
+            self.grow(now, ahead, pipe, &news);
+        }
+    }
+
+    /// Something has arrived, and nothing is being repaired. `flight`: what was on the way before.
+    fn grow(&mut self, now: Instant, ahead: u32, flight: u32, news: &News) {
+        let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
+        let Some(queue) = self.send_queue.as_deref_mut() else { return };
+        let pace = if self.congestion.is_in_first_slow_start() && self.congestion.is_held_back_by_window(flight) {
+            let sample = news.newest.filter(|run| !run.vague).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
+            queue.slow_start.arrived(now.0 as u32, self.snd_una, self.snd_max, sample)
+        } else {
+            Pace::Fast
+        };
+        if ahead > 0 {
+            let growth = Growth { now, bytes: ahead, flight, mss, round_trip, pace };
             self.congestion.acknowledged(&growth, &mut queue.epoch);
         }
     }
@@ -226,7 +230,7 @@ impl Tcb {
         let max = self.snd_max;
         let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else { return };
         let Some(run) = news.newest else { return };
-        let span = if !run.again {
+        let span = if !run.vague {
             Some(Micros(u64::from((now.0 as u32).wrapping_sub(run.sent_at))))
         } else if self.agreed.has(Agreed::TIMESTAMPS) {
             segment.options.timestamps.and_then(|stamps| self.timestamps.since(now, stamps.echo))

@@ -118,6 +118,7 @@ impl SendQueue {
         assert!(count <= self.len, "no more is acknowledged than is queued");
         self.len -= count;
         self.acknowledged += count;
+        self.flight.shorten(blocks);
         while let Some(first) = self.pieces.first() {
             let len = first.len() as u32;
             if self.acknowledged < len {
@@ -155,7 +156,7 @@ impl SendQueue {
         self.len = 0;
         self.acknowledged = 0;
         self.filled = None;
-        self.flight.clear();
+        self.flight.clear(blocks);
         self.recovery = Recovery::default();
         self.epoch.end();
         self.slow_start = SlowStart::default();

@@ -45,6 +45,7 @@ pub(super) struct SlowStart {
     samples: u8,
     least: Option<u32>,
     least_before: Option<u32>,
+    is_over: bool,
     /// When the round's first acknowledgment came, and the last that came upon the one before it.
     train: (u32, u32),
     /// While growth is slow: the round trip that made it so, and for how many rounds it has been.
@@ -52,9 +53,9 @@ pub(super) struct SlowStart {
 }
 
 impl SlowStart {
-    /// Everything before `una` is acknowledged, and everything before `max` was sent. `clock`: now, on a circle. `sample`: how
-    /// long it took.
-    pub(super) fn acknowledged(
+    /// Something has arrived: everything before `una` is acknowledged, and everything before `max` was sent. `clock`: now, on a
+    /// circle. `sample`: how long it took.
+    pub(super) fn arrived(
         &mut self,
         clock: u32,
         una: SequenceNumber,
@@ -64,7 +65,7 @@ impl SlowStart {
         if self.round_end.is_none_or(|end| una.is_after(end)) {
             self.begin_round(clock, max);
         }
-        let is_train = self.is_long_train(clock);
+        self.is_over |= self.is_long_train(clock) && self.alarm.is_none();
         if let Some(sample) = sample {
             self.least = Some(self.least.map_or(sample, |least| least.min(sample)));
             self.samples = self.samples.saturating_add(1);
@@ -75,7 +76,7 @@ impl SlowStart {
             self.judge(least, before);
         }
         match self.alarm {
-            None if is_train => Pace::Over,
+            _ if self.is_over => Pace::Over,
             None => Pace::Fast,
             Some((_, ROUNDS..)) => Pace::Over,
             Some(_) => Pace::Slow,
@@ -130,7 +131,7 @@ mod tests {
         let at = |segment: u32| SequenceNumber((round * 1000 + 1 + segment) * 1000);
         let paces = (0..count).map(|place| {
             let clock = 0u32.wrapping_sub(1_000_000).wrapping_add(round * 1_000_000 + place * gap);
-            slow_start.acknowledged(clock, at(place), at(999 + place), Some(least + place * 1000))
+            slow_start.arrived(clock, at(place), at(999 + place), Some(least + place * 1000))
         });
         paces.last().unwrap()
     }

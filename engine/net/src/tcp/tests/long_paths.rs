@@ -8,7 +8,8 @@ use machine::{BLOCK_BYTES, Instant, Micros, Piece};
 
 use super::Conversation;
 use super::pipe::{cut, heard, joined};
-use crate::tcp::flight::{Fate, Flight};
+use crate::tcp::flight::Flight;
+use crate::tcp::runs::Fate;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
 
 /// What a machine of 256 MiB has.
@@ -25,8 +26,11 @@ const PERIOD: usize = 65_537;
 struct Wire {
     free_at: Instant,
     on_the_way: VecDeque<(Instant, SegmentToSend, Vec<u8>)>,
-    /// Segments that found the queue full.
+    /// Segments that found the queue full, or were lost.
     dropped: u32,
+    is_odd: bool,
+    /// Bytes of text, those that were dropped aside.
+    carried: usize,
     /// Up to where the peer was told that it may send.
     edge: Option<SequenceNumber>,
 }
@@ -47,6 +51,7 @@ struct World {
     /// Bytes a second, and how long the queue before the wire is that holds what is sent faster.
     rate: u64,
     queue: Micros,
+    loses_every_other: bool,
     pools: [Pools; 2],
     talks: Vec<Talk>,
     pattern: Vec<u8>,
@@ -59,6 +64,7 @@ impl World {
             now: Instant(1_000_000_000),
             rate,
             queue: Micros::from_millis(200),
+            loses_every_other: false,
             pools: sizes.map(Pools::new),
             talks: Vec::new(),
             pattern: pattern.map(|byte| byte as u8).collect(),
@@ -84,7 +90,8 @@ impl World {
                     while hears {
                         hears = talk.hear(side, self.now, &mut self.pools[side], &self.pattern);
                         talk.act(side, self.now, &mut self.pools[side], &self.pattern);
-                        talk.speak(side, self.now, (self.rate, self.queue), &self.pools[side]);
+                        let wire = (self.rate, self.queue, self.loses_every_other);
+                        talk.speak(side, self.now, wire, &self.pools[side]);
                     }
                 }
             }
@@ -163,7 +170,7 @@ impl Talk {
         self.given[side] += data.len();
     }
 
-    fn speak(&mut self, side: usize, now: Instant, wire: (u64, Micros), pools: &Pools) {
+    fn speak(&mut self, side: usize, now: Instant, wire: (u64, Micros, bool), pools: &Pools) {
         let Talk { ends, wires, .. } = self;
         let limits = SendLimits { segmentation_bytes: Some(60_000), local_mss: 1460 };
         let said = ends[side].output(now, limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
@@ -178,17 +185,25 @@ impl Talk {
 }
 
 impl Wire {
-    fn carry(&mut self, now: Instant, (rate, queue): (u64, Micros), segment: SegmentToSend, payload: Vec<u8>) {
+    fn carry(
+        &mut self,
+        now: Instant,
+        (rate, queue, loses_every_other): (u64, Micros, bool),
+        segment: SegmentToSend,
+        payload: Vec<u8>,
+    ) {
         let edge = segment.acknowledgment + (u32::from(segment.window) << crate::tcp::WINDOW_SHIFT);
         if let Some(told) = self.edge {
             // What the wire says is rounded down to what a shifted window can say.
             assert!(!(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(told), "the window never shrinks");
         }
         self.edge = Some(self.edge.map_or(edge, |told| told.later(edge)));
-        if self.free_at > now + queue {
+        self.is_odd = !self.is_odd;
+        if self.free_at > now + queue || loses_every_other && self.is_odd && !payload.is_empty() {
             self.dropped += 1;
             return;
         }
+        self.carried += payload.len();
         let span = Micros((payload.len() as u64 + 66) * 1_000_000 / rate);
         self.free_at = self.free_at.max(now) + span;
         self.on_the_way.push_back((self.free_at + DELAY, segment, payload));
@@ -218,6 +233,39 @@ fn slow_start_fills_a_long_path_and_ends_before_a_short_queue_overflows() {
         assert!(rates[0][1] >= rate * 9 / 10, "bytes a second: {rates:?} of {rate}");
         world.end([ROOMY; 2]);
     }
+}
+
+#[test]
+fn where_every_other_segment_of_a_wide_window_is_lost_each_is_sent_again_once_and_the_path_stays_full() {
+    let mut world = World::new(20_000_000, [ROOMY; 2]);
+    world.begin([true, false]);
+    world.run(Micros::from_millis(1500));
+    let dropped = world.talks[0].wires[0].dropped;
+    world.loses_every_other = true;
+    world.run(Micros::from_millis(80));
+    world.loses_every_other = false;
+    let gaps = world.talks[0].wires[0].dropped - dropped;
+    assert!(gaps >= 400, "{gaps} gaps");
+    // A round trip until it shows, and another until all is there.
+    world.run(Micros::from_millis(250));
+    let rates = world.rates(Micros::from_millis(300));
+    assert!(rates[0][1] >= 12_000_000, "bytes a second: {rates:?}");
+    world.end([ROOMY; 2]);
+    let twice = world.talks[0].wires[0].carried - world.talks[0].given[1];
+    assert!(twice <= 10 * 1460, "{twice} bytes came twice");
+}
+
+#[test]
+fn who_ends_with_hundreds_of_gaps_gives_back_the_list_of_them() {
+    let mut world = World::new(20_000_000, [ROOMY; 2]);
+    world.begin([true, false]);
+    world.run(Micros::from_millis(1500));
+    world.loses_every_other = true;
+    world.run(Micros::from_millis(140));
+    let all = Pools::new(ROOMY).blocks.free_nodes()[3];
+    assert_eq!(world.pools[0].blocks.free_nodes()[3], all - 1);
+    world.talks[0].ends[0].abort(&mut world.pools[0]);
+    assert_eq!(world.pools[0].blocks.free_nodes()[3], all);
 }
 
 #[test]

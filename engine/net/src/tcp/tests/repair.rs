@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::Conversation;
-use crate::tcp::flight::{Fate, Flight};
+use crate::tcp::flight::Flight;
 use crate::tcp::recovery::Phase;
+use crate::tcp::runs::Fate;
 use crate::tcp::*;
 
 /// A conversation in which segments up to `to` were sent at once, a round trip ago.
@@ -243,6 +244,29 @@ fn more_gaps_than_there_is_room_for_are_not_told_apart_and_nothing_is_believed()
     flight.assert_invariants(at(0), at(400));
     flight.acknowledge(at(400), &mut |_| {});
     flight.assert_invariants(at(400), at(400));
+}
+
+#[test]
+fn where_times_are_not_told_apart_no_round_trip_is_taken() {
+    let at = |segment: u32| SequenceNumber(segment * 1000);
+    let mut flight = Flight::default();
+    for segment in 0..400 {
+        flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
+    }
+    for segment in (1..120).step_by(2) {
+        flight.acknowledge_block(SackBlock { start: at(segment), end: at(segment + 1) }, &mut |_| {});
+    }
+    for segment in 0..400 {
+        flight.acknowledge(at(segment + 1), &mut |run| {
+            assert!(run.vague || run.sent_at.abs_diff(segment * 100) <= 40_000 / 16, "{segment}: {run:?}");
+        });
+    }
+    for segment in 400..410 {
+        flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
+    }
+    flight.judge(|_| Fate::Lost);
+    flight.find_lost();
+    flight.acknowledge(at(401), &mut |run| assert!(run.vague, "what was lost together is found together: {run:?}"));
 }
 
 #[test]

@@ -47,3 +47,20 @@ fn segments_with_text_keep_their_size_beside_news_of_gaps() {
     talk.peer_quietly(". 101:201 ack 1");
     talk.write(2000).we(". 1:1 ack 1 101-201").we(". 1:1001 ack 1 none 1").we("P. 1001:2001 ack 1 none 1").silence();
 }
+
+/// A path of 20 ms whose narrowest link takes 2 ms for each segment.
+#[test]
+fn what_is_acknowledged_beyond_a_gap_belongs_to_the_train_that_ends_slow_start() {
+    let in_order = ["1001", "2001", "3001", "4001", "5001", "6001", "7001"];
+    let overtaken = ["1001", "2001", "2001 3001-4001", "2001 3001-5001", "5001", "6001", "7001"];
+    for told in [in_order, overtaken] {
+        let mut talk = Conversation::selective();
+        talk.write(200_000).we_whatever();
+        talk.wait(20);
+        for (place, told) in told.iter().enumerate() {
+            talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
+            assert_eq!(talk.tcb.congestion.is_in_first_slow_start(), place < 6, "half a round trip without a pause");
+            talk.wait(2);
+        }
+    }
+}
