@@ -57,8 +57,8 @@ impl Hosted {
                 Sizes::memory_bytes_min(cores) >> 20
             ))
         })?;
-        let (configuration, site) = (data.configuration.clone(), data.site()?);
-        let setup = Setup { taps, cores, disk: data.disk()?, configuration, site, sizes };
+        let (configuration, site, certificates) = (data.configuration.clone(), data.site()?, data.certificates()?);
+        let setup = Setup { taps, cores, disk: data.disk()?, configuration, site, certificates, sizes };
         let life = Life::start(setup).map_err(Failure::io("starting the machine"))?;
         Ok(Hosted { life, started, is_left: false })
     }

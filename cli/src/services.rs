@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use server::Protocol;
 pub(crate) use server::{POP3, SERVICES, SMTP, ServiceEntry as Service};
+use server::{Protocol, Security};
 
 /// A service as a client sees it.
 pub(crate) trait Reached {
@@ -27,6 +27,8 @@ impl Reached for Service {
 
     fn question(&self) -> &'static [u8] {
         match self.protocol {
+            // No TLS, so that it is answered by an alert, and costs no handshake.
+            _ if self.security == Security::Implicit => b"\r\n",
             Protocol::Smtp | Protocol::Pop3 => b"",
             Protocol::Http => b"OPTIONS * HTTP/1.0\r\n\r\n",
         }
@@ -34,6 +36,8 @@ impl Reached for Service {
 
     fn greeting(&self) -> &'static [u8] {
         match self.protocol {
+            // The beginning of an alert (RFC 8446 section 6).
+            _ if self.security == Security::Implicit => &[21, 3, 3],
             Protocol::Smtp => b"220",
             Protocol::Pop3 => b"+OK",
             Protocol::Http => b"HTT",
@@ -42,6 +46,7 @@ impl Reached for Service {
 
     fn farewell(&self) -> &'static [u8] {
         match self.protocol {
+            _ if self.security == Security::Implicit => b"",
             Protocol::Smtp | Protocol::Pop3 => b"QUIT\r\n",
             Protocol::Http => b"",
         }

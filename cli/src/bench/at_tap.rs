@@ -95,6 +95,7 @@ impl Place {
             disk: self.data.disk_path.clone(),
             configuration: self.data.configuration_path.clone(),
             site: self.data.site_path.clone(),
+            certificates: self.data.certificates_path.clone(),
             plugin: Some(counters.plugin()),
             linux: None,
         })?;

@@ -69,6 +69,7 @@ impl Workplace {
             disk: self.data.disk_path.clone(),
             configuration: self.data.configuration_path.clone(),
             site: self.data.site_path.clone(),
+            certificates: self.data.certificates_path.clone(),
             plugin,
             linux: None,
         })?;

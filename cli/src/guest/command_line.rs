@@ -70,6 +70,8 @@ pub(crate) struct Setup {
     pub(crate) configuration: PathBuf,
     /// The packed site.
     pub(crate) site: Option<PathBuf>,
+    /// The packed certificates and their keys.
+    pub(crate) certificates: PathBuf,
     pub(crate) plugin: Option<Plugin>,
     pub(crate) linux: Option<Linux>,
 }
@@ -94,6 +96,7 @@ impl Setup {
         if let Some(site) = &self.site {
             line.option("-fw_cfg", with_file("name=opt/barepost/site.pack,file=", site, ""));
         }
+        line.option("-fw_cfg", with_file("name=opt/barepost/certificates.pack,file=", &self.certificates, ""));
 
         line.option("-netdev", self.network.backend());
         line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));

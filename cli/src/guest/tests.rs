@@ -16,6 +16,7 @@ fn setup() -> Setup {
         disk: "disk.img".into(),
         configuration: "barepost.toml".into(),
         site: Some("site.pack".into()),
+        certificates: "certificates.pack".into(),
         plugin: None,
         linux: None,
     }

@@ -1,4 +1,4 @@
-//! The data folder: `barepost.toml` and `disk.img`, made on the first run, checked before every boot.
+//! The data folder: `barepost.toml`, `disk.img` and a certificate, made on the first run, checked before every boot.
 //!
 //! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the lock is passed on to
 //! QEMU, so that it ends when the last of the two processes has.
@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use http::Site;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use server::configuration::Configuration;
+use tls::Certificate;
 
 use crate::disk;
 use crate::failure::Failure;
-use crate::run::LEAVE_PATIENCE;
+use crate::run::{LEAVE_PATIENCE, certificates};
 use crate::site;
 
 /// What is written on the first run.
@@ -34,6 +35,8 @@ pub(crate) struct DataFolder {
     pub(crate) disk_path: PathBuf,
     /// The packed site, if there is one.
     pub(crate) site_path: Option<PathBuf>,
+    /// The packed certificates and their keys.
+    pub(crate) certificates_path: PathBuf,
     disk: File,
 }
 
@@ -77,7 +80,25 @@ impl DataFolder {
                 Some(path)
             }
         };
-        Ok(DataFolder { configuration, configuration_path, is_demo: text == DEMO, disk_path, site_path, disk: file })
+        let certificates_path = folder.join("certificates.pack");
+        certificates::write(&certificates_path, &certificates::pack(&folder, &configuration, wrong)?)?;
+        let is_demo = text == DEMO;
+        Ok(DataFolder {
+            configuration,
+            configuration_path,
+            is_demo,
+            disk_path,
+            site_path,
+            certificates_path,
+            disk: file,
+        })
+    }
+
+    /// The certificates, for a machine in this process.
+    pub(crate) fn certificates(&self) -> Result<Vec<Certificate>, Failure> {
+        let path = &self.certificates_path;
+        let pack = std::fs::read(path).map_err(Failure::io("reading the packed certificates"))?;
+        tls::unpack(&pack).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
     }
 
     /// The site, for a machine in this process. It stays for as long as that.
@@ -100,7 +121,7 @@ impl DataFolder {
     }
 }
 
-/// Both files hold secrets.
+/// All files hold secrets.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
@@ -184,8 +205,8 @@ mod tests {
         assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
         assert_eq!(
             std::fs::read_dir(&folder).unwrap().count(),
-            4,
-            "site and pack are left alone, and nothing else is there"
+            6,
+            "site and pack are left alone, and beside the certificate and its pack nothing else is there"
         );
     }
 

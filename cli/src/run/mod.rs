@@ -4,6 +4,7 @@
 //! interface, the configuration, the disk, QEMU, the accelerator. Then the image is built and booted; or, hosted, the
 //! engine starts in this process.
 
+mod certificates;
 mod data;
 mod ready;
 mod serve;
@@ -91,6 +92,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         disk: data.disk_path.clone(),
         configuration: data.configuration_path.clone(),
         site: data.site_path.clone(),
+        certificates: data.certificates_path.clone(),
         plugin: None,
         linux: None,
     };

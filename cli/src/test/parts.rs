@@ -176,6 +176,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "tls",
+        shows: "pages and mail come over TLS as curl, OpenSSL, h2load and Python ask for them, and floods of handshakes keep nobody out",
+        work: Work::Script("tests/tls.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "crowd",
         shows: "10,000 idle and 1,000 busy HTTP connections fit in 256 MiB, and an idle one owns no buffer",
         work: Work::Script("tests/crowd.py", &[]),
@@ -214,7 +221,9 @@ pub(crate) const PARTS: &[Part] = &[
         name: "four-cores",
         shows: "the parts that boot machines hold with four cores in each",
         work: Work::Again {
-            parts: &["boot", "hosted", "flood", "ipv6", "clients", "web", "load", "powercut", "flushcut", "full"],
+            parts: &[
+                "boot", "hosted", "flood", "ipv6", "clients", "web", "tls", "load", "powercut", "flushcut", "full",
+            ],
             cores: 4,
         },
         budget: Duration::from_secs(3600),

@@ -231,6 +231,21 @@ impl Net {
         sent
     }
 
+    /// Lets `write` put bytes where they are sent from: it is lent at least `least` bytes, at most a block, and answers how many it has written. Returns that; 0 when
+    /// there is no room, and [`Event::SendRoom`] follows. `least`: at most [`machine::BLOCK_BYTES`].
+    pub fn send_with(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        least: usize,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> usize {
+        let Some(found) = self.connections.get_mut(connection.0) else { return 0 };
+        let written = found.tcb.send_with(now, least, &mut self.pools, write);
+        self.touch(connection);
+        written
+    }
+
     /// Queues bytes without copying them.
     ///
     /// Errors: the piece itself when there is no room for it; [`Event::SendRoom`] follows if the connection lives.
@@ -302,6 +317,18 @@ impl Net {
     /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
     pub fn copy_waiting(&self, connection: ConnectionId, into: &mut [u8]) -> usize {
         self.connections.get(connection.0).map_or(0, |found| found.tcb.copy_waiting(into))
+    }
+
+    /// How many bytes wait to be read.
+    pub fn waiting_bytes(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.waiting_bytes())
+    }
+
+    /// Writes `bytes` over the first of those that wait to be read, which are as many at least: what was changed while it was worked on.
+    pub fn put_back(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if let Some(found) = self.connections.get_mut(connection.0) {
+            found.tcb.put_back(bytes, &mut self.pools);
+        }
     }
 
     /// Drops the first `count` of the waiting bytes: they have been taken.

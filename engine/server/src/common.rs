@@ -10,7 +10,7 @@ use message::DateTimeNow;
 use net::{ConnectionId, Net};
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, Outcome};
-use tasks::{DelayQueue, Entry, ResumeQueue};
+use tasks::{DelayQueue, Entry, FrameId, GateId, Gates, Passage, ResumeQueue};
 
 use crate::archive::Archive;
 use crate::configuration::Access;
@@ -18,6 +18,8 @@ use crate::directory::Directory;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::pop3_service::Orphan;
+use crate::secure::{Channel, Secure, room_for_plaintext};
+use crate::session::Caller;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 /// How long a connection may take to end once its session is over. Whoever reads slowly needs some of it.
@@ -51,6 +53,13 @@ impl Point {
     }
 }
 
+/// Who may have a password hash computed: one frame a turn.
+pub(crate) const HASHER: GateId = GateId(0);
+/// Who may go a step in a handshake of TLS: one frame a turn.
+pub(crate) const HANDSHAKES: GateId = GateId(1);
+/// How many gates there are.
+pub(crate) const GATES: usize = 2;
+
 /// What all sessions share.
 pub(crate) struct Common {
     /// The time of this turn.
@@ -59,6 +68,7 @@ pub(crate) struct Common {
     pub(crate) wall: UnixTime,
     pub(crate) date_now: DateTimeNow,
     pub(crate) net: Net,
+    pub(crate) secure: Secure,
     pub(crate) store: Archive,
     /// Deadlines of sessions, one each.
     pub(crate) deadlines: DelayQueue,
@@ -78,6 +88,7 @@ pub(crate) struct Common {
     pub(crate) logs_requests: bool,
     /// Requests of this turn that are to be told of on the console.
     pub(crate) request_log: Vec<String>,
+    pub(crate) gates: Gates,
     pub(crate) logins: Logins,
     /// Deletions whose clients have left.
     pub(crate) orphans: Vec<Orphan>,
@@ -90,10 +101,30 @@ pub(crate) struct Common {
 impl Common {
     /// Queues bytes of a reply. Half a reply would be taken for a whole one of another meaning: what does not fit, which
     /// only happens to replies that nobody could wait for room with, ends the connection.
-    pub(crate) fn say(&mut self, connection: ConnectionId, bytes: &[u8]) {
-        if self.net.send(self.now, connection, bytes) < bytes.len() {
-            self.break_off(connection);
+    pub(crate) fn say(&mut self, caller: Caller, bytes: &[u8]) {
+        if self.send(caller, bytes) < bytes.len() {
+            self.break_off(caller.connection);
         }
+    }
+
+    /// Queues as much of `bytes` as there is room for, and says how much that was.
+    pub(crate) fn send(&mut self, caller: Caller, bytes: &[u8]) -> usize {
+        match caller.channel {
+            Channel::Plain => self.net.send(self.now, caller.connection, bytes),
+            Channel::Tls => self.secure.send(self.now, caller.connection, bytes, &mut self.net),
+        }
+    }
+
+    /// How many bytes [`Common::send`] would take now.
+    pub(crate) fn send_room(&self, caller: Caller) -> usize {
+        let room = self.net.send_room(caller.connection);
+        if caller.channel == Channel::Tls { room_for_plaintext(room) } else { room }
+    }
+
+    /// The same, but so that no more than `limit` bytes wait for the client to take them.
+    pub(crate) fn send_room_within(&self, caller: Caller, limit: usize) -> usize {
+        let room = self.net.send_room_within(caller.connection, limit);
+        if caller.channel == Channel::Tls { room_for_plaintext(room) } else { room }
     }
 
     pub(crate) fn set_deadline(&mut self, connection: ConnectionId, after: Option<Micros>) {
@@ -104,15 +135,40 @@ impl Common {
     }
 
     /// Ends the connection once everything queued is sent, or when that takes too long.
-    pub(crate) fn close(&mut self, connection: ConnectionId) {
-        self.net.close(connection);
-        self.set_deadline(connection, Some(LINGER));
+    pub(crate) fn close(&mut self, caller: Caller) {
+        if caller.channel == Channel::Tls {
+            self.secure.close(self.now, caller.connection, &mut self.net);
+        }
+        self.net.close(caller.connection);
+        self.set_deadline(caller.connection, Some(LINGER));
     }
 
     /// Resets the connection of the session that acts: it is over, and the session with it.
     pub(crate) fn break_off(&mut self, connection: ConnectionId) {
         self.net.abort(connection);
         self.broken = Some(connection);
+    }
+
+    /// `frame`, which waits at no gate, asks to pass this one: it is resumed when its turn has come.
+    pub(crate) fn enter(&mut self, gate: GateId, frame: FrameId) {
+        if self.gates.enter(gate, frame) == Passage::Entered {
+            self.ready.resume(frame);
+        }
+    }
+
+    /// Whether it is the turn of `frame`.
+    pub(crate) fn has_entered(&self, gate: GateId, frame: FrameId) -> bool {
+        self.gates.owner(gate) == Some(frame)
+    }
+
+    /// `frame` has had its turn, or does not want it any more.
+    pub(crate) fn leave(&mut self, gate: GateId, frame: FrameId) {
+        if !self.has_entered(gate, frame) {
+            return self.gates.abandon(frame);
+        }
+        if let Some(next) = self.gates.leave(gate, frame) {
+            self.ready.resume(next);
+        }
     }
 
     /// Whether there are so many connections that a new caller is sent away.

@@ -38,6 +38,7 @@ use machine::{CoreId, Machine};
 use net::NetMessage;
 use rings::{Receiver, Sender};
 use sometimes::{buggify, sometimes};
+use tls::Certificate;
 
 use crate::archive::{Archive, News, Request};
 use crate::common::Common;
@@ -63,6 +64,7 @@ pub struct Seed {
     pub(crate) cores: u8,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) site: Site,
+    pub(crate) certificates: Vec<Certificate>,
     pub(crate) sizes: Sizes,
     /// Known to all cores of the machine, and to nobody else: from it come the keys in which they have to agree.
     pub(crate) secret: [u8; 32],
@@ -75,13 +77,22 @@ const _: () = is_carried_to_another_core::<Seed>();
 /// The seeds of a machine with `cores` cores, of which there is at least one and at most [`CORES_MAX`]: the first core's, and the
 /// others' in their order.
 ///
-/// `sizes`: of each core. `site`: what is served by HTTP. `secret`: 32 bytes from a cryptographic generator.
-pub fn seeds(configuration: Configuration, site: Site, sizes: Sizes, cores: u8, secret: [u8; 32]) -> (Seed, Vec<Seed>) {
+/// `sizes`: of each core. `site`: what is served by HTTP. `certificates`: for TLS, the one for everybody else first; without any there is none, and with one, the
+/// machine gives `randomness` a source before its first turn. `secret`: 32 bytes from a cryptographic generator.
+pub fn seeds(
+    configuration: Configuration,
+    site: Site,
+    certificates: Vec<Certificate>,
+    sizes: Sizes,
+    cores: u8,
+    secret: [u8; 32],
+) -> (Seed, Vec<Seed>) {
     assert!((1..=CORES_MAX).contains(&cores), "a machine has 1 to 16 cores");
     let configuration = Arc::new(configuration);
     let seed = |core: u8, lanes| {
         let configuration = Arc::clone(&configuration);
-        Seed { core: CoreId(core), cores, configuration, site, sizes, secret, lanes }
+        let certificates = certificates.clone();
+        Seed { core: CoreId(core), cores, configuration, site, certificates, sizes, secret, lanes }
     };
     let mut lanes = lanes(cores).into_iter();
     let first = seed(0, lanes.next().unwrap_or_default());
@@ -159,8 +170,8 @@ impl Engine {
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         match (message, &mut self.common.store) {
             (Message::Net(message), _) => {
-                let arrived = self.common.net.message_arrived(self.common.now, message, &mut self.events);
-                self.handle_events(arrived.bytes(), machine);
+                let mut arrived = self.common.net.message_arrived(self.common.now, message, &mut self.events);
+                self.handle_events(arrived.bytes_mut(), machine);
                 if let Some(frame) = self.common.net.message_handled(arrived) {
                     machine.give_back(frame);
                 }

@@ -22,6 +22,7 @@ use tasks::{Budget, FrameId};
 use crate::common::{Common, Point};
 use crate::configuration::User;
 use crate::cores::Lane;
+use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
@@ -71,6 +72,8 @@ pub struct Engine {
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
+    /// When the certificates end, on the first core.
+    pub(crate) expiry: Expiry,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
     pub(crate) events: Events,
     /// The slot of the session that was looked at last: while anything runs short.
@@ -89,6 +92,7 @@ impl Engine {
         common: Common,
         sizes: Sizes,
         users: Vec<User>,
+        expiry: Expiry,
     ) -> Engine {
         Engine {
             core,
@@ -101,6 +105,7 @@ impl Engine {
             failure_is_known: false,
             sizes,
             users,
+            expiry,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
@@ -124,6 +129,7 @@ impl Engine {
         self.deadlines(machine);
         self.resume();
         self.live(machine);
+        self.look_at_expiry(machine);
         self.out(machine);
         if !self.common.request_log.is_empty() {
             self.tell_requests(machine);
@@ -137,7 +143,7 @@ impl Engine {
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
             let route = self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
-            self.handle_events(frame.bytes(), machine);
+            self.handle_events(frame.bytes_mut(), machine);
             if let Some(frame) = self.common.net.frame_handled(frame, route) {
                 machine.give_back(frame);
             }
@@ -167,7 +173,7 @@ impl Engine {
         let mut budget = budget_of(TIMERS_PER_TURN);
         self.common.net.deadlines_expired(self.common.now, &mut self.events, &mut budget);
         if !self.events.is_empty() {
-            self.handle_events(&[], machine);
+            self.handle_events(&mut [], machine);
         }
         self.relieve();
         let mut budget_of_sessions = budget_of(DEADLINES_PER_TURN);
@@ -246,19 +252,20 @@ impl Engine {
         let next = Instant::or_never(self.common.net.next_deadline())
             .min(Instant::or_never(self.common.deadlines.next_deadline()))
             .min(Instant::or_never(self.life.next_deadline()))
-            .min(Instant::or_never(self.next_look()));
+            .min(Instant::or_never(self.next_look()))
+            .min(Instant::or_never(self.expiry.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })
     }
 
     /// Hands the events to the sessions that they concern. The bytes of `Data` lie in `frame`.
-    pub(crate) fn handle_events(&mut self, frame: &[u8], machine: &mut impl Machine) {
+    pub(crate) fn handle_events(&mut self, frame: &mut [u8], machine: &mut impl Machine) {
         let mut handled = 0;
         while let Some(event) = self.events.get(handled) {
             handled += 1;
             match *event {
                 Event::Accepted { connection, service, peer } => self.session_begins(connection, service, peer.ip()),
                 Event::Data { connection, ref bytes } => {
-                    let bytes = frame.get(bytes.clone()).unwrap_or_default();
+                    let bytes = frame.get_mut(bytes.clone()).unwrap_or_default();
                     self.session_bytes_arrived(connection, bytes);
                 }
                 Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),

@@ -1,6 +1,6 @@
 //! HTTP served: what a session wants done, done to the connection and the site.
 //!
-//! The bytes of a file are never copied: the connection's segments point into the packed site.
+//! The bytes of a file are never copied: the connection's segments point into the packed site; unless they are sealed on their way.
 
 use alloc::format;
 
@@ -8,6 +8,7 @@ use http::{DATE_BYTES, Exchange, Site};
 use machine::{Micros, Piece};
 
 use crate::common::Common;
+use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 
 /// Bytes of responses that a client may leave unread before its next request is looked at: so those who never read cannot
@@ -62,14 +63,17 @@ impl http::Actions for Hands<'_> {
     }
 
     fn send_room(&self) -> usize {
-        self.common.net.send_room_within(self.caller.connection, UNREAD_BYTES_MAX)
+        self.common.send_room_within(self.caller, UNREAD_BYTES_MAX)
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        self.common.say(self.caller.connection, bytes);
+        self.common.say(self.caller, bytes);
     }
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
+        if self.caller.channel == Channel::Tls {
+            return self.common.send(self.caller, bytes);
+        }
         let mut queued = 0;
         for piece in bytes.chunks(PIECE_BYTES) {
             let piece_bytes = piece.len();
@@ -107,6 +111,6 @@ impl http::Actions for Hands<'_> {
     }
 
     fn close(&mut self) {
-        self.common.close(self.caller.connection);
+        self.common.close(self.caller);
     }
 }

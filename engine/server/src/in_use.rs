@@ -12,6 +12,10 @@ pub struct InUse {
     pub connections: usize,
     /// Sessions.
     pub sessions: usize,
+    /// Handshakes of TLS that are not done.
+    pub handshakes: usize,
+    /// Connections of TLS, those among them.
+    pub tls_connections: usize,
     /// SMTP transactions.
     pub transactions: usize,
     /// Logins that wait for the hasher, or for their answer.
@@ -37,6 +41,8 @@ impl Sum for InUse {
         all.fold(InUse::default(), |one, other| InUse {
             connections: one.connections + other.connections,
             sessions: one.sessions + other.sessions,
+            handshakes: one.handshakes + other.handshakes,
+            tls_connections: one.tls_connections + other.tls_connections,
             transactions: one.transactions + other.transactions,
             logins: one.logins + other.logins,
             maildrops: one.maildrops + other.maildrops,
@@ -59,6 +65,8 @@ impl Engine {
         InUse {
             connections: common.net.connection_count(),
             sessions: self.sessions.iter().flatten().count(),
+            handshakes: common.secure.handshakes(),
+            tls_connections: common.secure.connections(),
             transactions: self.sizes.transactions - common.transactions.len(),
             logins: common.logins.under_way(),
             maildrops: maildrops.map_or(0, Maildrops::count),

@@ -10,6 +10,8 @@
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
 //! | `session` | what happens to a connection, told to its session |
+//! | `secure`, `handshakes` | TLS between connections and their sessions, and how it begins |
+//! | `expiry` | certificates that end soon |
 //! | `pressure` | who has to go when something runs short |
 //! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
 //! | `logins` | a password, a gate, an answer in time |
@@ -28,6 +30,8 @@ pub mod configuration;
 mod cores;
 mod directory;
 mod engine;
+mod expiry;
+mod handshakes;
 mod http_service;
 mod identifier;
 mod in_use;
@@ -36,6 +40,7 @@ mod logins;
 mod maildrop;
 mod pop3_service;
 mod pressure;
+mod secure;
 mod sending;
 mod services;
 mod session;
@@ -47,5 +52,5 @@ pub use cores::{CORES_MAX, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
-pub use services::{HTTP, POP3, Protocol, SERVICES, SMTP, ServiceEntry};
+pub use services::{HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, Security, ServiceEntry};
 pub use sizes::Sizes;

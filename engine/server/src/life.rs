@@ -12,7 +12,7 @@ use tasks::{Continuation, FrameId};
 use crate::common::Point;
 use crate::configuration::Password;
 use crate::engine::Engine;
-use crate::services::SERVICES;
+use crate::services::{SERVICES, Security};
 use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
@@ -192,7 +192,11 @@ impl Engine {
     /// Callers are heard from now on.
     pub(crate) fn listen(&mut self) {
         for (index, service) in SERVICES.iter().enumerate() {
-            let listening = self.common.net.listen(service.port, Service(index as u8));
+            let number = Service(index as u8);
+            if service.security == Security::Implicit && !self.common.secure.serves(number) {
+                continue;
+            }
+            let listening = self.common.net.listen(service.port, number);
             assert!(listening, "there are fewer services than listeners");
         }
         self.life = Life::Serving;

@@ -12,11 +12,8 @@ use core::net::IpAddr;
 use machine::{Instant, Micros};
 use mail::{Hasher, Throttle, VerifiedLogins};
 use store::AccountId;
-use tasks::{FrameId, GateId, Gates, Passage};
 
 use crate::directory::Login;
-
-const HASHER: GateId = GateId(0);
 
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
@@ -59,9 +56,8 @@ pub(crate) enum Verdict {
     Refused(Micros),
 }
 
-/// The hasher behind its gate, and what is remembered of logins.
+/// The hasher, and what is remembered of logins.
 pub(crate) struct Logins {
-    gate: Gates,
     hasher: Hasher,
     throttle: Throttle,
     verified: VerifiedLogins,
@@ -89,11 +85,10 @@ impl Attempt {
 }
 
 impl Logins {
-    /// `sessions` is the number of sessions that there can be, `cores` that of the machine's cores.
-    pub(crate) fn new(sessions: usize, cores: u8, hasher: Hasher, keys: [[u8; 16]; 2]) -> Logins {
+    /// `cores`: how many the machine has.
+    pub(crate) fn new(cores: u8, hasher: Hasher, keys: [[u8; 16]; 2]) -> Logins {
         let [throttle, verified] = keys;
         Logins {
-            gate: Gates::new(1, sessions),
             hasher,
             throttle: Throttle::new(throttle),
             verified: VerifiedLogins::new(verified),
@@ -111,11 +106,6 @@ impl Logins {
     /// Whether the password is known to be right without a hash.
     pub(crate) fn is_verified(&self, attempt: &Attempt, hash: &str, now: Instant) -> bool {
         self.verified.contains(hash, &attempt.password, now)
-    }
-
-    /// `frame` asks for the hasher: true when it has it now, false when [`Logins::leave`] will name it.
-    pub(crate) fn enter(&mut self, frame: FrameId) -> bool {
-        self.gate.enter(HASHER, frame) == Passage::Entered
     }
 
     /// Computes the one hash that decides `attempt`. `known` is its account and that account's password hash.
@@ -153,20 +143,6 @@ impl Logins {
     /// A login has failed on another core.
     pub(crate) fn failed_elsewhere(&mut self, failure: &Failure, now: Instant) {
         self.throttle.failure_known(failure.peer, &failure.name, now);
-    }
-
-    /// `frame` has had its hash: the frame returned has the hasher now, and is to be resumed.
-    pub(crate) fn leave(&mut self, frame: FrameId) -> Option<FrameId> {
-        self.gate.leave(HASHER, frame)
-    }
-
-    /// `frame` is gone. The frame returned has the hasher now, and is to be resumed.
-    pub(crate) fn abandon(&mut self, frame: FrameId) -> Option<FrameId> {
-        if self.gate.owner(HASHER) == Some(frame) {
-            return self.leave(frame);
-        }
-        self.gate.abandon(frame);
-        None
     }
 
     /// The attempt has been answered, or its connection is gone.

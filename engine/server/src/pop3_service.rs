@@ -17,6 +17,7 @@ use crate::archive::Opened;
 use crate::common::{Common, Point};
 use crate::logins::Attempt;
 use crate::maildrop::Maildrop;
+use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 
 pub(crate) use deletion::Orphan;
@@ -151,7 +152,8 @@ impl Hands<'_> {
 
 impl pop3::Actions for Hands<'_> {
     fn settings(&self) -> Settings {
-        let plain_login = match self.common.access.allows_plaintext_auth(self.caller.address) {
+        let is_hidden = self.caller.channel == Channel::Tls;
+        let plain_login = match is_hidden || self.common.access.allows_plaintext_auth(self.caller.address) {
             true => PlainLogin::Offered,
             false => PlainLogin::Refused,
         };
@@ -160,13 +162,13 @@ impl pop3::Actions for Hands<'_> {
 
     fn send_room(&self) -> usize {
         match self.state.maildrop {
-            Some(_) => self.common.net.send_room(self.caller.connection),
-            None => self.common.net.send_room_within(self.caller.connection, UNREAD_BYTES_MAX),
+            Some(_) => self.common.send_room(self.caller),
+            None => self.common.send_room_within(self.caller, UNREAD_BYTES_MAX),
         }
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.say(self.caller.connection, bytes);
+        self.common.say(self.caller, bytes);
     }
 
     fn login(&mut self, user: &str, password: &[u8]) {
@@ -227,6 +229,6 @@ impl pop3::Actions for Hands<'_> {
     }
 
     fn close(&mut self) {
-        self.common.close(self.caller.connection);
+        self.common.close(self.caller);
     }
 }

@@ -39,6 +39,8 @@ enum Shortage {
     BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,
+    /// Handshakes of TLS.
+    Handshakes,
     /// Connections.
     Connections,
 }
@@ -73,8 +75,14 @@ impl Engine {
 
 impl Shortage {
     /// The worst first.
-    const ALL: [Shortage; 5] =
-        [Shortage::AllBuffers, Shortage::Buffers, Shortage::BodyBuffers, Shortage::Transactions, Shortage::Connections];
+    const ALL: [Shortage; 6] = [
+        Shortage::AllBuffers,
+        Shortage::Buffers,
+        Shortage::BodyBuffers,
+        Shortage::Transactions,
+        Shortage::Handshakes,
+        Shortage::Connections,
+    ];
 
     fn is_any(common: &Common) -> bool {
         // Where all buffers are gone, buffers run short.
@@ -92,13 +100,15 @@ impl Shortage {
             Shortage::Buffers => common.net.pools().are_down_to_one_in(8),
             Shortage::BodyBuffers => common.store.is_short_of_buffers(),
             Shortage::Transactions => common.transactions.is_empty(),
+            Shortage::Handshakes => common.secure.is_busy(),
             Shortage::Connections => common.is_crowded(),
         }
     }
 
     fn patience(self) -> Micros {
         match self {
-            Shortage::AllBuffers => PATIENCE_IN_NEED,
+            // What a handshake waits for is a client's program, never a person.
+            Shortage::AllBuffers | Shortage::Handshakes => PATIENCE_IN_NEED,
             _ => PATIENCE,
         }
     }
@@ -109,6 +119,7 @@ impl Shortage {
             Shortage::Buffers | Shortage::AllBuffers => common.net.borrows(session.caller.connection),
             Shortage::BodyBuffers => session.has_message(),
             Shortage::Transactions => session.has_transaction(),
+            Shortage::Handshakes => session.is_in_handshake() && common.secure.has_begun(session.caller.connection),
             Shortage::Connections => !session.is_logged_in(),
         }
     }
@@ -138,7 +149,9 @@ impl Session {
         sometimes!(SessionSentAway);
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
-            Shortage::Buffers | Shortage::AllBuffers => common.break_off(self.caller.connection),
+            Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
+                common.break_off(self.caller.connection);
+            }
             Shortage::BodyBuffers | Shortage::Transactions | Shortage::Connections => self.deadline_expired(common),
         }
         self.mark = None;

@@ -22,6 +22,15 @@ impl Protocol {
     }
 }
 
+/// How a service hides what is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Security {
+    /// Not at all.
+    None,
+    /// TLS from the first byte on (RFC 8314).
+    Implicit,
+}
+
 /// One service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServiceEntry {
@@ -29,17 +38,32 @@ pub struct ServiceEntry {
     pub port: u16,
     /// What is spoken there.
     pub protocol: Protocol,
+    /// How it hides what is said.
+    pub security: Security,
+    /// What the protocol is called within TLS (RFC 7301).
+    pub(crate) alpn: &'static [&'static [u8]],
     /// The service's name, for people.
     pub name: &'static str,
 }
 
 /// Mail from the world.
-pub const SMTP: ServiceEntry = ServiceEntry { port: 25, protocol: Protocol::Smtp, name: "SMTP" };
+pub const SMTP: ServiceEntry = in_the_clear(25, Protocol::Smtp, "SMTP");
 /// Mail to its readers.
-pub const POP3: ServiceEntry = ServiceEntry { port: 110, protocol: Protocol::Pop3, name: "POP3" };
-
+pub const POP3: ServiceEntry = in_the_clear(110, Protocol::Pop3, "POP3");
 /// Pages to everybody.
-pub const HTTP: ServiceEntry = ServiceEntry { port: 80, protocol: Protocol::Http, name: "HTTP" };
+pub const HTTP: ServiceEntry = in_the_clear(80, Protocol::Http, "HTTP");
+/// Mail to its readers, and to nobody else.
+pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S");
+/// Pages to everybody, and to each what it is to him alone.
+pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[b"http/1.1"], "HTTPS");
 
-/// All services, in the order in which they are announced.
-pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP];
+/// All services, in the order in which they are announced. Those over TLS are there if there is a certificate.
+pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, POP3S, HTTPS];
+
+const fn in_the_clear(port: u16, protocol: Protocol, name: &'static str) -> ServiceEntry {
+    ServiceEntry { port, protocol, security: Security::None, alpn: &[], name }
+}
+
+const fn over_tls(port: u16, protocol: Protocol, alpn: &'static [&'static [u8]], name: &'static str) -> ServiceEntry {
+    ServiceEntry { port, protocol, security: Security::Implicit, alpn, name }
+}

@@ -18,8 +18,10 @@ use tasks::FrameId;
 use crate::archive::Opened;
 use crate::common::{Common, Point};
 use crate::engine::Engine;
+use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake, Stage};
 use crate::pressure::Mark;
-use crate::services::{Protocol, SERVICES, ServiceEntry};
+use crate::secure::Channel;
+use crate::services::{Protocol, SERVICES, Security, ServiceEntry};
 use crate::{http_service, pop3_service, smtp_service};
 
 /// The longest greeting, in bytes. What has no room for it waits.
@@ -33,12 +35,12 @@ const _: () = assert!(
 );
 
 /// How long a client may wait for room for its greeting: clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1).
-const GREETING_PATIENCE: Micros = Micros::from_secs(120);
+pub(crate) const GREETING_PATIENCE: Micros = Micros::from_secs(120);
 
 /// One connection's session.
 pub(crate) struct Session {
     pub(crate) caller: Caller,
-    talk: Talk,
+    pub(crate) talk: Talk,
     peer_half: PeerHalf,
     /// How far it had come when somebody last looked whether it stands still.
     pub(crate) mark: Option<Mark>,
@@ -51,10 +53,13 @@ const _: () = assert!(size_of::<Option<Session>>() <= 216, "an idle session cost
 pub(crate) struct Caller {
     pub(crate) connection: ConnectionId,
     pub(crate) address: IpAddr,
+    pub(crate) channel: Channel,
 }
 
 /// What is spoken on it.
-enum Talk {
+pub(crate) enum Talk {
+    /// Nothing yet: the handshake of TLS is not done.
+    Handshake(Handshake),
     /// Nothing yet: there is no room for a greeting.
     ToBeGreeted(Protocol),
     Smtp(smtp_service::Conversation),
@@ -89,7 +94,10 @@ pub(crate) enum WaitsFor {
 
 impl Session {
     /// A client has connected: it is greeted, or sent away, as soon as there is room for either.
-    fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
+    fn begin(service: &ServiceEntry, number: Service, caller: Caller, common: &mut Common) -> Session {
+        if caller.channel == Channel::Tls {
+            return Session::begin_with_handshake(service, number, caller, common);
+        }
         let talk = Talk::ToBeGreeted(service.protocol);
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, mark: None };
         session.greet(common);
@@ -99,19 +107,30 @@ impl Session {
         session
     }
 
+    /// A client has connected to a service that speaks TLS from the start. When the house is full, it hears so before a handshake is spent on it.
+    fn begin_with_handshake(service: &ServiceEntry, number: Service, caller: Caller, common: &mut Common) -> Session {
+        let handshake = Handshake { service: number, protocol: service.protocol, stage: Stage::Bytes };
+        if common.is_crowded() {
+            common.break_off(caller.connection);
+        } else {
+            common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
+        }
+        Session { caller, talk: Talk::Handshake(handshake), peer_half: PeerHalf::Open, mark: None }
+    }
+
     /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
     fn greet(&mut self, common: &mut Common) {
         let Talk::ToBeGreeted(protocol) = self.talk else { return };
         let caller = self.caller;
-        if common.net.send_room(caller.connection) < GREETING_BYTES_MAX {
+        if common.send_room(caller) < GREETING_BYTES_MAX {
             sometimes!(GreetingPutOff);
             return;
         }
         self.talk = match protocol {
             _ if common.is_crowded() || buggify!(HouseFull) => {
                 sometimes!(CallerSentAway);
-                common.say(caller.connection, protocol.busy());
-                common.close(caller.connection);
+                common.say(caller, protocol.busy());
+                common.close(caller);
                 Talk::Over
             }
             Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
@@ -127,6 +146,7 @@ impl Session {
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match &self.talk {
+            Talk::Handshake(handshake) => handshake.waits_for(),
             Talk::ToBeGreeted(_) => WaitsFor::SendRoom,
             Talk::Smtp(talk) => talk.waits_for(),
             Talk::Pop3(talk) => talk.waits_for(),
@@ -150,12 +170,13 @@ impl Session {
         matches!(&self.talk, Talk::Pop3(talk) if talk.is_logged_in())
     }
 
-    fn bytes_arrived(&mut self, bytes: &[u8], common: &mut Common) -> usize {
+    /// Bytes of what is spoken have arrived, as the client said them. Answers how many the session took.
+    pub(crate) fn text_arrived(&mut self, bytes: &[u8], common: &mut Common) -> usize {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
-            Talk::ToBeGreeted(_) => 0,
+            Talk::Handshake(_) | Talk::ToBeGreeted(_) => 0,
             Talk::Over => bytes.len(),
         }
     }
@@ -164,7 +185,7 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.woken(self.caller, point, outcome, common),
             Talk::Pop3(talk) => talk.woken(self.caller, point, outcome, common),
-            Talk::Http(_) | Talk::ToBeGreeted(_) | Talk::Over => common.forget(outcome),
+            Talk::Http(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => common.forget(outcome),
         }
     }
 
@@ -184,7 +205,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
-            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::Handshake(_) | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -195,7 +216,7 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
-            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::Handshake(_) | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -206,14 +227,22 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
+            Talk::Handshake(_) => common.break_off(self.caller.connection),
             Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
     fn resumed(&mut self, common: &mut Common) {
-        if let Talk::Pop3(talk) = &mut self.talk {
-            talk.resumed(self.caller, common);
+        match &mut self.talk {
+            Talk::Pop3(talk) => talk.resumed(self.caller, common),
+            Talk::Handshake(_) => self.handshake_resumed(common),
+            Talk::Smtp(_) | Talk::Http(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
+    }
+
+    /// The client will say no more.
+    pub(crate) fn peer_is_done(&mut self) {
+        self.peer_half = PeerHalf::Closed;
     }
 
     /// Offers what waits for the session, as long as it takes something.
@@ -222,9 +251,12 @@ impl Session {
         if let Talk::Pop3(talk) = &mut self.talk {
             talk.go_on(self.caller, common);
         }
+        if self.caller.channel == Channel::Tls {
+            return self.records_wait(common);
+        }
         loop {
             let waiting = common.net.copy_waiting(self.caller.connection, scratch);
-            let taken = self.bytes_arrived(scratch.get(..waiting).unwrap_or_default(), common);
+            let taken = self.text_arrived(scratch.get(..waiting).unwrap_or_default(), common);
             if taken == 0 {
                 return;
             }
@@ -244,6 +276,9 @@ impl Session {
 
     /// The connection is gone: what the session held is given back.
     fn ended(mut self, common: &mut Common) {
+        if self.caller.channel == Channel::Tls {
+            self.tls_ended(common);
+        }
         self.peer_closed(common);
         if let Talk::Pop3(talk) = &mut self.talk {
             talk.ended(self.caller, common);
@@ -253,9 +288,14 @@ impl Session {
 }
 
 impl Engine {
-    pub(crate) fn session_begins(&mut self, connection: ConnectionId, service: Service, peer: IpAddr) {
-        let Some(service) = SERVICES.get(usize::from(service.0)) else { return };
-        let mut session = Session::begin(service, Caller { connection, address: peer }, &mut self.common);
+    pub(crate) fn session_begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr) {
+        let Some(service) = SERVICES.get(usize::from(number.0)) else { return };
+        let channel = match service.security {
+            Security::None => Channel::Plain,
+            Security::Implicit => Channel::Tls,
+        };
+        let caller = Caller { connection, address: peer, channel };
+        let mut session = Session::begin(service, number, caller, &mut self.common);
         session.ask(&mut self.common);
         if let Some(place) = self.sessions.get_mut(connection.index()) {
             assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
@@ -265,9 +305,12 @@ impl Engine {
     }
 
     /// Bytes lie in the frame that has just arrived.
-    pub(crate) fn session_bytes_arrived(&mut self, connection: ConnectionId, bytes: &[u8]) {
+    pub(crate) fn session_bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8]) {
         let Some((session, common)) = self.session_of(connection.0) else { return };
-        let taken = session.bytes_arrived(bytes, common);
+        let taken = match session.caller.channel {
+            Channel::Plain => session.text_arrived(bytes, common),
+            Channel::Tls => session.records_arrived(bytes, common),
+        };
         common.net.keep(connection, bytes.get(taken..).unwrap_or_default());
         session.ask(common);
         self.end_broken_session();
@@ -275,6 +318,9 @@ impl Engine {
 
     /// There is more for the session of `frame`, or more room.
     pub(crate) fn session_goes_on(&mut self, frame: FrameId) {
+        if self.session_of(frame).is_some_and(|(session, common)| session.is_within_record(common)) {
+            return;
+        }
         self.tell(frame, |_, _| {});
     }
 

@@ -7,6 +7,7 @@ use net::Net;
 use net::tcp::PoolSizes;
 use tasks::{DelayQueue, Gates, ResumeQueue};
 
+use crate::secure::Secure;
 use crate::session::Session;
 
 /// The smallest memory that one core runs in, in bytes.
@@ -26,7 +27,8 @@ const IDLE_CONNECTION_BYTES: usize = Net::IDLE_CONNECTION_BYTES
     + size_of::<Option<Session>>()
     + DelayQueue::SLOT_BYTES
     + ResumeQueue::SLOT_BYTES
-    + Gates::SLOT_BYTES;
+    + Gates::SLOT_BYTES
+    + Secure::SLOT_BYTES;
 
 const _: () = assert!(IDLE_CONNECTION_BYTES <= 640, "many connections are open and few are busy");
 

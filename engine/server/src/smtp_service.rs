@@ -183,11 +183,11 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn send_room(&self) -> usize {
-        self.common.net.send_room_within(self.caller.connection, UNREAD_BYTES_MAX)
+        self.common.send_room_within(self.caller, UNREAD_BYTES_MAX)
     }
 
     fn reply(&mut self, bytes: &[u8]) {
-        self.common.say(self.caller.connection, bytes);
+        self.common.say(self.caller, bytes);
     }
 
     fn hostname(&self) -> &str {
@@ -268,7 +268,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn close(&mut self) {
-        self.common.close(self.caller.connection);
+        self.common.close(self.caller);
     }
 }
 

@@ -10,16 +10,18 @@ use mail::Hasher;
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use store::Store;
-use tasks::{DelayQueue, ResumeQueue};
+use tasks::{DelayQueue, Gates, ResumeQueue};
 
 use crate::archive::{Archive, Distant, Own};
-use crate::common::Common;
+use crate::common::{Common, GATES};
 use crate::configuration::{Configuration, Network};
 use crate::cores::Seed;
 use crate::directory::Directory;
 use crate::engine::Engine;
+use crate::expiry::Expiry;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
+use crate::secure::Secure;
 use crate::sending::Parcels;
 use crate::sizes::Sizes;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
@@ -27,7 +29,7 @@ use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
-        let Seed { core, cores, configuration, site, sizes, secret, lanes } = seed;
+        let Seed { core, cores, configuration, site, certificates, sizes, secret, lanes } = seed;
         let now = machine.now();
         let card = machine.card();
         if core == CoreId::FIRST {
@@ -39,6 +41,7 @@ impl Engine {
             wall,
             date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
+            secure: Secure::new(&certificates, &secret, sizes.connections),
             store: archive(core, cores, &sizes, machine),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
@@ -48,7 +51,8 @@ impl Engine {
             smtp_settings: smtp::Settings::default(),
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Box::new([0; TRACE_BYTES_MAX]),
-            logins: Logins::new(sizes.connections, cores, Hasher::new(), [random(machine), random(machine)]),
+            gates: Gates::new(GATES, sizes.connections),
+            logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)]),
             site,
             logs_requests: configuration.web.access_log,
             request_log: Vec::new(),
@@ -57,9 +61,11 @@ impl Engine {
             broken: None,
             access: configuration.access.clone(),
         };
-        let users =
-            if core == CoreId::FIRST { configuration.users.iter().rev().cloned().collect() } else { Vec::new() };
-        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, users)
+        let (users, expiry) = match core {
+            CoreId::FIRST => (configuration.users.iter().rev().cloned().collect(), Expiry::of(&certificates)),
+            _ => (Vec::new(), Expiry::default()),
+        };
+        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, users, expiry)
     }
 }
 

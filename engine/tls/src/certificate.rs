@@ -1,18 +1,22 @@
 //! A certificate with its chain and its key, as they stand in two PEM files: read, and checked before anybody is shown it.
 //!
+//! A key whose signature takes longer than a turn may is refused: RSA of more than [`RSA_BITS_MAX`] bits.
+//!
 //! Answers to: RFC 5280 sections 4.1.2.5 (validity) and 4.2.1.6 (names), RFC 7468 (PEM), RFC 5958 and RFC 5915 (keys).
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use machine::UnixTime;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use x509_cert::der::Decode;
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::der::{DateTime, Decode};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
@@ -20,6 +24,15 @@ use crate::names;
 
 /// The most bytes that a certificate and its chain may have: with them a server's flight fits into the buffer that it is written to.
 pub const CHAIN_BYTES_MAX: usize = 12 * 1024;
+
+/// The longest RSA key, in bits. One signature with a key of 4096 bits takes 22 ms of a real core, in which nobody else is served.
+pub const RSA_BITS_MAX: usize = 3072;
+
+/// RSA in a certificate's key (RFC 3279 section 2.3.1).
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+
+/// What the encoding of an RSA key has beside its modulus, at most: the exponent and the lengths of both.
+const RSA_AROUND_BYTES_MAX: usize = 32;
 
 /// A certificate, its chain and its key.
 #[derive(Clone, Debug)]
@@ -47,6 +60,8 @@ pub enum CertificateError {
     BadKeyPem,
     /// The key is none that can be used.
     BadKey,
+    /// The key is of RSA, with more than [`RSA_BITS_MAX`] bits.
+    SlowKey,
     /// The key belongs to another certificate.
     KeyOfAnother,
     /// The certificate was valid until then.
@@ -69,12 +84,16 @@ impl fmt::Display for CertificateError {
             CertificateError::BadKey => out.write_str(
                 "the key is none that can be used: ECDSA P-256 or P-384, Ed25519, or RSA of 2048 bits or more",
             ),
+            CertificateError::SlowKey => write!(
+                out,
+                "the key is of RSA with more than {RSA_BITS_MAX} bits, and nobody else is served while it signs, for each who connects; ECDSA P-256 is as strong as RSA of {RSA_BITS_MAX} bits"
+            ),
             CertificateError::KeyOfAnother => out.write_str("the key belongs to another certificate"),
             CertificateError::Expired(at) => {
-                write!(out, "the certificate has expired, {} seconds after 1970", at.seconds())
+                write!(out, "the certificate has expired: it was valid until {}", Day(*at))
             }
             CertificateError::NotYetValid(at) => {
-                write!(out, "the certificate is not valid yet, but {} seconds after 1970", at.seconds())
+                write!(out, "the certificate is not valid yet, but from {} on", Day(*at))
             }
         }
     }
@@ -96,6 +115,9 @@ impl Certificate {
         let validity = parsed.tbs_certificate().validity();
         let (valid_from, valid_until) = (time_of(&validity.not_before), time_of(&validity.not_after));
         let names = names_of(&parsed);
+        if is_slow(&parsed) {
+            return Err(CertificateError::SlowKey);
+        }
 
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
             pem::Error::NoItemsFound => CertificateError::NoKey,
@@ -141,6 +163,23 @@ impl Certificate {
         self.key = Arc::new(key);
         self
     }
+}
+
+/// A time, for people.
+pub struct Day(pub UnixTime);
+
+impl fmt::Display for Day {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DateTime::from_unix_duration(Duration::from_secs(self.0.seconds())) {
+            Ok(time) => write!(out, "{time}"),
+            Err(_) => out.write_str("the year 9999"),
+        }
+    }
+}
+
+fn is_slow(certificate: &x509_cert::Certificate) -> bool {
+    let key = certificate.tbs_certificate().subject_public_key_info();
+    key.algorithm.oid == RSA && key.subject_public_key.raw_bytes().len() > RSA_BITS_MAX / 8 + RSA_AROUND_BYTES_MAX
 }
 
 fn time_of(time: &x509_cert::time::Time) -> UnixTime {

@@ -158,6 +158,26 @@ impl Connection {
         }
     }
 
+    /// So many bytes at the stream's front were changed where they lie, and are to be offered again as they are now: plaintext that was not taken, or parts of a message of
+    /// the handshake.
+    pub fn held(&self) -> usize {
+        match &self.expect {
+            Expect::Handshake(handshake) => handshake.held(),
+            Expect::Traffic(traffic) => traffic.held(),
+            Expect::Nothing => 0,
+        }
+    }
+
+    /// How many bytes of the stream there have to be before another look brings more than the last did: so a long record is looked at when it begins and when
+    /// it is whole, and not with each of its segments.
+    pub fn wanted(&self) -> usize {
+        match &self.expect {
+            Expect::Handshake(handshake) => handshake.wanted(),
+            Expect::Traffic(traffic) => traffic.wanted(),
+            Expect::Nothing => 0,
+        }
+    }
+
     /// Seals as much of `plaintext` as fits into one record that fits into `into`, which must have more than [`crate::SEALED_OVERHEAD_MAX`] bytes. Takes nothing before the
     /// handshake is done, nor once the connection is closed for sending.
     pub fn seal(&mut self, plaintext: &[u8], into: &mut [u8]) -> Sealed {

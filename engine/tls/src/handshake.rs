@@ -14,7 +14,7 @@ use rustls::unbuffered::ConnectionState;
 use crate::alert::Alert;
 use crate::connection::{Agreed, Event, Progress};
 use crate::failure::Failure;
-use crate::record::{Content, Front, HEADER_BYTES, header};
+use crate::record::{Content, Front, HEADER_BYTES, bytes_wanted, header};
 use crate::settings::Settings;
 use crate::traffic::Traffic;
 
@@ -29,6 +29,8 @@ pub(crate) struct Handshake {
     connection: UnbufferedServerConnection,
     /// Bytes of records that rustls has seen and wants to see again.
     joined: usize,
+    /// So many bytes behind them make another look worth it.
+    wanted: u16,
     has_sent: bool,
     protocols: &'static [&'static [u8]],
 }
@@ -44,15 +46,29 @@ pub(crate) enum Stepped {
 impl Handshake {
     pub(crate) fn new(settings: &Settings) -> Result<Handshake, Failure> {
         let connection = UnbufferedServerConnection::new(settings.config.clone()).map_err(Failure::Handshake)?;
-        Ok(Handshake { connection, joined: 0, has_sent: false, protocols: settings.protocols })
+        Ok(Handshake { connection, joined: 0, wanted: 0, has_sent: false, protocols: settings.protocols })
     }
 
     /// Whether there is anything to work on.
-    pub(crate) fn look(&self, bytes: &[u8]) -> Event {
-        match Front::of(bytes.get(self.joined..).unwrap_or_default()) {
-            Front::Partial => Event::Bytes,
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> Event {
+        let rest = bytes.get(self.joined..).unwrap_or_default();
+        match Front::of(rest) {
+            Front::Partial => {
+                self.wanted = bytes_wanted(rest);
+                Event::Bytes
+            }
             Front::Record { .. } | Front::NoRecord | Front::TooLong => Event::Work,
         }
+    }
+
+    /// Bytes at the stream's front that stay as they are now.
+    pub(crate) fn held(&self) -> usize {
+        self.joined
+    }
+
+    /// How many bytes there have to be before another look is worth it.
+    pub(crate) fn wanted(&self) -> usize {
+        self.joined + usize::from(self.wanted)
     }
 
     /// Works on the next record.
@@ -63,6 +79,7 @@ impl Handshake {
             Front::TooLong => return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, out)),
             Front::Record { length, .. } => self.joined + length,
         };
+        self.wanted = 0;
         if end > JOINED_BYTES_MAX {
             return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, out));
         }

@@ -64,6 +64,14 @@ impl Front {
     }
 }
 
+/// How many bytes a stream that begins like this needs for its first record to be whole, or for its length to be known.
+pub(crate) fn bytes_wanted(bytes: &[u8]) -> u16 {
+    match bytes {
+        &[_, _, _, high, low, ..] => HEADER_BYTES as u16 + u16::from_be_bytes([high, low]),
+        _ => HEADER_BYTES as u16,
+    }
+}
+
 /// The header of a record whose payload has so many bytes. Both versions say that they are TLS 1.2.
 pub(crate) fn header(content: Content, payload: usize) -> [u8; HEADER_BYTES] {
     let [high, low] = (payload as u16).to_be_bytes();

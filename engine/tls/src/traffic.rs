@@ -16,7 +16,7 @@ use crate::alert::Alert;
 use crate::connection::{Event, Progress, Sealed, Version};
 use crate::failure::Failure;
 use crate::protection::{Half, Opened};
-use crate::record::{Content, Front};
+use crate::record::{Content, Front, bytes_wanted};
 
 /// How many records in a row may bring nothing.
 const IDLE_RECORDS_MAX: u8 = 32;
@@ -36,6 +36,8 @@ pub(crate) struct Traffic {
     left: u32,
     /// Bytes of the last of them behind that.
     behind: u16,
+    /// So many bytes behind both make another look worth it.
+    wanted: u16,
     idle_records: u8,
     is_peer_closed: bool,
     is_closed: bool,
@@ -50,6 +52,7 @@ impl Traffic {
             kernel,
             left: 0,
             behind: 0,
+            wanted: 0,
             idle_records: 0,
             is_peer_closed: false,
             is_closed: false,
@@ -82,11 +85,15 @@ impl Traffic {
         let first = left + usize::from(self.behind);
         let unopened = bytes.get_mut(first..).unwrap_or_default();
         let (content, length) = match Front::of(unopened) {
-            Front::Partial => return Progress::nothing(Event::Bytes),
+            Front::Partial => {
+                self.wanted = bytes_wanted(unopened);
+                return Progress::nothing(Event::Bytes);
+            }
             Front::NoRecord => return self.fail(Alert::DECODE_ERROR, out),
             Front::TooLong => return self.fail(Alert::RECORD_OVERFLOW, out),
             Front::Record { content, length } => (content, length),
         };
+        self.wanted = 0;
         let record = unopened.get_mut(..length).unwrap_or_default();
         let Opened { content, start, length: text } = match self.receive.open(content, record) {
             Ok(opened) => opened,
@@ -111,6 +118,16 @@ impl Traffic {
             }
             Err(alert) => self.fail(alert, out),
         }
+    }
+
+    /// Bytes of plaintext at the stream's front.
+    pub(crate) fn held(&self) -> usize {
+        self.left as usize
+    }
+
+    /// How many bytes there have to be before another record can be opened.
+    pub(crate) fn wanted(&self) -> usize {
+        self.left as usize + usize::from(self.behind) + usize::from(self.wanted)
     }
 
     /// So many bytes of plaintext at the stream's front are not needed any more. Answers how many bytes of the stream are not.

@@ -111,7 +111,6 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
             "no source of randomness: the processor has none, nor is there a virtio entropy device"
         ))
     };
-    #[cfg(feature = "selftest")]
     for core in 0..cores {
         // SAFETY: 1. this is the first core, at its boot; 2. no other has a life yet.
         unsafe { crate::entropy::for_ring::give(core, entropy.for_other()) };

@@ -9,7 +9,6 @@
 //! - After [`RESEED_BYTES`] or [`RESEED_AFTER`], whichever comes first, the generator's key is replaced: by its own output, combined with
 //!   fresh bytes. Who learns the new key does not learn what was handed out before.
 
-#[cfg(feature = "selftest")]
 pub(crate) mod for_ring;
 
 use crate::clock;

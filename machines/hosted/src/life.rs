@@ -14,12 +14,13 @@ use machine::{CoreId, Machine};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use server::configuration::Configuration;
 use server::{Engine, Next, Seed, Sizes};
+use tls::Certificate;
 
 use crate::card::Tap;
 use crate::console::Console;
 use crate::disk::FileDisk;
 use crate::seats::Seats;
-use crate::world::HostedMachine;
+use crate::world::{HostedMachine, provide_randomness};
 
 /// What a machine is made of.
 pub struct Setup {
@@ -33,6 +34,8 @@ pub struct Setup {
     pub configuration: Configuration,
     /// The files that it serves by HTTP.
     pub site: Site,
+    /// The certificates that it serves with over TLS, the one for everybody else first.
+    pub certificates: Vec<Certificate>,
     /// How much of everything the engine of each core has.
     pub sizes: Sizes,
 }
@@ -63,7 +66,8 @@ impl Life {
     ///
     /// Errors: as Linux has them, when there can be no more files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
-        let Setup { taps, cores, disk, configuration, site, sizes } = setup;
+        let Setup { taps, cores, disk, configuration, site, certificates, sizes } = setup;
+        provide_randomness();
         let (console, lines) = Console::new();
         let seats = Seats::new(cores)?;
         let about_card = taps.first().map(Tap::card).ok_or(io::ErrorKind::InvalidInput)?;
@@ -81,7 +85,7 @@ impl Life {
         let mut first = machine(0);
         let mut secret = [0; 32];
         first.random(&mut secret);
-        let (seed, seeds) = server::seeds(configuration, site, sizes, cores, secret);
+        let (seed, seeds) = server::seeds(configuration, site, certificates, sizes, cores, secret);
         let mut places = places(cores).into_iter();
         let first = start_core(first, places.next(), move |machine| live(machine, seed))?;
         let others = (1..cores)

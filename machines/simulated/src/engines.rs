@@ -9,6 +9,7 @@ use http::Site;
 use machine::{CoreId, Instant, Machine};
 use server::configuration::Configuration;
 use server::{Engine, InUse, Next, Sizes, seeds};
+use tls::Certificate;
 
 use crate::SimulatedMachine;
 
@@ -25,19 +26,20 @@ struct Core {
 }
 
 impl Engines {
-    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet.
+    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet. `certificates`: for TLS; without any, none is spoken.
     pub fn new(
         configuration: Configuration,
         site: Site,
+        certificates: Vec<Certificate>,
         sizes: Sizes,
         cores: u8,
         machine: &mut SimulatedMachine,
     ) -> Engines {
         let mut secret = [0; 32];
         machine.random(&mut secret);
-        let (first, others) = seeds(configuration, site, sizes, cores, secret);
+        let (first, others) = seeds(configuration, site, certificates, sizes, cores, secret);
         let mut make = |number, seed| {
-            machine.core = CoreId(number);
+            machine.begin_turn(CoreId(number));
             Core { engine: Engine::new(seed, machine), next: Next::Now }
         };
         let first = make(0, first);

@@ -73,6 +73,8 @@ pub struct SimulatedMachine {
     /// The cores that were woken since their last turn, a bit each.
     woken: u16,
     dice: Dice,
+    /// For what asks for randomness by itself, as ring does: what it gets in a turn follows from a number of these dice.
+    seeds: Dice,
 }
 
 impl SimulatedMachine {
@@ -97,6 +99,7 @@ impl SimulatedMachine {
             hardware: ADDRESS,
             transmit_ring: TRANSMIT_RING,
             dice: Dice::new(seed),
+            seeds: Dice::stream(seed, "randomness that nobody hands over"),
         }
     }
 
@@ -127,6 +130,7 @@ impl SimulatedMachine {
     pub(crate) fn begin_turn(&mut self, core: CoreId) {
         self.core = core;
         self.woken &= !(1 << core.0);
+        chance::seed(self.seeds.roll());
     }
 
     /// Lets time pass.

@@ -253,6 +253,7 @@ fn start(tools: &Tools, data: &DataFolder, side: Side, counters: &Counters) -> R
         disk,
         configuration: data.configuration_path.clone(),
         site: data.site_path.clone(),
+        certificates: data.certificates_path.clone(),
         plugin: Some(counters.plugin()),
         linux: (side == Side::Peer).then_some(linux),
     })

@@ -116,11 +116,11 @@ pub(super) enum What {
 }
 
 impl Arrived {
-    /// The bytes in which those of the events lie.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            What::Frame(passed) => passed.frame.bytes(),
-            What::Nothing | What::Shell(_) => &[],
+    /// The bytes in which those of the events lie, to be worked on in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            What::Frame(passed) => passed.frame.bytes_mut(),
+            What::Nothing | What::Shell(_) => &mut [],
         }
     }
 }

@@ -77,6 +77,13 @@ impl ReceiveQueue {
         copied
     }
 
+    /// Writes `bytes` over the first readable ones, of which there are as many at least.
+    pub(super) fn overwrite_front(&mut self, bytes: &[u8], blocks: &mut BlockPool) {
+        assert!(bytes.len() <= self.readable() as usize, "only what is there is written over");
+        let written = self.write(self.head, bytes, blocks);
+        assert!(written == bytes.len(), "each readable byte has its block");
+    }
+
     /// Drops the first `count` readable bytes, or all if there are fewer.
     pub(super) fn consume(&mut self, count: u32, blocks: &mut BlockPool) {
         let count = count.min(self.readable());

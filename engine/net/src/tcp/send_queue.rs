@@ -62,9 +62,9 @@ impl SendQueue {
     /// Copies as many of `bytes` as fit and returns how many did. `limit`: bytes that may be queued in all.
     pub(super) fn append(&mut self, bytes: &[u8], limit: u32, blocks: &mut BlockPool) -> usize {
         let bytes = bytes.get(..limit.saturating_sub(self.len) as usize).unwrap_or(bytes);
-        let mut taken = self.append_to_last(bytes);
+        let mut taken = self.append_to_last(1, |room| copy(bytes, room));
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            let count = self.append_block(rest, blocks);
+            let count = self.append_block(|room| copy(rest, room), blocks);
             if count == 0 {
                 break;
             }
@@ -74,23 +74,56 @@ impl SendQueue {
         taken
     }
 
-    fn append_to_last(&mut self, bytes: &[u8]) -> usize {
-        let Some(filled) = self.filled.map(usize::from).filter(|filled| *filled < BLOCK_BYTES) else { return 0 };
+    /// Lets `write` fill the free end of a block, at least `least` bytes, and returns how many it wrote: of the last block if that has as many, else of a
+    /// fresh one. `least` is at most a block's. Without room `write` is not called.
+    pub(super) fn append_with(
+        &mut self,
+        least: usize,
+        limit: u32,
+        blocks: &mut BlockPool,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> usize {
+        let most = limit.saturating_sub(self.len) as usize;
+        if most < least {
+            return 0;
+        }
+        let mut write = Some(write);
+        let mut once = |room: &mut [u8]| {
+            let room_bytes = room.len().min(most);
+            write.take().map_or(0, |write| write(room.get_mut(..room_bytes).unwrap_or_default()))
+        };
+        let mut written = self.append_to_last(least, &mut once);
+        // What is written cannot be taken back.
+        if written == 0 && self.pieces.room(blocks) > 0 {
+            written = self.append_block(&mut once, blocks);
+        }
+        self.len += written as u32;
+        written
+    }
+
+    fn append_to_last(&mut self, least: usize, write: impl FnOnce(&mut [u8]) -> usize) -> usize {
+        let Some(filled) = self.filled.map(usize::from).filter(|filled| filled + least <= BLOCK_BYTES) else {
+            return 0;
+        };
         let mut count = 0;
         self.pieces.change_last(|last| {
             let start = filled - last.len();
             let Some(mut block) = last.into_block() else { return Piece::from_static(&[]) };
-            count = Arc::get_mut(&mut block).map_or(0, |own| fill(own, filled, bytes));
+            let room = Arc::get_mut(&mut block).and_then(|own| own.get_mut(filled..));
+            count = room.map_or(0, write);
             Piece::from_block(block, start as u32..(filled + count) as u32)
         });
         self.filled = Some((filled + count) as u16);
         count
     }
 
-    fn append_block(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
+    fn append_block(&mut self, write: impl FnOnce(&mut [u8]) -> usize, blocks: &mut BlockPool) -> usize {
         let Some(mut block) = blocks.take_for_sending() else { return 0 };
-        let count = Arc::get_mut(&mut block).map_or(0, |own| fill(own, 0, bytes));
-        assert!(count > 0, "a fresh block takes bytes");
+        let count = Arc::get_mut(&mut block).map_or(0, |own| write(own));
+        if count == 0 {
+            blocks.give_back(block);
+            return 0;
+        }
         if let Err(piece) = self.pieces.push(Piece::from_block(block, 0..count as u32), blocks) {
             blocks.give_back_piece(piece);
             return 0;
@@ -168,10 +201,10 @@ pub(super) fn room_when_empty(limit: u32, blocks: &BlockPool) -> usize {
     (limit as usize).min(blocks.free_for_sending() * BLOCK_BYTES)
 }
 
-/// Copies what fits of `bytes` to `block` from `start` on.
-fn fill(block: &mut machine::Block, start: usize, bytes: &[u8]) -> usize {
-    let count = bytes.len().min(BLOCK_BYTES - start);
-    match (block.get_mut(start..start + count), bytes.get(..count)) {
+/// Copies what fits of `bytes` to `room`.
+fn copy(bytes: &[u8], room: &mut [u8]) -> usize {
+    let count = bytes.len().min(room.len());
+    match (room.get_mut(..count), bytes.get(..count)) {
         (Some(target), Some(source)) => {
             target.copy_from_slice(source);
             count

@@ -30,6 +30,31 @@ impl Tcb {
         taken
     }
 
+    /// Lets `write` put bytes where they are sent from: it is lent at least `least` bytes, at most a block, and answers how many it has written. Returns that; 0
+    /// when there is no room, and `Actions::send_room` follows as for `send`. `least`: at most [`machine::BLOCK_BYTES`].
+    pub fn send_with(
+        &mut self,
+        now: Instant,
+        least: usize,
+        pools: &mut Pools,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> usize {
+        if !self.may_queue() {
+            return 0;
+        }
+        if self.send_queue.is_none() {
+            self.send_queue = pools.lend_send_queue();
+        }
+        let limit = self.send_limit(pools);
+        let queue = self.send_queue.as_mut();
+        let written = queue.map_or(0, |queue| queue.append_with(least, limit, &mut pools.blocks, write));
+        if written == 0 {
+            self.settle_send_queue(pools);
+            self.want_room(now);
+        }
+        written
+    }
+
     /// Queues a piece without copying it: static bytes, or a block from [`Pools::lend_block`].
     ///
     /// Errors: the piece when there is no room for it, and `Actions::send_room` follows; or when the connection is not
@@ -149,6 +174,18 @@ impl Tcb {
     /// Copies the first bytes that wait to be read into `into`, and returns how many. They go on waiting.
     pub fn copy_waiting(&self, into: &mut [u8]) -> usize {
         self.receive_queue.as_ref().map_or(0, |queue| queue.copy_front(into))
+    }
+
+    /// How many bytes wait to be read.
+    pub fn waiting_bytes(&self) -> usize {
+        self.receive_queue.as_ref().map_or(0, |queue| queue.readable() as usize)
+    }
+
+    /// Writes `bytes` over the first of those that wait to be read, which are as many at least: what was changed while it was worked on.
+    pub fn put_back(&mut self, bytes: &[u8], pools: &mut Pools) {
+        if let Some(queue) = self.receive_queue.as_mut() {
+            queue.overwrite_front(bytes, &mut pools.blocks);
+        }
     }
 
     /// Drops the first `count` of the waiting bytes: the session has taken them. The window opens.

@@ -102,6 +102,11 @@ impl<'a, 't> Section<'a, 't> {
         item.list(most, &expected)?.iter().map(|item| item.section(name, &expected)).collect()
     }
 
+    /// The line in which it begins, counted from 1.
+    pub(super) fn line(&self) -> usize {
+        self.error("", "").line
+    }
+
     /// An error about the section as a whole.
     pub(super) fn error(&self, what: impl fmt::Display, expected: impl ToString) -> ConfigurationError {
         ConfigurationError::new(self.text, self.at, what, expected)

@@ -16,6 +16,7 @@
 mod document;
 mod error;
 mod network;
+mod tls;
 mod users;
 mod values;
 mod web;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use error::ConfigurationError;
 pub use network::{Access, Network};
+pub use tls::CertificateFiles;
 pub use users::{PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
 pub use web::Web;
@@ -44,11 +46,13 @@ pub const ALIASES_MAX: usize = 64;
 pub const PREFIXES_MAX: usize = 64;
 /// The most addresses of the machine's own, of both families.
 pub const ADDRESSES_MAX: usize = 1 + net::IPV6_FIXED_MAX;
+/// The most certificates.
+pub const CERTIFICATES_MAX: usize = 16;
 /// The most name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
 
-const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "web"];
-const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay", "tls"];
+const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "web", "tls"];
+const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay"];
 
 /// What `barepost.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,6 +69,8 @@ pub struct Configuration {
     pub access: Access,
     /// What is served by HTTP.
     pub web: Web,
+    /// The certificates for TLS, the one for everybody else first; without any, who starts the machine makes one.
+    pub certificates: Vec<CertificateFiles>,
 }
 
 impl Configuration {
@@ -86,7 +92,8 @@ impl Configuration {
         let users = users::users(&root, &domains)?;
         let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
-        Ok(Configuration { hostname, domains, network, users, access, web })
+        let certificates = tls::certificates(&root)?;
+        Ok(Configuration { hostname, domains, network, users, access, web, certificates })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

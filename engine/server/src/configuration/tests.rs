@@ -121,10 +121,7 @@ fn the_first_of_several_mistakes_in_the_file_is_told() {
 
 #[test]
 fn sections_of_later_versions_are_refused_as_such() {
-    for (section, name) in [("[relay]", "relay"), ("[[tls]]", "tls")] {
-        let what = format!("`{name}` is not supported by this version yet");
-        refused(&with_root(section), 3, &what, "the file without it");
-    }
+    refused(&with_root("[relay]"), 3, "`relay` is not supported by this version yet", "the file without it");
 }
 
 #[test]
@@ -339,6 +336,26 @@ domains = ["a\n\u001b[2J\u009b.test"]"#;
 
 /// Parses `text`, which must be refused at `line` with these words.
 #[track_caller]
+#[test]
+fn certificates_are_named_with_their_keys_and_lines() {
+    let text =
+        with_root("[[tls]]\ncertificate = 'a.pem'\nkey = 'a.key'\n[[tls]]\ncertificate = 'b.pem'\nkey = 'b.key'");
+    let found = Configuration::parse(&text).unwrap().certificates;
+    let found: Vec<_> = found.iter().map(|one| (one.certificate.as_str(), one.key.as_str(), one.line)).collect();
+    assert_eq!(found, [("a.pem", "a.key", 3), ("b.pem", "b.key", 6)]);
+    refused(&with_root("[[tls]]\ncertificate = 'a.pem'"), 3, "`key` is missing in tls", "private key");
+    refused(&with_root("[[tls]]\nkey = 'a.pem'"), 3, "`certificate` is missing in tls", "cert.pem");
+    refused(&with_root("[[tls]]\ncertificate = ''\nkey = 'a'"), 4, "the name of the file is empty", "cert.pem");
+    refused(&with_root("[[tls]]\ncertificate = 'a'\nkey = 1"), 5, "this is of type integer", "private key");
+    refused(&with_root("[[tls]]\ncertificate = 'a'\nkeys = 'a'"), 5, "`keys` is not known in tls", "`key`");
+    refused(
+        &with_root(&"[[tls]]\ncertificate = 'a'\nkey = 'b'\n".repeat(17)),
+        51,
+        "this is one too many",
+        "at most 16",
+    );
+}
+
 fn refused(text: &str, line: usize, what: &str, expected: &str) {
     let error = Configuration::parse(text).expect_err("the text is wrong");
     assert!(error.what.contains(what), "{what:?} is not in {error}");

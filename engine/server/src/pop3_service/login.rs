@@ -6,6 +6,7 @@ use machine::Micros;
 use pop3::LoginRefusal;
 
 use crate::archive::Opened;
+use crate::common::HASHER;
 use crate::logins::{Attempt, AttemptState, Throttled, Verdict};
 
 use super::Hands;
@@ -29,8 +30,9 @@ pub(super) fn begin(user: &str, password: &[u8], hands: &mut Hands<'_>) {
     } else {
         AttemptState::Hashing
     };
-    if attempt.state != AttemptState::Hashing || common.logins.enter(caller.connection.0) {
-        common.ready.resume(caller.connection.0);
+    match attempt.state {
+        AttemptState::Hashing => common.enter(HASHER, caller.connection.0),
+        _ => common.ready.resume(caller.connection.0),
     }
     hands.state.attempt = Some(attempt);
 }
@@ -46,9 +48,7 @@ pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
         AttemptState::Hashing => {
             let known = attempt.account().and_then(|id| Some((id, common.store.account(id)?.password_hash)));
             let verdict = common.logins.decide(attempt, known, common.now);
-            if let Some(next) = common.logins.leave(hands.caller.connection.0) {
-                common.ready.resume(next);
-            }
+            common.leave(HASHER, hands.caller.connection.0);
             verdict
         }
     };
@@ -89,9 +89,7 @@ pub(super) fn answer_held_back(session: &mut pop3::Session, hands: &mut Hands<'_
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
     let Some(attempt) = hands.state.attempt.take() else { return };
     hands.common.logins.end(&attempt, hands.common.now);
-    if let Some(next) = hands.common.logins.abandon(hands.caller.connection.0) {
-        hands.common.ready.resume(next);
-    }
+    hands.common.leave(HASHER, hands.caller.connection.0);
 }
 
 fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, hands: &mut Hands<'_>) {

@@ -151,7 +151,7 @@ fn request_or_fail(session: &mut pop3::Session, hands: &mut Hands<'_>) {
 
 /// Asks the store for the next part of the message that the session wants, or the connection for room.
 fn request_part(hands: &mut Hands<'_>) -> Result<(), Refusal> {
-    let room = hands.common.net.send_room(hands.caller.connection);
+    let room = hands.common.send_room(hands.caller);
     let continuation = hands.continuation(Point::MessageRead);
     let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } = &mut *hands.state
     else {

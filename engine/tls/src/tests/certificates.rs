@@ -1,11 +1,12 @@
 //! Certificates and keys as files hold them: what is wrong is said.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::UnixTime;
 
 use super::world::{pems, pems_p256, seed};
-use crate::{Certificate, CertificateError};
+use crate::{BadPack, Certificate, CertificateError, pack, unpack};
 
 fn parse(certificate: &str, key: &str) -> Result<Certificate, CertificateError> {
     Certificate::parse(certificate.as_bytes(), key.as_bytes())
@@ -38,6 +39,33 @@ fn what_is_wrong_with_a_certificate_or_key_is_named() {
 }
 
 #[test]
+fn an_rsa_key_whose_signature_takes_too_long_is_refused() {
+    let long = include_str!("keys/rsa4096.pem");
+    assert_eq!(parse(long, include_str!("keys/rsa4096.key.pem")).unwrap_err(), CertificateError::SlowKey);
+    let said = alloc::format!("{}", CertificateError::SlowKey);
+    assert!(said.contains("3072 bits") && said.contains("ECDSA P-256"), "{said}");
+    parse(include_str!("keys/rsa3072.pem"), include_str!("keys/rsa3072.key.pem")).unwrap();
+}
+
+#[test]
+fn a_pack_of_certificates_is_unpacked_as_it_was_and_one_that_was_cut_is_refused() {
+    seed(32);
+    let (one, other) = (pems_p256("one.test"), pems_p256("other.test"));
+    let pairs = [&one, &other].map(|pems| (pems.certificate.as_bytes(), pems.key.as_bytes()));
+    let packed = pack(pairs);
+    let names: Vec<_> =
+        unpack(&packed).unwrap().iter().flat_map(|one| one.names().map(String::from).collect::<Vec<_>>()).collect();
+    assert_eq!(names, ["one.test", "other.test"]);
+    assert!(unpack(&[]).unwrap().is_empty());
+    let first = 8 + one.certificate.len() + one.key.len();
+    for length in (1..packed.len()).filter(|length| *length != first) {
+        assert_eq!(unpack(&packed[..length]).unwrap_err(), BadPack::Cut, "{length}");
+    }
+    let mixed = pack([(one.certificate.as_bytes(), other.key.as_bytes())]);
+    assert_eq!(unpack(&mixed).unwrap_err(), BadPack::Certificate(CertificateError::KeyOfAnother));
+}
+
+#[test]
 fn a_certificate_is_refused_before_and_after_its_time() {
     seed(31);
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
@@ -52,5 +80,7 @@ fn a_certificate_is_refused_before_and_after_its_time() {
     assert_eq!(certificate.check(from), Ok(()));
     assert_eq!(certificate.check(until), Ok(()));
     assert_eq!(certificate.check(second(from, -1)), Err(CertificateError::NotYetValid(from)));
-    assert_eq!(certificate.check(second(until, 1)), Err(CertificateError::Expired(until)));
+    let expired = certificate.check(second(until, 1)).unwrap_err();
+    assert_eq!(expired, CertificateError::Expired(until));
+    assert!(alloc::format!("{expired}").ends_with("until 2026-03-01T00:00:00Z"), "{expired}");
 }

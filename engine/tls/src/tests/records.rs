@@ -241,3 +241,33 @@ fn what_was_opened_before_a_broken_record_is_not_heard_after_it() {
         assert_eq!((wire.heard.len(), wire.stream.len()), (0, 0));
     }
 }
+
+#[test]
+fn a_record_is_worth_a_look_when_it_begins_and_when_it_is_whole() {
+    seed(58);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        wire.client_says(b"EHLO a\r\nEHL");
+        let first = wire.client_bytes();
+        wire.client_says(&[b'x'; 9000]);
+        let second = wire.client_bytes();
+        let mut stream = [first.as_slice(), &second].concat();
+        let mut out = [0; 64];
+        assert_eq!(wire.server.receive(&mut stream[..3], &mut out).event, Event::Bytes);
+        assert_eq!(wire.server.wanted(), 5);
+        assert_eq!(wire.server.receive(&mut stream[..5], &mut out).event, Event::Bytes);
+        assert_eq!(wire.server.wanted(), first.len());
+        let progress = wire.server.receive(&mut stream[..first.len()], &mut out);
+        assert_eq!(progress.event, Event::Plaintext(11));
+        let done = progress.done + wire.server.taken(8);
+        let mut stream = stream.split_off(done);
+        assert_eq!((wire.server.held(), &stream[..3]), (3, b"EHL".as_slice()));
+        // All of the second record but one byte is not enough, and that byte is.
+        let whole = stream.len();
+        assert_eq!(wire.server.more(&mut stream[..whole - 1], &mut out).event, Event::Bytes);
+        assert_eq!(wire.server.wanted(), whole);
+        assert_eq!(wire.server.more(&mut stream, &mut out).event, Event::Plaintext(3 + 9000));
+        assert_eq!(wire.server.held(), 3 + 9000);
+    }
+}

@@ -173,7 +173,10 @@ impl Wire {
             self.stream.drain(..progress.done);
             self.to_client.extend_from_slice(&out[..progress.written]);
             match progress.event {
-                Event::Bytes => return,
+                Event::Bytes => {
+                    assert!(self.server.held() <= self.stream.len());
+                    return;
+                }
                 Event::Nothing => {}
                 Event::Plaintext(count) => {
                     let bite = match self.takes_lines {

@@ -1,17 +1,22 @@
 //! The machine's life when it serves mail: on each core the loop around its engine, and the configuration that they start with.
 
+use alloc::vec::Vec;
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Release};
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
 use server::{Ending, Engine, Next, Seed, Sizes};
+use tls::Certificate;
 
 /// What the configuration is called where QEMU hands it over.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 
 /// What the packed site is called there.
 const SITE_FILE: &str = "opt/barepost/site.pack";
+
+/// What the certificates are called there, with their keys.
+const CERTIFICATES_FILE: &str = "opt/barepost/certificates.pack";
 
 /// The cores whose engines are not made yet.
 static UNMADE: AtomicUsize = AtomicUsize::new(0);
@@ -31,7 +36,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     };
     let mut secret = [0; 32];
     machine.random(&mut secret);
-    let (seed, seeds) = server::seeds(configuration(), site, sizes, cores, secret);
+    let (seed, seeds) = server::seeds(configuration(), site, certificates(), sizes, cores, secret);
     UNMADE.store(usize::from(cores), Release);
     for (core, seed) in others.into_iter().zip(seeds) {
         core.live(move |machine| {
@@ -72,6 +77,17 @@ fn site() -> Site {
     match Site::new(file.leak()) {
         Ok(site) => site,
         Err(error) => end::refuse(format_args!("{SITE_FILE}: {error}")),
+    }
+}
+
+/// The certificates; none if none are handed over. The file holds keys: what was read of it is wiped.
+fn certificates() -> Vec<Certificate> {
+    let Some(mut file) = fw_cfg::file(CERTIFICATES_FILE) else { return Vec::new() };
+    let certificates = tls::unpack(&file);
+    file.fill(0);
+    match certificates {
+        Ok(certificates) => certificates,
+        Err(error) => end::refuse(format_args!("{CERTIFICATES_FILE}: {error}")),
     }
 }
 

@@ -265,3 +265,21 @@ fn a_window_that_is_wide_open_is_not_announced_again_and_again() {
         talk.take(3000).turn().silence();
     }
 }
+
+#[test]
+fn what_was_changed_while_it_was_worked_on_is_put_back_at_the_front() {
+    let mut talk = Conversation::established();
+    talk.session = Session::LeavesAll;
+    talk.peer("P. 1:4001 ack 1").peer("P. 4001:9001 ack 1");
+    assert_eq!(talk.tcb.waiting_bytes(), 9000);
+    talk.tcb.consumed(100, &mut talk.pools);
+    let mut bytes = [0; 9000];
+    assert_eq!(talk.tcb.copy_waiting(&mut bytes), 8900);
+    bytes[..5000].fill(b'!');
+    let expected = bytes;
+    talk.tcb.put_back(&bytes[..5000], &mut talk.pools);
+    bytes.fill(0);
+    assert_eq!(talk.tcb.copy_waiting(&mut bytes), 8900);
+    assert!(bytes == expected, "these bytes and no others, over the end of a block too");
+    assert_eq!(talk.tcb.waiting_bytes(), 8900);
+}

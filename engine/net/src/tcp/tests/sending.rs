@@ -25,6 +25,71 @@ fn small_replies_share_a_block_unless_the_card_reads_it() {
     talk.turn().we("P. 1:101 ack 1").silence();
 }
 
+/// Writes `count` bytes of `byte` where they are sent from, if there is `least` room, and says how much room was lent.
+fn write_in_place(talk: &mut Conversation, least: usize, byte: u8, count: usize) -> usize {
+    let mut lent = 0;
+    let now = talk.now;
+    let written = talk.tcb.send_with(now, least, &mut talk.pools, |room| {
+        lent = room.len();
+        room[..count].fill(byte);
+        count
+    });
+    assert_eq!(written, if lent == 0 { 0 } else { count });
+    lent
+}
+
+#[test]
+fn what_is_written_in_place_shares_a_block_with_what_was_copied_as_far_as_it_has_room() {
+    let mut talk = Conversation::established();
+    talk.card_room = 0;
+    let free = talk.pools.free_blocks();
+    talk.tcb.send(talk.now, b"copied", &mut talk.pools);
+    assert_eq!(write_in_place(&mut talk, 100, b'a', 50), 4090);
+    assert_eq!(write_in_place(&mut talk, 4040, b'b', 4000), 4040);
+    talk.tcb.send(talk.now, b"copied", &mut talk.pools);
+    assert_eq!(free - talk.pools.free_blocks(), 1);
+    assert_eq!(write_in_place(&mut talk, 100, b'c', 100), 4096, "34 bytes are too few");
+    assert_eq!(free - talk.pools.free_blocks(), 2);
+    let expected = [b"copied".as_slice(), &[b'a'; 50], &[b'b'; 4000], b"copied", &[b'c'; 100]].concat();
+    let mut sent = alloc::vec::Vec::new();
+    talk.limits.segmentation_bytes = Some(65_000);
+    let limits = talk.limits;
+    let collected = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
+        pieces.iter().for_each(|piece| sent.extend_from_slice(piece.bytes()));
+        Ok(())
+    });
+    assert!(collected.is_ok());
+    assert!(sent == expected, "{} bytes of {}", sent.len(), expected.len());
+}
+
+#[test]
+fn what_is_written_in_place_keeps_to_the_limit_and_leaves_what_the_card_reads_alone() {
+    let mut talk = Conversation::established();
+    let mut on_card = alloc::vec::Vec::new();
+    assert_eq!(write_in_place(&mut talk, 1, b'a', 10), 4096);
+    let limits = talk.limits;
+    let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
+        on_card.extend_from_slice(pieces);
+        Ok(())
+    });
+    assert!(sent.is_ok());
+    assert_eq!(write_in_place(&mut talk, 1, b'b', 10), 4096, "a block that the card does not read");
+    assert_eq!(on_card[0].bytes(), [b'a'; 10]);
+    let queued = talk.tcb.unacknowledged();
+    let filler = alloc::vec![0; 300_000];
+    let taken = talk.tcb.send(talk.now, &filler, &mut talk.pools);
+    assert_eq!(queued + taken, 256 * 1024);
+    assert_eq!(write_in_place(&mut talk, 1, b'c', 1), 0, "all that may be queued is");
+    assert!(talk.tcb.send_with(talk.now, 1, &mut talk.pools, |_| 1) == 0);
+}
+
+#[test]
+fn whoever_writes_nothing_in_place_borrows_nothing() {
+    let mut talk = Conversation::established();
+    assert_eq!(talk.tcb.send_with(talk.now, 1, &mut talk.pools, |_| 0), 0);
+    talk.lent_nothing();
+}
+
 #[test]
 fn a_block_that_the_card_still_reads_is_never_written_to_nor_lent_again() {
     let mut talk = Conversation::established();

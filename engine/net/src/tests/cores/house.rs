@@ -150,8 +150,8 @@ impl House {
 
     fn message_arrived(&mut self, core: usize, message: NetMessage) {
         let mut events = Events::new();
-        let arrived = self.nets[core].message_arrived(self.now, message, &mut events);
-        self.handle(core, &events, arrived.bytes());
+        let mut arrived = self.nets[core].message_arrived(self.now, message, &mut events);
+        self.handle(core, &events, arrived.bytes_mut());
         self.lent[core] -= usize::from(self.nets[core].message_handled(arrived).is_some());
     }
 

@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test file uses a part of the room")]
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
+pub(crate) mod shielded;
 mod talk;
 
 use http::Site;
@@ -15,6 +16,7 @@ use server::configuration::Configuration;
 use server::{Ending, InUse, Next, Sizes};
 use simulated::{Client, Dice, Engines, MemoryDisk, SimulatedMachine};
 use smoltcp::wire::Ipv4Address;
+use tls::Certificate;
 
 use crate::CORES;
 
@@ -100,17 +102,36 @@ impl Room {
         room
     }
 
+    /// The same over TLS too, with these certificates.
+    pub(crate) fn with_certificates(seed: u64, site: Site, certificates: Vec<Certificate>, sizes: Sizes) -> Room {
+        let disk = MemoryDisk::blank(DISK_BYTES);
+        let mut room = Room::certified(seed, disk, sizes, CONFIGURATION, site, certificates);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        room
+    }
+
     /// The same with users of its own.
     pub(crate) fn configured(seed: u64, disk: MemoryDisk, sizes: Sizes, configuration: &str) -> Room {
         Room::made(seed, disk, sizes, configuration, Site::default())
     }
 
-    /// With several cores the card has a pair of queues for each of them or one for all, as the seed says.
     fn made(seed: u64, disk: MemoryDisk, sizes: Sizes, configuration: &str, site: Site) -> Room {
+        Room::certified(seed, disk, sizes, configuration, site, Vec::new())
+    }
+
+    /// With several cores the card has a pair of queues for each of them or one for all, as the seed says.
+    fn certified(
+        seed: u64,
+        disk: MemoryDisk,
+        sizes: Sizes,
+        configuration: &str,
+        site: Site,
+        certificates: Vec<Certificate>,
+    ) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
         (machine.queues, machine.strays) = if seed.is_multiple_of(2) { (1, 0) } else { (CORES, 20) };
         let configuration = Configuration::parse(configuration).expect("the configuration is valid");
-        let engines = Engines::new(configuration, site, sizes, CORES, &mut machine);
+        let engines = Engines::new(configuration, site, certificates, sizes, CORES, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
         Room { machine, engines, hosts, ended: None, turns: 0, sizes, next, idle_turns: 0, look_at }

@@ -1,0 +1,203 @@
+//! The certificates that a machine serves with: those that `barepost.toml` names, or one of the data folder's own.
+//!
+//! The folder's own is made on the first run that finds none named, signs itself with a key of ECDSA P-256, and is kept: whoever has once trusted it can go
+//! on to. What cannot be served with is refused before anything boots, with the line that names it.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use machine::UnixTime;
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, date_time_ymd};
+use server::configuration::Configuration;
+use tls::Certificate;
+
+use crate::failure::Failure;
+
+/// Where the folder's own lie.
+const FOLDER: &str = "tls";
+const CERTIFICATE: &str = "certificate.pem";
+const KEY: &str = "key.pem";
+
+/// All certificates with their keys, packed for the machine.
+///
+/// `wrong`: says that the configuration is, with what follows its name. Errors: refused when a file cannot be read, or what it holds is not to be served with.
+pub(super) fn pack(
+    folder: &Path,
+    configuration: &Configuration,
+    wrong: impl Fn(&dyn std::fmt::Display) -> Failure,
+) -> Result<Vec<u8>, Failure> {
+    // Keys are not even read without it.
+    hosted::provide_randomness();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = UnixTime::from_seconds(now.as_secs());
+    let mut pairs = Vec::new();
+    for named in &configuration.certificates {
+        let refused = |name: &str, why: &dyn std::fmt::Display| {
+            wrong(&format_args!("{}: [[tls]] {}: {why}", named.line, folder.join(name).display()))
+        };
+        let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| refused(name, &error));
+        let pair = (read(&named.certificate)?, read(&named.key)?);
+        check(&pair, now).map_err(|error| refused(&named.certificate, &error))?;
+        pairs.push(pair);
+    }
+    if pairs.is_empty() {
+        pairs.push(own(&folder.join(FOLDER), configuration, now)?);
+    }
+    Ok(tls::pack(pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()))))
+}
+
+/// The certificate of a file and its key.
+type Pair = (Vec<u8>, Vec<u8>);
+
+fn check((certificate, key): &Pair, now: UnixTime) -> Result<(), tls::CertificateError> {
+    Certificate::parse(certificate, key)?.check(now)
+}
+
+/// The folder's own, made if it is not there yet.
+fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pair, Failure> {
+    let path = folder.join(CERTIFICATE);
+    let refused = |why: &dyn std::fmt::Display| {
+        Failure::refused(format_args!("{}: {why}; without it and its key another is made", path.display()))
+    };
+    let pair = match (std::fs::read(&path), std::fs::read(folder.join(KEY))) {
+        (Ok(certificate), Ok(key)) => (certificate, key),
+        (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::NotFound => make(folder, configuration)?,
+        (Err(error), _) | (_, Err(error)) => return Err(refused(&error)),
+    };
+    check(&pair, now).map_err(|error| refused(&error))?;
+    Ok(pair)
+}
+
+/// Makes a certificate for the machine's name, its mail domains and `localhost`, which ends when nobody remembers it.
+fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
+    let broke = |error: rcgen::Error| Failure::broke(format_args!("making a certificate: {error}"));
+    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(broke)?;
+    let mut names = vec![configuration.hostname.as_str().to_string(), "localhost".to_string()];
+    names.extend(configuration.domains.iter().map(|domain| domain.as_str().to_string()));
+    names.dedup();
+    let mut parameters = CertificateParams::new(names).map_err(broke)?;
+    parameters.distinguished_name.push(DnType::CommonName, configuration.hostname.as_str());
+    parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.not_before = date_time_ymd(2020, 1, 1);
+    parameters.not_after = date_time_ymd(2120, 1, 1);
+    let certificate = parameters.self_signed(&key).map_err(broke)?;
+    let pair = (certificate.pem().into_bytes(), key.serialize_pem().into_bytes());
+    let refused = |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+    // The key first: a certificate without its key would be of no use.
+    write(&folder.join(KEY), &pair.1)?;
+    write(&folder.join(CERTIFICATE), &pair.0)?;
+    Ok(pair)
+}
+
+/// Writes a file that nobody else may read.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let refused = |error: std::io::Error| Failure::refused(format_args!("{}: writing: {error}", path.display()));
+    // Anew, since the rights of a file that is there stay what they are.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(error)),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(refused)?;
+    file.write_all(bytes).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::DataFolder;
+    use std::os::unix::fs::PermissionsExt;
+
+    const BASE: &str = "hostname = 'mail.a.test'\ndomains = ['a.test']\n";
+
+    fn open(folder: &Path, more: &str) -> Result<DataFolder, Failure> {
+        std::fs::write(folder.join("barepost.toml"), format!("{BASE}{more}")).unwrap();
+        DataFolder::open(folder)
+    }
+
+    fn names(data: &DataFolder) -> Vec<String> {
+        data.certificates().unwrap().iter().flat_map(|one| one.names().map(String::from).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn a_certificate_is_made_on_the_first_run_and_kept_and_nobody_else_may_read_its_key() {
+        let place = tempfile::tempdir().unwrap();
+        let data = open(place.path(), "").unwrap();
+        assert_eq!(names(&data), ["mail.a.test", "localhost", "a.test"]);
+        drop(data);
+        let read = |name: &str| std::fs::read(place.path().join(name)).unwrap();
+        let before = (read("tls/certificate.pem"), read("tls/key.pem"));
+        open(place.path(), "").unwrap();
+        assert_eq!((read("tls/certificate.pem"), read("tls/key.pem")), before);
+        for name in ["tls/certificate.pem", "tls/key.pem", "certificates.pack"] {
+            let mode = place.path().join(name).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        assert_eq!(place.path().join("tls").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn certificates_that_are_named_are_served_with_and_no_other_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        open(other.path(), "").unwrap();
+        let named = format!(
+            "[[tls]]\ncertificate = '{0}/tls/certificate.pem'\nkey = '{0}/tls/key.pem'\n",
+            other.path().display()
+        );
+        let data = open(place.path(), &named.repeat(2)).unwrap();
+        assert_eq!(data.certificates().unwrap().len(), 2);
+        assert!(!place.path().join("tls").exists());
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_served_with_is_refused_with_its_line_and_its_reason() {
+        let place = tempfile::tempdir().unwrap();
+        let refusal = |certificate: &str, key: &str| {
+            let named = format!("[[tls]]\ncertificate = '{certificate}'\nkey = '{key}'\n");
+            let failure = open(place.path(), &named).err().unwrap();
+            assert_eq!(failure.status(), 2);
+            let text = failure.to_string();
+            assert!(text.contains("barepost.toml:3: [[tls]] "), "{text}");
+            text
+        };
+        hosted::provide_randomness();
+        let pair = |from: i32, until: i32| {
+            let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+            let mut parameters = CertificateParams::new(vec!["mail.a.test".to_string()]).unwrap();
+            (parameters.not_before, parameters.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+            (parameters.self_signed(&key).unwrap().pem(), key.serialize_pem())
+        };
+        let write = |name: &str, (certificate, key): (String, String)| {
+            std::fs::write(place.path().join(format!("{name}.pem")), certificate).unwrap();
+            std::fs::write(place.path().join(format!("{name}.key")), key).unwrap();
+        };
+        write("old", pair(2020, 2021));
+        write("early", pair(2119, 2120));
+        write("one", pair(2020, 2120));
+        write("other", pair(2020, 2120));
+        assert!(refusal("none.pem", "one.key").contains("none.pem: No such file"));
+        assert!(refusal("one.pem", "none.key").contains("none.key: No such file"));
+        assert!(refusal("old.pem", "old.key").contains("it was valid until 2021-01-01"));
+        assert!(refusal("early.pem", "early.key").contains("not valid yet, but from 2119-01-01"));
+        assert!(refusal("one.pem", "other.key").contains("the key belongs to another certificate"));
+        assert!(refusal("one.key", "one.key").contains("there is no certificate"));
+    }
+
+    #[test]
+    fn the_folders_own_certificate_is_refused_when_it_is_broken_and_made_anew_when_it_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        open(place.path(), "").unwrap();
+        let path = place.path().join("tls/certificate.pem");
+        std::fs::write(&path, "nonsense").unwrap();
+        let failure = open(place.path(), "").err().unwrap();
+        assert_eq!(failure.status(), 2);
+        assert!(failure.to_string().contains("another is made"), "{failure}");
+        std::fs::remove_file(&path).unwrap();
+        open(place.path(), "").unwrap();
+    }
+}

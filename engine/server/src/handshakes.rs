@@ -1,0 +1,127 @@
+//! Handshakes of TLS, as the first thing that a session does: they wait in a queue of their own, and one goes one step a turn.
+//!
+//! A step may cost a signature, which can't be cut and takes from 0.1 ms to some milliseconds, by the certificate's key (see `tls`). So whoever needs one
+//! passes a gate, first come first served, and established sessions never wait for more than one between two looks at the card. What handshakes take of the memory is
+//! bounded: beyond that those who come are sent away unheard, and those who stand still have to go (see `pressure`).
+//!
+//! Invariants:
+//! - A client that has said nothing costs no more than any other connection.
+//! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
+
+use machine::{BLOCK_BYTES, Micros};
+use net::Service;
+use tls::Event;
+
+use crate::common::{Common, HANDSHAKES};
+use crate::services::Protocol;
+use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
+
+/// How long a whole handshake may take.
+pub(crate) const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
+
+/// A handshake that is not done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handshake {
+    pub(crate) service: Service,
+    /// What is spoken when it is done.
+    pub(crate) protocol: Protocol,
+    pub(crate) stage: Stage,
+}
+
+/// What a handshake waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// The client.
+    Bytes,
+    /// Its turn.
+    Queued,
+    /// Room for what it will say.
+    Room,
+}
+
+impl Handshake {
+    pub(crate) fn waits_for(&self) -> WaitsFor {
+        match self.stage {
+            Stage::Bytes => WaitsFor::Bytes,
+            Stage::Queued => WaitsFor::Us,
+            Stage::Room => WaitsFor::SendRoom,
+        }
+    }
+}
+
+impl Session {
+    /// Whether it is in a handshake.
+    pub(crate) fn is_in_handshake(&self) -> bool {
+        matches!(self.talk, Talk::Handshake(_))
+    }
+
+    /// Whether records may be looked at. The first bytes of a client begin its handshake; when there are too many, it is sent away.
+    pub(crate) fn may_hear_records(&mut self, common: &mut Common) -> bool {
+        let Talk::Handshake(handshake) = &self.talk else { return true };
+        let connection = self.caller.connection;
+        if !common.secure.has_begun(connection) && !common.secure.begin(connection, handshake.service) {
+            common.break_off(connection);
+            return false;
+        }
+        handshake.stage != Stage::Queued
+    }
+
+    /// A record of the handshake is there.
+    pub(crate) fn handshake_is_due(&mut self, common: &mut Common) {
+        let connection = self.caller.connection;
+        let Talk::Handshake(handshake) = &mut self.talk else { return };
+        if common.net.send_room(connection) < BLOCK_BYTES {
+            handshake.stage = Stage::Room;
+            return;
+        }
+        handshake.stage = Stage::Queued;
+        common.enter(HANDSHAKES, connection.0);
+    }
+
+    /// Its turn has come for a step.
+    pub(crate) fn handshake_resumed(&mut self, common: &mut Common) {
+        let frame = self.caller.connection.0;
+        let Talk::Handshake(handshake) = &mut self.talk else { return };
+        if !common.has_entered(HANDSHAKES, frame) {
+            return;
+        }
+        handshake.stage = Stage::Bytes;
+        let protocol = handshake.protocol;
+        let event = self.step_in_handshake(common);
+        common.leave(HANDSHAKES, frame);
+        match event {
+            Some(Event::Established(_)) => {
+                common.secure.handshake_ended();
+                self.talk = Talk::ToBeGreeted(protocol);
+                common.set_deadline(self.caller.connection, Some(GREETING_PATIENCE));
+            }
+            Some(Event::Failed(_)) => self.hears_no_more(common),
+            _ => {}
+        }
+    }
+
+    /// Nothing that can be read will come any more: the client has said so, or a record was none, and it was told.
+    pub(crate) fn hears_no_more(&mut self, common: &mut Common) {
+        if self.is_in_handshake() {
+            common.secure.handshake_ended();
+            self.talk = Talk::Over;
+            common.close(self.caller);
+        } else {
+            self.peer_is_done();
+        }
+    }
+
+    /// The connection is gone in the middle of a handshake, or after it.
+    pub(crate) fn tls_ended(&mut self, common: &mut Common) {
+        if let Talk::Handshake(handshake) = &self.talk {
+            if handshake.stage == Stage::Queued {
+                common.leave(HANDSHAKES, self.caller.connection.0);
+            }
+            if common.secure.has_begun(self.caller.connection) {
+                common.secure.handshake_ended();
+            }
+            self.talk = Talk::Over;
+        }
+        common.secure.end(self.caller.connection);
+    }
+}

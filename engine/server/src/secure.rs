@@ -1,0 +1,311 @@
+//! TLS between connections and their sessions: what a core has for it, and the bytes on their way through.
+//!
+//! A session on TLS stands in the same table as any other, speaks through the same hands and knows nothing of it. What arrives is opened where it lies: in the received frame,
+//! or, when a record came in several, in this core's scratch buffer, and what the session leaves goes back to where it waited. What is said is sealed
+//! into the block that segments point into. So no plaintext is copied on its way in but what waits, and each byte once on its way out.
+//!
+//! Invariants:
+//! - A connection in the clear pays nothing for this but a look at [`Channel`].
+//! - The table's slot of a connection is empty before its client's first byte and after its session's end.
+//! - What was opened and not taken lies at the stream's front as it was opened: put back before anybody looks again.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem::take;
+
+use machine::{BLOCK_BYTES, Instant, UnixTime};
+use net::{ConnectionId, Net, Service};
+use tls::{
+    Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Offer, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX, Sealed,
+    Settings, TicketKeys,
+};
+
+use crate::common::Common;
+use crate::services::{SERVICES, Security};
+use crate::session::{Session, WaitsFor};
+
+/// Where records are worked on that came in several segments: what a session may leave while it wants more, and two records.
+const SCRATCH_BYTES: usize = http::HEAD_BYTES_MAX + 2 * RECORD_BYTES_MAX;
+
+/// The least plaintext for which a record is begun at the end of a block that has been begun.
+const RECORD_BYTES_LEAST: usize = 256;
+
+/// Of so many connections, one may be in a handshake.
+const CONNECTIONS_PER_HANDSHAKE: usize = 32;
+/// And so many in any case.
+const HANDSHAKES_MIN: usize = 32;
+
+/// How a connection's bytes travel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Channel {
+    /// As they are.
+    Plain,
+    /// In records of TLS.
+    Tls,
+}
+
+/// All that a core has for TLS.
+pub(crate) struct Secure {
+    /// What each service offers; nothing where there is no certificate.
+    settings: Vec<Option<Settings>>,
+    clock: Clock,
+    /// In the slot of each connection.
+    connections: Vec<Option<Box<Connection>>>,
+    handshakes: usize,
+    handshakes_max: usize,
+    /// What TLS itself has to say, on its way to the connection.
+    out: Box<[u8]>,
+    scratch: Vec<u8>,
+}
+
+impl Secure {
+    /// Bytes of memory for each connection, whether it is one of TLS or not.
+    pub(crate) const SLOT_BYTES: usize = size_of::<Option<Box<Connection>>>();
+
+    /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
+    pub(crate) fn new(certificates: &[Certificate], secret: &[u8; 32], connections: usize) -> Secure {
+        let clock = Clock::default();
+        let tickets = TicketKeys::new(secret);
+        let offer = |service: &crate::ServiceEntry| {
+            let offer = Offer { name: service.name, protocols: service.alpn, tickets: Some(&tickets) };
+            let is_offered = service.security == Security::Implicit && !certificates.is_empty();
+            is_offered.then(|| Settings::new(certificates.to_vec(), &clock, &offer).ok()).flatten()
+        };
+        let settings = SERVICES.iter().map(offer).collect();
+        let connections = if certificates.is_empty() { 0 } else { connections };
+        Secure {
+            settings,
+            connections: (0..connections).map(|_| None).collect(),
+            handshakes: 0,
+            handshakes_max: (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN),
+            out: vec![0; FLIGHT_BYTES_MAX].into_boxed_slice(),
+            scratch: vec![0; SCRATCH_BYTES],
+            clock,
+        }
+    }
+
+    /// Whether there is TLS for the service.
+    pub(crate) fn serves(&self, service: Service) -> bool {
+        self.settings.get(usize::from(service.0)).is_some_and(Option::is_some)
+    }
+
+    /// Handshakes that have begun and not ended.
+    pub(crate) fn handshakes(&self) -> usize {
+        self.handshakes
+    }
+
+    /// Connections that TLS is spoken on, or is about to be.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.iter().flatten().count()
+    }
+
+    /// Whether handshakes run short.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.handshakes * 8 >= self.handshakes_max * 7
+    }
+
+    /// A client of the service has said its first word. False: there are too many handshakes, and this one does not begin.
+    pub(crate) fn begin(&mut self, connection: ConnectionId, service: Service) -> bool {
+        let settings = self.settings.get(usize::from(service.0)).and_then(Option::as_ref);
+        let Some(settings) = settings.filter(|_| self.handshakes < self.handshakes_max) else { return false };
+        let Some(place) = self.connections.get_mut(connection.index()) else { return false };
+        assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
+        *place = Connection::accept(settings).ok().map(Box::new);
+        let has_begun = place.is_some();
+        self.handshakes += usize::from(has_begun);
+        has_begun
+    }
+
+    /// Whether the client has said anything yet.
+    pub(crate) fn has_begun(&self, connection: ConnectionId) -> bool {
+        self.of(connection).is_some()
+    }
+
+    /// A handshake that had begun is done, or will never be.
+    pub(crate) fn handshake_ended(&mut self) {
+        self.handshakes -= 1;
+    }
+
+    /// The connection is gone.
+    pub(crate) fn end(&mut self, connection: ConnectionId) {
+        if let Some(place) = self.connections.get_mut(connection.index()) {
+            *place = None;
+        }
+    }
+
+    /// Seals as much of `bytes` as there is room for, and says how much that was.
+    pub(crate) fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8], net: &mut Net) -> usize {
+        let Some(tls) = self.of_mut(connection) else { return 0 };
+        let mut taken = 0;
+        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            let least = SEALED_OVERHEAD_MAX + rest.len().min(RECORD_BYTES_LEAST);
+            let mut sealed = Sealed { taken: 0, written: 0 };
+            net.send_with(now, connection, least, |room| {
+                sealed = tls.seal(rest, room);
+                sealed.written
+            });
+            if sealed.written == 0 {
+                break;
+            }
+            taken += sealed.taken;
+        }
+        taken
+    }
+
+    /// Tells the peer that nothing more will be said, if there is room to.
+    pub(crate) fn close(&mut self, now: Instant, connection: ConnectionId, net: &mut Net) {
+        if let Some(tls) = self.of_mut(connection) {
+            net.send_with(now, connection, SEALED_OVERHEAD_MAX + 2, |room| tls.close(room));
+        }
+    }
+
+    /// How many of the bytes that wait for the connection's session were opened.
+    fn held(&self, connection: ConnectionId) -> usize {
+        self.of(connection).map_or(0, Connection::held)
+    }
+
+    fn of(&self, connection: ConnectionId) -> Option<&Connection> {
+        self.connections.get(connection.index())?.as_deref()
+    }
+
+    fn of_mut(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
+        self.connections.get_mut(connection.index())?.as_deref_mut()
+    }
+}
+
+/// How much plaintext surely fits where so many bytes do: each block takes a record at the least, one may end what was begun, and one begin what follows.
+pub(crate) fn room_for_plaintext(room: usize) -> usize {
+    room.saturating_sub((room / BLOCK_BYTES + 3) * SEALED_OVERHEAD_MAX)
+}
+
+/// What is wanted of a record at the front.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// Its plaintext.
+    Next,
+    /// More than the plaintext that lies there.
+    More,
+    /// A step in the handshake.
+    Step,
+}
+
+impl Common {
+    /// Works on the front of what has arrived, sends what TLS has to say to it, and says how many bytes are done with.
+    fn open(&mut self, connection: ConnectionId, bytes: &mut [u8], opening: Opening) -> (usize, Event) {
+        let Common { secure, net, now, wall, .. } = self;
+        let Secure { connections, out, clock, .. } = secure;
+        let Some(tls) = connections.get_mut(connection.index()).and_then(Option::as_mut) else {
+            return (bytes.len(), Event::Bytes);
+        };
+        let progress = match opening {
+            Opening::Next => tls.receive(bytes, out),
+            Opening::More => tls.more(bytes, out),
+            Opening::Step => {
+                clock.set(UnixTime::from_seconds(wall.seconds()));
+                tls.work(bytes, out)
+            }
+        };
+        let words = out.get(..progress.written).unwrap_or_default();
+        // Without room for it the peer will miss it, and give up.
+        if !words.is_empty() && net.send(*now, connection, words) < words.len() {
+            self.break_off(connection);
+        }
+        (progress.done, progress.event)
+    }
+
+    /// Works with `work` on what waits in the connection, until it makes no progress.
+    fn work_on_waiting(&mut self, connection: ConnectionId, mut work: impl FnMut(&mut [u8], &mut Common) -> usize) {
+        let mut scratch = take(&mut self.secure.scratch);
+        loop {
+            let waiting = self.net.copy_waiting(connection, &mut scratch);
+            let bytes = scratch.get_mut(..waiting).unwrap_or_default();
+            let done = work(bytes, self);
+            if self.broken.is_some() {
+                break;
+            }
+            self.net.consumed(connection, done);
+            let held = self.secure.held(connection);
+            self.net.put_back(connection, bytes.get(done..done + held).unwrap_or_default());
+            if done == 0 || waiting < SCRATCH_BYTES {
+                break;
+            }
+        }
+        self.secure.scratch = scratch;
+    }
+}
+
+impl Session {
+    /// Whether nothing that has arrived since the last look makes another one worth it: a record is not whole yet.
+    pub(crate) fn is_within_record(&self, common: &Common) -> bool {
+        let connection = self.caller.connection;
+        self.caller.channel == Channel::Tls
+            && self.waits_for() == WaitsFor::Bytes
+            && common.secure.of(connection).is_some_and(|tls| common.net.waiting_bytes(connection) < tls.wanted())
+    }
+
+    /// Lets the session go on, with the records that wait in the connection if there are any.
+    pub(crate) fn records_wait(&mut self, common: &mut Common) {
+        if common.secure.held(self.caller.connection) == 0 {
+            self.text_arrived(&[], common);
+        }
+        if common.net.waiting_bytes(self.caller.connection) > 0 {
+            common.work_on_waiting(self.caller.connection, |bytes, common| self.records_arrived(bytes, common));
+        }
+    }
+
+    /// Records have arrived, or parts of them. Answers how many bytes are done with.
+    pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], common: &mut Common) -> usize {
+        if !self.may_hear_records(common) {
+            return 0;
+        }
+        let connection = self.caller.connection;
+        let (mut done, mut opening) = (0, Opening::Next);
+        loop {
+            let (count, event) = common.open(connection, bytes.get_mut(done..).unwrap_or_default(), opening);
+            done += count;
+            if common.broken.is_some() {
+                return bytes.len();
+            }
+            match event {
+                Event::Plaintext(length) => {
+                    let text = bytes.get(done..done + length).unwrap_or_default();
+                    let taken = self.text_arrived(text, common);
+                    if common.broken.is_some() {
+                        return bytes.len();
+                    }
+                    done += common.secure.of_mut(connection).map_or(taken, |tls| tls.taken(taken));
+                    if taken < length && self.waits_for() != WaitsFor::Bytes {
+                        return done;
+                    }
+                    opening = if taken < length { Opening::More } else { Opening::Next };
+                }
+                Event::Nothing => {}
+                Event::Bytes | Event::Established(_) => return done,
+                Event::Work => {
+                    self.handshake_is_due(common);
+                    return done;
+                }
+                Event::PeerClosed | Event::Failed(_) => {
+                    self.hears_no_more(common);
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Goes one step in the handshake.
+    pub(crate) fn step_in_handshake(&mut self, common: &mut Common) -> Option<Event> {
+        let mut happened = None;
+        let connection = self.caller.connection;
+        common.work_on_waiting(connection, |bytes, common| {
+            if happened.is_some() {
+                return 0;
+            }
+            let (done, event) = common.open(connection, bytes, Opening::Step);
+            happened = Some(event);
+            done
+        });
+        happened
+    }
+}

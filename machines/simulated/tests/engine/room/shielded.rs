@@ -1,0 +1,189 @@
+//! Conversations over TLS: a client that is not ours, rustls', between a test and the wire.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use http::Site;
+use machine::UnixTime;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
+use server::Sizes;
+use tls::Certificate;
+
+use super::{Room, Talk};
+
+/// When the machine's life begins, a second earlier or later.
+const NOW: UnixTime = UnixTime::from_seconds(1_767_225_600);
+
+pub(crate) const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
+
+/// A certificate, and what trusts it.
+pub(crate) struct Trust {
+    pub(crate) certificate: Certificate,
+    pub(crate) root: CertificateDer<'static>,
+}
+
+impl Trust {
+    pub(crate) fn new(name: &str) -> Trust {
+        Trust::until(name, 10_000)
+    }
+
+    /// With a certificate that ends so many days after the machine's life begins.
+    pub(crate) fn until(name: &str, days: u32) -> Trust {
+        chance::seed(7);
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
+        let mut parameters = CertificateParams::new([name.to_string()]).expect("a name");
+        parameters.not_before = date_time_ymd(2025, 1, 1);
+        parameters.not_after = date_time_ymd(2026, 1, 1) + std::time::Duration::from_secs(u64::from(days) * 24 * 3600);
+        let made = parameters.self_signed(&key).expect("it is signed");
+        let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes()).expect("both fit");
+        Trust { certificate, root: CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is one") }
+    }
+}
+
+#[derive(Debug)]
+struct Standing;
+
+impl TimeProvider for Standing {
+    fn current_time(&self) -> Option<rustls::pki_types::UnixTime> {
+        Some(rustls::pki_types::UnixTime::since_unix_epoch(std::time::Duration::from_secs(NOW.seconds())))
+    }
+}
+
+/// A client's settings.
+pub(crate) fn client(trust: &Trust, protocols: &[&str]) -> ClientConfig {
+    client_of(trust, protocols, BOTH)
+}
+
+pub(crate) fn client_of(
+    trust: &Trust,
+    protocols: &[&str],
+    versions: &[&'static SupportedProtocolVersion],
+) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(trust.root.clone()).expect("it is a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_details(provider, Arc::new(Standing));
+    let builder = builder.with_protocol_versions(versions).expect("both are known");
+    let mut client = builder.with_root_certificates(roots).with_no_client_auth();
+    client.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    client.resumption = Resumption::in_memory_sessions(8);
+    client
+}
+
+/// A connection over TLS.
+pub(crate) struct Shielded {
+    pub(crate) talk: Talk,
+    pub(crate) tls: ClientConnection,
+    to_send: Vec<u8>,
+    pub(crate) heard: Vec<u8>,
+    /// What the client's side says is wrong with us.
+    pub(crate) complaint: Option<rustls::Error>,
+    /// Whether the server has said that it says no more.
+    pub(crate) is_closed: bool,
+}
+
+impl Room {
+    /// A machine that serves this over TLS, with a certificate for `mail.barepost.test`.
+    pub(crate) fn shielded(seed: u64, site: Site, sizes: Sizes) -> (Room, Trust) {
+        let trust = Trust::new("mail.barepost.test");
+        (Room::with_certificates(seed, site, vec![trust.certificate.clone()], sizes), trust)
+    }
+
+    pub(crate) fn connect_shielded(&mut self, port: u16, client: &Arc<ClientConfig>) -> Shielded {
+        self.connect_shielded_from(0, port, client)
+    }
+
+    pub(crate) fn connect_shielded_from(&mut self, host: usize, port: u16, client: &Arc<ClientConfig>) -> Shielded {
+        let name = ServerName::try_from("mail.barepost.test").expect("a name");
+        chance::seed(u64::from(port) + host as u64);
+        let tls = ClientConnection::new(Arc::clone(client), name).expect("the client's own settings are right");
+        let talk = self.connect_from(host, port);
+        Shielded { talk, tls, to_send: Vec::new(), heard: Vec::new(), complaint: None, is_closed: false }
+    }
+
+    /// Moves what there is to move between the client's TLS and the wire.
+    pub(crate) fn exchange(&mut self, shielded: &mut Shielded) {
+        let Shielded { talk, tls, to_send, heard, complaint, is_closed } = shielded;
+        chance::seed(self.turns);
+        self.listen(talk);
+        while !talk.heard.is_empty() && complaint.is_none() {
+            let mut rest = talk.heard.as_slice();
+            let count = tls.read_tls(&mut rest).expect("it is memory");
+            talk.heard.drain(..count);
+            *complaint = tls.process_new_packets().err();
+            let mut text = [0; 4096];
+            loop {
+                match tls.reader().read(&mut text) {
+                    Ok(0) => {
+                        *is_closed = true;
+                        break;
+                    }
+                    Ok(count) => heard.extend_from_slice(&text[..count]),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            if count == 0 {
+                break;
+            }
+        }
+        while tls.wants_write() {
+            tls.write_tls(to_send).expect("it is memory");
+        }
+        let sent = self.hosts[talk.host].send(talk.connection, to_send);
+        to_send.drain(..sent);
+    }
+
+    /// Says all of `text`, stepping as far as it takes.
+    pub(crate) fn say_shielded(&mut self, shielded: &mut Shielded, text: &[u8]) {
+        for part in text.chunks(16_000) {
+            shielded.tls.writer().write_all(part).expect("it is memory");
+            self.until_shielded(shielded, "all is sent", |shielded| shielded.to_send.is_empty());
+        }
+    }
+
+    /// Steps until `reached`.
+    pub(crate) fn until_shielded(
+        &mut self,
+        shielded: &mut Shielded,
+        what: &str,
+        mut reached: impl FnMut(&Shielded) -> bool,
+    ) {
+        self.until(what, |room| {
+            room.exchange(shielded);
+            reached(shielded)
+        });
+    }
+
+    /// The next line that is heard, without its CRLF.
+    pub(crate) fn line_shielded(&mut self, shielded: &mut Shielded) -> String {
+        self.until_shielded(shielded, "a line arrives", |shielded| shielded.heard.contains(&b'\n'));
+        let end = shielded.heard.iter().position(|byte| *byte == b'\n').expect("it is there");
+        let line: Vec<u8> = shielded.heard.drain(..=end).collect();
+        String::from_utf8(line).expect("it is text").trim_end().to_string()
+    }
+
+    /// Steps until the handshake is done.
+    pub(crate) fn shake_hands(&mut self, shielded: &mut Shielded) {
+        self.until_shielded(shielded, "the handshake is done", |shielded| !shielded.tls.is_handshaking());
+    }
+
+    /// Leaves as one should.
+    pub(crate) fn part_shielded_only(&mut self, mut shielded: Shielded) {
+        shielded.tls.send_close_notify();
+        self.exchange(&mut shielded);
+        self.close(&shielded.talk);
+    }
+
+    /// Leaves as one should, and waits until the engine has nothing left of it or any other.
+    pub(crate) fn part_shielded(&mut self, mut shielded: Shielded) {
+        shielded.tls.send_close_notify();
+        self.exchange(&mut shielded);
+        self.part(shielded.talk);
+    }
+}

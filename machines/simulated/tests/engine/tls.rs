@@ -1,0 +1,308 @@
+//! TLS through the whole engine: over a wire to a TCP and a TLS that are not ours.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{File, Site};
+use machine::Micros;
+use rustls::ClientConfig;
+use server::InUse;
+
+use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
+use super::room::{Room, usual_sizes};
+
+const LARGE_BYTES: usize = 700_000;
+
+fn large() -> Vec<u8> {
+    (0..LARGE_BYTES).map(|at| (at / 3) as u8).collect()
+}
+
+fn site() -> Site {
+    let file = |bytes: &[u8]| File {
+        content_type: "text/plain".to_string(),
+        modified: "Sun, 06 Nov 1994 08:49:37 GMT".to_string(),
+        plain: bytes.to_vec(),
+        gzip: None,
+        brotli: None,
+    };
+    let files = BTreeMap::from([("/index.html".to_string(), file(b"Index")), ("/large".to_string(), file(&large()))]);
+    let pack = http::pack(&files).expect("it is a site");
+    Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site")
+}
+
+fn serving(seed: u64) -> (Room, Trust) {
+    Room::shielded(seed, site(), usual_sizes())
+}
+
+fn browser(trust: &Trust) -> Arc<ClientConfig> {
+    Arc::new(client(trust, &["http/1.1"]))
+}
+
+/// Asks for a page, and returns its body.
+fn page(room: &mut Room, shielded: &mut Shielded, path: &str) -> Vec<u8> {
+    room.say_shielded(shielded, format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n").as_bytes());
+    body(room, shielded)
+}
+
+fn body(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
+    assert_eq!(room.line_shielded(shielded), "HTTP/1.1 200 OK");
+    let mut length = 0;
+    loop {
+        let line = room.line_shielded(shielded);
+        match line.split_once(": ") {
+            None => break,
+            Some(("Content-Length", value)) => length = value.parse().expect("a length"),
+            Some(_) => {}
+        }
+    }
+    room.until_shielded(shielded, "the body arrives", |shielded| shielded.heard.len() >= length);
+    shielded.heard.drain(..length).collect()
+}
+
+#[test]
+fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
+    for (seed, version) in (0..).zip(BOTH) {
+        let (mut room, trust) = serving(seed);
+        let client = Arc::new(client_of(&trust, &["h2", "http/1.1"], &[version]));
+        let mut shielded = room.connect_shielded(443, &client);
+        for _ in 0..20 {
+            assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+        }
+        assert_eq!(shielded.tls.alpn_protocol(), Some(b"http/1.1".as_slice()));
+        assert!(page(&mut room, &mut shielded, "/large") == large(), "every byte, in its place");
+        assert_eq!(room.engines.in_use().tls_connections, 1);
+        assert_eq!(room.engines.in_use().handshakes, 0);
+        shielded.tls.send_close_notify();
+        room.until_shielded(&mut shielded, "the server closes too", |shielded| shielded.is_closed);
+        room.part(shielded.talk);
+    }
+}
+
+#[test]
+fn mail_is_fetched_over_tls_and_a_password_is_taken_there_from_anywhere() {
+    let (mut room, trust) = serving(3);
+    let body = "A line of mail, and one that is longer than the one before it.\r\n".repeat(2000);
+    assert!(room.deliver("ada@barepost.test", body.as_bytes()).starts_with("250 "));
+    let mut shielded = room.connect_shielded(995, &Arc::new(client(&trust, &[])));
+    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    for command in ["USER ada@barepost.test", "PASS lovelace", "RETR 1"] {
+        room.say_shielded(&mut shielded, format!("{command}\r\n").as_bytes());
+        let response = room.line_shielded(&mut shielded);
+        assert!(response.starts_with("+OK"), "{command}: {response}");
+    }
+    room.until_shielded(&mut shielded, "the letter arrives", |shielded| shielded.heard.ends_with(b"\r\n.\r\n"));
+    assert!(shielded.heard.windows(body.len()).any(|part| part == body.as_bytes()), "the letter as it was sent");
+    shielded.heard.clear();
+    room.say_shielded(&mut shielded, b"QUIT\r\n");
+    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    room.until_shielded(&mut shielded, "the server closes", |shielded| shielded.is_closed);
+    room.part(shielded.talk);
+}
+
+#[test]
+fn a_command_cut_over_many_records_and_many_commands_in_one_are_the_same_to_the_session() {
+    let (mut room, trust) = serving(4);
+    let mut shielded = room.connect_shielded(995, &Arc::new(client(&trust, &["pop3"])));
+    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    for byte in b"USER ada@barepost.test\r\n" {
+        room.say_shielded(&mut shielded, &[*byte]);
+        room.pass(Micros::from_millis(1));
+    }
+    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    room.say_shielded(&mut shielded, b"PASS lovelace\r\nNOOP\r\nNOOP\r\nSTAT\r\nQU");
+    for _ in 0..3 {
+        assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    }
+    assert_eq!(room.line_shielded(&mut shielded), "+OK 0 0");
+    room.say_shielded(&mut shielded, b"IT\r\n");
+    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    room.until_shielded(&mut shielded, "the server closes", |shielded| shielded.is_closed);
+    room.part(shielded.talk);
+}
+
+#[test]
+fn a_request_whose_records_come_in_many_segments_is_answered() {
+    let (mut room, trust) = serving(5);
+    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    let filler = format!("X-Filler: {}\r\n", "x".repeat(990)).repeat(7);
+    let request = format!("GET / HTTP/1.1\r\nHost: web.test\r\n{filler}\r\n");
+    let requests = request.repeat(30);
+    room.shake_hands(&mut shielded);
+    room.say_shielded(&mut shielded, requests.as_bytes());
+    for _ in 0..30 {
+        assert_eq!(body(&mut room, &mut shielded), b"Index");
+    }
+    room.part_shielded(shielded);
+}
+
+#[test]
+fn a_client_that_comes_again_is_known_by_its_ticket() {
+    let (mut room, trust) = serving(6);
+    let client = browser(&trust);
+    for time in 0..3 {
+        let mut shielded = room.connect_shielded(443, &client);
+        assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+        let kind = shielded.tls.handshake_kind().expect("it is done");
+        assert_eq!(kind == rustls::HandshakeKind::Resumed, time > 0, "{kind:?}");
+        room.part_shielded(shielded);
+    }
+}
+
+#[test]
+fn who_says_nothing_or_garbage_or_leaves_in_the_middle_of_a_handshake_leaves_nothing_behind() {
+    let (mut room, trust) = serving(7);
+    let mut silent = room.connect(443);
+    let mut stopped = Vec::new();
+    let mut hello = Vec::new();
+    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    shielded.tls.write_tls(&mut hello).expect("it is memory");
+    // Whoever stops after so many bytes of the first flight.
+    for length in [1, 5, 6, hello.len() - 1, hello.len()] {
+        let talk = room.connect(443);
+        room.send(&talk, &hello[..length]);
+        stopped.push(talk);
+    }
+    let mut garbage = room.connect(443);
+    room.send(&garbage, b"GET / HTTP/1.1\r\n\r\n");
+    room.until("garbage is answered by an alert", |room| room.has_hung_up(&mut garbage));
+    assert_eq!(garbage.heard[..3], [21, 3, 3]);
+    room.pass(Micros::from_secs(2));
+    assert_eq!(room.engines.in_use().handshakes, stopped.len());
+    room.pass(Micros::from_secs(10));
+    assert!(room.has_hung_up(&mut silent), "who says nothing is not waited for");
+    for mut talk in stopped {
+        assert!(room.has_hung_up(&mut talk), "who stops is not waited for");
+    }
+    room.close(&garbage);
+    room.abort(&shielded.talk);
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
+
+#[test]
+fn a_record_that_was_tampered_with_ends_the_connection_and_nothing_else() {
+    let (mut room, trust) = serving(8);
+    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+    use std::io::Write;
+    shielded.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
+    let mut record = Vec::new();
+    shielded.tls.write_tls(&mut record).expect("it is memory");
+    record[20] ^= 1;
+    room.send(&shielded.talk, &record);
+    room.until_shielded(&mut shielded, "the client hears why", |shielded| shielded.complaint.is_some());
+    let alert = rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac);
+    assert_eq!(shielded.complaint, Some(alert));
+    assert!(shielded.heard.is_empty());
+    room.part(shielded.talk);
+    let mut other = room.connect_shielded(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut other, "/"), b"Index");
+    room.part_shielded(other);
+}
+
+#[test]
+fn more_handshakes_than_there_is_room_for_are_turned_away_and_those_that_stand_still_have_to_go() {
+    let sizes = usual_sizes();
+    let most = (sizes.connections / 32).max(32);
+    let (mut room, trust) = Room::shielded(9, site(), sizes);
+    let mut established = room.connect_shielded(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut established, "/"), b"Index");
+    let mut hello = Vec::new();
+    let shielded = room.connect_shielded(443, &browser(&trust));
+    let mut flood = Vec::new();
+    {
+        let mut shielded = shielded;
+        shielded.tls.write_tls(&mut hello).expect("it is memory");
+        flood.push(shielded.talk);
+    }
+    for _ in 0..most + 40 {
+        let talk = room.connect(443);
+        room.send(&talk, &hello[..hello.len() - 1]);
+        room.step();
+        flood.push(talk);
+    }
+    let cores = room.engines.in_use_on_each().len();
+    let under_way = |room: &Room| room.engines.in_use_on_each().iter().map(|core| core.handshakes).max();
+    room.pass(Micros::from_millis(500));
+    assert!(under_way(&room) <= Some(most), "{:?} of {most}", under_way(&room));
+    if cores == 1 {
+        let away = flood.iter_mut().map(|talk| usize::from(room.has_hung_up(talk))).sum::<usize>();
+        assert!(away >= 40, "{away} were turned away");
+    }
+    assert_eq!(page(&mut room, &mut established, "/"), b"Index", "who is in hears nothing of it");
+    // Long before their time is over.
+    room.pass(Micros::from_secs(4));
+    if cores == 1 {
+        assert!(under_way(&room) < Some(most * 7 / 8 + 1), "{:?}", under_way(&room));
+    }
+    let mut late = room.connect_shielded(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut late, "/"), b"Index");
+    room.part_shielded_only(late);
+    room.part_shielded_only(established);
+    flood.iter().for_each(|talk| room.abort(talk));
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
+
+#[test]
+fn handshakes_take_turns_one_step_a_turn() {
+    let (mut room, trust) = serving(10);
+    let client = browser(&trust);
+    let mut crowd: Vec<Shielded> = (0..20).map(|_| room.connect_shielded(443, &client)).collect();
+    room.until("all are served", |room| {
+        crowd.iter_mut().for_each(|shielded| room.exchange(shielded));
+        crowd.iter().all(|shielded| !shielded.tls.is_handshaking())
+    });
+    for mut shielded in crowd {
+        assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+        room.part_shielded_only(shielded);
+    }
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
+
+#[test]
+fn a_machine_without_a_certificate_speaks_no_tls() {
+    let mut room = Room::new(11);
+    let talk = room.connect(443);
+    room.until("it is refused", |room| room.hosts[0].is_over(talk.connection));
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
+
+#[test]
+fn a_certificate_that_ends_within_14_days_is_spoken_of_at_the_start_and_once_a_day() {
+    let said = |days: u32| {
+        let trust = Trust::until("mail.barepost.test", days);
+        let mut room = Room::with_certificates(14, site(), vec![trust.certificate], usual_sizes());
+        for _ in 0..3 {
+            room.machine.wait(Micros::from_secs(24 * 3600));
+            room.pass(Micros::from_millis(1));
+        }
+        let about = |line: &&String| line.contains("THE CERTIFICATE FOR mail.barepost.test");
+        let lines: Vec<String> = room.machine.console.iter().filter(about).cloned().collect();
+        let soon = lines.iter().filter(|line| line.contains("EXPIRES SOON: it is valid until 2026-01-")).count();
+        (soon, lines.len() - soon)
+    };
+    assert_eq!(said(30), (0, 0));
+    let (soon, gone) = said(10);
+    assert_eq!((soon, gone), (4, 0), "at the start, and on each of three days");
+    let (soon, gone) = said(1);
+    assert!(soon >= 1 && soon + gone == 4 && gone >= 2, "{soon} {gone}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_life_over_tls() {
+    let life = |seed: u64| {
+        let (mut room, trust) = serving(seed);
+        let mut shielded = room.connect_shielded(443, &browser(&trust));
+        let mut frames = Vec::new();
+        room.say_shielded(&mut shielded, b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+        room.until("the page is there", |room| {
+            room.exchange(&mut shielded);
+            frames.push((room.machine.now, room.turns, shielded.heard.len()));
+            shielded.heard.len() > LARGE_BYTES
+        });
+        (frames, shielded.tls.export_keying_material([0; 32], b"life", None).expect("it is done"))
+    };
+    assert!(life(12) == life(12));
+    assert!(life(12) != life(13));
+}
