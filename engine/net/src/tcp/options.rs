@@ -5,8 +5,6 @@
 //! segment carries, timestamps alone in the layout that RFC 7323 appendix A recommends, is read and written without a
 //! search.
 
-use smoltcp::wire::TcpOption;
-
 use super::sequence::SequenceNumber;
 
 /// The most bytes that [`Options::emit`] writes: all that a header has room for.
@@ -33,8 +31,15 @@ pub const SACK_BLOCKS_MAX: usize = 4;
 /// Those that fit beside timestamps.
 const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
 
-/// The kind of selective acknowledgments. The wire crate knows three blocks of them, so they are read and written here.
+/// The kinds of options. The wire crate knows three blocks of selective acknowledgments and reads each option by itself; a
+/// SYN has five.
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
 const SACK_KIND: u8 = 5;
+const TIMESTAMPS: u8 = 8;
 
 /// Bytes that were received beyond the acknowledgment: the number of the first, and the one after the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -135,37 +140,43 @@ impl Options {
         Options::parse_list(bytes)
     }
 
+    /// What is malformed ends the list.
     fn parse_list(bytes: &[u8]) -> Options {
         let mut options = Options::default();
         let mut rest = bytes;
-        while !rest.is_empty() {
-            if let Some((sack, after)) = SackBlocks::parse(rest) {
-                (options.sack, rest) = (sack, after);
-                continue;
-            }
-            match TcpOption::parse(rest) {
-                Ok((after, option)) => {
-                    options.learn(option);
-                    if option == TcpOption::EndOfList || after.len() >= rest.len() {
-                        break;
-                    }
-                    rest = after;
+        loop {
+            rest = match *rest {
+                [END, ..] | [] => return options,
+                [NO_OPERATION, ref rest @ ..] => rest,
+                [MSS, 4, high, low, ref rest @ ..] => {
+                    options.mss = Some(u16::from_be_bytes([high, low]));
+                    rest
                 }
-                Err(_) => break,
-            }
-        }
-        options
-    }
-
-    fn learn(&mut self, option: TcpOption<'_>) {
-        match option {
-            TcpOption::MaxSegmentSize(mss) => self.mss = Some(mss),
-            TcpOption::WindowScale(shift) => self.window_scale = Some(shift.min(WINDOW_SHIFT_MAX)),
-            TcpOption::TimeStamp { tsval, tsecr } => {
-                self.timestamps = Some(Timestamps { value: tsval, echo: tsecr });
-            }
-            TcpOption::SackPermitted => self.sack_permitted = true,
-            _ => {}
+                [WINDOW_SCALE, 3, shift, ref rest @ ..] => {
+                    options.window_scale = Some(shift.min(WINDOW_SHIFT_MAX));
+                    rest
+                }
+                [SACK_PERMITTED, 2, ref rest @ ..] => {
+                    options.sack_permitted = true;
+                    rest
+                }
+                [TIMESTAMPS, 10, a, b, c, d, e, f, g, h, ref rest @ ..] => {
+                    let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                    options.timestamps = Some(Timestamps { value, echo });
+                    rest
+                }
+                [SACK_KIND, ..] => match SackBlocks::parse(rest) {
+                    Some((sack, rest)) => {
+                        options.sack = sack;
+                        rest
+                    }
+                    None => return options,
+                },
+                [MSS | WINDOW_SCALE | SACK_PERMITTED, ..] => return options,
+                // Unknown ones are passed over.
+                [_, length, ..] if length >= 2 => rest.get(usize::from(length)..).unwrap_or_default(),
+                [..] => return options,
+            };
         }
     }
 
@@ -207,20 +218,15 @@ impl Options {
 
     fn emit_list(&self, bytes: &mut [u8]) {
         let mut rest = bytes;
-        if let Some(mss) = self.mss
-            && rest.len() >= 4
-        {
-            rest = TcpOption::MaxSegmentSize(mss).emit(rest);
+        if let Some(mss) = self.mss {
+            let [high, low] = mss.to_be_bytes();
+            rest = put(rest, [MSS, 4, high, low]);
         }
-        if let Some(shift) = self.window_scale
-            && rest.len() >= 4
-        {
-            rest = TcpOption::NoOperation.emit(rest);
-            rest = TcpOption::WindowScale(shift).emit(rest);
+        if let Some(shift) = self.window_scale {
+            rest = put(rest, [NO_OPERATION, WINDOW_SCALE, 3, shift]);
         }
-        if self.sack_permitted && rest.len() >= 4 {
-            rest = TcpOption::NoOperation.emit(TcpOption::NoOperation.emit(rest));
-            rest = TcpOption::SackPermitted.emit(rest);
+        if self.sack_permitted {
+            rest = put(rest, [NO_OPERATION, NO_OPERATION, SACK_PERMITTED, 2]);
         }
         let blocks = self.blocks_told();
         let edges = blocks.len() * 8;
@@ -231,6 +237,15 @@ impl Options {
             }
         }
     }
+}
+
+/// Writes an option of four bytes, if there is room for it, and returns the room behind it.
+fn put(room: &mut [u8], option: [u8; 4]) -> &mut [u8] {
+    match room.split_first_chunk_mut() {
+        Some((place, _)) => *place = option,
+        None => return room,
+    }
+    room.get_mut(option.len()..).unwrap_or_default()
 }
 
 impl Timestamps {

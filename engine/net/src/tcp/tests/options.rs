@@ -1,5 +1,9 @@
 //! Options from the wire and to it.
 
+use alloc::vec::Vec;
+use proptest::prelude::*;
+use smoltcp::wire::TcpOption;
+
 use crate::tcp::{OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SequenceNumber, Timestamps};
 
 #[test]
@@ -85,5 +89,47 @@ fn blocks_of_a_broken_length_are_none_and_end_the_list() {
         broken[1] = length;
         let options = Options::parse(&broken);
         assert!(options.sack.is_empty() && options.window_scale.is_none(), "{length}");
+    }
+}
+
+/// The list as the wire crate reads it, which knows less of selective acknowledgments.
+fn theirs(mut bytes: &[u8]) -> Options {
+    let mut options = Options::default();
+    while let Ok((rest, option)) = TcpOption::parse(bytes) {
+        match option {
+            TcpOption::EndOfList => break,
+            TcpOption::MaxSegmentSize(mss) => options.mss = Some(mss),
+            TcpOption::WindowScale(shift) => options.window_scale = Some(shift.min(14)),
+            TcpOption::TimeStamp { tsval, tsecr } => {
+                options.timestamps = Some(Timestamps { value: tsval, echo: tsecr });
+            }
+            TcpOption::SackPermitted => options.sack_permitted = true,
+            _ => {}
+        }
+        bytes = rest;
+    }
+    options
+}
+
+/// Something that a list may hold, right or wrong.
+fn option() -> impl Strategy<Value = Vec<u8>> {
+    let right = prop::sample::select(alloc::vec![
+        &[1][..],
+        &[2, 4, 5, 0xb4],
+        &[3, 3, 7],
+        &[4, 2],
+        &[8, 10, 1, 2, 3, 4, 5, 6, 7, 8],
+        &[30, 4, 9, 9],
+        &[0],
+    ]);
+    prop_oneof![6 => right.prop_map(<[u8]>::to_vec), 1 => prop::collection::vec(0u8..12, 1..4)]
+}
+
+proptest! {
+    #[test]
+    fn a_list_of_options_means_what_the_wire_crate_reads(list in prop::collection::vec(option(), 0..8)) {
+        let list = list.concat();
+        let (ours, theirs) = (Options::parse(&list), theirs(&list));
+        prop_assert_eq!(Options { sack: theirs.sack, ..ours }, theirs);
     }
 }
