@@ -98,7 +98,7 @@ pub(crate) struct Dialogue {
 }
 
 impl Dialogue {
-    /// `recipient`: of letters.
+    /// `recipient`: of the first letter; each is for another one.
     pub(crate) fn new(words: &Words, recipient: usize) -> Dialogue {
         let is_page = words.load.port() == server::HTTP.port;
         let expect = if is_page { Expect::Head } else { Expect::Greeting };
@@ -181,7 +181,10 @@ impl Dialogue {
         if !line.starts_with(start) {
             return Err(format!("{start} was expected, and this came: {line}"));
         }
-        self.done += u64::from(self.expect == Expect::Taken);
+        if self.expect == Expect::Taken {
+            self.done += 1;
+            self.recipient = (self.recipient + 1) % words.recipients.len().max(1);
+        }
         self.expect = next;
         Ok(if say.is_empty() { Then::Listen } else { Then::Say(say) })
     }

@@ -23,6 +23,10 @@ pub(super) const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// A page of 4 KB that no compression makes smaller.
 pub(super) const PAGE: &str = "4k.bin";
 const PAGE_BYTES: u32 = 4 << 10;
+/// Accounts that get mail: so many that each core owns about as many as every other.
+pub(super) const ACCOUNTS: u32 = 1024;
+/// Nobody logs in.
+const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
 const MEMORY_MIB: u32 = 512;
 const READY_BUDGET: Duration = Duration::from_secs(60);
@@ -65,9 +69,11 @@ impl Place {
         std::fs::create_dir_all(folder.join("site")).map_err(Failure::io(doing))?;
         let page: Vec<u8> = (0..PAGE_BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         std::fs::write(folder.join("site").join(PAGE), page).map_err(Failure::io(doing))?;
-        let user = "[[user]]\naddress = \"ada@barepost.test\"\npassword = \"lovelace\"\n";
+        let users: String = (0..ACCOUNTS)
+            .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
+            .collect();
         let text = format!(
-            "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{user}[network]\naddress = \"{MACHINE}/24\"\n\
+            "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{MACHINE}/24\"\n\
              [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\n"
         );
         std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring a guest"))?;
@@ -110,6 +116,11 @@ impl Drop for Place {
         // What cannot be removed lies under target/ and harms nobody.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The address of an account.
+pub(super) fn account(number: u32) -> String {
+    format!("user{}@barepost.test", number % ACCOUNTS)
 }
 
 /// A service of the guest's.

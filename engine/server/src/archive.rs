@@ -1,49 +1,70 @@
-//! The store as sessions see it: the same calls on every core.
+//! The store as sessions see it: the same calls on every core, whoever owns the account.
 //!
-//! The disk has one queue for us, so one core owns it: the first. There [`Archive`] is the store itself. On every other core it
-//! is a [`Distant`] one, which answers at once what has to be answered at once, from what the owner has told it (the state of
-//! the store, its room, who is who), and sends the rest as a [`Request`] through the ring to the owner. What comes of it comes
-//! back as [`News`], and from there on is the same [`Wake`] that the owner's own sessions get.
+//! A core owns the shards of some accounts, and has a store of these: [`Own`]. What concerns other accounts is asked of the cores that
+//! own them: [`Distant`] answers at once what has to be answered at once, from what they have told, and sends the rest as a
+//! [`Request`] through the ring to the owner. What comes of it comes back as [`News`], and from there on is the same [`Wake`] that
+//! the owner's own sessions get. A letter for accounts of several cores is one letter for each of them: [`Spread`].
 //!
-//! | | on the first core | on another |
+//! The disk has one queue for us, so one core keeps it: the first. It opens the disk, makes the accounts, and hands over to the others
+//! their shares of the shards; their stores run errands to it from then on (crate `store`).
+//!
+//! | | for an account of this core | for one of another |
 //! |---|---|---|
-//! | who is who | the store's index | a snapshot that all share, made by the owner |
+//! | who is who | a snapshot that all cores share | the same |
 //! | a letter's octets | into the store's buffer | into a page, which travels and comes home |
-//! | a body's octets | in the store's buffer | in the store's buffer, which travels and comes home |
-//! | a maildrop | locked by the owner | locked by the owner, and sent |
+//! | a body's octets | in the store's buffer | in the owner's buffer, which travels and comes home |
+//! | a maildrop | locked | locked by the owner, and sent |
 //!
 //! Invariants:
 //! - What waits to be sent is bounded: by the pages, letters, reads and sessions that there are.
 //! - The messages between two cores keep their order; so the owner hears of a letter's end after all of its octets.
+//! - With one core nobody is asked: each call is the store's own.
 
 mod accounts;
 mod desk;
 mod distant;
 mod own;
+mod spread;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{CoreId, UnixTime};
+use machine::{CoreId, Machine, UnixTime};
 use pop3::LoginRefusal;
-use store::{AccountId, Body, DeliveryId, INBOX, Outcome, Refusal, Room, State, Uid, UidRange, Wake};
+use store::{
+    AccountId, Body, DeliveryId, INBOX, Outcome, Owners, Refusal, Room, Share, State, Store, Uid, UidRange, Wake,
+};
 use tasks::{Continuation, FrameId};
 
 use crate::maildrop::{Maildrop, Maildrops};
+use crate::sizes::Sizes;
 
 pub(crate) use accounts::{Accounts, KnownAccount};
 pub(crate) use distant::{Distant, Letter};
 pub(crate) use own::Own;
+use spread::Spread;
 
 /// Octets that travel in one page.
 const PAGE_OCTETS: usize = 4096;
 
-/// The store, near or far.
-#[expect(clippy::large_enum_variant, reason = "there is one for each core, and the owner's is on the path of a letter")]
-pub(crate) enum Archive {
-    Own(Own),
-    Distant(Distant),
+/// The store of a core, and the way to all others.
+pub(crate) struct Archive {
+    core: CoreId,
+    owners: Owners,
+    pub(crate) own: Own,
+    /// Not there where there is no other core.
+    elsewhere: Option<Elsewhere>,
+}
+
+/// What a core has to do with the stores of others.
+pub(crate) struct Elsewhere {
+    pub(crate) distant: Distant,
+    spread: Spread,
+    /// Who is who, once mail is served.
+    pub(crate) accounts: Arc<Accounts>,
+    /// The recipients of a spread letter that one core owns.
+    recipients: Vec<AccountId>,
 }
 
 /// A letter on its way into the store.
@@ -51,6 +72,7 @@ pub(crate) enum Archive {
 pub(crate) enum LetterId {
     Own(DeliveryId),
     Distant(Letter),
+    Spread(FrameId),
 }
 
 /// Octets of a letter on their way to the owner. It belongs to the core that filled it.
@@ -62,10 +84,12 @@ pub(crate) struct Page {
     octets: [u8; PAGE_OCTETS],
 }
 
-/// What a core asks of the owner.
+/// What a core asks of another, as the owner of accounts.
 pub(crate) enum Request {
-    /// Octets of a letter, which is complete with them if there is a date.
-    Octets { page: Box<Page>, end: Option<UnixTime> },
+    /// Octets of a letter.
+    Octets { page: Box<Page>, end: Option<End> },
+    /// A letter that was prepared is to be delivered.
+    Commit(Letter, UnixTime),
     /// Nobody wants the letter any more.
     Abort(Letter),
     /// A part of a body is wanted.
@@ -78,22 +102,37 @@ pub(crate) enum Request {
     OpenMaildrop { account: AccountId, frame: FrameId },
     /// A maildrop comes home, to be unlocked.
     CloseMaildrop(Box<Maildrop>),
-    /// The core has ended its sessions, and asks for nothing any more.
+    /// The core owns its share of the shards now. To the first core only.
+    TookOver,
+    /// The core asks for nothing any more. To the first core: nor has its store any errand.
     Left,
 }
 
-/// What the owner tells another core.
+/// What is to be done with a letter that is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It is delivered.
+    Commit(UnixTime),
+    /// It waits to be committed, with the space that it needs.
+    Prepare,
+}
+
+/// What an owner of accounts tells another core.
 pub(crate) enum News {
     /// A page comes home.
     PageDone(Box<Page>),
     /// What came of a letter, a read or a removal.
     Woken(Wake),
+    /// All of a letter is there, and space for it.
+    Prepared(Letter),
     /// What came of locking a maildrop.
     MaildropOpened { frame: FrameId, opened: Opened },
     /// How the store is.
     Status(Status),
-    /// Mail is served from now on, for these accounts.
-    Serve(Arc<Accounts>),
+    /// These shards are the other core's from now on. From the first core only, as are the next two.
+    Share(Box<Share>),
+    /// Mail is served from now on, for these accounts, which are owned so.
+    Serve(Arc<Accounts>, Owners),
     /// The machine is asked to stop.
     Stop,
 }
@@ -110,48 +149,68 @@ pub(crate) struct Status {
 }
 
 impl Archive {
+    /// Of one of `cores` cores. The first one's store begins to open the disk.
+    pub(crate) fn new(core: CoreId, cores: u8, sizes: &Sizes, seed: [u8; 32], machine: &mut impl Machine) -> Archive {
+        let limits = sizes.store_limits(cores);
+        let store = match core {
+            CoreId::FIRST => Store::keeper(limits, machine.disk(), seed, cores),
+            _ => Store::guest(limits, seed),
+        };
+        let elsewhere = (cores > 1).then(|| Elsewhere {
+            distant: Distant::new(cores, sizes.transactions),
+            spread: Spread::new(sizes.transactions),
+            accounts: Arc::default(),
+            recipients: Vec::with_capacity(limits.recipients),
+        });
+        Archive { core, owners: Owners::ONE, own: Own::new(store, core, cores, sizes), elsewhere }
+    }
+
     pub(crate) fn state(&self) -> State {
-        match self {
-            Archive::Own(own) => own.store.state(),
-            Archive::Distant(distant) => distant.status.state,
+        match self.elsewhere.as_ref().filter(|_| !self.owns_something()) {
+            None => self.own.store.state(),
+            // Who owns nothing knows what the first core has told.
+            Some(elsewhere) => elsewhere.distant.status(CoreId::FIRST).map_or(State::Opening, |status| status.state),
         }
     }
 
-    /// Whether a letter of `octets` is likely to find space.
+    /// Whether a letter of `octets` is likely to find space on some core.
     pub(crate) fn has_room_for(&self, octets: u64) -> bool {
-        match self {
-            Archive::Own(own) => own.store.room().holds(octets),
-            Archive::Distant(distant) => distant.status.room.holds(octets),
-        }
+        self.owns_something() && self.own.store.room().holds(octets)
+            || self.all_status().any(|status| status.room.holds(octets))
     }
 
     pub(crate) fn is_short_of_buffers(&self) -> bool {
-        match self {
-            Archive::Own(own) => own.store.is_short_of_buffers(),
-            Archive::Distant(distant) => distant.status.is_short_of_buffers,
-        }
+        self.own.store.is_short_of_buffers() || self.all_status().any(|status| status.is_short_of_buffers)
     }
 
     /// The account that mail for `address` goes to.
     pub(crate) fn find(&self, address: &str) -> Option<AccountId> {
-        match self {
-            Archive::Own(own) => own.store.find(address),
-            Archive::Distant(distant) => distant.accounts.find(address),
+        match &self.elsewhere {
+            None => self.own.store.find(address),
+            Some(elsewhere) => elsewhere.accounts.find(address),
         }
     }
 
     pub(crate) fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
-        match self {
-            Archive::Own(own) => own.store.account(id).map(KnownAccount::of),
-            Archive::Distant(distant) => distant.accounts.account(id),
+        match &self.elsewhere {
+            None => self.own.store.account(id).map(KnownAccount::of),
+            Some(elsewhere) => elsewhere.accounts.account(id),
         }
     }
 
     /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later ends the letter later.
     pub(crate) fn begin(&mut self, recipients: &[AccountId]) -> Result<LetterId, Refusal> {
-        match self {
-            Archive::Own(own) => own.store.begin(recipients).map(LetterId::Own),
-            Archive::Distant(distant) => distant.begin(recipients).map(LetterId::Distant),
+        let owner = recipients.first().map_or(self.core, |first| self.owners.of(*first));
+        if recipients.iter().skip(1).all(|account| self.owners.of(*account) == owner) {
+            return self.begin_at(owner, recipients);
+        }
+        self.begin_spread(recipients)
+    }
+
+    fn begin_at(&mut self, owner: CoreId, recipients: &[AccountId]) -> Result<LetterId, Refusal> {
+        match self.distant_at(owner) {
+            None => self.own.store.begin(recipients).map(LetterId::Own),
+            Some(distant) => distant.begin(owner, recipients).map(LetterId::Distant),
         }
     }
 
@@ -162,9 +221,10 @@ impl Archive {
         octets: &[u8],
         continuation: Continuation,
     ) -> Result<usize, Refusal> {
-        match (self, letter) {
-            (Archive::Own(own), LetterId::Own(delivery)) => own.store.append(delivery, octets, continuation),
-            (Archive::Distant(distant), LetterId::Distant(letter)) => distant.append(letter, octets, continuation),
+        match (letter, &mut self.elsewhere) {
+            (LetterId::Own(delivery), _) => self.own.store.append(delivery, octets, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.append(letter, octets, continuation),
+            (LetterId::Spread(letter), Some(_)) => self.append_spread(letter, octets, continuation),
             _ => Err(Refusal::NoSuchDelivery),
         }
     }
@@ -176,18 +236,20 @@ impl Archive {
         date: UnixTime,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        match (self, letter) {
-            (Archive::Own(own), LetterId::Own(delivery)) => own.store.commit(delivery, date, continuation),
-            (Archive::Distant(distant), LetterId::Distant(letter)) => distant.commit(letter, date, continuation),
+        match (letter, &mut self.elsewhere) {
+            (LetterId::Own(delivery), _) => self.own.store.commit(delivery, date, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.commit(letter, date, continuation),
+            (LetterId::Spread(letter), Some(_)) => self.prepare_spread(letter, date, continuation),
             _ => Err(Refusal::NoSuchDelivery),
         }
     }
 
     /// As [`store::Store::abort`].
     pub(crate) fn abort(&mut self, letter: LetterId) {
-        match (self, letter) {
-            (Archive::Own(own), LetterId::Own(delivery)) => own.store.abort(delivery),
-            (Archive::Distant(distant), LetterId::Distant(letter)) => distant.abort(letter),
+        match (letter, &mut self.elsewhere) {
+            (LetterId::Own(delivery), _) => self.own.store.abort(delivery),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.abort(letter),
+            (LetterId::Spread(letter), Some(_)) => self.abort_spread(letter),
             _ => {}
         }
     }
@@ -200,17 +262,19 @@ impl Archive {
         offset: u32,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        match self {
-            Archive::Own(own) => own.store.read(account, INBOX, uid, offset, continuation),
-            Archive::Distant(distant) => distant.read(account, uid, offset, continuation),
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => self.own.store.read(account, INBOX, uid, offset, continuation),
+            Some(distant) => distant.read(owner, account, uid, offset, continuation),
         }
     }
 
     /// Takes back the buffer of a body.
     pub(crate) fn give_back(&mut self, body: Body) {
-        match self {
-            Archive::Own(own) => own.store.give_back(body),
-            Archive::Distant(distant) => distant.give_back(body),
+        let owner = self.owners.of(body.account());
+        match self.distant_at(owner) {
+            None => self.own.store.give_back(body),
+            Some(distant) => distant.give_back(owner, body),
         }
     }
 
@@ -221,18 +285,20 @@ impl Archive {
         ranges: &[UidRange],
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        match self {
-            Archive::Own(own) => own.store.remove(account, INBOX, ranges, continuation),
-            Archive::Distant(distant) => distant.remove(account, ranges, continuation),
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => self.own.store.remove(account, INBOX, ranges, continuation),
+            Some(distant) => distant.remove(owner, account, ranges, continuation),
         }
     }
 
     /// Opens and locks the inbox of `account` for the POP3 session of `frame`. `None`: what comes of it is told later.
     pub(crate) fn open_maildrop(&mut self, account: AccountId, frame: FrameId) -> Option<Opened> {
-        match self {
-            Archive::Own(own) => Some(own.maildrops.open(&own.store, account)),
-            Archive::Distant(distant) => {
-                distant.open_maildrop(account, frame);
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => Some(self.own.maildrops.open(&self.own.store, account)),
+            Some(distant) => {
+                distant.ask(owner, Request::OpenMaildrop { account, frame });
                 None
             }
         }
@@ -240,89 +306,99 @@ impl Archive {
 
     /// Unlocks a maildrop.
     pub(crate) fn close_maildrop(&mut self, maildrop: Box<Maildrop>) {
-        match self {
-            Archive::Own(own) => own.maildrops.close(&maildrop),
-            Archive::Distant(distant) => distant.close_maildrop(maildrop),
+        let owner = self.owners.of(maildrop.account);
+        match self.distant_at(owner) {
+            None => self.own.maildrops.close(&maildrop),
+            Some(distant) => distant.ask(owner, Request::CloseMaildrop(maildrop)),
         }
     }
 
     /// The next end of something that a session of this core has asked for.
     pub(crate) fn next_wake(&mut self) -> Option<Wake> {
-        match self {
-            Archive::Own(own) => own.next_wake(),
-            Archive::Distant(distant) => distant.next_wake(),
+        loop {
+            let elsewhere = self.elsewhere.as_mut();
+            let Some(elsewhere) = elsewhere else { return self.own.next_wake() };
+            let wake = self.own.next_wake().or_else(|| elsewhere.distant.next_wake())?;
+            if let Some(wake) = self.of_session(wake) {
+                return Some(wake);
+            }
         }
     }
 
     pub(crate) fn has_wakes(&self) -> bool {
-        match self {
-            Archive::Own(own) => own.store.has_wakes(),
-            Archive::Distant(distant) => distant.has_wakes(),
-        }
+        self.own.store.has_wakes() || self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.distant.has_wakes())
     }
 
     /// Whether everything asked for has ended, and is on the disk or refused.
     pub(crate) fn is_at_rest(&self) -> bool {
-        match self {
-            Archive::Own(own) => own.is_at_rest(),
-            Archive::Distant(distant) => distant.is_at_rest(),
+        let is_answered = |elsewhere: &Elsewhere| elsewhere.distant.is_at_rest() && elsewhere.spread.len() == 0;
+        self.own.is_at_rest() && self.elsewhere.as_ref().is_none_or(is_answered)
+    }
+
+    /// Tells all other cores but the first that this one asks for nothing any more.
+    pub(crate) fn leave_others(&mut self) {
+        let (own, all) = (self.core, 1..self.own.cores());
+        all.map(CoreId).filter(|core| *core != own).for_each(|core| self.ask(core, Request::Left));
+    }
+
+    /// Tells a core something that ends nothing.
+    pub(crate) fn ask(&mut self, core: CoreId, request: Request) {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.distant.ask(core, request);
         }
     }
 
-    /// The locked maildrops, where they are locked.
-    pub(crate) fn maildrops(&self) -> Option<&Maildrops> {
-        match self {
-            Archive::Own(own) => Some(&own.maildrops),
-            Archive::Distant(_) => None,
+    /// Who is who, as the store knows before it is shared out: with one core nobody needs it.
+    pub(crate) fn note_accounts(&mut self) {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.accounts = Arc::new(Accounts::of(&self.own.store));
         }
+    }
+
+    /// Mail is served from now on, for accounts that are owned so.
+    pub(crate) fn served_by(&mut self, owners: Owners) {
+        self.owners = owners;
     }
 
     /// Letters on their way to the disk, as far as this core knows.
     pub(crate) fn letters_under_way(&self) -> usize {
-        match self {
-            Archive::Own(own) => own.store.deliveries_under_way(),
-            Archive::Distant(distant) => distant.letters_under_way(),
-        }
+        let elsewhere = self.elsewhere.as_ref();
+        self.own.store.deliveries_under_way()
+            + elsewhere.map_or(0, |elsewhere| elsewhere.distant.letters_under_way() + elsewhere.spread.len())
     }
 
     /// Parts of bodies on their way to a session, or not given back.
     pub(crate) fn reads_under_way(&self) -> usize {
-        match self {
-            Archive::Own(own) => own.store.reads_under_way(),
-            Archive::Distant(distant) => distant.reads_under_way(),
-        }
+        let elsewhere = self.elsewhere.as_ref();
+        self.own.store.reads_under_way() + elsewhere.map_or(0, |elsewhere| elsewhere.distant.reads_under_way())
     }
 
-    /// Whether no other core may ask for something.
-    pub(crate) fn is_last(&self) -> bool {
-        match self {
-            Archive::Own(own) => own.is_last(),
-            Archive::Distant(_) => true,
-        }
+    /// The locked maildrops of this core's accounts.
+    pub(crate) fn maildrops(&self) -> &Maildrops {
+        &self.own.maildrops
     }
 
-    /// The store, where it is ours.
-    pub(crate) fn own(&mut self) -> Option<&mut Own> {
-        match self {
-            Archive::Own(own) => Some(own),
-            Archive::Distant(_) => None,
-        }
-    }
-
-    /// The other side of a store that is not ours.
-    pub(crate) fn distant(&mut self) -> Option<&mut Distant> {
-        match self {
-            Archive::Own(_) => None,
-            Archive::Distant(distant) => Some(distant),
-        }
+    pub(crate) fn elsewhere(&mut self) -> Option<&mut Elsewhere> {
+        self.elsewhere.as_mut()
     }
 
     /// Whether something waits to be sent to another core.
     pub(crate) fn has_messages(&self) -> bool {
-        match self {
-            Archive::Own(own) => own.desk.as_ref().is_some_and(|desk| desk.has_news()),
-            Archive::Distant(distant) => distant.has_requests(),
-        }
+        self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.distant.has_requests()) || self.own.has_messages()
+    }
+
+    fn owns_something(&self) -> bool {
+        self.core.0 < self.owners.count()
+    }
+
+    fn all_status(&self) -> impl Iterator<Item = Status> {
+        self.elsewhere.iter().flat_map(|elsewhere| elsewhere.distant.all_status())
+    }
+
+    /// The way to an owner, unless that is this core.
+    fn distant_at(&mut self, owner: CoreId) -> Option<&mut Distant> {
+        let elsewhere = self.elsewhere.as_mut().filter(|_| owner != self.core)?;
+        Some(&mut elsewhere.distant)
     }
 }
 
@@ -333,16 +409,17 @@ impl LetterId {
     }
 }
 
-/// The owner tells whose core a continuation is by the upper bits of its entry: its own has none.
+/// An owner tells whose core a continuation is by the upper bits of its entry: its own has none.
 fn on_core(core: CoreId, continuation: Continuation) -> Continuation {
-    let entry = tasks::Entry(continuation.entry.0 | u32::from(core.0) << CORE_SHIFT);
+    let entry = tasks::Entry(continuation.entry.0 | (u32::from(core.0) + 1) << CORE_SHIFT);
     Continuation { entry, ..continuation }
 }
 
 /// The core of a continuation of [`on_core`], and what it was made from.
-fn core_of(continuation: Continuation) -> (CoreId, Continuation) {
+fn core_of(continuation: Continuation) -> (Option<CoreId>, Continuation) {
     let entry = tasks::Entry(continuation.entry.0 & ((1 << CORE_SHIFT) - 1));
-    (CoreId((continuation.entry.0 >> CORE_SHIFT) as u8), Continuation { entry, ..continuation })
+    let core = (continuation.entry.0 >> CORE_SHIFT).checked_sub(1);
+    (core.map(|core| CoreId(core as u8)), Continuation { entry, ..continuation })
 }
 
 const CORE_SHIFT: u32 = 8;

@@ -38,11 +38,28 @@ pub(crate) enum Point {
     Deleted,
     /// The engine itself: an account has been made.
     AccountMade,
+    /// A letter for accounts of several cores: one of them has room for more of it.
+    PartRoom,
+    /// The same: this core may know now whether it has space for its part.
+    PartSpace,
+    /// The same: one of them has all of it, and space for it.
+    PartPrepared,
+    /// The same: one of them has it on the disk.
+    PartStored,
 }
 
 impl Point {
-    const ALL: [Point; 5] =
-        [Point::MessageRoom, Point::MessageStored, Point::MessageRead, Point::Deleted, Point::AccountMade];
+    const ALL: [Point; 9] = [
+        Point::MessageRoom,
+        Point::MessageStored,
+        Point::MessageRead,
+        Point::Deleted,
+        Point::AccountMade,
+        Point::PartRoom,
+        Point::PartSpace,
+        Point::PartPrepared,
+        Point::PartStored,
+    ];
 
     pub(crate) fn entry(self) -> Entry {
         Entry(self as u32)

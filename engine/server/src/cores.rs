@@ -6,20 +6,22 @@
 //! lock, no shared table. What is shared is never written: the site, and the accounts.
 //!
 //! ```text
-//!   core 0: card, sessions, STORE ── requests ◂── ┐
-//!      │ │                                        │  letters' pages, reads, removals, maildrops
-//!      │ └─── news ──▸ core 1: card, sessions ────┤  what came of them, pages and bodies that go home
-//!      └───── news ──▸ core 2: card, sessions ────┘  the store's state and room, who is who, serve, stop
-//!   every core ◂── frames and addresses (`net`) ──▸ every other
+//!   every core ◂── requests: letters' pages, reads, removals, maildrops ─────────▸ every other
+//!              ◂── news: what came of them, pages that go home, how a store is ──▸
+//!              ◂── frames and addresses (`net`) ───────────────────────────────▸
+//!   core 0, with the disk ◂── errands: reads, writes, flushes, roots, segments ─── every other
+//!                          ── answers; shares, who is who, serve, stop ─────────▸
 //! ```
 //!
 //! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5; whoever was sent something is
 //! woken. What a full ring does not take waits where it is until the next turn.
 //!
-//! - **The store** has one owner, the first core, since the disk has one queue for us: see `archive`.
+//! - **The store**: each core owns the shards of some accounts, and what concerns others is asked of their owners: see `archive`.
+//!   The disk has one queue for us, and the first core has it: the stores of others run errands to it (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
-//! - **Life**: the first core opens the store, makes the accounts, and tells the others to serve. Asked to stop, it tells the
-//!   others, and stops when all of them have. A disk that fails is told to all.
+//! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their shares of the shards, and tells them
+//!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
+//!   first one goes last. A disk that fails is told to all.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
 //!
@@ -38,9 +40,10 @@ use machine::{CoreId, Machine};
 use net::NetMessage;
 use rings::{Receiver, Sender};
 use sometimes::{buggify, sometimes};
+use store::{Answer, Errand};
 use tls::Certificate;
 
-use crate::archive::{Archive, News, Request};
+use crate::archive::{News, Request};
 use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
@@ -107,14 +110,20 @@ pub(crate) struct Lane {
     receiver: Receiver<Message>,
     /// Parcels to go home, and failed logins to be told: what has no queue where it comes from.
     waiting: VecDeque<Message>,
+    /// Nobody listens there any more.
+    is_over: bool,
 }
 
 /// What one core tells another.
 enum Message {
-    /// To the owner of the store.
+    /// To the owner of accounts.
     Request(Request),
-    /// From the owner of the store.
+    /// From the owner of accounts.
     News(News),
+    /// To the first core, which has the disk.
+    Errand(Errand),
+    /// From the first core, which has the disk.
+    Answer(Answer),
     /// From network to network.
     Net(NetMessage),
     /// A frame to be sent, from a core that has no queue of the card's.
@@ -134,10 +143,9 @@ fn lanes(cores: u8) -> Vec<Vec<Lane>> {
         for low in 0..high {
             let (to_high, from_low) = rings::ring(ring_messages());
             let (to_low, from_high) = rings::ring(ring_messages());
-            let ends = [
-                (low, Lane { core: CoreId(high), sender: to_high, receiver: from_high, waiting: VecDeque::new() }),
-                (high, Lane { core: CoreId(low), sender: to_low, receiver: from_low, waiting: VecDeque::new() }),
-            ];
+            let lane =
+                |core, sender, receiver| Lane { core, sender, receiver, waiting: VecDeque::new(), is_over: false };
+            let ends = [(low, lane(CoreId(high), to_high, from_high)), (high, lane(CoreId(low), to_low, from_low))];
             for (own, lane) in ends {
                 if let Some(lanes) = all.get_mut(usize::from(own)) {
                     lanes.push(lane);
@@ -168,34 +176,52 @@ impl Engine {
     }
 
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
-        match (message, &mut self.common.store) {
-            (Message::Net(message), _) => {
+        match message {
+            Message::Net(message) => {
                 let mut arrived = self.common.net.message_arrived(self.common.now, message, &mut self.events);
                 self.handle_events(arrived.bytes_mut(), machine);
                 if let Some(frame) = self.common.net.message_handled(arrived) {
                     machine.give_back(frame);
                 }
             }
-            (Message::Parcel(parcel), _) => self.to_transmit.push_back((from, parcel)),
-            (Message::ParcelSent(parcel), _) => {
+            Message::Parcel(parcel) => self.to_transmit.push_back((from, parcel)),
+            Message::ParcelSent(parcel) => {
                 if let Some(parcels) = &mut self.parcels {
                     parcels.came_home(parcel);
                 }
             }
-            (Message::LoginFailed(failure), _) => self.common.logins.failed_elsewhere(&failure, self.common.now),
-            (Message::Request(request), Archive::Own(own)) => own.requested(from, request),
-            (Message::News(news), Archive::Distant(distant)) => match news {
-                News::PageDone(page) => distant.page_done(page),
-                News::Woken(wake) => distant.woken(wake),
-                News::Status(status) => distant.status_changed(status),
-                News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
-                News::Serve(accounts) => {
-                    self.common.logins.make_room_for(distant.accounts_changed(accounts).password_hashes());
-                    self.listen();
+            Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
+            Message::Request(request) => {
+                if self.core == CoreId::FIRST && matches!(request, Request::Left) {
+                    self.lanes.iter_mut().filter(|lane| lane.core == from).for_each(|lane| lane.is_over = true);
                 }
-                News::Stop => self.begin_stopping(machine),
-            },
-            (Message::Request(_), Archive::Distant(_)) | (Message::News(_), Archive::Own(_)) => {}
+                self.common.store.own.requested(from, request);
+            }
+            Message::News(news) => self.news_arrived(from, news, machine),
+            Message::Errand(errand) => self.common.store.own.store.errand_arrived(from, errand),
+            Message::Answer(answer) => self.common.store.own.store.answer_arrived(answer),
+        }
+    }
+
+    fn news_arrived(&mut self, from: CoreId, news: News, machine: &mut impl Machine) {
+        let Some(elsewhere) = self.common.store.elsewhere() else { return };
+        match news {
+            News::PageDone(page) => elsewhere.distant.page_done(page),
+            News::Woken(wake) => elsewhere.distant.woken(wake),
+            News::Prepared(letter) => elsewhere.distant.prepared(letter),
+            News::Status(status) => elsewhere.distant.status_changed(from, status),
+            News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
+            News::Share(share) => {
+                self.common.store.own.store.take_over(share);
+                self.common.store.ask(from, Request::TookOver);
+            }
+            News::Serve(accounts, owners) => {
+                self.common.logins.make_room_for(accounts.password_hashes());
+                elsewhere.accounts = accounts;
+                self.common.store.served_by(owners);
+                self.listen();
+            }
+            News::Stop => self.begin_stopping(machine),
         }
     }
 
@@ -227,6 +253,10 @@ impl Engine {
         }
         let mut is_any_full = false;
         for lane in &mut self.lanes {
+            if lane.is_over {
+                while lane.next_message(&mut self.parcels, &mut self.common).is_some() {}
+                continue;
+            }
             let mut posted = false;
             while lane.sender.has_room()
                 && let Some(message) = lane.next_message(&mut self.parcels, &mut self.common)
@@ -273,11 +303,13 @@ impl Engine {
 impl Common {
     /// What is to be told to `core` next.
     fn next_message(&mut self, core: CoreId) -> Option<Message> {
-        let of_store = match &mut self.store {
-            Archive::Own(own) => own.next_news(core).map(Message::News),
-            Archive::Distant(distant) if core == CoreId::FIRST => distant.next_request().map(Message::Request),
-            Archive::Distant(_) => None,
-        };
+        let own = &mut self.store.own;
+        let errand = if core == CoreId::FIRST { own.store.next_errand() } else { None };
+        let of_disk = errand.map(Message::Errand).or_else(|| own.store.next_answer(core).map(Message::Answer));
+        let of_store = of_disk.or_else(|| own.next_news(core).map(Message::News)).or_else(|| {
+            let request = self.store.elsewhere()?.distant.next_request(core)?;
+            Some(Message::Request(request))
+        });
         of_store.or_else(|| self.net.next_message(core).map(Message::Net))
     }
 }

@@ -153,9 +153,9 @@ impl Engine {
 
     /// Phase 2: what the disk and other cores have done wakes who waits for it.
     fn completions(&mut self, machine: &mut impl Machine) {
-        if let Some(own) = self.common.store.own() {
+        if self.core == CoreId::FIRST {
             while let Some(completion) = machine.completed() {
-                own.store.disk_completed(completion);
+                self.common.store.own.store.disk_completed(completion);
             }
         }
         self.messages(machine);
@@ -200,19 +200,9 @@ impl Engine {
 
     /// Phase 5: the turn's writes go out as one group, the turn's replies as segments, and each doorbell is rung once.
     fn out(&mut self, machine: &mut impl Machine) {
-        if let Some(own) = self.common.store.own() {
-            own.turn_ended();
-            while let Some(request) = own.store.next_request() {
-                if buggify!(DiskQueueFull) {
-                    own.store.request_refused(request);
-                    self.unfinished = true;
-                    break;
-                }
-                if let Err(request) = machine.request(request) {
-                    own.store.request_refused(request);
-                    break;
-                }
-            }
+        self.common.store.own.turn_ended();
+        if self.core == CoreId::FIRST {
+            self.ask_disk(machine);
         }
         let mut budget = budget_of(SPEAKERS_PER_TURN);
         let output = match &mut self.parcels {
@@ -228,6 +218,21 @@ impl Engine {
         self.unfinished |= output != Output::All;
         self.post(machine);
         machine.ring_doorbells();
+    }
+
+    /// What the stores of all cores want of the disk.
+    fn ask_disk(&mut self, machine: &mut impl Machine) {
+        let store = &mut self.common.store.own.store;
+        while let Some(request) = store.next_request() {
+            if buggify!(DiskQueueFull) {
+                store.request_refused(request);
+                self.unfinished = true;
+                return;
+            }
+            if let Err(request) = machine.request(request) {
+                return store.request_refused(request);
+            }
+        }
     }
 
     /// The access log: what this turn's requests were, and what came of them.

@@ -3,7 +3,6 @@
 use core::iter::Sum;
 
 use crate::engine::Engine;
-use crate::maildrop::Maildrops;
 
 /// What sessions hold at this moment. Nothing of it when there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,7 +19,7 @@ pub struct InUse {
     pub transactions: usize,
     /// Logins that wait for the hasher, or for their answer.
     pub logins: usize,
-    /// Locked maildrops, of all cores: the core that owns the store counts them.
+    /// Locked maildrops of the core's accounts, by clients of all cores.
     pub maildrops: usize,
     /// Messages in them.
     pub maildrop_messages: usize,
@@ -69,8 +68,8 @@ impl Engine {
             tls_connections: common.secure.connections(),
             transactions: self.sizes.transactions - common.transactions.len(),
             logins: common.logins.under_way(),
-            maildrops: maildrops.map_or(0, Maildrops::count),
-            maildrop_messages: maildrops.map_or(0, Maildrops::messages),
+            maildrops: maildrops.count(),
+            maildrop_messages: maildrops.messages(),
             deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
             blocks: sizes.blocks - pools.free_blocks(),

@@ -1,14 +1,16 @@
 //! The engine's life: opening the store, making the accounts that the configuration asks for, serving, stopping.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Service};
-use store::{NewAccount, Outcome, State};
+use store::{NewAccount, Outcome, Owners, State};
 use tasks::{Continuation, FrameId};
 
+use crate::archive::Request;
 use crate::common::Point;
 use crate::configuration::Password;
 use crate::engine::Engine;
@@ -33,13 +35,15 @@ pub(crate) enum Life {
     MakingAccounts,
     /// The store makes an account.
     AccountMade,
+    /// The other cores take over their shares of the shards: nobody knows of how many yet, or these many cores own some.
+    Sharing(Option<Owners>),
     /// Mail is taken and given.
     Serving,
     /// Sessions end, until this time at the latest.
     Stopping { until: Instant },
     /// Connections are closed, and the disk comes to rest, until this time at the latest.
     Leaving { until: Instant },
-    /// The other cores end too, by this time at the latest.
+    /// The other cores may ask for something, until this time at the latest.
     AwaitingOthers { until: Instant },
     /// It is over.
     Stopped(Ending),
@@ -70,13 +74,17 @@ impl Engine {
         match self.life {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_next_account(machine),
+            Life::Sharing(owners) => self.share_out(owners, machine),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_when_told(until),
             Life::Leaving { until } => self.leave_at_rest(until, machine),
             Life::AwaitingOthers { until } => self.stop_after_others(until, machine),
         }
-        let asked = matches!(self.life, Life::Opening | Life::MakingAccounts | Life::AccountMade | Life::Serving);
-        if asked && self.core == CoreId::FIRST && machine.stop_requested() {
+        let may_stop = matches!(
+            self.life,
+            Life::Opening | Life::MakingAccounts | Life::AccountMade | Life::Sharing(_) | Life::Serving
+        );
+        if may_stop && self.core == CoreId::FIRST && machine.stop_requested() {
             self.begin_stopping(machine);
         }
     }
@@ -88,7 +96,7 @@ impl Engine {
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),
             Life::AwaitingOthers { .. } => self.are_others_over(),
-            Life::Opening | Life::AccountMade | Life::Serving | Life::Stopped(_) => false,
+            Life::Opening | Life::AccountMade | Life::Sharing(_) | Life::Serving | Life::Stopped(_) => false,
         }
     }
 
@@ -123,7 +131,10 @@ impl Engine {
     }
 
     fn look_at_store(&mut self, machine: &mut impl Machine) {
-        let Some(own) = self.common.store.own() else { return };
+        if self.core != CoreId::FIRST {
+            return;
+        }
+        let own = &self.common.store.own;
         match own.store.state() {
             State::Opening => {}
             State::Refused(reason) => {
@@ -145,12 +156,16 @@ impl Engine {
 
     fn make_next_account(&mut self, machine: &mut impl Machine) {
         while let Some(user) = self.users.last() {
-            if self.common.store.find(user.address.as_str()).is_none() {
+            if self.common.store.own.store.find(user.address.as_str()).is_none() {
                 return self.make_account(machine);
             }
             self.users.pop();
         }
-        self.serve(machine);
+        self.common.store.note_accounts();
+        let hashes = self.common.store.own.store.accounts().map(|account| account.password_hash());
+        self.common.logins.make_room_for(hashes);
+        self.life = Life::Sharing(None);
+        self.share_out(None, machine);
     }
 
     fn make_account(&mut self, machine: &mut impl Machine) {
@@ -164,8 +179,7 @@ impl Engine {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash: &hash };
         let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
-        let Some(own) = self.common.store.own() else { return };
-        match own.store.create_account(&account, self.common.wall, continuation) {
+        match self.common.store.own.store.create_account(&account, self.common.wall, continuation) {
             Ok(_) => self.life = Life::AccountMade,
             Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
         }
@@ -180,10 +194,22 @@ impl Engine {
         }
     }
 
-    fn serve(&mut self, machine: &mut impl Machine) {
-        if let Some(own) = self.common.store.own() {
-            self.common.logins.make_room_for(own.store.accounts().map(|account| account.password_hash()));
-            own.tell_to_serve();
+    /// Hands over to the other cores what they are to own; once all have it, mail is served.
+    fn share_out(&mut self, owners: Option<Owners>, machine: &mut impl Machine) {
+        let own = &mut self.common.store.own;
+        let cores = self.lanes.len() as u8 + 1;
+        let Some(owners) = owners.or_else(|| own.share_out(cores)) else { return };
+        self.life = Life::Sharing(Some(owners));
+        if own.is_taken_over(owners) {
+            self.serve(owners, machine);
+        }
+    }
+
+    fn serve(&mut self, owners: Owners, machine: &mut impl Machine) {
+        let store = &mut self.common.store;
+        store.served_by(owners);
+        if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
+            store.own.tell_to_serve(&accounts, owners);
         }
         machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
         self.listen();
@@ -204,8 +230,8 @@ impl Engine {
 
     pub(crate) fn begin_stopping(&mut self, machine: &mut impl Machine) {
         machine.print(format_args!("stopping: {} connections are told", self.common.net.connection_count()));
-        if let Some(own) = self.common.store.own() {
-            own.tell_to_stop();
+        if self.core == CoreId::FIRST {
+            self.common.store.own.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
         self.tell_all(Session::stopping);
@@ -223,18 +249,12 @@ impl Engine {
         if self.has_nothing_left() || self.common.now >= until {
             self.tell_all(|session, common| common.break_off(session.caller.connection));
             self.tell_share(machine);
-            match self.common.store.distant() {
-                Some(distant) => {
-                    distant.leave();
-                    self.life = Life::Stopped(Ending::Asked);
-                }
-                None => {
-                    // They were told at the same time as this core, and may have more to do.
-                    let until = self.common.now + FAREWELL + REST + REST;
-                    self.life = Life::AwaitingOthers { until };
-                    self.stop_after_others(until, machine);
-                }
-            }
+            self.common.store.leave_others();
+            // They were told at the same time as this core, and may have more to do.
+            let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
+            let until = self.common.now + patience;
+            self.life = Life::AwaitingOthers { until };
+            self.stop_after_others(until, machine);
         }
     }
 
@@ -253,12 +273,17 @@ impl Engine {
         machine.print(format_args!("{}: {share}", self.core));
     }
 
-    /// The core that owns the store goes last.
+    /// No core goes while another may ask it for something; so the first one, which has the disk, goes last.
     fn stop_after_others(&mut self, until: Instant, machine: &mut impl Machine) {
-        if self.are_others_over() || self.common.now >= until {
-            machine.print(format_args!("stopped"));
-            self.life = Life::Stopped(Ending::Asked);
+        if !self.are_others_over() && self.common.now < until {
+            return;
         }
+        if self.core == CoreId::FIRST {
+            machine.print(format_args!("stopped"));
+        } else {
+            self.common.store.ask(CoreId::FIRST, Request::Left);
+        }
+        self.life = Life::Stopped(Ending::Asked);
     }
 
     /// Whether no connection is left, and nothing on its way to the disk.
@@ -268,7 +293,7 @@ impl Engine {
 
     /// Whether no other core may ask for something any more, or there is none.
     fn are_others_over(&self) -> bool {
-        self.common.store.is_last()
+        self.common.store.own.is_last()
     }
 
     /// Whether no connection is left.

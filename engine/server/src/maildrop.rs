@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use pop3::{LoginRefusal, MessageNumber};
 use store::{AccountId, INBOX, MailboxInfo, MessageInfo, Store, Uid, UidRange};
 
-/// Messages of all maildrops that are open at the same time: 12 bytes each.
+/// Messages of all maildrops of a machine that are open at the same time: 12 bytes each.
 const OPEN_MESSAGES_MAX: usize = 4 << 20;
 
 /// One message of it.
@@ -33,23 +33,29 @@ pub(crate) struct Maildrop {
     letters: Vec<Letter>,
 }
 
-/// Which maildrops are open, on all cores.
-#[derive(Debug, Default)]
+/// Which maildrops of this core's accounts are open, on all cores.
+#[derive(Debug)]
 pub(crate) struct Maildrops {
     /// Those that a POP3 session has locked (RFC 1939 section 4).
     locked: BTreeSet<AccountId>,
-    /// Messages in all of them.
+    /// Messages in all of them, and how many that may be.
     messages: usize,
+    messages_max: usize,
 }
 
 impl Maildrops {
+    /// `cores`: how many share what there may be of open maildrops.
+    pub(crate) fn new(cores: u8) -> Maildrops {
+        Maildrops { locked: BTreeSet::new(), messages: 0, messages_max: OPEN_MESSAGES_MAX / usize::from(cores) }
+    }
+
     /// Opens and locks the inbox of `account`.
     ///
     /// Errors: another session has it, or too much is open already.
     pub(crate) fn open(&mut self, store: &Store, account: AccountId) -> Result<Box<Maildrop>, LoginRefusal> {
         let inbox = store.mailbox(account, INBOX).ok_or(LoginRefusal::TryLater)?;
         let messages = self.messages + inbox.messages as usize;
-        if messages > OPEN_MESSAGES_MAX {
+        if messages > self.messages_max {
             return Err(LoginRefusal::TryLater);
         }
         if !self.locked.insert(account) {

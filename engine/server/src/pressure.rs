@@ -3,7 +3,8 @@
 //! Each limit of the machine is one that strangers could exhaust, by opening connections and doing nothing with them. As
 //! long as there is enough for everybody, everybody has the time that the RFCs give him. Once there is not, a hand goes
 //! around the sessions, marks how far each has come, and ends those that it finds where they were a while ago. It
-//! costs nothing before it is needed, and a session that waits for us is never touched.
+//! costs nothing before it is needed, and a session that waits for us is never touched; but for one whose letter is for accounts of
+//! several cores: it holds buffers of one while it waits for another's, and two such could wait for each other for ever.
 
 use machine::{Instant, Micros};
 use sometimes::sometimes;
@@ -128,7 +129,8 @@ impl Shortage {
 impl Session {
     /// Whether nothing has moved since it was marked, and that is as long ago as `patience`. Marks it otherwise.
     fn stands_still(&mut self, patience: Micros, common: &Common) -> bool {
-        if matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) || self.is_to_be_greeted() {
+        let waits_for_us = matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(common);
+        if waits_for_us || self.is_to_be_greeted() {
             self.mark = None;
             return false;
         }
@@ -152,6 +154,7 @@ impl Session {
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
                 common.break_off(self.caller.connection);
             }
+            Shortage::BodyBuffers if self.give_up_letter(common) => {}
             Shortage::BodyBuffers | Shortage::Transactions | Shortage::Connections => self.deadline_expired(common),
         }
         self.mark = None;

@@ -165,6 +165,16 @@ impl Session {
         matches!(&self.talk, Talk::Smtp(talk) if talk.has_message())
     }
 
+    /// Whether it holds of what others may wait for, and waits for what others may hold.
+    pub(crate) fn holds_and_waits(&self, common: &Common) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(common))
+    }
+
+    /// Has the letter refused that it waits for, if that may be; false: it may not.
+    pub(crate) fn give_up_letter(&self, common: &mut Common) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_letter(common))
+    }
+
     /// Whether the client has proved who it is.
     pub(crate) fn is_logged_in(&self) -> bool {
         matches!(&self.talk, Talk::Pop3(talk) if talk.is_logged_in())
@@ -336,7 +346,7 @@ impl Engine {
         }
     }
 
-    /// The owner of the store has answered a login.
+    /// The owner of an account has answered a login.
     pub(crate) fn session_maildrop_opened(&mut self, frame: FrameId, opened: Opened) {
         let mut opened = Some(opened);
         self.tell(frame, |session, common| session.maildrop_opened(&mut opened, common));

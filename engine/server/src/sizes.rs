@@ -41,9 +41,9 @@ pub struct Sizes {
     pub transactions: usize,
     /// Blocks of 4 KiB lent to connections that send, or wait to be read.
     pub blocks: usize,
-    /// Bytes for bodies on their way to and from the disk, where the store is.
+    /// Bytes for bodies on their way to and from the disk.
     pub buffer_bytes: usize,
-    /// Bytes that the index of the store may grow to, where it is.
+    /// Bytes that the index of the store may grow to.
     pub index_bytes: u64,
 }
 
@@ -58,8 +58,8 @@ impl Sizes {
             connections,
             transactions: connections / 32,
             blocks: (share_bytes / 16 / BLOCK_BYTES as u64).min(BLOCKS_MAX) as usize,
-            buffer_bytes: (memory_bytes / 32).min(BUFFER_BYTES_MAX) as usize,
-            index_bytes: memory_bytes / 4,
+            buffer_bytes: (share_bytes / 32).min(BUFFER_BYTES_MAX) as usize,
+            index_bytes: share_bytes / 4,
         })
     }
 
@@ -72,13 +72,13 @@ impl Sizes {
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues: self.connections / 8 }
     }
 
-    /// The limits of the store that all of `cores` cores use.
+    /// The limits of each core's store. Where there are several cores, as much is for all others together as for the core itself.
     pub(crate) fn store_limits(&self, cores: u8) -> store::Limits {
-        let transactions = self.transactions * usize::from(cores);
+        let letters = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {
-            deliveries: transactions,
+            deliveries: letters,
             recipients: smtp::Settings::default().recipients_max.into(),
-            reads: transactions,
+            reads: letters,
             buffer_bytes: self.buffer_bytes,
             resident_bytes: self.index_bytes,
         }

@@ -12,7 +12,7 @@ use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
 use sometimes::buggify;
 use store::{AccountId, Outcome, Refusal, State};
-use tasks::Continuation;
+use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
 use crate::common::{Common, Point};
@@ -90,6 +90,27 @@ impl Conversation {
 
     pub(crate) fn has_message(&self) -> bool {
         self.transaction.as_ref().is_some_and(|transaction| transaction.message.is_some())
+    }
+
+    /// Whether it waits for a letter that holds of what others may wait for: see `pressure`.
+    pub(crate) fn holds_and_waits(&self, common: &Common) -> bool {
+        self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
+            smtp::WaitsFor::MessageRoom => true,
+            smtp::WaitsFor::Stored => common.store.is_preparing(letter),
+            _ => false,
+        })
+    }
+
+    /// Has its complete letter refused, if that may be; false: it may not.
+    pub(crate) fn give_up_letter(&self, common: &mut Common) -> bool {
+        self.spread_letter().is_some_and(|letter| common.store.refuse_preparing(letter, Refusal::Busy))
+    }
+
+    fn spread_letter(&self) -> Option<FrameId> {
+        match self.transaction.as_ref()?.message.as_ref()?.letter {
+            LetterId::Spread(letter) => Some(letter),
+            LetterId::Own(_) | LetterId::Distant(_) => None,
+        }
     }
 
     /// Lets the session act.

@@ -9,10 +9,9 @@ use machine::{Card, CoreId, Machine};
 use mail::Hasher;
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
-use store::Store;
 use tasks::{DelayQueue, Gates, ResumeQueue};
 
-use crate::archive::{Archive, Distant, Own};
+use crate::archive::Archive;
 use crate::common::{Common, GATES};
 use crate::configuration::{Configuration, Network};
 use crate::cores::Seed;
@@ -42,7 +41,7 @@ impl Engine {
             date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
             secure: Secure::new(&certificates, &secret, sizes.connections),
-            store: archive(core, cores, &sizes, machine),
+            store: Archive::new(core, cores, &sizes, random(machine), machine),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
             hostname: configuration.hostname.as_str().to_string(),
@@ -75,15 +74,6 @@ fn announce(cores: u8, sizes: &Sizes, card: &Card, machine: &mut impl Machine) {
         _ => machine.print(format_args!("sizes: {cores} cores, each with {sizes}")),
     }
     machine.print(format_args!("net: card {}, MTU {}", card.address, card.mtu));
-}
-
-fn archive(core: CoreId, cores: u8, sizes: &Sizes, machine: &mut impl Machine) -> Archive {
-    if core == CoreId::FIRST {
-        let store = Store::new(sizes.store_limits(cores), machine.disk(), random(machine));
-        Archive::Own(Own::new(store, cores, sizes.transactions))
-    } else {
-        Archive::Distant(Distant::new(sizes.transactions))
-    }
 }
 
 fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config {

@@ -70,10 +70,14 @@ names! {
     ParcelSent,
     /// The card has no room for a frame that another core sends through this one.
     ParcelWaits,
-    /// A letter on a core that does not own the store waits for a page.
+    /// A letter for an account of another core waits for a page.
     NoPage,
     /// The store is busy with what another core asks for.
     DeskWaits,
+    /// Letters of other cores wait to be begun.
+    DeskPutsOff,
+    /// A letter is for accounts of several cores.
+    LetterSpread,
     /// A letter of another core is refused.
     DeskRefuses,
     /// A letter of another core is given up.

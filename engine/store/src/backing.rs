@@ -7,7 +7,7 @@
 use crate::layout::Page;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use machine::{DiskOperation, DiskRequest, DiskToken, Sector};
+use machine::{CoreId, DiskOperation, DiskRequest, DiskToken, Sector};
 use tasks::{FrameId, FrameTable};
 
 /// What a shard needs of the place where its journal and segments are kept. Every call is answered by a completion that
@@ -33,11 +33,18 @@ pub(crate) enum Purpose {
     Block {
         number: u32,
     },
-    /// A link, or a slot of the superblock: nothing needs its buffer afterwards.
+    /// A link: nothing needs its buffer afterwards.
     Fixed {
         group: Parity,
     },
     Flush,
+    /// A slot of the superblock.
+    Slot,
+    /// A request of another core's store, under the token that it has there.
+    Errand {
+        core: CoreId,
+        token: DiskToken,
+    },
     /// A piece of a body for somebody.
     Body(FrameId),
     /// What compaction reads.
@@ -104,7 +111,12 @@ impl DiskQueue {
         self.purposes.is_empty()
     }
 
-    fn push(&mut self, operation: DiskOperation, sector: Sector, buffer: Box<[u8]>, purpose: Purpose) {
+    /// Whether there is a [`DiskQueue::next`].
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, operation: DiskOperation, sector: Sector, buffer: Box<[u8]>, purpose: Purpose) {
         let id = self.purposes.insert(purpose);
         assert!(id.is_ok(), "more requests in flight than there are buffers for");
         if let Ok(id) = id {

@@ -46,6 +46,17 @@ enum Cursor {
     End,
 }
 
+impl Checkpoint {
+    pub(crate) fn shard(&self) -> ShardId {
+        self.shard
+    }
+
+    /// Whether nothing is left of the walk but to make its last records durable.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.cursor == Cursor::End
+    }
+}
+
 impl Store {
     /// The next records of the checkpoint under way, or of one that is due.
     pub(crate) fn checkpoint_records(&mut self, out: &mut Vec<u8>) -> Option<ShardId> {
@@ -125,11 +136,9 @@ impl Store {
     /// A group is durable: if it ended the walk, the root moves with the next one.
     pub(crate) fn checkpoint_flushed(&mut self) {
         let Some(checkpoint) = self.checkpoint.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else { return };
-        if let Some(root) = self.superblock.roots.get_mut(checkpoint.shard.index()) {
-            *root = Some(checkpoint.root);
-        }
         self.released_by_superblock.extend(checkpoint.old);
         self.superblock_due = true;
+        self.root_changed(checkpoint.shard, checkpoint.root);
     }
 }
 

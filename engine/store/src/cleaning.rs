@@ -45,6 +45,9 @@ impl Cleaner {
 impl Store {
     /// One step, if space is getting scarce.
     pub(crate) fn clean(&mut self) {
+        if !self.cleans {
+            return;
+        }
         let geometry = self.segments.geometry;
         let job = loop {
             if self.cleaner.job.is_none() {

@@ -164,6 +164,32 @@ impl Store {
         }
     }
 
+    /// Finds the space for what is left of a complete message, so that from then on only the disk's failure keeps it from being
+    /// delivered once it is committed. False: it is not known yet whether there is space; `continuation` is woken with
+    /// [`Outcome::Room`] when it is to be tried again.
+    ///
+    /// Errors: the delivery has failed, or there is no space, and it is aborted.
+    pub fn prepare(&mut self, id: DeliveryId, continuation: Continuation) -> Result<bool, Refusal> {
+        self.check_serving()?;
+        let delivery = self.deliveries.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
+        let refusal = match delivery.expect {
+            Expect::Octets if delivery.cursor > 0 => Some(Refusal::Busy),
+            Expect::Octets => delivery.failed,
+            _ => return Err(Refusal::NoSuchDelivery),
+        };
+        match refusal.map_or_else(|| self.allocate_last(id.0), Err) {
+            Ok(Progress::Done) => Ok(true),
+            Ok(Progress::Later) => {
+                self.wait_for_room(id.0, Wanted::Space, continuation);
+                Ok(false)
+            }
+            Err(refusal) => {
+                self.abort(id);
+                Err(refusal)
+            }
+        }
+    }
+
     /// Ends the message. `continuation` is woken with [`Outcome::Delivered`] when it is durable for every recipient, or
     /// with [`Outcome::Refused`].
     ///
@@ -221,26 +247,27 @@ impl Store {
                 }
                 Ok(Ok(()))
             }
-            Some(_) => match self.write_chunk(id)? {
-                Progress::Done => Ok(Ok(())),
-                Progress::Later => Ok(Err(Wanted::Copy)),
-            },
+            Some(_) => self.write_chunk(id),
         }
     }
 
     /// Writes the full chunk for each recipient that has not got it.
-    fn write_chunk(&mut self, id: FrameId) -> Result<Progress, Refusal> {
+    fn write_chunk(&mut self, id: FrameId) -> Result<Result<(), Wanted>, Refusal> {
         loop {
             let Some(delivery) = self.deliveries.get(id) else { return Err(Refusal::NoSuchDelivery) };
             let Some(account) = delivery.recipients.get(delivery.cursor).copied() else {
-                return Ok(Progress::Done);
+                return Ok(Ok(()));
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
             let copy = if is_last { None } else { self.pool.take(PIECE_PAGES) };
             if copy.is_none() && !is_last {
-                return Ok(Progress::Later);
+                return Ok(Err(Wanted::Copy));
             }
             let page = self.allocate(account.shard(), PIECE_PAGES, Want::Delivery);
+            if page.is_none() && self.awaits_segments() {
+                copy.into_iter().for_each(|copy| self.pool.give(copy));
+                return Ok(Err(Wanted::Space));
+            }
             let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
             let Some(page) = page else {
                 sometimes!(DiskFull);
@@ -249,7 +276,7 @@ impl Store {
                 return Err(Refusal::DiskFull);
             };
             delivery.pages.push(page.0);
-            let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { return Ok(Progress::Later) };
+            let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { return Ok(Err(Wanted::Copy)) };
             let header = delivery.header(account, None);
             chunk::emit(&mut buffer, &self.superblock.key, page, &header);
             delivery.cursor += 1;
@@ -260,7 +287,7 @@ impl Store {
             }
             self.write_for(id, page, buffer);
             if is_last {
-                return Ok(Progress::Done);
+                return Ok(Ok(()));
             }
         }
     }

@@ -9,7 +9,7 @@
 use crate::backing::{Backing, Parity, Purpose};
 use crate::block::{self, Header, RECORDS_MAX};
 use crate::index::{AccountId, Space};
-use crate::layout::{Page, SHARDS, SegmentIndex, ShardId};
+use crate::layout::{Page, SegmentIndex, ShardId};
 use crate::record::{self, Record};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
@@ -79,7 +79,8 @@ impl Store {
         let parity = self.gathering;
         let superblock = core::mem::take(&mut self.superblock_due);
         if superblock {
-            self.write_superblock(parity);
+            self.superblock_is_due();
+            self.group.released.append(&mut self.released_by_superblock);
         }
         if self.group.blocks.is_empty() && self.awaiting.is_empty() && !superblock {
             return;
@@ -88,6 +89,11 @@ impl Store {
         self.group.flight = Flight::Writing(parity);
         self.gathering = parity.other();
         self.flush_if_written();
+    }
+
+    /// Whether no group is in flight, and the next one has nothing to wait for or to put into the superblock.
+    pub(crate) fn is_without_group(&self) -> bool {
+        self.group.flight == Flight::Idle && !self.superblock_due && self.awaiting.is_empty()
     }
 
     /// Whether there may be anything to make a group of; in most turns there is nothing.
@@ -215,27 +221,13 @@ impl Store {
             None => {
                 let root = Root { segment, place: 0, started: false, sequence: 1, previous: self.random.number() };
                 shard.journal = Some(Journal::at(root));
-                if let Some(place) = self.superblock.roots.get_mut(number.index()) {
-                    *place = Some(root);
-                }
-                self.superblock_due = true;
                 self.group.started |= 1 << number.0;
+                self.superblock_due = true;
+                self.root_changed(number, root);
             }
         }
         self.refresh_reserve();
         true
-    }
-
-    fn write_superblock(&mut self, group: Parity) {
-        self.superblock.sequence += 1;
-        let slots = self.superblock.geometry.slots();
-        let stamp = self.random.number();
-        for number in self.superblock.slot_numbers() {
-            let Some(page) = slots.get(number).copied() else { continue };
-            self.count_write(group);
-            self.backing.write(page, self.superblock.emit(page, stamp), Purpose::Fixed { group });
-        }
-        self.group.released.append(&mut self.released_by_superblock);
     }
 
     pub(crate) fn writes_of(&mut self, group: Parity) -> &mut u32 {
@@ -270,17 +262,17 @@ impl Store {
             && self.state == State::Serving
         {
             self.group.flight = Flight::Flushing;
-            self.backing.flush();
+            self.ask_for_flush();
         }
     }
 
     /// The group's flush has completed.
-    pub(crate) fn flushed(&mut self, ok: bool) {
+    pub(crate) fn flushed(&mut self, result: Result<(), WhyReadOnly>) {
         if self.state != State::Serving {
             return;
         }
-        if !ok {
-            return self.fail(WhyReadOnly::FlushFailed);
+        if let Err(why) = result {
+            return self.fail(why);
         }
         self.group.flight = Flight::Idle;
         self.apply_group();
@@ -335,12 +327,11 @@ impl Store {
         if started == 0 {
             return;
         }
-        for (root, number) in self.superblock.roots.iter_mut().zip(0..SHARDS) {
-            if let Some(root) = root
-                && started >> number & 1 == 1
-            {
-                root.started = true;
+        for number in ShardId::all().filter(|number| started >> number.0 & 1 == 1) {
+            let root = self.superblock.roots.get(number.index()).copied().flatten();
+            if let Some(root) = root {
                 self.superblock_due = true;
+                self.root_changed(number, Root { started: true, ..root });
             }
         }
     }
@@ -352,6 +343,7 @@ impl Store {
         }
         sometimes!(ReadOnly);
         self.state = State::ReadOnly(why);
+        self.tell_of_failure(why);
         let mut pending = core::mem::take(&mut self.group.pending);
         for shard in &mut self.shards {
             pending.append(&mut shard.pending);

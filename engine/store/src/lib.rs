@@ -15,6 +15,7 @@
 //! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
 //! | `delivery`, `reading`, `changes` | what users of the store ask for |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
+//! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
 //! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
 //!
 //! Invariants:
@@ -39,6 +40,7 @@ mod fsck;
 mod group;
 mod hash;
 mod index;
+mod keeper;
 mod layout;
 mod messages;
 mod opening;
@@ -48,6 +50,7 @@ mod rebuild;
 mod record;
 mod replay;
 mod segments;
+mod sharing;
 mod store;
 mod superblock;
 #[cfg(test)]
@@ -59,10 +62,12 @@ pub use chunk::BODY_OCTETS_MAX;
 pub use delivery::DeliveryId;
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
 pub use index::AccountId;
+pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use messages::RESIDENT_BYTES_PER_MESSAGE;
 pub use opening::{Damage, Finding};
 pub use reading::Body;
+pub use sharing::{Owners, Share};
 pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{

@@ -17,12 +17,18 @@ use tasks::{Continuation, FrameId};
 
 /// A verified part of a body, in a buffer of the store's: give it back with [`Store::give_back`].
 pub struct Body {
+    account: AccountId,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 impl Body {
+    /// Whose it is.
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
     /// The octets, from the offset that was asked for to the end of the chunk; at most 32,672, none at the end of an empty body.
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
@@ -166,7 +172,7 @@ impl Store {
                 let start = HEADER_BYTES + read.offset as usize % CHUNK_OCTETS;
                 let end = HEADER_BYTES + chunk.header.length as usize;
                 self.bodies_lent += 1;
-                self.end_read(id, Outcome::Body(Body { buffer, start: start.min(end), end }));
+                self.end_read(id, Outcome::Body(Body { account: read.account, buffer, start: start.min(end), end }));
             }
             None => {
                 self.end_read(id, Outcome::Refused(Refusal::Damaged));

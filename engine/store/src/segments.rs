@@ -6,6 +6,7 @@
 //! - A page that is pinned is not counted as living, and the other way round.
 
 use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
+use crate::store::Shard;
 use alloc::vec::Vec;
 
 /// To whom a segment belongs.
@@ -14,6 +15,8 @@ pub(crate) enum Owner {
     Free,
     Journal(ShardId),
     Body(ShardId),
+    /// Another core knows: the store of this one has nothing to do with it.
+    Elsewhere,
 }
 
 /// What a new segment is wanted for: the rarer the reason, the deeper it may reach into the reserve.
@@ -57,7 +60,7 @@ impl Segment {
 const FREE: Segment =
     Segment { owner: Owner::Free, live: 0, pinned: 0, given: 0, reading: 0, open: false, damaged: false };
 
-/// All segments of the store.
+/// All segments of the disk, as far as this store has to do with them.
 #[derive(Debug)]
 pub(crate) struct Segments {
     pub(crate) geometry: Geometry,
@@ -69,13 +72,23 @@ pub(crate) struct Segments {
     found_none_of: u32,
     /// Free segments that deliveries may not touch.
     pub(crate) reserve: u32,
+    /// Free segments that another core would have for this one, as far as it has said.
+    pub(crate) elsewhere: u32,
 }
 
 impl Segments {
     /// All segments, none of them known to be free yet.
     pub(crate) fn new(geometry: Geometry) -> Segments {
         let table = alloc::vec![FREE; geometry.segments() as usize];
-        Segments { geometry, table, free: Vec::new(), died_pages: u32::MAX, found_none_of: u32::MAX, reserve: 0 }
+        Segments {
+            geometry,
+            table,
+            free: Vec::new(),
+            died_pages: u32::MAX,
+            found_none_of: u32::MAX,
+            reserve: 0,
+            elsewhere: 0,
+        }
     }
 
     /// Ends the opening: what nobody has claimed is free. The lowest are taken first.
@@ -95,6 +108,11 @@ impl Segments {
         self.free.len() as u32
     }
 
+    /// Free segments that may go to bodies, or to another core.
+    pub(crate) fn spare(&self) -> u32 {
+        self.free().saturating_sub(self.reserve)
+    }
+
     pub(crate) fn count(&self, wanted: impl Fn(Owner) -> bool) -> u32 {
         self.table.iter().filter(|segment| wanted(segment.owner)).count() as u32
     }
@@ -105,7 +123,7 @@ impl Segments {
 
     /// Whether it is time to make some free: an eighth is left, or twice what is kept in reserve.
     pub(crate) fn are_scarce(&self) -> bool {
-        let free = self.free.len();
+        let free = self.free.len() + self.elsewhere as usize;
         free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
     }
 
@@ -128,6 +146,37 @@ impl Segments {
             *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
         }
         Some(index)
+    }
+
+    /// Gives a free segment to another core.
+    pub(crate) fn give_away(&mut self) -> Option<SegmentIndex> {
+        let index = self.free.pop()?;
+        if let Some(segment) = self.get(index) {
+            *segment = Segment { owner: Owner::Elsewhere, ..FREE };
+        }
+        Some(index)
+    }
+
+    /// A free segment comes from another core.
+    pub(crate) fn take_back(&mut self, index: SegmentIndex) {
+        if let Some(segment) = self.get(index) {
+            assert!(segment.owner == Owner::Elsewhere, "a segment that was given away and kept");
+            *segment = FREE;
+            self.free.push(index);
+        }
+    }
+
+    /// Gives another core the segments of those who are `theirs`, and `free` free ones.
+    pub(crate) fn split_off(&mut self, free: u32, theirs: impl Fn(Owner) -> bool) -> Segments {
+        let mut others = Segments::new(self.geometry);
+        for (other, own) in others.table.iter_mut().zip(&mut self.table) {
+            let nobody = Segment { owner: Owner::Elsewhere, ..FREE };
+            *other = if theirs(own.owner) { core::mem::replace(own, nobody) } else { nobody };
+        }
+        for _ in 0..free {
+            self.give_away().into_iter().for_each(|index| others.take_back(index));
+        }
+        others
     }
 
     /// While opening: the segment belongs to a shard's journal. False when it belongs to another.
@@ -270,4 +319,14 @@ impl Segments {
             self.free.push(index);
         }
     }
+}
+
+/// How many free segments deliveries to these shards must leave alone: section 8 of `docs/format.md`.
+pub(crate) fn reserve_of<'a>(shards: impl Iterator<Item = &'a Shard>, geometry: Geometry) -> u32 {
+    let (mut journals, mut largest) = (0, 0);
+    for shard in shards {
+        journals += u32::from(shard.journal.is_some());
+        largest = largest.max(shard.index.checkpoint_blocks());
+    }
+    journals + largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
 }

@@ -11,11 +11,12 @@ use crate::delivery::{Delivery, WantsRoom};
 use crate::group::{Awaiting, Group, Pending};
 use crate::hash::{Key, Random};
 use crate::index::{AccountId, Index};
+use crate::keeper::{Keeper, Role};
 use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, Page, SHARDS, SegmentIndex, ShardId};
 use crate::opening::{Finding, Opening};
 use crate::pool::Pool;
 use crate::reading::Read;
-use crate::segments::{COMPACTION_RESERVE, Owner, Reason as Want, Segments};
+use crate::segments::{Owner, Reason as Want, Segments, reserve_of};
 use crate::superblock::Superblock;
 use crate::types::{Limits, Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
 use alloc::boxed::Box;
@@ -94,9 +95,11 @@ pub struct Store {
     pub(crate) state: State,
     pub(crate) limits: Limits,
     pub(crate) random: Random,
+    pub(crate) role: Role,
     pub(crate) backing: DiskQueue,
     pub(crate) pool: Pool,
     pub(crate) superblock: Superblock,
+    /// The next group's flush is to cover a superblock.
     pub(crate) superblock_due: bool,
     pub(crate) segments: Segments,
     pub(crate) shards: Vec<Shard>,
@@ -127,6 +130,8 @@ pub struct Store {
     pub(crate) released_by_superblock: Vec<SegmentIndex>,
     pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) cleaner: Cleaner,
+    /// Not before it is known who owns which shard.
+    pub(crate) cleans: bool,
     pub(crate) wakes: VecDeque<Wake>,
     pub(crate) opening: Option<Box<Opening>>,
     pub(crate) findings: Vec<Finding>,
@@ -136,7 +141,12 @@ impl Store {
     /// A store on `disk`, which starts to open it: see [`Store::state`]. `seed`: 32 bytes from a cryptographic generator,
     /// never the same twice.
     pub fn new(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
-        let mut store = Store::unopened(limits, disk, seed);
+        Store::keeper(limits, disk, seed, 1)
+    }
+
+    /// The same for one of several `cores`, which is to share out what it opens: see [`Store::share_out`].
+    pub fn keeper(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
+        let mut store = Store::unopened(limits, Some(disk), seed, Role::Keeper(Keeper::new(cores)), cores);
         match (disk.durable, store.segments.geometry.checked()) {
             (false, _) => store.state = State::Refused(Reason::NotDurable),
             (_, None) => store.state = State::Refused(Reason::TooSmall),
@@ -147,7 +157,8 @@ impl Store {
 
     /// The same for a disk that is only looked at.
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
-        let mut store = Store::unopened(limits, Disk { sectors, durable: true }, [0; 32]);
+        let role = Role::Keeper(Keeper::new(1));
+        let mut store = Store::unopened(limits, Some(Disk { sectors, durable: true }), [0; 32], role, 1);
         match store.segments.geometry.checked() {
             None => store.state = State::Refused(Reason::TooSmall),
             _ => store.begin_opening(sectors, true),
@@ -155,9 +166,11 @@ impl Store {
         store
     }
 
-    fn unopened(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
+    /// `cores`: for how many it passes on requests, itself included.
+    pub(crate) fn unopened(limits: Limits, disk: Option<Disk>, seed: [u8; 32], role: Role, cores: u8) -> Store {
         let mut random = Random::new(seed);
-        let geometry = Geometry::for_disk(disk.sectors).unwrap_or(Geometry { pages: PAGES_MIN - 1, segment_pages: 16 });
+        let none = Geometry { pages: PAGES_MIN - 1, segment_pages: 16 };
+        let geometry = disk.and_then(|disk| Geometry::for_disk(disk.sectors)).unwrap_or(none);
         let pages = limits.deliveries + limits.reads + 16;
         let pool = Pool::new(pages, limits.buffer_bytes);
         let runs = limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
@@ -173,7 +186,8 @@ impl Store {
                 roots: [None; SHARDS],
             },
             random,
-            backing: DiskQueue::new(requests),
+            role,
+            backing: DiskQueue::new(requests * usize::from(cores)),
             pool,
             superblock_due: false,
             segments: Segments::new(geometry),
@@ -196,6 +210,7 @@ impl Store {
             released_by_superblock: Vec::new(),
             checkpoint: None,
             cleaner: Cleaner::new(),
+            cleans: cores == 1,
             wakes: VecDeque::new(),
             opening: None,
             findings: Vec::new(),
@@ -232,7 +247,7 @@ impl Store {
 
     /// The room for one more body: for a polite refusal before it is sent.
     pub fn room(&self) -> Room {
-        let segments = self.segments.free().saturating_sub(self.segments.reserve);
+        let segments = (self.segments.free() + self.segments.elsewhere).saturating_sub(self.segments.reserve);
         let pages = segments * (self.segments.geometry.segment_pages - PIECE_PAGES);
         if self.index_is_full() { Room::NONE } else { Room { pages } }
     }
@@ -245,6 +260,7 @@ impl Store {
         self.gather_ready();
         self.clean();
         self.seal();
+        self.balance_segments();
     }
 
     /// Whether everything asked for has ended, and is on the disk or refused.
@@ -290,6 +306,9 @@ impl Store {
     /// A request has completed.
     pub fn disk_completed(&mut self, completion: DiskCompletion) {
         let Some(purpose) = self.backing.completed(completion.token) else { return };
+        if let Purpose::Errand { core, token } = purpose {
+            return self.errand_done(core, token, completion);
+        }
         let (ok, buffer) = (completion.result.is_ok(), completion.buffer);
         match purpose {
             Purpose::Chunk { delivery, group } => {
@@ -305,7 +324,8 @@ impl Store {
                 self.written(group);
             }
             Purpose::Flush if self.opening.is_some() => self.opening_flushed(ok),
-            Purpose::Flush => self.flushed(ok),
+            Purpose::Flush => self.disk_flushed(ok),
+            Purpose::Slot => self.slot_written(ok),
             Purpose::Body(read) => self.body_read(read, ok, buffer),
             Purpose::Victim => self.victim_read(ok, buffer),
             Purpose::Moved { number } => {
@@ -314,6 +334,7 @@ impl Store {
             }
             Purpose::Piece { lane, page } => self.piece_read(lane, page, ok, buffer),
             Purpose::Format => self.format_written(ok),
+            Purpose::Errand { .. } => {}
         }
     }
 
@@ -373,10 +394,7 @@ impl Store {
 
     /// Counts anew how many free segments deliveries must leave alone: section 8 of `docs/format.md`.
     pub(crate) fn refresh_reserve(&mut self) {
-        let places = self.segments.geometry.places();
-        let journals = self.shards.iter().filter(|shard| shard.journal.is_some()).count() as u32;
-        let largest = self.shards.iter().map(|shard| shard.index.checkpoint_blocks()).max().unwrap_or(0);
-        self.segments.reserve = journals + largest.div_ceil(places) + COMPACTION_RESERVE;
+        self.segments.reserve = reserve_of(self.shards.iter(), self.segments.geometry);
     }
 }
 

@@ -10,5 +10,6 @@ mod exhaustive;
 mod lies;
 mod model;
 mod rig;
+mod sharing;
 mod soak;
 mod space;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::bench::at_tap::{Place, Queues, Serving, ask_for_pages, service};
+use crate::bench::at_tap::{Place, Queues, Serving, account, ask_for_pages, service};
 use crate::bench::client::{Client, message};
 use crate::bench::network::enter;
 use crate::failure::Failure;
@@ -119,17 +119,23 @@ fn measure(serving: &Serving, load: Counting, cores: u32, h2load: &Path) -> Resu
 fn send_letters() -> Result<(), Failure> {
     let letter = message(LETTER_BYTES);
     std::thread::scope(|scope| {
-        let sessions: Vec<_> = (0..SESSIONS).map(|_| scope.spawn(|| send_in_a_session(&letter))).collect();
+        let sessions: Vec<_> = (0..SESSIONS)
+            .map(|session| {
+                let letter = &letter;
+                scope.spawn(move || send_in_a_session(session * LETTERS, letter))
+            })
+            .collect();
         sessions.into_iter().try_for_each(|session| session.join().map_err(|_| Failure::broke("a session panicked"))?)
     })
 }
 
-fn send_in_a_session(letter: &[u8]) -> Result<(), Failure> {
+/// `first`: the account that the first letter is for; each is for another one.
+fn send_in_a_session(first: u32, letter: &[u8]) -> Result<(), Failure> {
     let mut session = Client::connect(service(25), "220")?;
     session.command(b"EHLO client.test\r\n", "250")?;
-    for _ in 0..LETTERS {
+    for number in first..first + LETTERS {
         session.command(b"MAIL FROM:<bench@client.test>\r\n", "250")?;
-        session.command(b"RCPT TO:<ada@barepost.test>\r\n", "250")?;
+        session.command(format!("RCPT TO:<{}>\r\n", account(number)).as_bytes(), "250")?;
         session.command(b"DATA\r\n", "354")?;
         session.command(letter, "250")?;
     }

@@ -1,4 +1,4 @@
-//! Who is who, for cores that do not own the store: a snapshot that all of them share and nobody changes.
+//! Who is who, where there are several cores: a snapshot that all of them share and nobody changes.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

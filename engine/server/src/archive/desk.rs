@@ -1,4 +1,4 @@
-//! Where other cores' requests meet the store: on the core that owns it.
+//! Where other cores' requests meet the store of a core.
 //!
 //! Each request becomes the call that a session of this core would make, with a continuation that tells whose it is. A letter has
 //! a place here, in the slot that it has on its own core, until it is committed or given up.
@@ -6,7 +6,8 @@
 //! Invariants:
 //! - Pages of a letter are appended in the order in which they came, and each goes home once it is.
 //! - A letter that the store refused is refused once to its core, and whatever comes of it later goes home unlooked at.
-//! - Who finds the store busy waits here, first come first served; his core does not ask again.
+//! - Who finds the store busy waits here, first come first served; his core does not ask again. So do letters that other cores
+//!   have begun when there are as many as may be: there is always a place for each that this core may begin.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,16 +18,20 @@ use sometimes::sometimes;
 use store::{DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use super::{Letter, LetterId, News, Page, Request, Status, on_core};
+use super::{End, Letter, LetterId, News, Page, Request, Status, on_core};
 use crate::common::Point;
 use crate::maildrop::Maildrops;
 
 /// The other cores' business with the store.
 pub(super) struct Desk {
-    /// One for each core but the first, in their order.
-    guests: Vec<Guest>,
+    /// One for each core but this one.
+    guests: Vec<Option<Guest>>,
     /// Requests that found the store busy.
     waiting: VecDeque<(CoreId, Request)>,
+    /// Letters that wait to be begun.
+    beginning: VecDeque<(CoreId, Letter)>,
+    /// Letters under way, of this core and others, above which no other core's is begun.
+    letters: usize,
     told: Option<Status>,
 }
 
@@ -37,33 +42,46 @@ struct Guest {
     /// How the store is, if it has not heard.
     status: Option<Status>,
     news: VecDeque<News>,
+    has_taken_over: bool,
     has_left: bool,
 }
 
 /// A letter that comes page by page.
 struct Arrival {
     letter: Letter,
-    delivery: Result<DeliveryId, Refusal>,
+    /// None where it was not begun yet.
+    delivery: Option<Result<DeliveryId, Refusal>>,
     /// Pages that the store has not taken yet; of the first one so many octets are taken.
-    pages: VecDeque<(Box<Page>, Option<UnixTime>)>,
+    pages: VecDeque<(Box<Page>, Option<End>)>,
     taken: usize,
+    /// All is there, and waits to hear of space.
+    is_preparing: bool,
 }
 
 impl Desk {
-    pub(super) fn new(cores: u8, letters: usize) -> Desk {
+    /// `core`: whose it is, of `cores`; `letters`: how many each of them may have under way.
+    pub(super) fn new(core: CoreId, cores: u8, letters: usize) -> Desk {
         let guest = || Guest {
             arrivals: (0..letters).map(|_| None).collect(),
             status: None,
             news: VecDeque::with_capacity(4 * letters),
+            has_taken_over: false,
             has_left: false,
         };
-        Desk { guests: (1..cores).map(|_| guest()).collect(), waiting: VecDeque::new(), told: None }
+        Desk {
+            guests: (0..cores).map(|other| (CoreId(other) != core).then(guest)).collect(),
+            waiting: VecDeque::new(),
+            beginning: VecDeque::new(),
+            letters,
+            told: None,
+        }
     }
 
     /// A core asks for something.
     pub(super) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store, maildrops: &mut Maildrops) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
+            Request::Commit(letter, date) => self.commit(from, letter, date, store),
             Request::Abort(letter) => self.abort(from, letter, store),
             Request::BodyDone(body) => store.give_back(body),
             Request::OpenMaildrop { account, frame } => {
@@ -71,11 +89,8 @@ impl Desk {
                 self.tell(from, News::MaildropOpened { frame, opened });
             }
             Request::CloseMaildrop(maildrop) => maildrops.close(&maildrop),
-            Request::Left => {
-                if let Some(guest) = self.guest(from) {
-                    guest.has_left = true;
-                }
-            }
+            Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
+            Request::Left => self.at(from, |guest| guest.has_left = true),
             request @ (Request::Read { .. } | Request::Remove { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);
@@ -93,8 +108,9 @@ impl Desk {
                 break;
             }
         }
-        let (state, room) = (store.state(), store.room());
-        self.tell_status(Status { state, room, is_short_of_buffers: store.is_short_of_buffers() });
+        self.begin_waiting(store);
+        let is_short_of_buffers = store.is_short_of_buffers() || !self.beginning.is_empty();
+        self.tell_status(Status { state: store.state(), room: store.room(), is_short_of_buffers });
     }
 
     /// Something that a core asked for has ended, or may go on.
@@ -105,8 +121,12 @@ impl Desk {
         }
     }
 
+    pub(super) fn cores(&self) -> u8 {
+        self.guests.len() as u8
+    }
+
     pub(super) fn tell_all(&mut self, news: impl Fn() -> News) {
-        self.guests.iter_mut().for_each(|guest| guest.news.push_back(news()));
+        self.guests.iter_mut().flatten().for_each(|guest| guest.news.push_back(news()));
     }
 
     pub(super) fn next_news(&mut self, core: CoreId) -> Option<News> {
@@ -115,32 +135,44 @@ impl Desk {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        self.guests.iter().any(|guest| guest.status.is_some() || !guest.news.is_empty())
+        self.guests.iter().flatten().any(|guest| guest.status.is_some() || !guest.news.is_empty())
     }
 
     pub(super) fn all_have_left(&self) -> bool {
-        self.guests.iter().all(|guest| guest.has_left)
+        self.guests.iter().flatten().all(|guest| guest.has_left)
+    }
+
+    /// How many have taken over their share of the shards.
+    pub(super) fn have_taken_over(&self) -> usize {
+        self.guests.iter().flatten().filter(|guest| guest.has_taken_over).count()
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.beginning.is_empty()
     }
 
     /// All hear how the store is if that is new. Whoever has not heard of it before hears the latest alone.
     fn tell_status(&mut self, status: Status) {
         if self.told.replace(status) != Some(status) {
-            self.guests.iter_mut().for_each(|guest| guest.status = Some(status));
+            let staying = self.guests.iter_mut().flatten().filter(|guest| !guest.has_left);
+            staying.for_each(|guest| guest.status = Some(status));
         }
     }
 
-    fn tell(&mut self, core: CoreId, news: News) {
+    pub(super) fn tell(&mut self, core: CoreId, news: News) {
         if let Some(guest) = self.guest(core) {
             guest.news.push_back(news);
         }
     }
 
     fn guest(&mut self, core: CoreId) -> Option<&mut Guest> {
-        self.guests.get_mut(core.index().checked_sub(1)?)
+        self.guests.get_mut(core.index())?.as_mut()
+    }
+
+    fn at(&mut self, core: CoreId, change: impl FnOnce(&mut Guest)) {
+        if let Some(guest) = self.guest(core) {
+            change(guest);
+        }
     }
 
     fn arrival(&mut self, core: CoreId, letter: Letter) -> Option<&mut Arrival> {
@@ -169,28 +201,48 @@ impl Desk {
         }
     }
 
-    fn octets_arrived(&mut self, core: CoreId, page: Box<Page>, end: Option<UnixTime>, store: &mut Store) {
+    fn octets_arrived(&mut self, core: CoreId, page: Box<Page>, end: Option<End>, store: &mut Store) {
         let letter = page.letter;
         if !page.recipients.is_empty() {
-            let delivery = store.begin(&page.recipients);
-            let arrival = Arrival { letter, delivery, pages: VecDeque::new(), taken: 0 };
+            let arrival = Arrival { letter, delivery: None, pages: VecDeque::new(), taken: 0, is_preparing: false };
             if let Some(place) = self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
                 assert!(place.is_none(), "a letter's slot is used again only after its end was sent");
                 *place = Some(arrival);
             }
-            if let Err(refusal) = delivery {
-                self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
-            }
+            self.beginning.push_back((core, letter));
         }
         if let Some(arrival) = self.arrival(core, letter) {
             arrival.pages.push_back((page, end));
         }
+        self.begin_waiting(store);
         self.go_on(core, letter, store);
+    }
+
+    /// Begins the letters that wait for it, if there are not too many under way.
+    fn begin_waiting(&mut self, store: &mut Store) {
+        while store.deliveries_under_way() < self.letters
+            && let Some((core, letter)) = self.beginning.pop_front()
+        {
+            let Some(arrival) = self.arrival(core, letter) else { continue };
+            let Some((page, _)) = arrival.pages.front() else { continue };
+            let delivery = store.begin(&page.recipients);
+            arrival.delivery = Some(delivery);
+            if let Err(refusal) = delivery {
+                self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
+            }
+            self.go_on(core, letter, store);
+        }
+        if !self.beginning.is_empty() {
+            sometimes!(DeskPutsOff);
+        }
     }
 
     /// Gives the store as much of a letter as it takes.
     fn go_on(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         while let Some(arrival) = self.arrival(core, letter) {
+            if arrival.is_preparing {
+                return self.prepare(core, letter, store);
+            }
             let refused = match arrival.append(core, store) {
                 Ok(Appended::Page) => None,
                 Ok(Appended::LessThanThat) => return,
@@ -198,26 +250,60 @@ impl Desk {
             };
             let Some((page, end)) = arrival.pages.pop_front() else { return };
             arrival.taken = 0;
-            let committed = match (end, arrival.delivery) {
-                (Some(date), Ok(delivery)) => store.commit(delivery, date, on_core(core, stored(letter))),
-                _ => Ok(()),
-            };
-            if let Some(refusal) = refused.or(committed.err()) {
-                sometimes!(DeskRefuses);
-                self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
+            let is_lost = !matches!(arrival.delivery, Some(Ok(_)));
+            arrival.is_preparing = end == Some(End::Prepare) && !is_lost;
+            if let Some(refusal) = refused {
+                self.refuse(core, letter, refusal);
             }
             self.tell(core, News::PageDone(page));
-            if end.is_some() {
+            match end {
+                Some(End::Commit(date)) => self.commit(core, letter, date, store),
+                Some(End::Prepare) if is_lost => self.forget(core, letter),
+                _ => {}
+            }
+        }
+    }
+
+    /// A letter is complete, and is delivered.
+    fn commit(&mut self, core: CoreId, letter: Letter, date: UnixTime, store: &mut Store) {
+        let Some(arrival) = self.arrival(core, letter) else { return };
+        if let Some(Ok(delivery)) = arrival.delivery
+            && let Err(refusal) = store.commit(delivery, date, on_core(core, stored(letter)))
+        {
+            self.refuse(core, letter, refusal);
+        }
+        self.forget(core, letter);
+    }
+
+    /// A letter is complete, and finds its space, or hears later whether there is some.
+    fn prepare(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
+        let Some(Some(Ok(delivery))) = self.arrival(core, letter).map(|arrival| arrival.delivery) else { return };
+        let room = Continuation { frame: letter.0, entry: Point::MessageRoom.entry() };
+        match store.prepare(delivery, on_core(core, room)) {
+            Ok(true) => {
+                if let Some(arrival) = self.arrival(core, letter) {
+                    arrival.is_preparing = false;
+                }
+                self.tell(core, News::Prepared(letter));
+            }
+            Ok(false) => {}
+            Err(refusal) => {
+                self.refuse(core, letter, refusal);
                 self.forget(core, letter);
             }
         }
+    }
+
+    fn refuse(&mut self, core: CoreId, letter: Letter, refusal: Refusal) {
+        sometimes!(DeskRefuses);
+        self.tell(core, News::Woken(LetterId::refused(stored(letter), refusal)));
     }
 
     /// Nobody wants the letter any more.
     fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         sometimes!(DeskForgets);
-        if let Ok(delivery) = arrival.delivery {
+        if let Some(Ok(delivery)) = arrival.delivery {
             store.abort(delivery);
         }
         let pages = core::mem::take(&mut arrival.pages);
@@ -243,7 +329,12 @@ enum Appended {
 impl Arrival {
     /// Appends what is left of the first page. Errors: the letter is refused from now on.
     fn append(&mut self, core: CoreId, store: &mut Store) -> Result<Appended, Refusal> {
-        let (Some((page, _)), Ok(delivery)) = (self.pages.front(), self.delivery) else { return Ok(Appended::Page) };
+        let delivery = match self.delivery {
+            None => return Ok(Appended::LessThanThat),
+            Some(Err(_)) => return Ok(Appended::Page),
+            Some(Ok(delivery)) => delivery,
+        };
+        let Some((page, _)) = self.pages.front() else { return Ok(Appended::Page) };
         let octets = page.octets.get(self.taken..page.length).unwrap_or_default();
         let room = Continuation { frame: self.letter.0, entry: Point::MessageRoom.entry() };
         match store.append(delivery, octets, on_core(core, room)) {
@@ -254,7 +345,7 @@ impl Arrival {
             Ok(_) => Ok(Appended::Page),
             Err(refusal) => {
                 store.abort(delivery);
-                self.delivery = Err(refusal);
+                self.delivery = Some(Err(refusal));
                 Err(refusal)
             }
         }
@@ -277,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_core_that_does_not_listen_finds_the_latest_state_of_the_store_alone() {
-        let mut desk = Desk::new(2, 4);
+        let mut desk = Desk::new(CoreId::FIRST, 2, 4);
         for turn in 0..1000 {
             desk.tell_status(Status { state: State::Serving, room: Room::NONE, is_short_of_buffers: turn % 2 == 0 });
         }

@@ -1,47 +1,51 @@
-//! The store on a core that does not own it: what is known of it here, and what is asked of its owner.
+//! The stores of all other cores: what is known of them here, and what is asked of them.
 //!
 //! Letters gather in pages of our own. A letter has one as soon as it begins, sends it when it is full or complete, and takes
 //! another if there is one to spare; otherwise it waits until one of its own comes home.
 //!
 //! Invariants:
+//! - What concerns an account is asked of the core that owns it, the *owner*.
 //! - Who waits for a page has one under way, and is told when it comes home.
 //! - A letter is known here until the owner has said what came of it, or we have told the owner that nobody wants it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::UnixTime;
+use machine::{CoreId, UnixTime};
 use sometimes::sometimes;
 use store::{AccountId, Body, Outcome, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
 use super::desk::end_of;
-use super::{Accounts, PAGE_OCTETS, Page, Request, Status};
+use super::{End, PAGE_OCTETS, Page, Request, Status};
 use crate::common::Point;
-use crate::maildrop::Maildrop;
 
 /// Names a letter on its own core, and on the owner's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Letter(pub(super) FrameId);
 
-/// The other side of the ring.
+/// The other side of the rings.
 pub(crate) struct Distant {
-    pub(super) status: Status,
-    pub(super) accounts: Arc<Accounts>,
+    /// How the store of each core is, and what it is to be asked.
+    owners: Vec<Owner>,
     letters: FrameTable<Gathering>,
     pages: Vec<Box<Page>>,
     /// Parts of bodies asked for, and not given back.
     reads: usize,
     /// Removals asked for.
     removals: usize,
-    requests: VecDeque<Request>,
     wakes: VecDeque<Wake>,
+}
+
+struct Owner {
+    status: Status,
+    requests: VecDeque<Request>,
 }
 
 /// A letter that gathers.
 struct Gathering {
+    owner: CoreId,
     page: Option<Box<Page>>,
     pages_under_way: u32,
     expect: Expect,
@@ -55,39 +59,44 @@ struct Gathering {
 enum Expect {
     /// Octets, or its commit.
     Octets,
+    /// Whether the owner has all of it and space for it, or its commit.
+    Prepared,
     /// What the owner says came of it.
     Stored,
 }
 
 impl Distant {
-    /// `letters`: how many may be under way at a time, and reads as well.
-    pub(crate) fn new(letters: usize) -> Distant {
+    /// `cores`: how many there are; `letters`: how many may be under way at a time, and reads as well.
+    pub(crate) fn new(cores: u8, letters: usize) -> Distant {
         let nowhere = Letter(FrameId::new(0, 0));
         let page = || Page { letter: nowhere, recipients: Vec::with_capacity(8), length: 0, octets: [0; PAGE_OCTETS] };
-        Distant {
+        let owner = || Owner {
             status: Status { state: State::Opening, room: Room::NONE, is_short_of_buffers: false },
-            accounts: Arc::default(),
+            requests: VecDeque::with_capacity(4 * letters),
+        };
+        Distant {
+            owners: (0..cores).map(|_| owner()).collect(),
             letters: FrameTable::with_capacity(letters),
             pages: (0..2 * letters).map(|_| Box::new(page())).collect(),
             reads: 0,
             removals: 0,
-            requests: VecDeque::with_capacity(4 * letters),
             wakes: VecDeque::with_capacity(4 * letters),
         }
     }
 
-    pub(super) fn begin(&mut self, recipients: &[AccountId]) -> Result<Letter, Refusal> {
-        match self.status.state {
-            State::Serving => {}
-            State::ReadOnly(_) => return Err(Refusal::ReadOnly),
-            State::Opening | State::Refused(_) => return Err(Refusal::NotServing),
+    /// Begins a letter for accounts of `owner`.
+    pub(super) fn begin(&mut self, owner: CoreId, recipients: &[AccountId]) -> Result<Letter, Refusal> {
+        // Who has not told yet how it is, is asked.
+        if let State::ReadOnly(_) = self.status(owner)?.state {
+            return Err(Refusal::ReadOnly);
         }
-        if self.is_crowded() {
+        if self.is_crowded(owner) {
             return Err(Refusal::Busy);
         }
         let mut page = self.pages.pop().ok_or(Refusal::Busy)?;
         page.recipients.extend_from_slice(recipients);
         let gathering = Gathering {
+            owner,
             page: Some(page),
             pages_under_way: 0,
             expect: Expect::Octets,
@@ -131,14 +140,48 @@ impl Distant {
     }
 
     pub(super) fn commit(&mut self, letter: Letter, date: UnixTime, continuation: Continuation) -> Result<(), Refusal> {
+        self.complete(letter, End::Commit(date), Expect::Stored, continuation)
+    }
+
+    /// Has a complete letter prepared; `continuation` is woken with [`Outcome::Room`] when it is.
+    pub(super) fn prepare(&mut self, letter: Letter, continuation: Continuation) -> Result<(), Refusal> {
+        self.complete(letter, End::Prepare, Expect::Prepared, continuation)
+    }
+
+    /// Commits a letter that is prepared.
+    pub(super) fn commit_prepared(&mut self, letter: Letter, date: UnixTime, continuation: Continuation) {
+        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
+        (gathering.expect, gathering.continuation) = (Expect::Stored, Some(continuation));
+        let owner = gathering.owner;
+        self.ask(owner, Request::Commit(letter, date));
+    }
+
+    /// All of a letter is there, and space for it.
+    pub(crate) fn prepared(&mut self, letter: Letter) {
+        let continuation = self.letters.get_mut(letter.0).and_then(|gathering| gathering.continuation.take());
+        self.wakes.extend(continuation.map(|continuation| Wake { continuation, outcome: Outcome::Room }));
+    }
+
+    /// Tells of an end that is known here.
+    pub(super) fn wake(&mut self, wake: Wake) {
+        self.wakes.push_back(wake);
+    }
+
+    fn complete(
+        &mut self,
+        letter: Letter,
+        end: End,
+        expect: Expect,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
         let gathering = self.letters.get_mut(letter.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = gathering.refused.or(gathering.page.is_none().then_some(Refusal::Busy));
         if let Some(refusal) = refusal {
             self.abort(letter);
             return Err(refusal);
         }
-        (gathering.expect, gathering.continuation) = (Expect::Stored, Some(continuation));
-        self.send_page(letter, Some(date));
+        (gathering.expect, gathering.continuation) = (expect, Some(continuation));
+        self.send_page(letter, Some(end));
         Ok(())
     }
 
@@ -148,54 +191,50 @@ impl Distant {
             gathering.continuation = None;
             return;
         }
-        let page = gathering.page.take();
+        let (owner, page) = (gathering.owner, gathering.page.take());
         self.letters.remove(letter.0);
         page.into_iter().for_each(|page| self.put_back(page));
-        self.requests.push_back(Request::Abort(letter));
+        self.ask(owner, Request::Abort(letter));
     }
 
     pub(super) fn read(
         &mut self,
+        owner: CoreId,
         account: AccountId,
         uid: Uid,
         offset: u32,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        if self.reads >= self.letters.capacity() || self.is_crowded() {
+        if self.reads >= self.letters.capacity() || self.is_crowded(owner) {
             return Err(Refusal::Busy);
         }
         self.reads += 1;
-        self.requests.push_back(Request::Read { account, uid, offset, continuation });
+        self.ask(owner, Request::Read { account, uid, offset, continuation });
         Ok(())
     }
 
-    pub(super) fn give_back(&mut self, body: Body) {
+    pub(super) fn give_back(&mut self, owner: CoreId, body: Body) {
         self.reads -= 1;
-        self.requests.push_back(Request::BodyDone(body));
+        self.ask(owner, Request::BodyDone(body));
     }
 
     pub(super) fn remove(
         &mut self,
+        owner: CoreId,
         account: AccountId,
         ranges: &[UidRange],
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         self.removals += 1;
-        self.requests.push_back(Request::Remove { account, ranges: ranges.into(), continuation });
+        self.ask(owner, Request::Remove { account, ranges: ranges.into(), continuation });
         Ok(())
     }
 
-    pub(super) fn open_maildrop(&mut self, account: AccountId, frame: FrameId) {
-        self.requests.push_back(Request::OpenMaildrop { account, frame });
-    }
-
-    pub(super) fn close_maildrop(&mut self, maildrop: Box<Maildrop>) {
-        self.requests.push_back(Request::CloseMaildrop(maildrop));
-    }
-
-    /// Tells the owner that this core asks for nothing any more.
-    pub(crate) fn leave(&mut self) {
-        self.requests.push_back(Request::Left);
+    /// Tells `owner` something that ends nothing, or whose end it tells by itself.
+    pub(super) fn ask(&mut self, owner: CoreId, request: Request) {
+        if let Some(owner) = self.owners.get_mut(owner.index()) {
+            owner.requests.push_back(request);
+        }
     }
 
     /// A page has come home: its letter may go on.
@@ -224,15 +263,21 @@ impl Distant {
         }
     }
 
-    /// The owner says how the store is.
-    pub(crate) fn status_changed(&mut self, news: Status) {
-        self.status = news;
+    /// A core says how its store is.
+    pub(crate) fn status_changed(&mut self, core: CoreId, news: Status) {
+        if let Some(owner) = self.owners.get_mut(core.index()) {
+            owner.status = news;
+        }
     }
 
-    /// The owner says who is who.
-    pub(crate) fn accounts_changed(&mut self, accounts: Arc<Accounts>) -> &Accounts {
-        self.accounts = accounts;
-        &self.accounts
+    /// How the store of a core is.
+    pub(super) fn status(&self, core: CoreId) -> Result<Status, Refusal> {
+        self.owners.get(core.index()).map(|owner| owner.status).ok_or(Refusal::NotServing)
+    }
+
+    /// How the stores of all cores are; of this core's own nothing.
+    pub(super) fn all_status(&self) -> impl Iterator<Item = Status> {
+        self.owners.iter().map(|owner| owner.status)
     }
 
     pub(super) fn next_wake(&mut self) -> Option<Wake> {
@@ -243,13 +288,13 @@ impl Distant {
         !self.wakes.is_empty()
     }
 
-    /// The next request for the owner.
-    pub(crate) fn next_request(&mut self) -> Option<Request> {
-        self.requests.pop_front()
+    /// The next request for a core.
+    pub(crate) fn next_request(&mut self, core: CoreId) -> Option<Request> {
+        self.owners.get_mut(core.index())?.requests.pop_front()
     }
 
     pub(super) fn has_requests(&self) -> bool {
-        !self.requests.is_empty()
+        self.owners.iter().any(|owner| !owner.requests.is_empty())
     }
 
     /// Those included of which a page has not come home.
@@ -265,9 +310,9 @@ impl Distant {
         self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0
     }
 
-    /// Whether the owner is so far behind that nothing more is begun.
-    fn is_crowded(&self) -> bool {
-        self.requests.len() >= self.letters.capacity()
+    /// Whether an owner is so far behind that nothing more is begun.
+    fn is_crowded(&self, owner: CoreId) -> bool {
+        self.owners.get(owner.index()).is_none_or(|owner| owner.requests.len() >= self.letters.capacity())
     }
 
     /// A further page for a letter, if no letter that begins will miss it.
@@ -281,13 +326,14 @@ impl Distant {
         self.pages.push(page);
     }
 
-    /// Sends the page of `letter`, which is complete with it if there is a date.
-    fn send_page(&mut self, letter: Letter, end: Option<UnixTime>) {
+    /// Sends the page of `letter`, which is complete with it if it has an end.
+    fn send_page(&mut self, letter: Letter, end: Option<End>) {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         let Some(mut page) = gathering.page.take() else { return };
         page.letter = letter;
         gathering.pages_under_way += 1;
-        self.requests.push_back(Request::Octets { page, end });
+        let owner = gathering.owner;
+        self.ask(owner, Request::Octets { page, end });
     }
 
     /// The owner says what came of a letter, be it complete or not.

@@ -1,15 +1,16 @@
-//! The store on the core that owns it, and what only its owner does.
+//! The store of a core: of the shards that it owns, and what only their owner does.
 
 use alloc::sync::Arc;
 
 use machine::CoreId;
-use store::{Store, Wake};
+use store::{Owners, Store, Wake};
 
 use super::desk::Desk;
 use super::{Accounts, News, Request, core_of};
 use crate::maildrop::Maildrops;
+use crate::sizes::Sizes;
 
-/// The store, who has locked which maildrop, and where other cores ask.
+/// The store, who has locked which of its maildrops, and where other cores ask.
 pub(crate) struct Own {
     pub(crate) store: Store,
     pub(crate) maildrops: Maildrops,
@@ -18,9 +19,10 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// `cores`: how many there are; `letters`: how many each of them may have under way.
-    pub(crate) fn new(store: Store, cores: u8, letters: usize) -> Own {
-        Own { store, maildrops: Maildrops::default(), desk: (cores > 1).then(|| Desk::new(cores, letters)) }
+    /// `core`: whose it is, of `cores` that have these `sizes`.
+    pub(crate) fn new(store: Store, core: CoreId, cores: u8, sizes: &Sizes) -> Own {
+        let desk = (cores > 1).then(|| Desk::new(core, cores, sizes.transactions));
+        Own { store, maildrops: Maildrops::new(cores), desk }
     }
 
     /// The next end of something that a session of this core has asked for; what other cores asked for goes to them.
@@ -28,8 +30,8 @@ impl Own {
         loop {
             let wake = self.store.next_wake()?;
             match core_of(wake.continuation) {
-                (CoreId::FIRST, _) => return Some(wake),
-                (core, continuation) => {
+                (None, _) => return Some(wake),
+                (Some(core), continuation) => {
                     if let Some(desk) = &mut self.desk {
                         desk.woken(core, Wake { continuation, ..wake }, &mut self.store);
                     }
@@ -53,12 +55,37 @@ impl Own {
         }
     }
 
-    /// Tells all other cores that mail is served from now on.
-    pub(crate) fn tell_to_serve(&mut self) {
-        if let Some(desk) = &mut self.desk {
-            let accounts = Arc::new(Accounts::of(&self.store));
-            desk.tell_all(|| News::Serve(Arc::clone(&accounts)));
+    /// Tells each of the next cores to take over its share, if everything there is can be shared out now; how the shards are owned
+    /// then.
+    pub(crate) fn share_out(&mut self, cores: u8) -> Option<Owners> {
+        let (owners, shares) = self.store.share_out(cores)?;
+        for (share, core) in shares.into_iter().zip(1..) {
+            self.tell(CoreId(core), News::Share(share));
         }
+        Some(owners)
+    }
+
+    /// Whether everybody who was told to take over a share has done so.
+    pub(crate) fn is_taken_over(&self, owners: Owners) -> bool {
+        self.desk.as_ref().is_none_or(|desk| desk.have_taken_over() + 1 == usize::from(owners.count()))
+    }
+
+    /// Tells all other cores that mail is served from now on, for these accounts.
+    pub(crate) fn tell_to_serve(&mut self, accounts: &Arc<Accounts>, owners: Owners) {
+        if let Some(desk) = &mut self.desk {
+            desk.tell_all(|| News::Serve(Arc::clone(accounts), owners));
+        }
+    }
+
+    fn tell(&mut self, core: CoreId, news: News) {
+        if let Some(desk) = &mut self.desk {
+            desk.tell(core, news);
+        }
+    }
+
+    /// How many cores there are.
+    pub(super) fn cores(&self) -> u8 {
+        self.desk.as_ref().map_or(1, Desk::cores)
     }
 
     /// Tells all other cores that the machine is asked to stop.
@@ -76,6 +103,10 @@ impl Own {
     /// The next news for `core`.
     pub(crate) fn next_news(&mut self, core: CoreId) -> Option<News> {
         self.desk.as_mut()?.next_news(core)
+    }
+
+    pub(super) fn has_messages(&self) -> bool {
+        self.store.has_errands() || self.store.has_answers() || self.desk.as_ref().is_some_and(Desk::has_news)
     }
 
     pub(super) fn is_at_rest(&self) -> bool {

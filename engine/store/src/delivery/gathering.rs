@@ -37,9 +37,13 @@ impl Store {
         if self.fit_staging(id) == Progress::Later {
             return Progress::Later;
         }
-        if let Err(refusal) = self.allocate_last(id) {
-            self.refuse_delivery(id, refusal);
-            return Progress::Done;
+        match self.allocate_last(id) {
+            Ok(Progress::Done) => {}
+            Ok(Progress::Later) => return Progress::Later,
+            Err(refusal) => {
+                self.refuse_delivery(id, refusal);
+                return Progress::Done;
+            }
         }
         loop {
             match self.gather_recipient(id) {
@@ -69,7 +73,7 @@ impl Store {
     }
 
     /// Finds space for the last chunk of all recipients before any of them gets it.
-    fn allocate_last(&mut self, id: FrameId) -> Result<(), Refusal> {
+    pub(super) fn allocate_last(&mut self, id: FrameId) -> Result<Progress, Refusal> {
         let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
         let pages = pages_for(delivery.length);
         delivery.last_pages_each = pages;
@@ -77,12 +81,14 @@ impl Store {
         for number in from..to {
             let account = self.deliveries.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
             let Some(account) = account else { return Err(Refusal::NoSuchDelivery) };
-            let page = self.allocate(account.shard(), pages, Want::Delivery).ok_or(Refusal::DiskFull)?;
+            let Some(page) = self.allocate(account.shard(), pages, Want::Delivery) else {
+                return if self.awaits_segments() { Ok(Progress::Later) } else { Err(Refusal::DiskFull) };
+            };
             if let Some(delivery) = self.deliveries.get_mut(id) {
                 delivery.last_pages.push(page.0);
             }
         }
-        Ok(())
+        Ok(Progress::Done)
     }
 
     /// Gathers for the next recipient; `None` when all have it.

@@ -19,6 +19,8 @@ pub(super) enum Wanted {
     Run,
     /// For a further recipient's chunk.
     Copy,
+    /// No buffer, but a segment that another core may have for us.
+    Space,
 }
 
 /// Deliveries that wait for buffers, first come first served.
@@ -27,12 +29,13 @@ pub(crate) struct WantsRoom {
     page: VecDeque<FrameId>,
     run: VecDeque<FrameId>,
     copy: VecDeque<FrameId>,
+    space: VecDeque<FrameId>,
 }
 
 impl WantsRoom {
     pub(crate) fn with_capacity(deliveries: usize) -> WantsRoom {
         let queue = || VecDeque::with_capacity(deliveries);
-        WantsRoom { page: queue(), run: queue(), copy: queue() }
+        WantsRoom { page: queue(), run: queue(), copy: queue(), space: queue() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -40,7 +43,7 @@ impl WantsRoom {
     }
 
     fn forget(&mut self, id: FrameId) {
-        for queue in [&mut self.page, &mut self.run, &mut self.copy] {
+        for queue in [&mut self.page, &mut self.run, &mut self.copy, &mut self.space] {
             queue.retain(|waiting| *waiting != id);
         }
     }
@@ -50,6 +53,7 @@ impl WantsRoom {
             Wanted::Page => &mut self.page,
             Wanted::Run => &mut self.run,
             Wanted::Copy => &mut self.copy,
+            Wanted::Space => &mut self.space,
         }
     }
 }
@@ -62,10 +66,18 @@ impl Store {
                 Wanted::Page => self.pool.has_sparing(1),
                 Wanted::Run => self.pool.has_sparing(PIECE_PAGES),
                 Wanted::Copy => true,
+                Wanted::Space => false,
             };
             if can_be_had && let Some(delivery) = self.wants_room.of(wanted).pop_front() {
                 self.wake_for_room(delivery);
             }
+        }
+    }
+
+    /// Another core has said whether it has segments for us: whoever waited for that tries again.
+    pub(crate) fn offer_space(&mut self) {
+        while let Some(delivery) = self.wants_room.space.pop_front() {
+            self.wake_for_room(delivery);
         }
     }
 

@@ -100,14 +100,18 @@ impl World {
     fn begin(&mut self) {
         let first = self.dice.below(self.accounts.len() as u64) as usize;
         let count = if self.dice.chance(4) { 2.min(self.accounts.len()) } else { 1 };
-        let to: Vec<usize> = (0..count).map(|number| (first + number) % self.accounts.len()).collect();
+        let mut to: Vec<usize> = (0..count).map(|number| (first + number) % self.accounts.len()).collect();
+        let owners = self.rig.owners;
+        let owner = |number: &usize| owners.of(self.accounts[*number].id);
+        // A letter for accounts of several cores is one for each of them.
+        to.retain(|number| owner(number) == owner(&first));
         let ids: Vec<AccountId> = to.iter().map(|number| self.accounts[*number].id).collect();
         let length = match self.dice.below(12) {
             0..=8 => 8 + self.dice.below(3000),
             9..=10 => 4000 + self.dice.below(20_000),
             _ => 30_000 + self.dice.below(70_000),
         };
-        let Ok(id) = self.rig.store.begin(&ids) else { return };
+        let Ok(id) = self.rig.at(ids[0]).begin(&ids) else { return };
         let token = self.next_token;
         self.next_token += 1;
         let octets = body(token, length as usize);
@@ -126,13 +130,14 @@ impl World {
         if stream.waits_for.is_some_and(|number| !self.rig.outcomes.contains_key(&number)) {
             return;
         }
+        let store = self.rig.at(self.accounts[stream.to[0]].id);
         let rest = &stream.octets[stream.appended..];
         if self.dice.chance(40) {
-            self.rig.store.abort(stream.id);
+            store.abort(stream.id);
             self.streams.swap_remove(chosen);
             return;
         }
-        match self.rig.store.append(stream.id, rest, continuation) {
+        match store.append(stream.id, rest, continuation) {
             Ok(taken) => {
                 stream.appended += taken;
                 stream.waits_for = (taken < rest.len()).then_some(number);
@@ -140,14 +145,14 @@ impl World {
             Err(refusal) => {
                 assert_eq!(refusal, Refusal::DiskFull);
                 self.full += 1;
-                self.rig.store.abort(stream.id);
+                store.abort(stream.id);
                 self.streams.swap_remove(chosen);
                 return;
             }
         }
         if stream.appended == stream.octets.len() {
             let stream = self.streams.swap_remove(chosen);
-            if self.rig.store.commit(stream.id, NOW, continuation).is_ok() {
+            if store.commit(stream.id, NOW, continuation).is_ok() {
                 for account in &stream.to {
                     let message =
                         Message { length: stream.octets.len(), fate: Fate::Asked, uid: None, flags: alloc::vec![0] };
@@ -182,7 +187,7 @@ impl World {
         let known = &mut self.accounts[account];
         let uids: Vec<UidRange> =
             tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
-        match self.rig.store.remove(known.id, INBOX, &uids, continuation) {
+        match self.rig.at(known.id).remove(known.id, INBOX, &uids, continuation) {
             Ok(()) => {
                 for token in &tokens {
                     known.messages.get_mut(token).unwrap().fate = Fate::Leaving;
@@ -200,7 +205,7 @@ impl World {
         let flags = self.dice.below(32) as u8;
         let id = self.accounts[account].id;
         let message = self.accounts[account].messages.get_mut(&tokens[0]).unwrap();
-        if self.rig.store.set_flags(id, INBOX, message.uid.unwrap(), (Flags(flags), 0), continuation).is_ok() {
+        if self.rig.at(id).set_flags(id, INBOX, message.uid.unwrap(), (Flags(flags), 0), continuation).is_ok() {
             message.flags.push(flags);
             self.waiting.insert(number, Waiting::Flags(account, tokens[0], flags));
         }
@@ -210,9 +215,44 @@ impl World {
         let account = self.dice.below(self.accounts.len() as u64) as usize;
         let (number, continuation) = self.rig.continuation();
         let password = format!("password {}", self.dice.next());
-        if self.rig.store.set_password_hash(self.accounts[account].id, &password, continuation).is_ok() {
+        let id = self.accounts[account].id;
+        if self.rig.at(id).set_password_hash(id, &password, continuation).is_ok() {
             self.accounts[account].passwords.push(password.clone());
             self.waiting.insert(number, Waiting::Password(account, password));
+        }
+    }
+
+    /// Letters until the disk takes no more.
+    fn fill(&mut self) {
+        let mut number = 0;
+        loop {
+            number = (number + 1) % self.accounts.len();
+            let token = self.next_token;
+            self.next_token += 1;
+            let length = 60_000;
+            match self.rig.deliver(&[self.accounts[number].id], &body(token, length)) {
+                Ok(()) => {
+                    let message = Message { length, fate: Fate::There, uid: None, flags: alloc::vec![0] };
+                    self.accounts[number].messages.insert(token, message);
+                }
+                Err(refusal) => {
+                    assert_eq!(refusal, Refusal::DiskFull);
+                    self.full += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Removes all that is there.
+    fn empty(&mut self) {
+        for number in 0..self.accounts.len() {
+            let id = self.accounts[number].id;
+            let uids: Vec<u32> = self.rig.list(id).iter().map(|message| message.uid.0).collect();
+            for some in uids.chunks(8) {
+                self.rig.remove(id, some).unwrap();
+            }
+            self.accounts[number].messages.values_mut().for_each(|message| message.fate = Fate::Gone);
         }
     }
 
@@ -284,6 +324,10 @@ impl World {
     fn cut(mut self) -> World {
         self.cuts += 1;
         let mut rig = self.rig;
+        if rig.cores > 1 {
+            // How many cores there are is new each time.
+            rig.cores = 2 + self.dice.below(7) as u8;
+        }
         while self.dice.chance(3) {
             rig = rig.cut_while_opening(Cut::Dice);
             for _ in 0..self.dice.below(30) {
@@ -303,8 +347,9 @@ impl World {
         assert!(self.rig.serving(), "{:?}", self.rig.store.state());
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
-            assert_eq!(self.rig.store.find(&self.accounts[number].address), Some(id));
-            let password = String::from(self.rig.store.account(id).unwrap().password_hash());
+            let known = self.rig.at(id).account(id).unwrap();
+            assert_eq!(known.address(), self.accounts[number].address);
+            let password = String::from(known.password_hash());
             assert!(self.accounts[number].passwords.contains(&password));
             self.accounts[number].passwords = alloc::vec![password];
             let mut seen = BTreeSet::new();
@@ -318,7 +363,7 @@ impl World {
                 known.flags = alloc::vec![message.flags.0];
                 known.fate = Fate::There;
             }
-            let uid_next = self.rig.store.mailbox(id, INBOX).unwrap().uid_next;
+            let uid_next = self.rig.at(id).mailbox(id, INBOX).unwrap().uid_next;
             assert!(uid_next.0 > self.accounts[number].highest_uid, "UIDNEXT fell");
             for (token, message) in &mut self.accounts[number].messages {
                 if !seen.contains(token) {
@@ -335,7 +380,16 @@ const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
 
 /// A life with so many cuts; returns how many there were, and how often the disk was full.
 pub(super) fn live(seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
+    live_on(1, seed, bytes, accounts, cuts)
+}
+
+/// The same where shards are owned by several cores, or by one.
+fn live_on(cores: u8, seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
     let mut world = World::new(seed, bytes, accounts);
+    if cores > 1 {
+        world.rig.cores = cores;
+        world = world.cut();
+    }
     while world.cuts < cuts {
         for _ in 0..world.dice.below(60) {
             world.act();
@@ -363,4 +417,33 @@ fn every_promise_holds_after_any_power_cut_on_a_disk_that_is_nearly_full() {
         full += live(seed, 3 << 19, 1 + seed as usize % 3, 40).1;
     }
     assert!(u64::from(full) > LIVES * 2, "the disk was full only {full} times");
+}
+
+#[test]
+fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards() {
+    for seed in 2000..2000 + LIVES {
+        live_on(2, seed, 6 << 20, 1 + seed as usize % 8, 30);
+    }
+}
+
+/// A disk that is nearly full when it is opened has one owner: here it is empty then, and filled by several.
+#[test]
+fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards_of_a_disk_that_is_nearly_full() {
+    let (mut full, mut shared) = (0, 0);
+    for seed in 3000..3000 + LIVES {
+        let mut world = World::new(seed, 5 << 20, 2 + seed as usize % 4);
+        world.rig.cores = 2;
+        for _ in 0..4 {
+            world = world.cut();
+            shared += u64::from(world.rig.owners.count() > 1);
+            world.fill();
+            for _ in 0..world.dice.below(100) {
+                world.act();
+            }
+            world = world.cut();
+            world.empty();
+        }
+        full += world.full;
+    }
+    assert!(shared > LIVES && u64::from(full) > LIVES * 4, "{shared} times several owners, {full} times full");
 }

@@ -1,12 +1,12 @@
-//! A store on a test disk, driven turn by turn.
+//! A store on a test disk, or the stores of several cores, driven turn by turn.
 
 use super::disk::{Cut, TestDisk};
 use crate::layout::PAGE_BYTES;
 use crate::types::{INBOX, Limits, MessageInfo, Outcome, Refusal, State, Uid, UidRange};
-use crate::{AccountId, DeliveryId, NewAccount, Report, Store, fsck};
+use crate::{AccountId, DeliveryId, NewAccount, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use machine::UnixTime;
+use machine::{CoreId, UnixTime};
 use tasks::{Continuation, Entry, FrameId};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -20,6 +20,11 @@ pub(crate) struct Rig {
     pub(crate) store: Store,
     pub(crate) disk: TestDisk,
     pub(crate) outcomes: BTreeMap<u32, Outcome>,
+    /// Cores that are to have a share of the shards, and the stores of those but the first, once they have.
+    pub(crate) cores: u8,
+    pub(crate) guests: Vec<Store>,
+    pub(crate) owners: Owners,
+    shares: bool,
     next: u32,
     openings: u8,
 }
@@ -47,6 +52,10 @@ impl Rig {
             store: Store::new(limits, disk.disk(), [1; 32]),
             disk,
             outcomes: BTreeMap::new(),
+            cores: 1,
+            guests: Vec::new(),
+            owners: Owners::ONE,
+            shares: true,
             next: 0,
             openings: 1,
         };
@@ -64,7 +73,7 @@ impl Rig {
     /// A store that has not begun to read.
     pub(crate) fn opening(disk: TestDisk) -> Rig {
         let store = Store::new(limits(), disk.disk(), [disk.dice.0 as u8; 32]);
-        Rig { store, disk, outcomes: BTreeMap::new(), next: 0, openings: 0 }
+        Rig::with(store, disk, 0, 0)
     }
 
     /// The power fails, and comes back.
@@ -78,14 +87,79 @@ impl Rig {
         self.disk.cut(cut);
         let mut seed = [self.openings.wrapping_add(1); 32];
         seed[..8].copy_from_slice(&self.disk.dice.next().to_le_bytes());
-        let store = Store::new(limits(), self.disk.disk(), seed);
-        Rig {
-            store,
-            disk: self.disk,
-            outcomes: BTreeMap::new(),
-            next: self.next,
-            openings: self.openings.wrapping_add(1),
+        let store = Store::keeper(limits(), self.disk.disk(), seed, self.cores);
+        let mut rig = Rig::with(store, self.disk, self.next, self.openings.wrapping_add(1));
+        rig.cores = self.cores;
+        rig
+    }
+
+    fn with(store: Store, disk: TestDisk, next: u32, openings: u8) -> Rig {
+        let (outcomes, guests) = (BTreeMap::new(), Vec::new());
+        Rig { store, disk, outcomes, cores: 1, guests, owners: Owners::ONE, shares: true, next, openings }
+    }
+
+    /// Stores of several cores on a disk; until they begin to share, the first one has all.
+    pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
+        let store = Store::keeper(limits(), disk.disk(), [disk.dice.0 as u8; 32], cores);
+        let mut rig = Rig::with(store, disk, 0, 0);
+        rig.settle();
+        rig.cores = cores;
+        rig.shares = false;
+        rig
+    }
+
+    pub(crate) fn begin_to_share(&mut self) {
+        self.shares = true;
+        self.settle();
+    }
+
+    /// The store of the core that owns an account.
+    pub(crate) fn at(&mut self, account: AccountId) -> &mut Store {
+        self.of(self.owners.of(account).index())
+    }
+
+    fn of(&mut self, core: usize) -> &mut Store {
+        match core {
+            0 => &mut self.store,
+            core => &mut self.guests[core - 1],
         }
+    }
+
+    /// Gives the other cores their shares as soon as that can be.
+    fn share_out(&mut self) {
+        if self.cores == 1 || !self.shares || !self.guests.is_empty() {
+            return;
+        }
+        if let Some((owners, shares)) = self.store.share_out(self.cores) {
+            self.owners = owners;
+            for (share, core) in shares.into_iter().zip(1..) {
+                let mut guest = Store::guest(limits(), [self.openings ^ core << 4; 32]);
+                guest.take_over(share);
+                self.guests.push(guest);
+            }
+            // Those that are to have none need not be asked again.
+            self.cores = owners.count();
+        }
+    }
+
+    /// Carries some of what the cores tell each other, as the dice say; all in the end.
+    fn carry(&mut self) {
+        for (guest, core) in self.guests.iter_mut().zip(1..) {
+            while !self.disk.dice.chance(8)
+                && let Some(errand) = guest.next_errand()
+            {
+                self.store.errand_arrived(CoreId(core), errand);
+            }
+            while !self.disk.dice.chance(8)
+                && let Some(answer) = self.store.next_answer(CoreId(core))
+            {
+                guest.answer_arrived(answer);
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.disk.is_idle() && !self.store.has_answers() && !self.guests.iter().any(Store::has_errands)
     }
 
     pub(crate) fn continuation(&mut self) -> (u32, Continuation) {
@@ -95,11 +169,14 @@ impl Rig {
 
     /// Hands requests to the disk and wakes to the outcomes.
     pub(crate) fn exchange(&mut self) {
+        self.carry();
         while let Some(request) = self.store.next_request() {
             self.disk.request(request);
         }
-        while let Some(wake) = self.store.next_wake() {
-            self.outcomes.insert(wake.continuation.frame.index() as u32, wake.outcome);
+        for store in core::iter::once(&mut self.store).chain(&mut self.guests) {
+            while let Some(wake) = store.next_wake() {
+                self.outcomes.insert(wake.continuation.frame.index() as u32, wake.outcome);
+            }
         }
     }
 
@@ -110,15 +187,21 @@ impl Rig {
             self.store.disk_completed(completion);
             self.exchange();
         }
+        self.share_out();
         self.store.turn_ended();
+        self.guests.iter_mut().for_each(Store::turn_ended);
         self.exchange();
     }
 
     /// Turns until nothing is under way.
     pub(crate) fn settle(&mut self) {
+        let mut idle = 0;
         for _ in 0..1_000_000 {
             self.turn(4);
-            if self.disk.is_idle() {
+            let is_shared = self.cores == 1 || !self.shares || !self.guests.is_empty();
+            idle = if is_shared && self.is_idle() { idle + 1 } else { 0 };
+            // What was carried at the end of a turn has its turn.
+            if idle > usize::from(!self.guests.is_empty()) {
                 return;
             }
         }
@@ -140,11 +223,15 @@ impl Rig {
 
     /// Appends as far as it goes, turn by turn.
     pub(crate) fn append(&mut self, delivery: DeliveryId, octets: &[u8]) -> Result<(), Refusal> {
+        self.append_at(0, delivery, octets)
+    }
+
+    fn append_at(&mut self, core: usize, delivery: DeliveryId, octets: &[u8]) -> Result<(), Refusal> {
         let mut taken = 0;
         while taken < octets.len() {
             let (number, continuation) = self.continuation();
             let end = octets.len().min(taken + 10_000);
-            let count = self.store.append(delivery, &octets[taken..end], continuation)?;
+            let count = self.of(core).append(delivery, &octets[taken..end], continuation)?;
             taken += count;
             self.exchange();
             if taken < end {
@@ -160,13 +247,14 @@ impl Rig {
     }
 
     pub(crate) fn deliver(&mut self, to: &[AccountId], octets: &[u8]) -> Result<(), Refusal> {
-        let delivery = self.store.begin(to)?;
-        if let Err(refusal) = self.append(delivery, octets) {
-            self.store.abort(delivery);
+        let core = self.owners.of(to[0]).index();
+        let delivery = self.of(core).begin(to)?;
+        if let Err(refusal) = self.append_at(core, delivery, octets) {
+            self.of(core).abort(delivery);
             return Err(refusal);
         }
         let (number, continuation) = self.continuation();
-        self.store.commit(delivery, NOW, continuation)?;
+        self.of(core).commit(delivery, NOW, continuation)?;
         self.settle();
         match self.outcomes.remove(&number) {
             Some(Outcome::Delivered) => Ok(()),
@@ -178,7 +266,7 @@ impl Rig {
     pub(crate) fn remove(&mut self, account: AccountId, uids: &[u32]) -> Result<(), Refusal> {
         let (number, continuation) = self.continuation();
         let ranges: Vec<UidRange> = uids.iter().map(|uid| UidRange::one(Uid(*uid))).collect();
-        self.store.remove(account, INBOX, &ranges, continuation)?;
+        self.at(account).remove(account, INBOX, &ranges, continuation)?;
         self.settle();
         match self.outcomes.remove(&number) {
             Some(Outcome::Changed) => Ok(()),
@@ -187,7 +275,10 @@ impl Rig {
     }
 
     pub(crate) fn list(&self, account: AccountId) -> Vec<MessageInfo> {
-        self.store.messages(account, INBOX).collect()
+        match self.owners.of(account).index() {
+            0 => self.store.messages(account, INBOX).collect(),
+            core => self.guests[core - 1].messages(account, INBOX).collect(),
+        }
     }
 
     pub(crate) fn remove_without_waiting(&mut self, account: AccountId, uid: u32) {
@@ -202,16 +293,16 @@ impl Rig {
         let mut octets = Vec::new();
         loop {
             let (number, continuation) = self.continuation();
-            self.store.read(account, INBOX, message.uid, octets.len() as u32, continuation)?;
+            self.at(account).read(account, INBOX, message.uid, octets.len() as u32, continuation)?;
             self.exchange();
             while !self.outcomes.contains_key(&number) {
-                assert!(!self.disk.is_idle(), "a read that never ends");
+                assert!(!self.is_idle(), "a read that never ends");
                 self.turn(1);
             }
             match self.outcomes.remove(&number) {
                 Some(Outcome::Body(body)) => {
                     octets.extend_from_slice(body.bytes());
-                    self.store.give_back(body);
+                    self.at(account).give_back(body);
                 }
                 Some(Outcome::Refused(refusal)) => return Err(refusal),
                 other => panic!("a read ended with {other:?}"),

@@ -133,6 +133,41 @@ fn more_large_letters_than_there_are_buffers_for_are_taken_one_after_the_other()
     room.until_nothing_is_in_use();
 }
 
+/// Each holds buffers of one core while it waits for another's, and no order keeps two from waiting for each other.
+#[test]
+fn large_letters_for_accounts_of_all_cores_at_once_never_wait_for_each_other_for_ever() {
+    let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
+    for seed in 4..7 {
+        let mut room = crowded_room(seed, 3, sizes);
+        let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
+        let mut crowd: Vec<Chatterer> = (0..40)
+            .map(|number| {
+                let mut says = b"EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_vec();
+                for user in 0..6 {
+                    let user = (number + 7 * user) % USERS;
+                    says.extend_from_slice(format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes());
+                }
+                says.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
+                says.extend_from_slice(&body);
+                says.extend_from_slice(b"QUIT\r\n");
+                Chatterer::connect(&mut room, 1 + number % 3, 25, says)
+            })
+            .collect();
+        for _ in 0..200_000 {
+            crowd.iter_mut().for_each(|one| one.go_on(&mut room));
+            room.pass(Micros(500));
+            if crowd.iter().all(|one| one.ended) {
+                break;
+            }
+        }
+        assert!(crowd.iter().all(|one| one.ended));
+        let accepted: usize = crowd.iter().map(|one| one.count("250 2.0.0")).sum();
+        assert!(accepted > 0);
+        room.until_nothing_is_in_use();
+        assert!(room.deliver("user1@barepost.test", &body).starts_with("250"));
+    }
+}
+
 #[test]
 fn slow_readers_of_large_letters_hold_up_no_sender() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
