@@ -357,14 +357,22 @@ impl Tcb {
         self.has_agreed(Agreed::TIMESTAMPS).then(|| self.timestamps.stamps(now))
     }
 
+    /// Resets the peer. Where its window is full of what was sent, another reset lies in the window: whoever lacks some of that takes none
+    /// that lies at the window's end, and whoever has it all takes none but that (RFC 9293 §3.10.7.4).
     fn send_reset(
         &mut self,
         now: Instant,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.owes(Owed::RESET) {
-            let header = self.header(now, self.snd_max, Flags::RST.with(Flags::ACK));
-            emit(&SegmentToSend { window: 0, ..header }, &[])?;
+            let last_in_window = self.snd_una + (self.snd_wnd.max(1) - 1);
+            for sequence in [self.snd_max, last_in_window] {
+                let header = self.header(now, sequence, Flags::RST.with(Flags::ACK));
+                emit(&SegmentToSend { window: 0, ..header }, &[])?;
+                if !self.snd_max.is_after(last_in_window) {
+                    break;
+                }
+            }
         }
         self.owed = Owed::NONE;
         Ok(())

@@ -193,8 +193,8 @@ impl Ledger {
             *fate = match *fate {
                 _ if is_there => Fate::Present,
                 // Its loss may be taken back as long as it is not durable itself.
-                Fate::Present | Fate::PerhapsDelivered if letter.is_harmed => Fate::PerhapsDeleted,
-                Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
+                Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
+                Fate::PerhapsDelivered if letter.is_harmed => Fate::PerhapsDelivered,
                 Fate::Present => panic!("letter {number} was there, and is gone from {account}"),
                 Fate::PerhapsDeleted => Fate::Deleted(now),
                 Fate::PerhapsDelivered => Fate::Absent,
@@ -208,4 +208,20 @@ impl Ledger {
 fn without_trace(message: &[u8]) -> &[u8] {
     let at = message.windows(11).position(|window| window == b"\r\nSubject: ");
     &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_on_bad_sectors_may_still_be_refused_by_the_reply_that_is_on_its_way() {
+        let mut ledger = Ledger::default();
+        let (letter, _) = ledger.write(&[0, 1], &mut Dice::new(1));
+        ledger.sent(letter);
+        ledger.harm(letter.0);
+        (0..ACCOUNTS.len()).for_each(|account| ledger.audit(account, &[]));
+        ledger.refused(letter);
+        (0..ACCOUNTS.len()).for_each(|account| ledger.audit(account, &[]));
+    }
 }

@@ -147,6 +147,20 @@ fn an_abort_resets_the_peer_and_drops_everything() {
 }
 
 #[test]
+fn an_abort_reaches_a_peer_that_lacks_some_of_what_fills_its_window() {
+    everywhere(|talk| {
+        talk.peer(". 1:1 ack 1 win 3000").write(5000).we_whatever();
+        talk.abort().we("R. 3001:3001 ack 1").we("R. 3000:3000 ack 1").silence();
+    });
+    everywhere(|talk| {
+        talk.write(2000).we_whatever();
+        talk.peer(". 1:1 ack 2001 win 0").write(10).wait(300).we_whatever();
+        talk.abort().we("R. 2002:2002 ack 1").we("R. 2001:2001 ack 1").silence();
+        talk.ended("gone");
+    });
+}
+
+#[test]
 fn an_abort_waits_for_the_card() {
     let mut talk = Conversation::established();
     talk.card_room = 0;
