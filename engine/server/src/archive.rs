@@ -315,10 +315,18 @@ impl Archive {
 
     /// The next end of something that a session of this core has asked for.
     pub(crate) fn next_wake(&mut self) -> Option<Wake> {
+        if self.elsewhere.is_none() {
+            return self.own.store.next_wake();
+        }
+        self.next_wake_of_several()
+    }
+
+    /// The same among several cores.
+    #[inline(never)]
+    fn next_wake_of_several(&mut self) -> Option<Wake> {
         loop {
-            let elsewhere = self.elsewhere.as_mut();
-            let Some(elsewhere) = elsewhere else { return self.own.next_wake() };
-            let wake = self.own.next_wake().or_else(|| elsewhere.distant.next_wake())?;
+            let distant = &mut self.elsewhere.as_mut()?.distant;
+            let wake = self.own.next_wake().or_else(|| distant.next_wake())?;
             if let Some(wake) = self.of_session(wake) {
                 return Some(wake);
             }

@@ -175,6 +175,8 @@ impl Engine {
         }
     }
 
+    // With one core there is none: within the turn it would only be in the way.
+    #[inline(never)]
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         match message {
             Message::Net(message) => {
