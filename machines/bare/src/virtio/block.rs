@@ -251,6 +251,11 @@ impl Requests {
 
     #[inline]
     fn completed(&mut self) -> Option<DiskCompletion> {
+        // Mostly there is none.
+        if self.finished.is_empty() && !self.queue.has_used() { None } else { self.take_completed() }
+    }
+
+    fn take_completed(&mut self) -> Option<DiskCompletion> {
         if let Some(completion) = self.finished.pop_front() {
             return Some(completion);
         }
