@@ -44,7 +44,7 @@ impl Flight {
         match self.runs.all() {
             [Run { fate: Fate::OnTheWay, vague: false, sent_at, .. }] => {
                 let sent_at = *sent_at;
-                self.runs.drop_first(1);
+                self.runs.all_mut().clear();
                 Some(sent_at)
             }
             _ => None,
@@ -91,16 +91,19 @@ impl Flight {
     /// thought of them.
     #[inline]
     pub(super) fn sent(&mut self, clock: u32, start: SequenceNumber, end: SequenceNumber, fate: Fate) {
-        if self.runs.all().is_empty() {
-            self.start = start;
-        }
-        let sent_to = self.end();
+        let sent_to = match self.runs.all().last() {
+            Some(run) => run.end,
+            None => {
+                self.start = start;
+                start
+            }
+        };
         if start.is_before(sent_to) {
             let (start, end) = self.widen(start, end.earlier(sent_to));
             self.mark(start, end, |_| Run { end, sent_at: clock, fate, vague: true });
         }
         if end.is_after(sent_to) {
-            self.append(Run { end, sent_at: clock, fate, vague: false });
+            self.append(end.since(sent_to), Run { end, sent_at: clock, fate, vague: false });
         }
     }
 
@@ -108,8 +111,8 @@ impl Flight {
         self.runs.all().last().map_or(self.start, |run| run.end)
     }
 
-    fn append(&mut self, run: Run) {
-        let count = run.end.since(self.end());
+    /// Adds a run of `count` bytes at the end.
+    fn append(&mut self, count: u32, run: Run) {
         let joins = self.runs.all_mut().last_mut().filter(|last| last.sent_at == run.sent_at && last.is_like(&run));
         if let Some(last) = joins {
             last.end = run.end;

@@ -95,7 +95,8 @@ impl Runs {
     /// Errors: the run when there is no place for it.
     #[inline]
     pub(super) fn push(&mut self, run: Run) -> Result<(), Run> {
-        if self.all().len() >= self.crowded_at.clamp(FEW, self.capacity()) {
+        let count = self.all().len();
+        if count >= FEW && count >= self.crowded_at.min(self.capacity()) {
             self.make_room();
         }
         self.all_mut().push(run)
