@@ -125,6 +125,7 @@ impl Common {
     }
 
     /// Queues as much of `bytes` as there is room for, and says how much that was.
+    #[inline]
     pub(crate) fn send(&mut self, caller: Caller, bytes: &[u8]) -> usize {
         match caller.channel {
             Channel::Plain => self.net.send(self.now, caller.connection, bytes),
