@@ -287,9 +287,11 @@ impl Store {
 
     /// Segments have become free: those who were given none are given some.
     fn feed_the_hungry(&mut self) {
-        while self.segments.spare() > 0 {
-            let Role::Keeper(keeper) = &mut self.role else { return };
-            let Some((core, count)) = keeper.hungry.pop_front() else { return };
+        while let Role::Keeper(keeper) = &mut self.role
+            && !keeper.hungry.is_empty()
+            && self.segments.spare() > 0
+            && let Some((core, count)) = keeper.hungry.pop_front()
+        {
             self.lend_segments(core, count);
         }
     }
@@ -332,8 +334,8 @@ impl Store {
 
     /// The end of a turn: segments are asked for ahead, or given to those who have none.
     pub(crate) fn balance_segments(&mut self) {
-        let (free, reserve) = (self.segments.free(), self.segments.reserve);
         let Role::Guest(guest) = &mut self.role else { return self.feed_the_hungry() };
+        let (free, reserve) = (self.segments.free(), self.segments.reserve);
         if free < reserve + AHEAD && guest.asked == Asked::No {
             guest.errands.push_back(Errand(Wanted::Segments(reserve + 2 * AHEAD - free)));
             guest.asked = Asked::Yes;
