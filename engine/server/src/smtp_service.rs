@@ -128,10 +128,12 @@ impl Conversation {
         self.with(caller, common, |session, hands| match (point, outcome) {
             (Point::MessageRoom, _) => session.message_room(hands),
             (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), hands),
-            _ => {
+            (_, Outcome::Delivered) => {
                 let identifier = hands.identifier();
                 session.message_stored(Ok(identifier.as_bytes()), hands);
             }
+            // Nothing else acknowledges a letter.
+            _ => {}
         });
     }
 }

@@ -147,10 +147,10 @@ impl Store {
         matches!(&self.role, Role::Keeper(keeper) if keeper.answers.iter().any(|answers| !answers.is_empty()))
     }
 
-    /// A guest's read or write has ended.
-    pub(crate) fn errand_done(&mut self, core: CoreId, token: DiskToken, completion: DiskCompletion) {
+    /// A guest's read or write has ended: `completion` as the guest knows it.
+    pub(crate) fn errand_done(&mut self, core: CoreId, completion: DiskCompletion) {
         if let Role::Keeper(keeper) = &mut self.role {
-            keeper.tell(core, Told::Disk(DiskCompletion { token, ..completion }));
+            keeper.tell(core, Told::Disk(completion));
         }
     }
 

@@ -306,9 +306,6 @@ impl Store {
     /// A request has completed.
     pub fn disk_completed(&mut self, completion: DiskCompletion) {
         let Some(purpose) = self.backing.completed(completion.token) else { return };
-        if let Purpose::Errand { core, token } = purpose {
-            return self.errand_done(core, token, completion);
-        }
         let (ok, buffer) = (completion.result.is_ok(), completion.buffer);
         match purpose {
             Purpose::Chunk { delivery, group } => {
@@ -334,7 +331,9 @@ impl Store {
             }
             Purpose::Piece { lane, page } => self.piece_read(lane, page, ok, buffer),
             Purpose::Format => self.format_written(ok),
-            Purpose::Errand { .. } => {}
+            Purpose::Errand { core, token } => {
+                self.errand_done(core, DiskCompletion { token, buffer, ..completion });
+            }
         }
     }
 

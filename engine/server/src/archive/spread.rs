@@ -103,7 +103,8 @@ impl Spread {
         let letter = wake.continuation.frame;
         let parts = self.letters.get_mut(letter)?;
         if Point::of(wake.continuation.entry) == Some(Point::PartRoom) {
-            let continuation = parts.continuation.take()?;
+            // All octets may have been taken meanwhile: then the session waits for the end.
+            let continuation = parts.continuation.take_if(|_| parts.stage == Stage::Octets)?;
             return Some(Wake { continuation, outcome: Outcome::Room });
         }
         if let Outcome::Refused(refusal) = wake.outcome {
@@ -373,5 +374,21 @@ mod tests {
             }
             assert_eq!(spread.len(), 0);
         }
+    }
+
+    #[test]
+    fn room_that_comes_late_is_not_taken_for_the_end_of_a_letter_for_several_cores() {
+        let mut spread = Spread::new(1);
+        let letter = spread.begin().expect("there is room for one");
+        let session = Continuation { frame: FrameId::new(5, 6), entry: Point::MessageStored.entry() };
+        let room = || Wake { continuation: part_at(letter, Point::PartRoom), outcome: Outcome::Room };
+        for stage in [Stage::Preparing, Stage::Committed] {
+            let parts = spread.get(letter).expect("it has begun");
+            (parts.stage, parts.outstanding, parts.continuation) = (stage, 1, Some(session));
+            assert!(spread.woken(room()).is_none());
+        }
+        let stored = Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
+        let wake = spread.woken(stored).expect("the session is told");
+        assert_eq!(wake.continuation, session);
     }
 }

@@ -334,8 +334,6 @@ domains = ["a\n\u001b[2J\u009b.test"]"#;
     assert!(!error.to_string().contains(char::is_control));
 }
 
-/// Parses `text`, which must be refused at `line` with these words.
-#[track_caller]
 #[test]
 fn certificates_are_named_with_their_keys_and_lines() {
     let text =
@@ -356,6 +354,8 @@ fn certificates_are_named_with_their_keys_and_lines() {
     );
 }
 
+/// Parses `text`, which must be refused at `line` with these words.
+#[track_caller]
 fn refused(text: &str, line: usize, what: &str, expected: &str) {
     let error = Configuration::parse(text).expect_err("the text is wrong");
     assert!(error.what.contains(what), "{what:?} is not in {error}");
