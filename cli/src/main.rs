@@ -76,3 +76,15 @@ fn obey(command: Command) -> Result<(), Failure> {
         Command::Pkt(options) => pkt::run(&options),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::CommandLine;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        CommandLine::command().debug_assert();
+    }
+}

@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Parts to run; all that run on every change if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Cores of every machine whose test does not say how many it has, from 1 to 16: for parts that boot machines
+    /// Cores of every machine whose test does not say how many it has: for parts that boot machines, and `sim` (8 at most)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     cores: Option<u8>,
     #[command(flatten)]
@@ -58,11 +58,12 @@ struct Outcome {
 /// Errors: refused when a name is not known; broke when a part failed.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
-    if !options.rooms.arguments().is_empty() {
-        return match options.names.as_slice() {
-            [name] if name == "sim" => rooms::live(house, &options.rooms, stop),
-            _ => Err(Failure::refused("options for machine rooms go with `sim` alone")),
-        };
+    let of_rooms = options.rooms.arguments(options.cores);
+    if options.names == ["sim"] && !of_rooms.is_empty() {
+        return rooms::live(house, &of_rooms, stop);
+    }
+    if !options.rooms.arguments(None).is_empty() {
+        return Err(Failure::refused("options for machine rooms go with `sim` alone"));
     }
     if options.fuzzing.minutes.is_some() && !parts.iter().any(|part| part.name == "fuzz") {
         return Err(Failure::refused("--minutes goes with `fuzz`"));

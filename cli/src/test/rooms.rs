@@ -31,17 +31,14 @@ pub(super) struct Rooms {
     /// `sim`: when that room's faults end, in microseconds
     #[arg(long, value_name = "MICROS", requires = "seed", help_heading = "Machine rooms")]
     until: Option<u64>,
-    /// `sim`: cores of each machine, 1 to 8, instead of as many as the seed says
-    #[arg(long, value_name = "N", help_heading = "Machine rooms")]
-    cores: Option<u64>,
     /// `sim`: print all that happens in that room
     #[arg(long, requires = "seed", help_heading = "Machine rooms")]
     trace: bool,
 }
 
 impl Rooms {
-    /// What the simulator is told.
-    pub(super) fn arguments(&self) -> Vec<String> {
+    /// What the simulator is told; `cores`: of each machine, instead of as many as the seed says.
+    pub(super) fn arguments(&self, cores: Option<u8>) -> Vec<String> {
         let number = |name: &str, value: Option<u64>| value.map(|value| [name.to_string(), value.to_string()]);
         let text = |name: &str, value: &Option<String>| value.clone().map(|value| [name.to_string(), value]);
         let named = [
@@ -51,7 +48,7 @@ impl Rooms {
             text("--off", &self.off),
             text("--without", &self.without),
             number("--until", self.until),
-            number("--cores", self.cores),
+            number("--cores", cores.map(u64::from)),
         ];
         let trace = self.trace.then(|| "--trace".to_string());
         named.into_iter().flatten().flatten().chain(trace).collect()
@@ -74,9 +71,9 @@ pub(super) fn build(house: &House, log: Option<&std::fs::File>, stop: &Stop) -> 
 /// Lives through the rooms that were asked for, and tells the terminal.
 ///
 /// Errors: told when a room broke a promise.
-pub(super) fn live(house: &House, rooms: &Rooms, stop: &Stop) -> Result<(), Failure> {
+pub(super) fn live(house: &House, arguments: &[String], stop: &Stop) -> Result<(), Failure> {
     let mut simulator = build(house, None, stop)?;
-    simulator.args(rooms.arguments()).stdout(Stdio::inherit());
+    simulator.args(arguments).stdout(Stdio::inherit());
     match hold::run(&mut simulator, Duration::from_secs(7 * 24 * 3600), stop).map_err(Failure::io("simulating"))? {
         Ended::Finished(status) if status.success() => Ok(()),
         Ended::Finished(_) | Ended::OutOfTime | Ended::Stopped => Err(Failure::Told),
