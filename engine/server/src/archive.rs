@@ -104,6 +104,8 @@ pub(crate) enum Request {
     CloseMaildrop(Box<Maildrop>),
     /// The core owns its share of the shards now. To the first core only.
     TookOver,
+    /// Callers are heard on the core from now on. To the first core only.
+    Serving,
     /// The core asks for nothing any more. To the first core: nor has its store any errand.
     Left,
 }

@@ -222,6 +222,7 @@ impl Engine {
                 elsewhere.accounts = accounts;
                 self.common.store.served_by(owners);
                 self.listen();
+                self.common.store.ask(from, Request::Serving);
             }
             News::Stop => self.begin_stopping(machine),
         }

@@ -37,6 +37,8 @@ pub(crate) enum Life {
     AccountMade,
     /// The other cores take over their shares of the shards: nobody knows of how many yet, or these many cores own some.
     Sharing(Option<Owners>),
+    /// The other cores begin to listen.
+    Assembling,
     /// Mail is taken and given.
     Serving,
     /// Sessions end, until this time at the latest.
@@ -75,6 +77,7 @@ impl Engine {
             Life::Opening => self.look_at_store(machine),
             Life::MakingAccounts => self.make_next_account(machine),
             Life::Sharing(owners) => self.share_out(owners, machine),
+            Life::Assembling => self.serve_when_all_do(machine),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_when_told(until),
             Life::Leaving { until } => self.leave_at_rest(until, machine),
@@ -82,7 +85,12 @@ impl Engine {
         }
         let may_stop = matches!(
             self.life,
-            Life::Opening | Life::MakingAccounts | Life::AccountMade | Life::Sharing(_) | Life::Serving
+            Life::Opening
+                | Life::MakingAccounts
+                | Life::AccountMade
+                | Life::Sharing(_)
+                | Life::Assembling
+                | Life::Serving
         );
         if may_stop && self.core == CoreId::FIRST && machine.stop_requested() {
             self.begin_stopping(machine);
@@ -96,7 +104,12 @@ impl Engine {
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),
             Life::AwaitingOthers { .. } => self.are_others_over(),
-            Life::Opening | Life::AccountMade | Life::Sharing(_) | Life::Serving | Life::Stopped(_) => false,
+            Life::Opening
+            | Life::AccountMade
+            | Life::Sharing(_)
+            | Life::Assembling
+            | Life::Serving
+            | Life::Stopped(_) => false,
         }
     }
 
@@ -194,25 +207,29 @@ impl Engine {
         }
     }
 
-    /// Hands over to the other cores what they are to own; once all have it, mail is served.
+    /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
     fn share_out(&mut self, owners: Option<Owners>, machine: &mut impl Machine) {
         let own = &mut self.common.store.own;
         let cores = self.lanes.len() as u8 + 1;
         let Some(owners) = owners.or_else(|| own.share_out(cores)) else { return };
         self.life = Life::Sharing(Some(owners));
         if own.is_taken_over(owners) {
-            self.serve(owners, machine);
+            let store = &mut self.common.store;
+            store.served_by(owners);
+            if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
+                store.own.tell_to_serve(&accounts, owners);
+            }
+            self.life = Life::Assembling;
+            self.serve_when_all_do(machine);
         }
     }
 
-    fn serve(&mut self, owners: Owners, machine: &mut impl Machine) {
-        let store = &mut self.common.store;
-        store.served_by(owners);
-        if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
-            store.own.tell_to_serve(&accounts, owners);
+    /// The first core is the last one to listen, so that nobody who has heard of it is refused by another.
+    fn serve_when_all_do(&mut self, machine: &mut impl Machine) {
+        if self.common.store.own.all_others_serve() {
+            machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
+            self.listen();
         }
-        machine.print(format_args!("serving {} as {}", self.common.directory, self.common.hostname));
-        self.listen();
     }
 
     /// Callers are heard from now on.

@@ -43,6 +43,7 @@ struct Guest {
     status: Option<Status>,
     news: VecDeque<News>,
     has_taken_over: bool,
+    is_serving: bool,
     has_left: bool,
 }
 
@@ -66,6 +67,7 @@ impl Desk {
             status: None,
             news: VecDeque::with_capacity(4 * letters),
             has_taken_over: false,
+            is_serving: false,
             has_left: false,
         };
         Desk {
@@ -90,6 +92,7 @@ impl Desk {
             }
             Request::CloseMaildrop(maildrop) => maildrops.close(&maildrop),
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
+            Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
             request @ (Request::Read { .. } | Request::Remove { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
@@ -145,6 +148,10 @@ impl Desk {
     /// How many have taken over their share of the shards.
     pub(super) fn have_taken_over(&self) -> usize {
         self.guests.iter().flatten().filter(|guest| guest.has_taken_over).count()
+    }
+
+    pub(super) fn all_serve(&self) -> bool {
+        self.guests.iter().flatten().all(|guest| guest.is_serving)
     }
 
     pub(super) fn is_at_rest(&self) -> bool {

@@ -77,6 +77,11 @@ impl Own {
         }
     }
 
+    /// Whether all other cores have begun to.
+    pub(crate) fn all_others_serve(&self) -> bool {
+        self.desk.as_ref().is_none_or(Desk::all_serve)
+    }
+
     fn tell(&mut self, core: CoreId, news: News) {
         if let Some(desk) = &mut self.desk {
             desk.tell(core, news);

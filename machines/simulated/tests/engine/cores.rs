@@ -4,9 +4,9 @@
 
 use machine::Micros;
 use server::Ending;
-use simulated::Mood;
+use simulated::{MemoryDisk, Mood};
 
-use super::room::{Room, Talk, stuffed};
+use super::room::{Room, Talk, stuffed, usual_sizes};
 use crate::CORES;
 
 /// Connections at once that reach every core: each seed's card sorts or steers them in its own way.
@@ -34,6 +34,23 @@ fn assert_all_cores_have_sessions(room: &Room) {
     let sessions: Vec<usize> = room.engines.in_use_on_each().iter().map(|in_use| in_use.sessions).collect();
     assert_eq!(sessions.len(), usize::from(CORES));
     assert!(sessions.iter().all(|sessions| *sessions > 0), "{sessions:?}");
+}
+
+#[test]
+fn nobody_is_refused_on_any_core_once_the_machine_says_that_it_serves() {
+    for seed in 40..60 {
+        let mut room = Room::opening(seed, MemoryDisk::blank(32 << 20), usual_sizes());
+        let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
+        let mut talks = Vec::new();
+        // The last of these calls leave just after it has said so.
+        while !room.console_says("serving") {
+            talks = hosts.iter().map(|host| room.connect_from(*host, 25)).collect();
+            room.step();
+        }
+        for talk in &mut talks {
+            assert!(room.smtp_reply(talk).starts_with("220 "));
+        }
+    }
 }
 
 #[test]

@@ -2,38 +2,20 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::{File, Site};
 use machine::Micros;
 use rustls::ClientConfig;
 use server::InUse;
 
+use super::room::pages::{large, site};
 use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
 use super::room::{Room, usual_sizes};
 
 const LARGE_BYTES: usize = 700_000;
 
-fn large() -> Vec<u8> {
-    (0..LARGE_BYTES).map(|at| (at / 3) as u8).collect()
-}
-
-fn site() -> Site {
-    let file = |bytes: &[u8]| File {
-        content_type: "text/plain".to_string(),
-        modified: "Sun, 06 Nov 1994 08:49:37 GMT".to_string(),
-        plain: bytes.to_vec(),
-        gzip: None,
-        brotli: None,
-    };
-    let files = BTreeMap::from([("/index.html".to_string(), file(b"Index")), ("/large".to_string(), file(&large()))]);
-    let pack = http::pack(&files).expect("it is a site");
-    Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site")
-}
-
 fn serving(seed: u64) -> (Room, Trust) {
-    Room::shielded(seed, site(), usual_sizes())
+    Room::shielded(seed, site(LARGE_BYTES), usual_sizes())
 }
 
 fn browser(trust: &Trust) -> Arc<ClientConfig> {
@@ -71,7 +53,7 @@ fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
             assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
         }
         assert_eq!(shielded.tls.alpn_protocol(), Some(b"http/1.1".as_slice()));
-        assert!(page(&mut room, &mut shielded, "/large") == large(), "every byte, in its place");
+        assert!(page(&mut room, &mut shielded, "/large") == large(LARGE_BYTES), "every byte, in its place");
         assert_eq!(room.engines.in_use().tls_connections, 1);
         assert_eq!(room.engines.in_use().handshakes, 0);
         shielded.tls.send_close_notify();
@@ -205,7 +187,7 @@ fn a_record_that_was_tampered_with_ends_the_connection_and_nothing_else() {
 fn more_handshakes_than_there_is_room_for_are_turned_away_and_those_that_stand_still_have_to_go() {
     let sizes = usual_sizes();
     let most = (sizes.connections / 32).max(32);
-    let (mut room, trust) = Room::shielded(9, site(), sizes);
+    let (mut room, trust) = Room::shielded(9, site(LARGE_BYTES), sizes);
     let mut established = room.connect_shielded(443, &browser(&trust));
     assert_eq!(page(&mut room, &mut established, "/"), b"Index");
     let mut hello = Vec::new();
@@ -291,7 +273,7 @@ fn a_machine_without_a_certificate_speaks_no_tls() {
 fn a_certificate_that_ends_within_14_days_is_spoken_of_at_the_start_and_once_a_day() {
     let said = |days: u32| {
         let trust = Trust::until("mail.barepost.test", days);
-        let mut room = Room::with_certificates(14, site(), vec![trust.certificate], usual_sizes());
+        let mut room = Room::with_certificates(14, site(LARGE_BYTES), vec![trust.certificate], usual_sizes());
         for _ in 0..3 {
             room.machine.wait(Micros::from_secs(24 * 3600));
             room.pass(Micros::from_millis(1));

@@ -2,29 +2,14 @@
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
-use std::collections::BTreeMap;
-
+use super::room::pages::{large, site};
 use super::room::{Room, Talk};
-use http::{File, Site};
 use machine::Micros;
 
 const LARGE_BYTES: usize = 2_000_000;
 
-fn large() -> Vec<u8> {
-    (0..LARGE_BYTES).map(|at| (at / 3) as u8).collect()
-}
-
 fn serving(seed: u64) -> Room {
-    let file = |bytes: &[u8]| File {
-        content_type: "text/plain".to_string(),
-        modified: "Sun, 06 Nov 1994 08:49:37 GMT".to_string(),
-        plain: bytes.to_vec(),
-        gzip: None,
-        brotli: None,
-    };
-    let files = BTreeMap::from([("/index.html".to_string(), file(b"Index")), ("/large".to_string(), file(&large()))]);
-    let pack = http::pack(&files).expect("it is a site");
-    Room::with_site(seed, Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site"))
+    Room::with_site(seed, site(LARGE_BYTES))
 }
 
 fn request(path: &str) -> Vec<u8> {
@@ -71,7 +56,7 @@ fn pipelined_requests_for_large_files_arrive_whole_and_in_order() {
     for path in paths {
         let found = body(&mut room, &mut talk, if path == "/nothing" { "404" } else { "200" });
         match path {
-            "/large" => assert!(found == large(), "every byte, in its place"),
+            "/large" => assert!(found == large(LARGE_BYTES), "every byte, in its place"),
             "/" => assert_eq!(found, b"Index"),
             _ => {}
         }
@@ -85,7 +70,7 @@ fn who_closes_its_half_after_a_request_still_gets_the_answer() {
     let mut talk = room.connect(80);
     room.send(&talk, &request("/large"));
     room.close(&talk);
-    assert!(body(&mut room, &mut talk, "200") == large());
+    assert!(body(&mut room, &mut talk, "200") == large(LARGE_BYTES));
     room.until("the server closes its half", |room| room.has_hung_up(&mut talk));
     room.until_nothing_is_in_use();
 }

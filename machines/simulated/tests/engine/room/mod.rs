@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test file uses a part of the room")]
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
+pub(crate) mod pages;
 pub(crate) mod shielded;
 mod talk;
 

@@ -1,0 +1,24 @@
+//! The site that the room's engine serves: `/`, which is short, and `/large`.
+
+use std::collections::BTreeMap;
+
+use http::{File, Site};
+
+/// What `/large` says.
+pub(crate) fn large(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at / 3) as u8).collect()
+}
+
+/// The site, whose `/large` has so many bytes.
+pub(crate) fn site(large_bytes: usize) -> Site {
+    let file = |bytes: &[u8]| File {
+        content_type: "text/plain".to_string(),
+        modified: "Sun, 06 Nov 1994 08:49:37 GMT".to_string(),
+        plain: bytes.to_vec(),
+        gzip: None,
+        brotli: None,
+    };
+    let index = ("/index.html".to_string(), file(b"Index"));
+    let pack = http::pack(&BTreeMap::from([index, ("/large".to_string(), file(&large(large_bytes)))]));
+    Site::new(Box::leak(pack.expect("it is a site").into_boxed_slice())).expect("it is a site")
+}
