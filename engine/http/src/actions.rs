@@ -3,12 +3,16 @@
 use machine::Micros;
 
 use crate::date::DATE_BYTES;
+use crate::remembered::Remembered;
 use crate::site::Site;
 
 /// The session's hands. Each call is carried out or queued at once; none waits.
 pub trait Actions {
     /// The site that is served.
     fn site(&self) -> &Site;
+
+    /// What was answered before on connections like this one, from the same site.
+    fn remembered(&mut self) -> &mut Remembered;
 
     /// How many bytes of responses can be queued now.
     fn send_room(&self) -> usize;

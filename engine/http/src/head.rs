@@ -73,8 +73,10 @@ pub(crate) enum Version {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
     AcceptEncoding,
+    Authorization,
     Connection,
     ContentLength,
+    Cookie,
     Expect,
     Host,
     IfMatch,
@@ -92,10 +94,10 @@ impl Name {
         let known: &[(&[u8], Name)] = match name.len() {
             4 => &[(b"host", Name::Host)],
             5 => &[(b"range", Name::Range)],
-            6 => &[(b"expect", Name::Expect)],
+            6 => &[(b"expect", Name::Expect), (b"cookie", Name::Cookie)],
             8 => &[(b"if-match", Name::IfMatch), (b"if-range", Name::IfRange)],
             10 => &[(b"connection", Name::Connection)],
-            13 => &[(b"if-none-match", Name::IfNoneMatch)],
+            13 => &[(b"if-none-match", Name::IfNoneMatch), (b"authorization", Name::Authorization)],
             14 => &[(b"content-length", Name::ContentLength)],
             15 => &[(b"accept-encoding", Name::AcceptEncoding)],
             17 => &[(b"transfer-encoding", Name::TransferEncoding), (b"if-modified-since", Name::IfModifiedSince)],
@@ -155,9 +157,20 @@ impl<'a, 'r> Head<'a, 'r> {
         Ok(head)
     }
 
+    /// Whether there is a field called `name`.
+    #[inline]
+    pub(crate) fn has(&self, name: Name) -> bool {
+        self.names >> name as u16 & 1 == 1
+    }
+
+    /// Whether it has a field by which a client may prove who it is.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.has(Name::Authorization) || self.has(Name::Cookie)
+    }
+
     /// The values of all fields called `name`, in order.
     pub(crate) fn values(&self, name: Name) -> impl Iterator<Item = &'a [u8]> + '_ {
-        let fields = if self.names >> name as u16 & 1 == 1 { self.fields } else { &[] };
+        let fields = if self.has(name) { self.fields } else { &[] };
         fields.iter().filter(move |field| field.0 == name).map(|field| field.1)
     }
 

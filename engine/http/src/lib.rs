@@ -18,6 +18,7 @@
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
 //! | `target` | from a request's target to a path |
 //! | `coding`, `conditions`, `ranges` | which bytes of a file are the answer |
+//! | `remembered` | requests that come again with the same bytes |
 //! | `date` | what dates clients write |
 //! | `response` | heads of responses |
 //! | `site` | the packed site |
@@ -38,6 +39,7 @@ mod date;
 mod framing;
 mod head;
 mod ranges;
+mod remembered;
 mod response;
 mod session;
 mod site;
@@ -47,6 +49,7 @@ pub use actions::{Actions, Exchange};
 pub use coding::Coding;
 pub use date::DATE_BYTES;
 pub use head::HEAD_BYTES_MAX;
+pub use remembered::Remembered;
 pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX};
 pub use session::{Session, WaitsFor};
 pub use site::{File, Representation, Resource, Site, SiteError, pack};

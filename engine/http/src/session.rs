@@ -20,6 +20,7 @@ use machine::Micros;
 use crate::actions::{Actions, Exchange};
 use crate::framing::Body;
 use crate::head::{self, Head, Name, Start};
+use crate::remembered::Page;
 use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, Status};
 
 use answer::Answer;
@@ -146,11 +147,14 @@ impl Session {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
         }
+        if let Some((head, page)) = actions.remembered().recall(bytes) {
+            return self.request_came_again(head, page, actions);
+        }
         let mut room = head::Room::new();
         if searched == 0
             && let Ok(head) = Head::read(bytes, &mut room)
         {
-            return self.head_arrived(&head, actions);
+            return self.head_arrived(bytes, &head, actions);
         }
         match head::start(bytes, searched) {
             Start::EmptyLine => Taken::AndGoOn(2),
@@ -165,7 +169,7 @@ impl Session {
             Start::Whole => {
                 room.clear();
                 match Head::read(bytes, &mut room) {
-                    Ok(head) => self.head_arrived(&head, actions),
+                    Ok(head) => self.head_arrived(bytes, &head, actions),
                     Err(status) => self.refuse(status, actions),
                 }
             }
@@ -174,23 +178,23 @@ impl Session {
 
     /// A request's head is whole. Gives the answer, or waits for the request's body; refuses a request of which nobody knows where it
     /// ends.
-    fn head_arrived(&mut self, head: &Head<'_, '_>, actions: &mut impl Actions) -> Taken {
-        match self.request_arrived(head, actions) {
+    fn head_arrived(&mut self, bytes: &[u8], head: &Head<'_, '_>, actions: &mut impl Actions) -> Taken {
+        match self.request_arrived(bytes, head, actions) {
             Ok(()) => Taken::AndGoOn(head.length),
             Err(status) => self.refuse(status, actions),
         }
     }
 
+    /// `bytes`: what begins with the head.
+    ///
     /// Errors: where the request ends cannot be known.
-    fn request_arrived(&mut self, head: &Head<'_, '_>, actions: &mut impl Actions) -> Result<(), Status> {
+    fn request_arrived(&mut self, bytes: &[u8], head: &Head<'_, '_>, actions: &mut impl Actions) -> Result<(), Status> {
         let body = Body::of(head)?;
         let mut answer = Answer::to(head, actions.site())?;
-        actions.answered(|| Exchange {
-            method: core::str::from_utf8(head.method).unwrap_or_default(),
-            target: core::str::from_utf8(head.target).unwrap_or_default(),
-            status: answer.status().code(),
-            bytes: answer.body_bytes(),
-        });
+        actions.answered(|| exchange(head.method, head.target, &answer));
+        if let Some(page) = answer.page().filter(|_| body.is_over() && !head.has_secret()) {
+            actions.remembered().keep(bytes, head.length, page);
+        }
         let is_long = matches!(body, Body::Length(length) if length > BODY_BYTES_MAX as u64);
         if !body.is_over() && !is_long && !head.lists(Name::Expect, "100-continue") {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
@@ -202,6 +206,15 @@ impl Session {
         }
         self.respond(&answer, actions);
         Ok(())
+    }
+
+    /// A request came with the very bytes of one whose answer is known.
+    fn request_came_again(&mut self, head: &[u8], page: Page, actions: &mut impl Actions) -> Taken {
+        let answer = Answer::from(page);
+        let mut words = head.split(|byte| *byte == b' ');
+        actions.answered(|| exchange(words.next().unwrap_or_default(), words.next().unwrap_or_default(), &answer));
+        self.respond(&answer, actions);
+        Taken::AndGoOn(head.len())
     }
 
     /// The body has ended, or is too long to be waited for.
@@ -285,4 +298,10 @@ impl Session {
         actions.set_deadline(None);
         actions.close();
     }
+}
+
+/// What is told of a request that was read. `method` and `target`: visible ASCII.
+fn exchange<'a>(method: &'a [u8], target: &'a [u8], answer: &Answer) -> Exchange<'a> {
+    let [method, target] = [method, target].map(|word| core::str::from_utf8(word).unwrap_or_default());
+    Exchange { method, target, status: answer.status().code(), bytes: answer.body_bytes() }
 }

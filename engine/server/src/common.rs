@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use http::Site;
+use http::{Remembered, Site};
 use machine::{Instant, Micros, UnixTime};
 use message::DateTimeNow;
 use net::{ConnectionId, Net};
@@ -102,6 +102,7 @@ pub(crate) struct Common {
     /// Where the trace fields of a message are put together.
     pub(crate) trace: Box<[u8; TRACE_BYTES_MAX]>,
     pub(crate) site: Site,
+    pub(crate) pages: Remembered,
     pub(crate) logs_requests: bool,
     /// Requests of this turn that are to be told of on the console.
     pub(crate) request_log: Vec<String>,

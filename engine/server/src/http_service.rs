@@ -4,7 +4,7 @@
 
 use alloc::format;
 
-use http::{DATE_BYTES, Exchange, Site};
+use http::{DATE_BYTES, Exchange, Remembered, Site};
 use machine::{Micros, Piece};
 
 use crate::common::Common;
@@ -60,6 +60,10 @@ pub(crate) struct Hands<'a> {
 impl http::Actions for Hands<'_> {
     fn site(&self) -> &Site {
         &self.common.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.common.pages
     }
 
     fn send_room(&self) -> usize {

@@ -5,6 +5,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use http::Remembered;
 use machine::{Card, CoreId, Machine};
 use mail::Hasher;
 use message::DateTimeNow;
@@ -53,6 +54,7 @@ impl Engine {
             gates: Gates::new(GATES, sizes.connections),
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)]),
             site,
+            pages: Remembered::nothing(),
             logs_requests: configuration.web.access_log,
             request_log: Vec::new(),
             orphans: Vec::new(),

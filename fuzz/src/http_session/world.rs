@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use http::{Actions, DATE_BYTES, Exchange, File, RESPONSE_HEAD_BYTES_MAX, Site, pack};
+use http::{Actions, DATE_BYTES, Exchange, File, RESPONSE_HEAD_BYTES_MAX, Remembered, Site, pack};
 use machine::Micros;
 
 /// One request, as the server tells of it: method, target, status, bytes of the response's body.
@@ -19,6 +19,7 @@ pub(crate) struct World {
     /// The bytes of each file, in each of its codings.
     pub(crate) contents: Vec<&'static [u8]>,
     site: Site,
+    remembered: Remembered,
 }
 
 fn files() -> BTreeMap<String, File> {
@@ -64,8 +65,16 @@ impl World {
 
     /// A server with `site`, whose files have these `contents`.
     pub(crate) fn new(site: Site, contents: Vec<&'static [u8]>) -> World {
-        let (sent, log) = (Vec::new(), Vec::new());
-        World { sent, log, send_room: RESPONSE_HEAD_BYTES_MAX, deadline: None, closed: false, contents, site }
+        World {
+            sent: Vec::new(),
+            log: Vec::new(),
+            send_room: RESPONSE_HEAD_BYTES_MAX,
+            deadline: None,
+            closed: false,
+            contents,
+            site,
+            remembered: Remembered::nothing(),
+        }
     }
 
     fn queue(&mut self, bytes: &[u8]) {
@@ -79,6 +88,10 @@ impl World {
 impl Actions for World {
     fn site(&self) -> &Site {
         &self.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.remembered
     }
 
     fn send_room(&self) -> usize {

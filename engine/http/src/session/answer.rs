@@ -11,6 +11,7 @@ use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Own, Verdict};
 use crate::head::{Head, Name, Version};
 use crate::ranges::{self, Asked, Parts};
+use crate::remembered::Page;
 use crate::response::{ALLOW, After, ResponseHead, Status};
 use crate::site::{Representation, Resource, Site};
 use crate::target::{PathRoom, Target};
@@ -35,8 +36,10 @@ pub(super) struct Answer {
 
 #[derive(Debug)]
 enum Content {
-    /// A file, or parts of it.
-    File { resource: Resource, coding: Coding, part: Part },
+    /// A file.
+    Whole(Representation),
+    /// Parts of a file.
+    Parts { resource: Resource, coding: Coding, part: Part },
     /// The client has the file.
     NotModified { resource: Resource, coding: Coding },
     /// It is a folder: its name with a slash behind it.
@@ -52,7 +55,6 @@ enum Content {
 /// How much of a file.
 #[derive(Debug)]
 enum Part {
-    Whole,
     One(Range<u64>),
     Many(Box<Parts>),
 }
@@ -88,6 +90,16 @@ impl Answer {
         Answer { content: Content::error(status, site), head_only: false, after: After::Close }
     }
 
+    /// The whole file, if that is the answer.
+    pub(super) fn page(&self) -> Option<Page> {
+        match self.content {
+            Content::Whole(representation) => {
+                Some(Page { representation, head_only: self.head_only, after: self.after })
+            }
+            _ => None,
+        }
+    }
+
     /// The connection ends with this answer.
     pub(super) fn ends_connection(&mut self) {
         self.after = After::Close;
@@ -99,8 +111,8 @@ impl Answer {
 
     pub(super) fn status(&self) -> Status {
         match &self.content {
-            Content::File { part: Part::Whole, .. } => Status::Ok,
-            Content::File { .. } => Status::PartialContent,
+            Content::Whole(_) => Status::Ok,
+            Content::Parts { .. } => Status::PartialContent,
             Content::NotModified { .. } => Status::NotModified,
             Content::Moved(_) => Status::MovedPermanently,
             Content::Options => Status::NoContent,
@@ -113,7 +125,8 @@ impl Answer {
     pub(super) fn body_bytes(&self) -> u64 {
         match &self.content {
             _ if self.head_only => 0,
-            Content::File { resource, coding, part } => part.length(resource, *coding),
+            Content::Whole(representation) => representation.bytes.len() as u64,
+            Content::Parts { resource, coding, part } => part.length(resource, *coding),
             Content::Error(status, page) => error_length(*status, page.as_ref()),
             Content::NotModified { .. } | Content::Moved(_) | Content::Options | Content::OutOfRange(_) => 0,
         }
@@ -125,8 +138,12 @@ impl Answer {
         let mut head = ResponseHead::default();
         head.begin(self.status(), self.after, actions);
         match &self.content {
-            Content::File { resource, coding, part } => {
-                return self.send_file(&mut head, resource, *coding, part, actions);
+            Content::Whole(representation) => {
+                head.bytes(representation.head).send(actions);
+                return if self.head_only { Outgoing::Nothing } else { Outgoing::Bytes(representation.bytes) };
+            }
+            Content::Parts { resource, coding, part } => {
+                return self.send_parts(&mut head, resource, *coding, part, actions);
             }
             Content::Error(status, page) => return self.send_error(&mut head, *status, page.as_ref(), actions),
             Content::NotModified { resource, coding } => {
@@ -142,7 +159,7 @@ impl Answer {
         Outgoing::Nothing
     }
 
-    fn send_file(
+    fn send_parts(
         &self,
         head: &mut ResponseHead,
         resource: &Resource,
@@ -150,14 +167,10 @@ impl Answer {
         part: &Part,
         actions: &mut impl Actions,
     ) -> Outgoing {
-        let Some(Representation { bytes, head: said, .. }) = resource.representation(coding) else {
+        let Some(Representation { bytes, .. }) = resource.representation(coding) else {
             return Outgoing::Nothing;
         };
         let outgoing = match part {
-            Part::Whole => {
-                head.bytes(said);
-                Outgoing::Bytes(bytes)
-            }
             Part::One(range) => {
                 let last = range.end.saturating_sub(1);
                 let value = format_args!("bytes {}-{last}/{}", range.start, bytes.len());
@@ -206,6 +219,12 @@ impl Answer {
     }
 }
 
+impl From<Page> for Answer {
+    fn from(page: Page) -> Answer {
+        Answer { content: Content::Whole(page.representation), head_only: page.head_only, after: page.after }
+    }
+}
+
 impl Content {
     /// The site's page for a status is its file `404.html`, and so on.
     fn error(status: Status, site: &Site) -> Content {
@@ -216,11 +235,17 @@ impl Content {
 }
 
 impl Part {
+    fn of(parts: Parts) -> Part {
+        match parts.as_slice() {
+            [only] => Part::One(only.clone()),
+            _ => Part::Many(Box::new(parts)),
+        }
+    }
+
     /// Bytes of the response's body.
     fn length(&self, resource: &Resource, coding: Coding) -> u64 {
         let whole = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
         match self {
-            Part::Whole => whole,
             Part::One(range) => range.end - range.start,
             Part::Many(parts) => PartsLeft::length(resource, whole, parts),
         }
@@ -271,22 +296,21 @@ fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
         Verdict::Failed => return Content::Error(Status::PreconditionFailed, None),
         Verdict::Proceed => {}
     }
-    let part = match head.only(Name::Range) {
+    let Some(representation) = resource.representation(coding) else {
+        return Content::Error(Status::NotFound, None);
+    };
+    match head.only(Name::Range) {
         // Ranges are defined for GET alone (RFC 9110 section 14.2).
         Ok(Some(range)) if head.method == b"GET" && conditions::allows_range(head, own) => {
-            let length = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
+            let length = representation.bytes.len() as u64;
             match ranges::parse(range, length) {
-                Asked::Nothing => return Content::OutOfRange(length),
-                Asked::Whole => Part::Whole,
-                Asked::Parts(parts) => match parts.as_slice() {
-                    [only] => Part::One(only.clone()),
-                    _ => Part::Many(Box::new(parts)),
-                },
+                Asked::Nothing => Content::OutOfRange(length),
+                Asked::Whole => Content::Whole(representation),
+                Asked::Parts(parts) => Content::Parts { resource, coding, part: Part::of(parts) },
             }
         }
-        _ => Part::Whole,
-    };
-    Content::File { resource, coding, part }
+        _ => Content::Whole(representation),
+    }
 }
 
 /// Whether the connection stays open (RFC 9112 section 9.3).

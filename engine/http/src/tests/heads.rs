@@ -8,10 +8,12 @@ use std::vec::Vec;
 /// What of a head matters: method, target, version, length, and what is kept of its fields.
 type Read<'a> = (&'a [u8], &'a [u8], Version, usize, Vec<(Name, &'a [u8])>);
 
-const NAMES: [(&str, Name); 12] = [
+const NAMES: [(&str, Name); 14] = [
     ("Accept-Encoding", Name::AcceptEncoding),
+    ("Authorization", Name::Authorization),
     ("Connection", Name::Connection),
     ("Content-Length", Name::ContentLength),
+    ("Cookie", Name::Cookie),
     ("Expect", Name::Expect),
     ("Host", Name::Host),
     ("If-Match", Name::IfMatch),
@@ -69,6 +71,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         "HOST:\t 10.0.0.2:80 \t\r\n",
         "host:\r\n",
         "Connection: close\r\n",
+        "cookie: a=b\r\n",
+        "Authorization: Basic YTpi\r\n",
         "X: y\r\n",
         "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0)\r\n",
         "If-None-Match: \"a\"\r\n",

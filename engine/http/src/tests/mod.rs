@@ -6,6 +6,7 @@ mod framing;
 mod heads;
 mod parts;
 mod properties;
+mod remembered;
 mod requests;
 mod sites;
 mod waiting;

@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use machine::Micros;
 
-use crate::{Actions, Exchange, File, Session, Site, WaitsFor, pack};
+use crate::{Actions, Exchange, File, Remembered, Session, Site, WaitsFor, pack};
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 pub(super) const HELLO: &[u8] = b"Hello, world, this is a file.\n";
@@ -50,6 +50,7 @@ pub(super) fn site(files: &BTreeMap<String, File>) -> Site {
 
 pub(super) struct World {
     site: Site,
+    pub(super) remembered: Remembered,
     pub(super) said: Vec<u8>,
     /// Bytes that were queued without a copy.
     pub(super) uncopied: usize,
@@ -59,9 +60,28 @@ pub(super) struct World {
     pub(super) log: Vec<(String, String, u16, u64)>,
 }
 
+impl World {
+    fn new(site: Site, remembered: Remembered) -> World {
+        World {
+            site,
+            remembered,
+            said: Vec::new(),
+            uncopied: 0,
+            room: 1 << 20,
+            deadline: None,
+            closed: false,
+            log: Vec::new(),
+        }
+    }
+}
+
 impl Actions for World {
     fn site(&self) -> &Site {
         &self.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.remembered
     }
 
     fn send_room(&self) -> usize {
@@ -137,15 +157,15 @@ impl Talk {
     }
 
     pub(super) fn with(site: Site) -> Talk {
-        let mut world = World {
-            site,
-            said: Vec::new(),
-            uncopied: 0,
-            room: 1 << 20,
-            deadline: None,
-            closed: false,
-            log: Vec::new(),
-        };
+        Talk::begin(World::new(site, Remembered::nothing()))
+    }
+
+    /// The next connection to the same server, which remembers what it has answered.
+    pub(super) fn next(self) -> Talk {
+        Talk::begin(World::new(self.world.site, self.world.remembered))
+    }
+
+    fn begin(mut world: World) -> Talk {
         Talk { session: Session::connected(&mut world), world, kept: Vec::new() }
     }
 

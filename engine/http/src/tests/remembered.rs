@@ -1,0 +1,129 @@
+//! Requests that come again with the same bytes.
+
+use super::world::{HELLO, Talk, request};
+use crate::Remembered;
+use proptest::prelude::*;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+fn is_remembered(talk: &Talk, request: &str) -> bool {
+    talk.world.remembered.recall(request.as_bytes()).is_some()
+}
+
+#[test]
+fn what_is_asked_again_is_not_read_again_and_has_the_same_answer() {
+    let mut talk = Talk::new();
+    for head in ["GET /hello.txt HTTP/1.1", "HEAD /hello.txt HTTP/1.1", "GET /folder/ HTTP/1.1"] {
+        let request = request(&[head, "Accept-Encoding: gzip, br"]);
+        assert!(!is_remembered(&talk, &request));
+        let first = talk.ask(&[head, "Accept-Encoding: gzip, br"]);
+        assert!(is_remembered(&talk, &request), "{head}");
+        assert_eq!(talk.ask(&[head, "Accept-Encoding: gzip, br"]), first);
+    }
+    let told: Vec<_> = talk.world.log.iter().map(|told| (told.0.as_str(), told.1.as_str(), told.2, told.3)).collect();
+    assert_eq!(told[0], ("GET", "/hello.txt", 200, HELLO.len() as u64));
+    assert_eq!(told[0..1], told[1..2], "the access log tells of both");
+    assert_eq!(told[2], ("HEAD", "/hello.txt", 200, 0));
+}
+
+#[test]
+fn what_has_a_body_a_secret_or_no_file_to_it_is_not_remembered() {
+    let mut talk = Talk::new();
+    for lines in [
+        &["GET /hello.txt HTTP/1.1", "Content-Length: 1"][..],
+        &["GET /hello.txt HTTP/1.1", "Transfer-Encoding: chunked"],
+        &["GET /hello.txt HTTP/1.1", "Cookie: name=secret"],
+        &["GET /hello.txt HTTP/1.1", "AUTHORIZATION: Basic YTpi"],
+        &["GET /hello.txt HTTP/1.1", "Range: bytes=0-4"],
+        &["GET /not-there.txt HTTP/1.1", "X: a long line"],
+        &["OPTIONS /hello.txt HTTP/1.1", "X: a long line"],
+        &["GET /hello.txt HTTP/1.1", "Host: a", "Host: b"],
+    ] {
+        let request = request(lines);
+        talk.arrive(request.as_bytes());
+        talk.arrive(b"1\r\n0\r\n\r\n");
+        assert!(!is_remembered(&talk, &request), "{lines:?}");
+        talk = talk.next();
+    }
+    let long = ["GET /hello.txt HTTP/1.1", &std::format!("X: {}", "x".repeat(512))];
+    assert_eq!(talk.ask(&long).body, HELLO);
+    assert!(!is_remembered(&talk, &request(&long)));
+}
+
+#[test]
+fn a_request_in_which_one_byte_differs_is_read() {
+    let mut talk = Talk::new();
+    // As long as what follows it, and the same at its beginning: so both have the same place.
+    let harmless = "GET /hello.txt HTTP/1.1\r\nHost: web.test\r\nXontent-Length: 5\r\n\r\nGET /";
+    let with_body = "GET /hello.txt HTTP/1.1\r\nHost: web.test\r\nContent-Length: 5\r\n\r\nGET /";
+    talk.arrive(harmless.as_bytes());
+    assert_eq!(talk.responses(|_| false).len(), 1);
+    assert!(is_remembered(&talk, harmless));
+    talk = talk.next();
+    talk.arrive(with_body.as_bytes());
+    let responses = talk.responses(|_| false);
+    assert_eq!(responses.len(), 1, "its body is taken for no request");
+    assert_eq!(responses[0].body, HELLO);
+    let closes = request(&["GET /hello.txt HTTP/1.1", "Connection: close"]);
+    let stays = request(&["GET /hello.txt HTTP/1.1", "Connection: clos_"]);
+    for (request, is_over) in [(&stays, false), (&closes, true), (&stays, false), (&closes, true)] {
+        talk = talk.next();
+        talk.arrive(request.as_bytes());
+        assert_eq!(talk.world.closed, is_over);
+    }
+}
+
+fn line() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(std::vec![
+        "X-Padding: that makes a head long enough\r\n",
+        "Connection: close\r\n",
+        "Content-Length: 3\r\n",
+        "Content-Length: 0\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Range: bytes=1-2\r\n",
+        "If-None-Match: *\r\n",
+        "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+        "Accept-Encoding: br\r\n",
+        "Accept-Encoding: gzip;q=0.5, br\r\n",
+        "Host: a\r\n",
+        "\r\n",
+    ])
+}
+
+fn asked() -> impl Strategy<Value = String> {
+    let first = prop::sample::select(std::vec![
+        "GET /hello.txt HTTP/1.1\r\nHost: a\r\n",
+        "GET /style.css HTTP/1.1\r\nHost: a\r\n",
+        "HEAD /style.css HTTP/1.0\r\n",
+        "GET / HTTP/1.0\r\nConnection: keep-alive\r\n",
+    ]);
+    (first, prop::collection::vec(line(), 0..3)).prop_map(|(first, lines)| [first, &lines.concat(), "\r\n"].concat())
+}
+
+proptest! {
+    #[test]
+    fn what_is_remembered_is_answered_as_if_it_were_read(
+        // Few requests, so that they come again; whoever remembers nothing is asked the same.
+        requests in prop::collection::vec(asked(), 1..4),
+        order in prop::collection::vec((0usize..4, 0usize..120), 1..24),
+    ) {
+        let (mut one, mut other) = (Talk::new(), Talk::new());
+        for (which, cut) in order {
+            let request = requests[which % requests.len()].to_string();
+            let (start, rest) = request.as_bytes().split_at(cut.min(request.len()));
+            for talk in [&mut one, &mut other] {
+                talk.arrive(start);
+                talk.arrive(rest);
+            }
+            other.world.remembered = Remembered::nothing();
+            let (one_world, other_world) = (&one.world, &other.world);
+            prop_assert_eq!(&one_world.said, &other_world.said);
+            prop_assert_eq!(&one_world.log, &other_world.log);
+            prop_assert_eq!((one_world.closed, one_world.deadline), (other_world.closed, other_world.deadline));
+            if one.world.closed {
+                one = one.next();
+                other = Talk::new();
+            }
+        }
+    }
+}
