@@ -10,7 +10,7 @@
 pub(crate) mod reading;
 pub(crate) mod world;
 
-use http::{HEAD_BYTES_MAX, Session, WaitsFor};
+use http::{HEAD_BYTES_MAX, Secrecy, Session, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -18,14 +18,19 @@ use world::World;
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
-    let Some((&[send_room], script)) = data.split_first_chunk() else { return };
-    let send_room = 1 + usize::from(send_room) * 5;
+    let Some((&[first], script)) = data.split_first_chunk() else { return };
+    let send_room = 1 + usize::from(first) * 5;
+    let secrecy = match first % 8 {
+        0 => Secrecy::Elsewhere,
+        1 => Secrecy::Here,
+        _ => Secrecy::Optional,
+    };
     let steps = steps(script);
     let [as_cut, at_once] =
-        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(send_room), &steps, pace));
+        [Pace::AsCut, Pace::AtOnce].map(|pace| Conversation::run(Server::new(send_room, secrecy), &steps, pace));
     as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 2_000 {
-        let byte_by_byte = Conversation::run(Server::new(send_room), &steps, Pace::ByteByByte);
+        let byte_by_byte = Conversation::run(Server::new(send_room, secrecy), &steps, Pace::ByteByByte);
         as_cut.party.assert_same(&byte_by_byte.party);
     }
     reading::check(&as_cut.party.world);
@@ -81,8 +86,9 @@ impl Party for Server {
 }
 
 impl Server {
-    fn new(send_room: usize) -> Server {
+    fn new(send_room: usize, secrecy: Secrecy) -> Server {
         let mut world = World::small();
+        world.secrecy = secrecy;
         let session = Session::connected(&mut world);
         Server { session, world, send_room }
     }

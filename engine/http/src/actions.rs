@@ -6,14 +6,19 @@ use crate::date::DATE_BYTES;
 use crate::remembered::Remembered;
 use crate::site::Site;
 
-/// The session's hands. Each call is carried out or queued at once; none waits.
-pub trait Actions {
-    /// The site that is served.
-    fn site(&self) -> &Site;
+/// Whether pages are given in the clear (RFC 6797), and if not, what this connection has to do with that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Secrecy {
+    /// They are.
+    Optional,
+    /// They are not, and the connection is in the clear: who asks is sent on.
+    Elsewhere,
+    /// They are not, and the connection is one of TLS: who asks is told to come like this from now on.
+    Here,
+}
 
-    /// What was answered before on connections like this one, from the same site.
-    fn remembered(&mut self) -> &mut Remembered;
-
+/// Where a session's words go.
+pub trait Outlet {
     /// How many bytes of responses can be queued now.
     fn send_room(&self) -> usize;
 
@@ -22,6 +27,21 @@ pub trait Actions {
 
     /// Queues bytes that stay where they are, as many as there is room for, and returns how many that were.
     fn send_static(&mut self, bytes: &'static [u8]) -> usize;
+}
+
+/// The session's hands. Each call is carried out or queued at once; none waits.
+pub trait Actions: Outlet {
+    /// The site that is served.
+    fn site(&self) -> &Site;
+
+    /// What was answered before on connections like this one, from the same site.
+    fn remembered(&mut self) -> &mut Remembered;
+
+    /// Whether pages are given in the clear.
+    fn secrecy(&self) -> Secrecy;
+
+    /// The name under which who asks for `host` in the clear finds us over TLS: never a stranger's. `host`: without its port, at most 255 bytes.
+    fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str;
 
     /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
     fn date(&mut self) -> [u8; DATE_BYTES];

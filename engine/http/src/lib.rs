@@ -16,6 +16,7 @@
 //! | `session` | one connection: its waiting points and what happens at each |
 //! | `head` | the request line and the fields, strictly |
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
+//! | `answer`, `outgoing` | what the answer to a request is, and what of it is still to be queued |
 //! | `target` | from a request's target to a path |
 //! | `coding`, `conditions`, `ranges` | which bytes of a file are the answer |
 //! | `remembered` | requests that come again with the same bytes |
@@ -23,7 +24,7 @@
 //! | `response` | heads of responses |
 //! | `site` | the packed site |
 //!
-//! Answers to: RFC 9110 (semantics), RFC 9112 (messages); of RFC 9111, what an origin server says to caches.
+//! Answers to: RFC 9110 (semantics), RFC 9112 (messages); of RFC 9111, what an origin server says to caches; RFC 6797 (pages over TLS alone).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,12 +33,14 @@ extern crate alloc;
 extern crate std;
 
 mod actions;
+mod answer;
 mod chunked;
 mod coding;
 mod conditions;
 mod date;
 mod framing;
 mod head;
+mod outgoing;
 mod ranges;
 mod remembered;
 mod response;
@@ -45,7 +48,7 @@ mod session;
 mod site;
 mod target;
 
-pub use actions::{Actions, Exchange};
+pub use actions::{Actions, Exchange, Outlet, Secrecy};
 pub use coding::Coding;
 pub use date::DATE_BYTES;
 pub use head::HEAD_BYTES_MAX;

@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 
 use heapless::Vec;
 
-use crate::actions::Actions;
+use crate::actions::{Actions, Secrecy};
 use crate::coding::Coding;
 
 /// The longest head of a response, in bytes, with the body of one that says what was wrong.
@@ -24,6 +24,7 @@ pub(crate) enum Status {
     PartialContent,
     MovedPermanently,
     NotModified,
+    PermanentRedirect,
     BadRequest,
     NotFound,
     MethodNotAllowed,
@@ -45,6 +46,7 @@ impl Status {
             Status::PartialContent => 206,
             Status::MovedPermanently => 301,
             Status::NotModified => 304,
+            Status::PermanentRedirect => 308,
             Status::BadRequest => 400,
             Status::NotFound => 404,
             Status::MethodNotAllowed => 405,
@@ -61,29 +63,38 @@ impl Status {
 
     /// Code and reason, as in a status line.
     pub(crate) fn text(self) -> &'static str {
+        self.line().trim_ascii_end()
+    }
+
+    /// The same as a line of text.
+    pub(crate) fn line(self) -> &'static str {
         match self {
-            Status::Ok => "200 OK",
-            Status::NoContent => "204 No Content",
-            Status::PartialContent => "206 Partial Content",
-            Status::MovedPermanently => "301 Moved Permanently",
-            Status::NotModified => "304 Not Modified",
-            Status::BadRequest => "400 Bad Request",
-            Status::NotFound => "404 Not Found",
-            Status::MethodNotAllowed => "405 Method Not Allowed",
-            Status::RequestTimeout => "408 Request Timeout",
-            Status::PreconditionFailed => "412 Precondition Failed",
-            Status::UriTooLong => "414 URI Too Long",
-            Status::RangeNotSatisfiable => "416 Range Not Satisfiable",
-            Status::ExpectationFailed => "417 Expectation Failed",
-            Status::HeaderFieldsTooLarge => "431 Request Header Fields Too Large",
-            Status::NotImplemented => "501 Not Implemented",
-            Status::VersionNotSupported => "505 HTTP Version Not Supported",
+            Status::Ok => "200 OK\n",
+            Status::NoContent => "204 No Content\n",
+            Status::PartialContent => "206 Partial Content\n",
+            Status::MovedPermanently => "301 Moved Permanently\n",
+            Status::NotModified => "304 Not Modified\n",
+            Status::PermanentRedirect => "308 Permanent Redirect\n",
+            Status::BadRequest => "400 Bad Request\n",
+            Status::NotFound => "404 Not Found\n",
+            Status::MethodNotAllowed => "405 Method Not Allowed\n",
+            Status::RequestTimeout => "408 Request Timeout\n",
+            Status::PreconditionFailed => "412 Precondition Failed\n",
+            Status::UriTooLong => "414 URI Too Long\n",
+            Status::RangeNotSatisfiable => "416 Range Not Satisfiable\n",
+            Status::ExpectationFailed => "417 Expectation Failed\n",
+            Status::HeaderFieldsTooLarge => "431 Request Header Fields Too Large\n",
+            Status::NotImplemented => "501 Not Implemented\n",
+            Status::VersionNotSupported => "505 HTTP Version Not Supported\n",
         }
     }
 }
 
 /// The fields of every method's list (RFC 9110 section 10.2.1).
 pub(crate) const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
+
+/// Whoever reads this comes over TLS alone for a year (RFC 6797 section 6.1). Nothing is said of hosts below ours, which may be somebody else's.
+const OVER_TLS_ALONE: &str = "Strict-Transport-Security: max-age=31536000\r\n";
 
 /// What becomes of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +115,9 @@ impl ResponseHead {
     /// The status line, and what every head says.
     pub(crate) fn begin(&mut self, status: Status, after: After, actions: &mut impl Actions) -> &mut ResponseHead {
         self.text("HTTP/1.1 ").text(status.text()).text("\r\nDate: ").bytes(&actions.date()).text("\r\n");
+        if actions.secrecy() == Secrecy::Here {
+            self.text(OVER_TLS_ALONE);
+        }
         match after {
             After::Open => self,
             After::OpenAsAsked => self.text("Connection: keep-alive\r\n"),
@@ -180,15 +194,6 @@ impl ResponseHead {
     /// Ends the head, and queues it.
     pub(crate) fn send(&mut self, actions: &mut impl Actions) {
         self.text("\r\n");
-        actions.send(&self.0);
-    }
-
-    /// Ends the head, and queues it with a body that is no longer than a few words.
-    pub(crate) fn send_with(&mut self, body: &[&str], actions: &mut impl Actions) {
-        self.text("\r\n");
-        for part in body {
-            self.text(part);
-        }
         actions.send(&self.0);
     }
 }

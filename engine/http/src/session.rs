@@ -1,7 +1,7 @@
 //! A session: what the server remembers of one connection between two events.
 //!
 //! Each variant of [`Expect`] is a waiting point and has one handler. What the answer to a request is stands in
-//! `session/answer.rs`, how its bytes leave in `session/outgoing.rs`.
+//! `answer.rs`, how its bytes leave in `outgoing.rs`.
 //!
 //! A request's body is read to its end before the answer is given, so that a body that is broken is answered by 400 and by
 //! nothing else. A long one is not waited for: then the answer comes at once and the connection ends with it (RFC 9112
@@ -10,28 +10,24 @@
 //!
 //! Answers to: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
 
-mod answer;
-mod outgoing;
-
 use alloc::boxed::Box;
 
 use machine::Micros;
 
-use crate::actions::{Actions, Exchange};
+use crate::actions::{Actions, Exchange, Secrecy};
+use crate::answer::Answer;
 use crate::framing::Body;
 use crate::head::{self, Head, Name, Start};
+use crate::outgoing::Outgoing;
 use crate::remembered::Page;
-use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, Status};
-
-use answer::Answer;
-use outgoing::Outgoing;
+use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, ResponseHead, Status};
 
 /// How long a connection may be open without a request.
-const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
+pub(crate) const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
 /// How long a client may take for a whole head, and for a whole body: a limit that no trickle prolongs.
-const REQUEST_TIMEOUT: Micros = Micros::from_secs(30);
+pub(crate) const REQUEST_TIMEOUT: Micros = Micros::from_secs(30);
 /// How long a client may take for what it has room for of a response.
-const RESPONSE_TIMEOUT: Micros = Micros::from_secs(60);
+pub(crate) const RESPONSE_TIMEOUT: Micros = Micros::from_secs(60);
 /// The longest body that is read to keep a connection open, in bytes, what frames chunks counted in.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -147,7 +143,9 @@ impl Session {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
         }
-        if let Some((head, page)) = actions.remembered().recall(bytes) {
+        if let Some((head, page)) = actions.remembered().recall(bytes)
+            && actions.secrecy() != Secrecy::Elsewhere
+        {
             return self.request_came_again(head, page, actions);
         }
         let mut room = head::Room::new();
@@ -190,7 +188,7 @@ impl Session {
     /// Errors: where the request ends cannot be known.
     fn request_arrived(&mut self, bytes: &[u8], head: &Head<'_, '_>, actions: &mut impl Actions) -> Result<(), Status> {
         let body = Body::of(head)?;
-        let mut answer = Answer::to(head, actions.site())?;
+        let mut answer = Answer::to(head, actions)?;
         actions.answered(|| exchange(head.method, head.target, &answer));
         if let Some(page) = answer.page().filter(|_| body.is_over() && !head.has_secret()) {
             actions.remembered().keep(bytes, head.length, page);
@@ -230,7 +228,9 @@ impl Session {
     }
 
     fn respond(&mut self, answer: &Answer, actions: &mut impl Actions) {
-        self.outgoing = answer.send(actions);
+        let mut head = ResponseHead::default();
+        self.outgoing = answer.begin(&mut head, actions);
+        head.send(actions);
         self.expect = Expect::Room { after: answer.after() };
         // Room for the rest is not waited for yet.
         self.waits_for = WaitsFor::Bytes;

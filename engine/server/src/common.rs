@@ -103,6 +103,8 @@ pub(crate) struct Common {
     pub(crate) trace: Box<[u8; TRACE_BYTES_MAX]>,
     pub(crate) site: Site,
     pub(crate) pages: Remembered,
+    /// Whether pages are given over TLS alone.
+    pub(crate) https_only: bool,
     pub(crate) logs_requests: bool,
     /// Requests of this turn that are to be told of on the console.
     pub(crate) request_log: Vec<String>,

@@ -4,7 +4,7 @@
 
 use alloc::format;
 
-use http::{DATE_BYTES, Exchange, Remembered, Site};
+use http::{DATE_BYTES, Exchange, Remembered, Secrecy, Site};
 use machine::{Micros, Piece};
 
 use crate::common::Common;
@@ -57,15 +57,7 @@ pub(crate) struct Hands<'a> {
     caller: Caller,
 }
 
-impl http::Actions for Hands<'_> {
-    fn site(&self) -> &Site {
-        &self.common.site
-    }
-
-    fn remembered(&mut self) -> &mut Remembered {
-        &mut self.common.pages
-    }
-
+impl http::Outlet for Hands<'_> {
     fn send_room(&self) -> usize {
         self.common.send_room_within(self.caller, UNREAD_BYTES_MAX)
     }
@@ -87,6 +79,28 @@ impl http::Actions for Hands<'_> {
             queued += piece_bytes;
         }
         queued
+    }
+}
+
+impl http::Actions for Hands<'_> {
+    fn site(&self) -> &Site {
+        &self.common.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.common.pages
+    }
+
+    fn secrecy(&self) -> Secrecy {
+        match self.caller.channel {
+            _ if !self.common.https_only => Secrecy::Optional,
+            Channel::Plain => Secrecy::Elsewhere,
+            Channel::Tls => Secrecy::Here,
+        }
+    }
+
+    fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
+        if self.common.secure.is_named(host) { host } else { &self.common.hostname }
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

@@ -49,6 +49,7 @@ pub(crate) enum Channel {
 pub(crate) struct Secure {
     /// What each service offers; nothing where there is no certificate.
     settings: Vec<Option<Settings>>,
+    certificates: Vec<Certificate>,
     clock: Clock,
     /// In the slot of each connection.
     connections: Vec<Option<Box<Connection>>>,
@@ -76,6 +77,7 @@ impl Secure {
         let connections = if certificates.is_empty() { 0 } else { connections };
         Secure {
             settings,
+            certificates: certificates.to_vec(),
             connections: (0..connections).map(|_| None).collect(),
             handshakes: 0,
             handshakes_max: (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN),
@@ -88,6 +90,11 @@ impl Secure {
     /// Whether there is TLS for the service.
     pub(crate) fn serves(&self, service: Service) -> bool {
         self.settings.get(usize::from(service.0)).is_some_and(Option::is_some)
+    }
+
+    /// Whether one of the certificates is for the host of this name.
+    pub(crate) fn is_named(&self, host: &str) -> bool {
+        self.certificates.iter().any(|certificate| certificate.is_for(host))
     }
 
     /// Handshakes that have begun and not ended.

@@ -55,6 +55,7 @@ impl Engine {
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)]),
             site,
             pages: Remembered::nothing(),
+            https_only: configuration.web.https_only,
             logs_requests: configuration.web.access_log,
             request_log: Vec::new(),
             orphans: Vec::new(),

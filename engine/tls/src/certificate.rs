@@ -150,7 +150,8 @@ impl Certificate {
         self.names.iter().map(String::as_str)
     }
 
-    pub(crate) fn is_for(&self, name: &str) -> bool {
+    /// Whether it was made for the host called `name`, which may end in a dot.
+    pub fn is_for(&self, name: &str) -> bool {
         self.names.iter().any(|own| names::matches(own, name))
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use http::{Actions, DATE_BYTES, Exchange, File, RESPONSE_HEAD_BYTES_MAX, Remembered, Site, pack};
+use http::{Actions, DATE_BYTES, Exchange, File, Outlet, RESPONSE_HEAD_BYTES_MAX, Remembered, Secrecy, Site, pack};
 use machine::Micros;
 
 /// One request, as the server tells of it: method, target, status, bytes of the response's body.
@@ -14,6 +14,7 @@ pub(crate) struct World {
     pub(crate) sent: Vec<u8>,
     pub(crate) log: Vec<Answered>,
     pub(crate) send_room: usize,
+    pub(crate) secrecy: Secrecy,
     pub(crate) deadline: Option<Micros>,
     pub(crate) closed: bool,
     /// The bytes of each file, in each of its codings.
@@ -69,6 +70,7 @@ impl World {
             sent: Vec::new(),
             log: Vec::new(),
             send_room: RESPONSE_HEAD_BYTES_MAX,
+            secrecy: Secrecy::Optional,
             deadline: None,
             closed: false,
             contents,
@@ -85,15 +87,7 @@ impl World {
     }
 }
 
-impl Actions for World {
-    fn site(&self) -> &Site {
-        &self.site
-    }
-
-    fn remembered(&mut self) -> &mut Remembered {
-        &mut self.remembered
-    }
-
+impl Outlet for World {
     fn send_room(&self) -> usize {
         self.send_room
     }
@@ -106,6 +100,24 @@ impl Actions for World {
         let count = bytes.len().min(self.send_room);
         self.queue(&bytes[..count]);
         count
+    }
+}
+
+impl Actions for World {
+    fn site(&self) -> &Site {
+        &self.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.remembered
+    }
+
+    fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
+        if host == "a" { host } else { "own.test" }
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

@@ -8,6 +8,7 @@ mod parts;
 mod properties;
 mod remembered;
 mod requests;
+mod secrecy;
 mod sites;
 mod waiting;
 mod world;

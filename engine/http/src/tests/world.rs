@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use machine::Micros;
 
-use crate::{Actions, Exchange, File, Remembered, Session, Site, WaitsFor, pack};
+use crate::{Actions, Exchange, File, Outlet, Remembered, Secrecy, Session, Site, WaitsFor, pack};
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 pub(super) const HELLO: &[u8] = b"Hello, world, this is a file.\n";
@@ -51,6 +51,7 @@ pub(super) fn site(files: &BTreeMap<String, File>) -> Site {
 pub(super) struct World {
     site: Site,
     pub(super) remembered: Remembered,
+    pub(super) secrecy: Secrecy,
     pub(super) said: Vec<u8>,
     /// Bytes that were queued without a copy.
     pub(super) uncopied: usize,
@@ -65,6 +66,7 @@ impl World {
         World {
             site,
             remembered,
+            secrecy: Secrecy::Optional,
             said: Vec::new(),
             uncopied: 0,
             room: 1 << 20,
@@ -75,15 +77,7 @@ impl World {
     }
 }
 
-impl Actions for World {
-    fn site(&self) -> &Site {
-        &self.site
-    }
-
-    fn remembered(&mut self) -> &mut Remembered {
-        &mut self.remembered
-    }
-
+impl Outlet for World {
     fn send_room(&self) -> usize {
         self.room
     }
@@ -102,6 +96,24 @@ impl Actions for World {
         self.uncopied += count;
         self.said.extend_from_slice(&bytes[..count]);
         count
+    }
+}
+
+impl Actions for World {
+    fn site(&self) -> &Site {
+        &self.site
+    }
+
+    fn remembered(&mut self) -> &mut Remembered {
+        &mut self.remembered
+    }
+
+    fn secrecy(&self) -> Secrecy {
+        self.secrecy
+    }
+
+    fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
+        if host == "web.test" { host } else { "own.test" }
     }
 
     fn date(&mut self) -> [u8; 29] {

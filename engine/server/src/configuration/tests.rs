@@ -128,10 +128,11 @@ fn sections_of_later_versions_are_refused_as_such() {
 fn what_is_served_by_http_is_named() {
     let web = |section: &str| Configuration::parse(&with_root(section)).unwrap().web;
     assert_eq!(web(""), Web::default());
-    assert_eq!(web("[web]\nsite = 'site/'"), Web { site: Some("site/".into()), access_log: false });
-    assert_eq!(web("[web]\naccess_log = true"), Web { site: None, access_log: true });
+    assert_eq!(web("[web]\nsite = 'site/'"), Web { site: Some("site/".into()), ..Web::default() });
+    assert_eq!(web("[web]\naccess_log = true"), Web { access_log: true, ..Web::default() });
     refused(&with_root("[web]\nsite = ''"), 4, "empty", "the folder of the site's files");
-    refused(&with_root("[web]\nhttps_only = true"), 4, "not supported by this version yet", "without it");
+    assert_eq!(web("[web]\nhttps_only = true"), Web { https_only: true, ..Web::default() });
+    refused(&with_root("[web]\nhttps_only = 1"), 4, "this is of type integer", "true or false");
     refused(&with_root("[web]\nsites = 'a'"), 4, "`sites` is not known", "`site`");
 }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use machine::Micros;
 use rustls::ClientConfig;
 use server::InUse;
+use simulated::MemoryDisk;
 
 use super::room::pages::{large, site};
 use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
-use super::room::{Room, usual_sizes};
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 
 const LARGE_BYTES: usize = 700_000;
 
@@ -60,6 +61,30 @@ fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
         room.until_shielded(&mut shielded, "the server closes too", |shielded| shielded.is_closed);
         room.part(shielded.talk);
     }
+}
+
+#[test]
+fn where_pages_are_given_over_tls_alone_who_asks_in_the_clear_is_sent_on_to_a_name_of_ours() {
+    let trust = Trust::new("mail.barepost.test");
+    let configuration = format!("{CONFIGURATION}[web]\nhttps_only = true\n");
+    let certificates = vec![trust.certificate.clone()];
+    let disk = MemoryDisk::blank(DISK_BYTES);
+    let mut room = Room::certified(15, disk, usual_sizes(), &configuration, site(LARGE_BYTES), certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    for (host, name) in [("MAIL.barepost.test:20080", "MAIL.barepost.test"), ("evil.test", "mail.barepost.test")] {
+        let mut talk = room.connect(80);
+        room.send(&talk, format!("GET /large?x HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+        assert_eq!(room.line(&mut talk), "HTTP/1.1 308 Permanent Redirect");
+        assert!(room.line(&mut talk).starts_with("Date: "));
+        assert_eq!(room.line(&mut talk), format!("Location: https://{name}/large?x"));
+        room.part(talk);
+    }
+    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    room.say_shielded(&mut shielded, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
+    assert_eq!(room.line_shielded(&mut shielded), "HTTP/1.1 200 OK");
+    assert!(room.line_shielded(&mut shielded).starts_with("Date: "));
+    assert_eq!(room.line_shielded(&mut shielded), "Strict-Transport-Security: max-age=31536000");
+    room.part_shielded(shielded);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::CORES;
 pub(crate) use talk::{Talk, stuffed, without_trace};
 
 pub(crate) const SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
-const DISK_BYTES: u64 = 32 << 20;
+pub(crate) const DISK_BYTES: u64 = 32 << 20;
 /// Steps after which a conversation that has not gone on is stuck.
 const STEPS_MAX: usize = 200_000;
 /// Turns in a row that brought nothing, after which the engine is found to spin.
@@ -120,8 +120,8 @@ impl Room {
         Room::certified(seed, disk, sizes, configuration, site, Vec::new())
     }
 
-    /// With several cores the card has a pair of queues for each of them or one for all, as the seed says.
-    fn certified(
+    /// A room whose engine has not had its first turn. With several cores the card has a pair of queues for each of them or one for all, as the seed says.
+    pub(crate) fn certified(
         seed: u64,
         disk: MemoryDisk,
         sizes: Sizes,

@@ -7,14 +7,13 @@ use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
-use crate::actions::Actions;
+use crate::actions::Outlet;
 use crate::ranges::Parts;
-use crate::response::RESPONSE_HEAD_BYTES_MAX;
 use crate::site::Resource;
 
 /// The rest of a response's body.
 #[derive(Debug)]
-pub(super) enum Outgoing {
+pub(crate) enum Outgoing {
     Nothing,
     /// These bytes.
     Bytes(&'static [u8]),
@@ -24,7 +23,7 @@ pub(super) enum Outgoing {
 
 /// Several parts of a file, some of them sent.
 #[derive(Debug)]
-pub(super) struct PartsLeft {
+pub(crate) struct PartsLeft {
     resource: Resource,
     whole: &'static [u8],
     parts: Parts,
@@ -37,7 +36,7 @@ pub(super) struct PartsLeft {
 
 impl Outgoing {
     /// Queues as much as there is room for; true when nothing is left.
-    pub(super) fn send_on(&mut self, actions: &mut impl Actions) -> bool {
+    pub(crate) fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let done = match self {
             Outgoing::Nothing => true,
             Outgoing::Bytes(bytes) => send(bytes, actions),
@@ -51,7 +50,7 @@ impl Outgoing {
 }
 
 /// Queues as many of `bytes` as there is room for, and leaves the others; true when none is left.
-fn send(bytes: &mut &'static [u8], actions: &mut impl Actions) -> bool {
+fn send(bytes: &mut &'static [u8], actions: &mut impl Outlet) -> bool {
     if !bytes.is_empty() {
         let count = actions.send_static(bytes);
         *bytes = bytes.get(count..).unwrap_or_default();
@@ -60,39 +59,41 @@ fn send(bytes: &mut &'static [u8], actions: &mut impl Actions) -> bool {
 }
 
 impl PartsLeft {
-    pub(super) fn new(resource: Resource, whole: &'static [u8], parts: &Parts) -> PartsLeft {
+    pub(crate) fn new(resource: Resource, whole: &'static [u8], parts: &Parts) -> PartsLeft {
         PartsLeft { resource, whole, parts: parts.clone(), begun: 0, bytes: &[], ended: false }
     }
 
     /// What stands between the parts. It has the file's tag in it, so that no file has it within.
-    pub(super) fn boundary(resource: &Resource) -> String {
+    pub(crate) fn boundary(resource: &Resource) -> String {
         format!("part-{}", resource.digits())
     }
 
     /// Bytes of the whole body, of parts of a representation that is `whole` bytes long.
-    pub(super) fn length(resource: &Resource, whole: u64, parts: &Parts) -> u64 {
+    pub(crate) fn length(resource: &Resource, whole: u64, parts: &Parts) -> u64 {
         let heads = parts.iter().map(|part| part_head(resource, part, whole).len() as u64 + part.end - part.start);
         heads.sum::<u64>() + end(resource).len() as u64
     }
 
-    fn send_on(&mut self, actions: &mut impl Actions) -> bool {
+    fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         while send(&mut self.bytes, actions) {
             if self.ended {
                 return true;
             }
-            if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
+            let part = self.parts.get(self.begun);
+            let text = match part {
+                Some(part) => part_head(&self.resource, part, self.whole.len() as u64),
+                None => end(&self.resource),
+            };
+            if actions.send_room() < text.len() {
                 return false;
             }
-            match self.parts.get(self.begun) {
+            actions.send(text.as_bytes());
+            match part {
                 Some(part) => {
-                    actions.send(part_head(&self.resource, part, self.whole.len() as u64).as_bytes());
                     self.bytes = self.whole.get(part.start as usize..part.end as usize).unwrap_or_default();
                     self.begun += 1;
                 }
-                None => {
-                    actions.send(end(&self.resource).as_bytes());
-                    self.ended = true;
-                }
+                None => self.ended = true,
             }
         }
         false

@@ -1,12 +1,12 @@
 //! What the answer to a request is: which file, which form of it, which part, or why not.
 //!
-//! Answers to: RFC 9110 sections 9 (methods), 13.2.2 (order of conditions), 14.2 (ranges) and 15 (status codes).
+//! Answers to: RFC 9112 section 3.2.2 (whose host counts), RFC 6797 section 7.2 (who comes in the clear); RFC 9110 sections 9 (methods), 13.2.2 (order of conditions), 14.2 (ranges) and 15 (status codes).
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::ops::Range;
 
-use crate::actions::Actions;
+use crate::actions::{Actions, Secrecy};
 use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Own, Verdict};
 use crate::head::{Head, Name, Version};
@@ -16,10 +16,13 @@ use crate::response::{ALLOW, After, ResponseHead, Status};
 use crate::site::{Representation, Resource, Site};
 use crate::target::{PathRoom, Target};
 
-use super::outgoing::{Outgoing, PartsLeft};
+use crate::outgoing::{Outgoing, PartsLeft};
 
-/// The longest target whose folder is redirected to.
+/// The longest target that a client is sent on to.
 const MOVED_BYTES_MAX: usize = 1024;
+
+/// The longest name of a host.
+const HOST_BYTES_MAX: usize = 255;
 
 /// What a folder is asked for.
 const INDEX: &[u8] = b"index.html";
@@ -27,7 +30,7 @@ const INDEX_BELOW: &[u8] = b"/index.html";
 
 /// An answer that is known and not given yet.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     content: Content,
     /// Whether only its head is asked for.
     head_only: bool,
@@ -44,6 +47,8 @@ enum Content {
     NotModified { resource: Resource, coding: Coding },
     /// It is a folder: its name with a slash behind it.
     Moved(String),
+    /// It is given over TLS alone: where.
+    OverTls(String),
     /// Which methods there are.
     Options,
     /// None of the parts that were asked for; so many bytes there are.
@@ -63,7 +68,8 @@ impl Answer {
     /// The answer to a request.
     ///
     /// Errors: the request makes no sense, and the connection is to end.
-    pub(super) fn to(head: &Head<'_, '_>, site: &Site) -> Result<Answer, Status> {
+    pub(crate) fn to(head: &Head<'_, '_>, actions: &impl Actions) -> Result<Answer, Status> {
+        let site = actions.site();
         let mut room = PathRoom::default();
         let target = match Target::parse(head.target, &mut room) {
             Err(Status::BadRequest) if head.method != b"CONNECT" => return Err(Status::BadRequest),
@@ -73,6 +79,7 @@ impl Answer {
             _ if head.values(Name::Expect).any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
                 Content::error(Status::ExpectationFailed, site)
             }
+            (_, Ok(Target::Path(_))) if actions.secrecy() == Secrecy::Elsewhere => over_tls(head, actions),
             (b"GET" | b"HEAD", Ok(Target::Path(path))) => file(path, head, site),
             (b"GET" | b"HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
             (b"OPTIONS", Ok(_)) => Content::Options,
@@ -86,12 +93,12 @@ impl Answer {
     }
 
     /// The answer to what is no request.
-    pub(super) fn refusal(status: Status, site: &Site) -> Answer {
+    pub(crate) fn refusal(status: Status, site: &Site) -> Answer {
         Answer { content: Content::error(status, site), head_only: false, after: After::Close }
     }
 
     /// The whole file, if that is the answer.
-    pub(super) fn page(&self) -> Option<Page> {
+    pub(crate) fn page(&self) -> Option<Page> {
         match self.content {
             Content::Whole(representation) => {
                 Some(Page { representation, head_only: self.head_only, after: self.after })
@@ -101,20 +108,21 @@ impl Answer {
     }
 
     /// The connection ends with this answer.
-    pub(super) fn ends_connection(&mut self) {
+    pub(crate) fn ends_connection(&mut self) {
         self.after = After::Close;
     }
 
-    pub(super) fn after(&self) -> After {
+    pub(crate) fn after(&self) -> After {
         self.after
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match &self.content {
             Content::Whole(_) => Status::Ok,
             Content::Parts { .. } => Status::PartialContent,
             Content::NotModified { .. } => Status::NotModified,
             Content::Moved(_) => Status::MovedPermanently,
+            Content::OverTls(_) => Status::PermanentRedirect,
             Content::Options => Status::NoContent,
             Content::OutOfRange(_) => Status::RangeNotSatisfiable,
             Content::Error(status, _) => *status,
@@ -122,51 +130,47 @@ impl Answer {
     }
 
     /// Bytes of the response's body.
-    pub(super) fn body_bytes(&self) -> u64 {
+    pub(crate) fn body_bytes(&self) -> u64 {
         match &self.content {
             _ if self.head_only => 0,
             Content::Whole(representation) => representation.bytes.len() as u64,
             Content::Parts { resource, coding, part } => part.length(resource, *coding),
             Content::Error(status, page) => error_length(*status, page.as_ref()),
-            Content::NotModified { .. } | Content::Moved(_) | Content::Options | Content::OutOfRange(_) => 0,
+            Content::NotModified { .. }
+            | Content::Moved(_)
+            | Content::OverTls(_)
+            | Content::Options
+            | Content::OutOfRange(_) => 0,
         }
     }
 
-    /// Queues the head of the response, and returns what is to follow.
-    pub(super) fn send(&self, actions: &mut impl Actions) -> Outgoing {
-        // Where it stays: it is too long to be handed on.
-        let mut head = ResponseHead::default();
+    /// Writes the head of the response but for its last, empty line, and returns what is to follow.
+    pub(crate) fn begin(&self, head: &mut ResponseHead, actions: &mut impl Actions) -> Outgoing {
         head.begin(self.status(), self.after, actions);
         match &self.content {
             Content::Whole(representation) => {
-                head.bytes(representation.head).send(actions);
+                head.bytes(representation.head);
                 return if self.head_only { Outgoing::Nothing } else { Outgoing::Bytes(representation.bytes) };
             }
             Content::Parts { resource, coding, part } => {
-                return self.send_parts(&mut head, resource, *coding, part, actions);
+                return self.begin_parts(head, resource, *coding, part);
             }
-            Content::Error(status, page) => return self.send_error(&mut head, *status, page.as_ref(), actions),
+            Content::Error(status, page) => return self.begin_error(head, *status, page.as_ref()),
             Content::NotModified { resource, coding } => {
                 head.validators(*coding, resource.digits(), resource.modified(), resource.varies())
             }
-            Content::Moved(location) => head.field("Location", location).number_field("Content-Length", 0),
+            Content::Moved(location) | Content::OverTls(location) => {
+                head.field("Location", location).number_field("Content-Length", 0)
+            }
             Content::Options => head.text(ALLOW),
             Content::OutOfRange(length) => head
                 .formatted_field("Content-Range", format_args!("bytes */{length}"))
                 .number_field("Content-Length", 0),
-        }
-        .send(actions);
+        };
         Outgoing::Nothing
     }
 
-    fn send_parts(
-        &self,
-        head: &mut ResponseHead,
-        resource: &Resource,
-        coding: Coding,
-        part: &Part,
-        actions: &mut impl Actions,
-    ) -> Outgoing {
+    fn begin_parts(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding, part: &Part) -> Outgoing {
         let Some(Representation { bytes, .. }) = resource.representation(coding) else {
             return Outgoing::Nothing;
         };
@@ -189,33 +193,20 @@ impl Answer {
                 Outgoing::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
             }
         };
-        head.send(actions);
         if self.head_only { Outgoing::Nothing } else { outgoing }
     }
 
-    fn send_error(
-        &self,
-        head: &mut ResponseHead,
-        status: Status,
-        page: Option<&Resource>,
-        actions: &mut impl Actions,
-    ) -> Outgoing {
+    fn begin_error(&self, head: &mut ResponseHead, status: Status, page: Option<&Resource>) -> Outgoing {
         if status == Status::MethodNotAllowed {
             head.text(ALLOW);
         }
         head.number_field("Content-Length", error_length(status, page));
-        match page.and_then(|page| page.representation(Coding::Identity)) {
-            Some(page_bytes) => {
-                head.field("Content-Type", page.map_or("", |page| page.content_type())).send(actions);
-                if self.head_only { Outgoing::Nothing } else { Outgoing::Bytes(page_bytes.bytes) }
-            }
-            None => {
-                head.field("Content-Type", "text/plain; charset=utf-8");
-                let body = [status.text(), "\n"];
-                head.send_with(if self.head_only { &[] } else { &body }, actions);
-                Outgoing::Nothing
-            }
-        }
+        let (bytes, content_type) = match page.and_then(|page| Some((page, page.representation(Coding::Identity)?))) {
+            Some((page, found)) => (found.bytes, page.content_type()),
+            None => (status.line().as_bytes(), "text/plain; charset=utf-8"),
+        };
+        head.field("Content-Type", content_type);
+        if self.head_only || bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Bytes(bytes) }
     }
 }
 
@@ -255,7 +246,7 @@ impl Part {
 fn error_length(status: Status, page: Option<&Resource>) -> u64 {
     match page.and_then(|page| page.representation(Coding::Identity)) {
         Some(page) => page.bytes.len() as u64,
-        None => status.text().len() as u64 + 1,
+        None => status.line().len() as u64,
     }
 }
 
@@ -284,6 +275,22 @@ fn moved(target: &[u8]) -> String {
     // Two slashes at the start would name another host.
     let path = path.strip_prefix('/').map_or(path, |rest| rest.trim_start_matches('/'));
     if path.contains("://") { alloc::format!("{path}/{query}") } else { alloc::format!("/{path}/{query}") }
+}
+
+/// Where over TLS there is what the request asks for: under the same name, if that is one of ours, and always under the port that goes without saying.
+fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
+    let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
+    let [said, target] = [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
+    let (authority, path) = match target.split_once("://") {
+        Some((_, rest)) if !target.starts_with('/') => rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())),
+        _ => (said, target),
+    };
+    let host = authority.split(':').next().filter(|host| host.len() <= HOST_BYTES_MAX).unwrap_or_default();
+    if path.len() > MOVED_BYTES_MAX {
+        return Content::error(Status::UriTooLong, actions.site());
+    }
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    Content::OverTls(alloc::format!("https://{}{slash}{path}", actions.name_over_tls(host)))
 }
 
 /// Which form of a file, and how much of it.

@@ -1,0 +1,80 @@
+//! Pages that are given over TLS alone.
+
+use super::world::{Response, Talk};
+use crate::Secrecy;
+
+fn asked(secrecy: Secrecy, head: &[&str]) -> Response {
+    let mut talk = Talk::new();
+    talk.world.secrecy = secrecy;
+    talk.ask(head)
+}
+
+#[test]
+fn who_comes_in_the_clear_is_sent_on_to_the_same_page_of_a_name_that_is_ours() {
+    for (line, host, location) in [
+        ("GET /hello.txt HTTP/1.1", "web.test", "https://web.test/hello.txt"),
+        ("GET /hello.txt HTTP/1.1", "web.test:8080", "https://web.test/hello.txt"),
+        ("HEAD /a%20b?c=d%2f&e=/../ HTTP/1.1", "web.test", "https://web.test/a%20b?c=d%2f&e=/../"),
+        ("POST / HTTP/1.1", "web.test", "https://web.test/"),
+        ("GET / HTTP/1.1", "evil.test", "https://own.test/"),
+        ("GET / HTTP/1.1", "evil.test:80.web.test", "https://own.test/"),
+        ("GET / HTTP/1.1", "[::1]:80", "https://own.test/"),
+        ("GET / HTTP/1.1", "", "https://own.test/"),
+        ("GET //evil.test/ HTTP/1.1", "web.test", "https://web.test//evil.test/"),
+        ("GET /?http://evil.test HTTP/1.1", "web.test", "https://web.test/?http://evil.test"),
+        ("GET http://web.test?x HTTP/1.1", "evil.test", "https://web.test/?x"),
+        ("GET http://evil.test/x HTTP/1.1", "web.test", "https://own.test/x"),
+    ] {
+        let response = asked(Secrecy::Elsewhere, &[line, &std::format!("Host: {host}")]);
+        assert_eq!((response.status, response.field("location")), (308, Some(location)), "{line} {host}");
+        assert!(response.body.is_empty());
+        assert_eq!(response.field("strict-transport-security"), None, "RFC 6797 section 7.2");
+    }
+    let long = std::format!("{}.web.test", "x".repeat(300));
+    let response = asked(Secrecy::Elsewhere, &["GET / HTTP/1.1", &std::format!("Host: {long}")]);
+    assert_eq!(response.field("location"), Some("https://own.test/"));
+    let long = std::format!("GET /?{} HTTP/1.1", "x".repeat(1024));
+    assert_eq!(asked(Secrecy::Elsewhere, &[&long]).status, 414);
+}
+
+#[test]
+fn what_is_remembered_of_connections_over_tls_is_not_given_in_the_clear() {
+    let mut talk = Talk::new();
+    talk.world.secrecy = Secrecy::Here;
+    for _ in 0..2 {
+        assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).field("strict-transport-security"), Some("max-age=31536000"));
+    }
+    let mut talk = talk.next();
+    talk.world.secrecy = Secrecy::Elsewhere;
+    assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).status, 308);
+}
+
+#[test]
+fn what_is_wrong_in_the_clear_is_told_there() {
+    for (line, status) in [
+        ("GET /../x HTTP/1.1", 400),
+        ("GET /%zz HTTP/1.1", 400),
+        ("GET ftp://web.test/ HTTP/1.1", 400),
+        ("OPTIONS * HTTP/1.1", 204),
+        ("CONNECT web.test:443 HTTP/1.1", 405),
+    ] {
+        assert_eq!(asked(Secrecy::Elsewhere, &[line]).status, status, "{line}");
+    }
+}
+
+#[test]
+fn who_comes_over_tls_is_told_to_come_like_this_whatever_is_answered_and_nobody_else_is() {
+    for (line, status) in [
+        ("GET /hello.txt HTTP/1.1", 200),
+        ("GET /folder HTTP/1.1", 301),
+        ("GET /nothing HTTP/1.1", 404),
+        ("POST / HTTP/1.1", 405),
+        ("OPTIONS * HTTP/1.1", 204),
+    ] {
+        let response = asked(Secrecy::Here, &[line]);
+        let field = response.field("strict-transport-security");
+        assert_eq!((response.status, field), (status, Some("max-age=31536000")), "{line}");
+        let response = asked(Secrecy::Optional, &[line]);
+        assert_eq!((response.status, response.field("strict-transport-security")), (status, None), "{line}");
+    }
+}
