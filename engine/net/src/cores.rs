@@ -279,6 +279,11 @@ impl Net {
         })
     }
 
+    /// Frames of our card that are with other cores.
+    pub fn frames_away(&self) -> usize {
+        self.fellows.as_ref().map_or(0, |fellows| fellows.away)
+    }
+
     pub(crate) fn cores(&self) -> Cores {
         self.fellows.as_ref().map_or(Cores::ALONE, |fellows| fellows.cores)
     }

@@ -3,6 +3,7 @@
 use core::iter::Sum;
 
 use crate::engine::Engine;
+use crate::sending::Parcels;
 
 /// What sessions hold at this moment. Nothing of it when there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,6 +34,8 @@ pub struct InUse {
     pub send_queues: usize,
     /// Connections that keep received bytes.
     pub receive_queues: usize,
+    /// Frames that other cores have of this one: of its card's, or to be sent for it.
+    pub frames_away: usize,
 }
 
 impl Sum for InUse {
@@ -51,6 +54,7 @@ impl Sum for InUse {
             blocks: one.blocks + other.blocks,
             send_queues: one.send_queues + other.send_queues,
             receive_queues: one.receive_queues + other.receive_queues,
+            frames_away: one.frames_away + other.frames_away,
         })
     }
 }
@@ -75,6 +79,7 @@ impl Engine {
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),
             receive_queues: sizes.receive_queues - pools.free_receive_queues(),
+            frames_away: common.net.frames_away() + self.parcels.as_ref().map_or(0, Parcels::under_way),
         }
     }
 }

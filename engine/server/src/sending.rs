@@ -67,6 +67,11 @@ impl Parcels {
         !self.filled.is_empty()
     }
 
+    /// How many are filled, or with the core that sends for us.
+    pub(crate) fn under_way(&self) -> usize {
+        PARCELS - self.idle.len()
+    }
+
     /// A parcel has come home.
     pub(crate) fn came_home(&mut self, parcel: Box<Parcel>) {
         self.idle.push(parcel);
