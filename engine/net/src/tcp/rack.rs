@@ -80,6 +80,16 @@ impl Rack {
         }
     }
 
+    /// The number after the highest that has arrived, as far as that is known.
+    pub(super) fn highest(&self) -> SequenceNumber {
+        self.highest
+    }
+
+    /// Whether the network is known to reorder.
+    pub(super) fn has_reordered(&self) -> bool {
+        self.has_reordered
+    }
+
     /// Whether the run was sent no earlier than the newest that has arrived.
     fn is_after(&self, run: &Run) -> bool {
         let later = run.sent_at.wrapping_sub(self.sent_at) as i32;

@@ -79,6 +79,8 @@ struct News {
     arrived: u32,
     /// The run of them that was sent last.
     newest: Option<Run>,
+    /// Whether something of it lies beyond all that had arrived before.
+    is_in_order: bool,
     /// What the peer has received twice.
     duplicate: Option<SackBlock>,
 }
@@ -142,16 +144,22 @@ impl Tcb {
     /// Something has arrived, and nothing is being repaired. `flight`: what was on the way before.
     fn grow(&mut self, now: Instant, ahead: u32, flight: u32, news: &News) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
-        let Some(queue) = self.send_queue.as_deref_mut() else { return };
-        let pace = if self.congestion.is_in_first_slow_start() && self.congestion.is_held_back_by_window(flight) {
-            let sample = news.newest.filter(|run| !run.vague).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
-            queue.slow_start.arrived(now.0 as u32, self.snd_una, self.snd_max, sample)
-        } else {
+        let selective = self.has_agreed(Agreed::SACK);
+        let Some(SendQueue { recovery, slow_start, epoch, .. }) = self.send_queue.as_deref_mut() else { return };
+        let pace = if !self.congestion.is_in_first_slow_start() || !self.congestion.is_held_back_by_window(flight) {
             Pace::Fast
+        } else if news.is_in_order {
+            let sample = news.newest.filter(|run| !run.vague).map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
+            slow_start.arrived(now.0 as u32, recovery.rack.highest(), self.snd_max, sample)
+        } else {
+            slow_start.arrived_late(now.0 as u32)
         };
-        if ahead > 0 {
-            let growth = Growth { now, bytes: ahead, flight, mss, round_trip, pace };
-            self.congestion.acknowledged(&growth, &mut queue.epoch);
+        // Where the network reorders, a gap is no sign of a loss: what arrives beyond it counts when it does. Elsewhere duplicates
+        // let no more be sent than has arrived (RFC 5681 §3.2).
+        let bytes = if selective && recovery.rack.has_reordered() { news.arrived } else { ahead };
+        if bytes > 0 {
+            let growth = Growth { now, bytes, flight, mss, round_trip, pace };
+            self.congestion.acknowledged(&growth, epoch);
         }
     }
 
@@ -189,6 +197,7 @@ impl Tcb {
         let (clock, smoothed) = (now.0 as u32, self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
         let rack = &mut recovery.rack;
+        let highest = rack.highest();
         let mut news = News::default();
         let mut newest: Option<Run> = None;
         let mut each = |run: &Run| {
@@ -222,6 +231,7 @@ impl Tcb {
             recovery.duplicates = recovery.duplicates.saturating_add(1);
         }
         news.newest = newest;
+        news.is_in_order = recovery.rack.highest() != highest;
         Some(news)
     }
 

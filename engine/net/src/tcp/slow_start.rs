@@ -7,8 +7,10 @@
 //! once (Ha and Rhee: Taming the elephants, 2011): acknowledgments come one upon the other for half a round trip, so what was
 //! sent in the last round fills half of the path, and what was sent in this one the rest.
 //!
-//! A round lasts until something is acknowledged that was sent after it began. All of it lies in the lent send queue: with nothing on
-//! the way it is forgotten.
+//! What others have overtaken on the way makes no train long: behind the last of a round it would add to it how late it is.
+//!
+//! A round lasts until something is acknowledged, selectively or not, that was sent after it began. All of it lies in the lent send queue:
+//! with nothing on the way it is forgotten.
 
 use super::sequence::SequenceNumber;
 
@@ -53,16 +55,16 @@ pub(super) struct SlowStart {
 }
 
 impl SlowStart {
-    /// Something has arrived: everything before `una` is acknowledged, and everything before `max` was sent. `clock`: now, on a
-    /// circle. `sample`: how long it took.
+    /// Something has arrived beyond all that had: everything up to `highest`, and everything before `max` was sent. `clock`: now, on
+    /// a circle. `sample`: how long it took.
     pub(super) fn arrived(
         &mut self,
         clock: u32,
-        una: SequenceNumber,
+        highest: SequenceNumber,
         max: SequenceNumber,
         sample: Option<u32>,
     ) -> Pace {
-        if self.round_end.is_none_or(|end| una.is_after(end)) {
+        if self.round_end.is_none_or(|end| highest.is_after(end)) {
             self.begin_round(clock, max);
         }
         self.is_over |= self.is_long_train(clock) && self.alarm.is_none();
@@ -75,6 +77,10 @@ impl SlowStart {
         {
             self.judge(least, before);
         }
+        self.pace()
+    }
+
+    fn pace(&self) -> Pace {
         match self.alarm {
             _ if self.is_over => Pace::Over,
             None => Pace::Fast,
@@ -91,6 +97,12 @@ impl SlowStart {
         self.samples = 0;
         self.train = (clock, clock);
         self.round_end = Some(max);
+    }
+
+    /// Something has arrived that others had overtaken. The train goes on, but how long it is is told by what comes in order.
+    pub(super) fn arrived_late(&mut self, clock: u32) -> Pace {
+        self.is_long_train(clock);
+        self.pace()
     }
 
     /// Whether acknowledgments have come one upon the other since the round began, for half of the least round trip.

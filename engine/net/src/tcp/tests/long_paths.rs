@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use machine::{BLOCK_BYTES, Instant, Micros, Piece};
 
 use super::Conversation;
-use super::pipe::{cut, heard, joined};
+use super::pipe::{Dice, cut, heard, joined};
 use crate::tcp::flight::Flight;
 use crate::tcp::runs::Fate;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
@@ -17,6 +17,9 @@ const ROOMY: PoolSizes = PoolSizes { blocks: 4096, send_queues: 64, receive_queu
 
 const DELAY: Micros = Micros::from_millis(50);
 const STEP: Micros = Micros::from_millis(1);
+
+/// How much longer a segment takes that is overtaken.
+const LATE: Micros = Micros::from_millis(15);
 
 /// After as many bytes both streams repeat themselves.
 const PERIOD: usize = 65_537;
@@ -29,6 +32,8 @@ struct Wire {
     /// Segments that found the queue full, or were lost.
     dropped: u32,
     is_odd: bool,
+    /// Decides which segments are overtaken by those behind them, one in fifty.
+    overtakes: Option<Dice>,
     /// Bytes of text, those that were dropped aside.
     carried: usize,
     /// Up to where the peer was told that it may send.
@@ -206,7 +211,10 @@ impl Wire {
         self.carried += payload.len();
         let span = Micros((payload.len() as u64 + 66) * 1_000_000 / rate);
         self.free_at = self.free_at.max(now) + span;
-        self.on_the_way.push_back((self.free_at + DELAY, segment, payload));
+        let is_overtaken = self.overtakes.as_mut().is_some_and(|dice| dice.below(50) == 0);
+        let arrives_at = self.free_at + DELAY + if is_overtaken { LATE } else { Micros(0) };
+        let place = self.on_the_way.partition_point(|(other, ..)| *other <= arrives_at);
+        self.on_the_way.insert(place, (arrives_at, segment, payload));
     }
 }
 
@@ -233,6 +241,24 @@ fn slow_start_fills_a_long_path_and_ends_before_a_short_queue_overflows() {
         assert!(rates[0][1] >= rate * 9 / 10, "bytes a second: {rates:?} of {rate}");
         world.end([ROOMY; 2]);
     }
+}
+
+#[test]
+fn where_segments_overtake_each_other_slow_start_fills_the_path_as_it_does_elsewhere() {
+    let rate = 5_000_000;
+    let run = |seed: Option<u64>| {
+        let mut world = World::new(rate, [ROOMY; 2]);
+        world.begin([true, false]);
+        for (wire, way) in world.talks[0].wires.iter_mut().zip(0..) {
+            wire.overtakes = seed.map(|seed| Dice::new(2 * seed + way));
+        }
+        world.run(Micros::from_millis(1500));
+        world.talks[0].given[1]
+    };
+    let given: Vec<usize> = (0..8).map(|seed| run(Some(seed))).collect();
+    let elsewhere = run(None);
+    let mean = given.iter().sum::<usize>() / given.len();
+    assert!(mean >= elsewhere * 9 / 10, "{given:?} bytes, elsewhere {elsewhere}");
 }
 
 #[test]

@@ -64,3 +64,27 @@ fn what_is_acknowledged_beyond_a_gap_belongs_to_the_train_that_ends_slow_start()
         }
     }
 }
+
+#[test]
+fn what_comes_late_behind_a_train_makes_it_no_longer() {
+    let mut talk = Conversation::selective();
+    talk.write(200_000).we_whatever();
+    talk.wait(29);
+    // Half a round trip is 14.5 ms. In order they come for 13 ms; what was overtaken comes after 15.
+    for (told, pause) in [
+        ("1001", 1),
+        ("1001 2001-3001", 1),
+        ("3001", 1),
+        ("3001 4001-5001", 2),
+        ("3001 4001-6001", 2),
+        ("3001 4001-7001", 2),
+        ("3001 4001-8001", 2),
+        ("3001 4001-9001", 2),
+        ("3001 4001-10001", 2),
+        ("10001", 2),
+    ] {
+        talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
+        assert!(talk.tcb.congestion.is_in_first_slow_start(), "{told}");
+        talk.wait(pause);
+    }
+}
