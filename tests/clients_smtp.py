@@ -218,7 +218,7 @@ class Smtp(Shared):
             for line, code in (("MAIL FROM:<a@b.test>", 503), ("EHLO c.test", 250), (f"RCPT TO:<{ADA}>", 503), ("DATA", 503),
                                ("MAIL FROM:<a@b.test>", 250), ("MAIL FROM:<a@b.test>", 503), ("RSET", 250),
                                ("DATA", 503), ("HELO c.test", 250), ("MAIL FROM:<a@b.test> SIZE=9", (250, 555)),
-                               ("EXPN ada", (502, 550)), ("HELP", 214), ("STARTTLS", (500, 502)), ("AUTH PLAIN", (500, 502, 503)),
+                               ("EXPN ada", (502, 550)), ("HELP", 214), ("STARTTLS now", 501), ("AUTH PLAIN", (500, 502, 503)),
                                ("QUIT", 221)):
                 self.assertIn(session.command(line).code, code if isinstance(code, tuple) else (code,), line)
 

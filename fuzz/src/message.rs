@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
 use message::{
-    DATE_TIME_BYTES, DateTimeNow, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount,
-    date_time, return_path,
+    Assurance, DATE_TIME_BYTES, DateTimeNow, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
+    ReceivedCount, date_time, return_path,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -74,6 +74,7 @@ fn trace(input: &Input<'_>) {
         peer,
         hostname: "mail.test",
         protocol: if input.extended { Protocol::Esmtp } else { Protocol::Smtp },
+        assurance: if input.extended { Assurance::Tls } else { Assurance::None },
         identifier: b"4D2",
         recipient: input.recipient.map(|recipient| shortened(recipient, 256)),
         at: b"Fri, 13 Feb 2009 23:31:30 +0000",

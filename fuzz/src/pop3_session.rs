@@ -82,7 +82,7 @@ impl Party for Server {
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
             WaitsFor::Bytes => return Waits::ForBytes,
-            WaitsFor::Nothing => return Waits::ForNothing,
+            WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
             WaitsFor::SendRoom => self.room_comes(pace),
             WaitsFor::Turn => self.session.resumed(&mut self.world),
             WaitsFor::Login | WaitsFor::Message | WaitsFor::Deletion if held => return Waits::ForAnswer,

@@ -18,7 +18,7 @@ mod writer;
 
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use hops::ReceivedCount;
-pub use trace::{Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, return_path};
+pub use trace::{Assurance, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, return_path};
 
 #[cfg(test)]
 mod tests;

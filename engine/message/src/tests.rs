@@ -66,6 +66,7 @@ fn received<'a>() -> Received<'a> {
         peer: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)),
         hostname: "mail.barepost.test",
         protocol: Protocol::Esmtp,
+        assurance: Assurance::None,
         identifier: b"00000000000004d2",
         recipient: Some("ada@barepost.test"),
         at: b"Fri, 13 Feb 2009 23:31:30 +0000",
@@ -85,6 +86,16 @@ fn a_received_field_says_from_by_with_id_for_and_when() {
         "Received: from client.example ([192.0.2.10])\r\n\tby mail.barepost.test with ESMTP id 00000000000004d2\r\n\
          \tfor <ada@barepost.test>;\r\n\tFri, 13 Feb 2009 23:31:30 +0000\r\n"
     );
+}
+
+#[test]
+fn a_received_field_says_whether_tls_was_spoken() {
+    for (protocol, expected) in
+        [(Protocol::Smtp, "SMTP"), (Protocol::Esmtp, "ESMTPS"), (Protocol::Utf8Smtp, "UTF8SMTPS")]
+    {
+        let field = written(&Received { protocol, assurance: Assurance::Tls, ..received() });
+        assert!(field.contains(&[" with ", expected, " id "].concat()), "{field}");
+    }
 }
 
 #[test]

@@ -31,12 +31,24 @@ pub enum Protocol {
     Utf8Smtp,
 }
 
+/// What else is known of the connection (RFC 3848).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Assurance {
+    /// Nothing.
+    None,
+    /// TLS was spoken.
+    Tls,
+}
+
 impl Protocol {
-    fn name(self) -> &'static [u8] {
-        match self {
-            Protocol::Smtp => b"SMTP",
-            Protocol::Esmtp => b"ESMTP",
-            Protocol::Utf8Smtp => b"UTF8SMTP",
+    /// The name; for who said HELO there is but one.
+    fn name(self, assurance: Assurance) -> &'static [u8] {
+        match (self, assurance) {
+            (Protocol::Smtp, _) => b"SMTP",
+            (Protocol::Esmtp, Assurance::None) => b"ESMTP",
+            (Protocol::Esmtp, Assurance::Tls) => b"ESMTPS",
+            (Protocol::Utf8Smtp, Assurance::None) => b"UTF8SMTP",
+            (Protocol::Utf8Smtp, Assurance::Tls) => b"UTF8SMTPS",
         }
     }
 }
@@ -52,6 +64,8 @@ pub struct Received<'a> {
     pub hostname: &'a str,
     /// What the message came by.
     pub protocol: Protocol,
+    /// What else is known of the connection.
+    pub assurance: Assurance,
     /// This server's name for the message, an atom: the one that it told the client.
     pub identifier: &'a [u8],
     /// The recipient as the client wrote it, without angle brackets, when the message has only one.
@@ -73,7 +87,7 @@ impl Received<'_> {
         out.put(b")\r\n\tby ");
         out.put(self.hostname.as_bytes());
         out.put(b" with ");
-        out.put(self.protocol.name());
+        out.put(self.protocol.name(self.assurance));
         out.put(b" id ");
         out.put(self.identifier);
         if let Some(recipient) = self.recipient {

@@ -66,6 +66,8 @@ pub trait Actions {
 pub struct Settings {
     /// Whether a password may come in plain text.
     pub plain_login: PlainLogin,
+    /// STLS, which CAPA announces while it can be had.
+    pub tls: Tls,
     /// Faulty or misplaced commands before and again after the login; one more ends the session.
     pub faults_max: u8,
     /// Logins with a wrong name or password; the last of them ends the session.
@@ -74,7 +76,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { plain_login: PlainLogin::Refused, faults_max: 20, failed_logins_max: 3 }
+        Settings { plain_login: PlainLogin::Refused, tls: Tls::Absent, faults_max: 20, failed_logins_max: 3 }
     }
 }
 
@@ -85,6 +87,19 @@ pub enum PlainLogin {
     Offered,
     /// They are not.
     Refused,
+}
+
+/// Whether TLS hides what is said on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tls {
+    /// It does not, and cannot.
+    Absent,
+    /// It does once the client asks for it.
+    Offered,
+    /// The same, but too many ask for it just now: `[SYS/TEMP]`.
+    Busy,
+    /// It does.
+    Spoken,
 }
 
 /// An opened maildrop, as it was at login.

@@ -1,6 +1,6 @@
 //! The commands of a client: one line each, without its end.
 //!
-//! Answers to: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 6856 section 2.
+//! Answers to: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 2595 section 4, RFC 6856 section 2.
 
 use crate::number::MessageNumber;
 
@@ -12,6 +12,8 @@ pub(crate) enum Command<'a> {
     /// PASS, and the password: everything after one space, spaces among it (RFC 1939 section 7).
     Password(&'a [u8]),
     Capabilities,
+    /// STLS.
+    StartTls,
     Utf8,
     Status,
     List(Option<MessageNumber>),
@@ -41,6 +43,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         b"USER" => user(arguments),
         b"PASS" => arguments.map(Command::Password).ok_or(Fault::BadArguments),
         b"CAPA" => alone(arguments, Command::Capabilities),
+        b"STLS" => alone(arguments, Command::StartTls),
         b"UTF8" => alone(arguments, Command::Utf8),
         b"STAT" => alone(arguments, Command::Status),
         b"LIST" => optional_number(arguments).map(Command::List),

@@ -4,7 +4,7 @@
 //! - Every line is at most 512 bytes with its CRLF (RFC 2449 section 4).
 //! - A response code stands only where its meaning is that of RFC 2449 section 8 and RFC 3206.
 
-use crate::actions::{Actions, LoginRefusal, PlainLogin, ReadError};
+use crate::actions::{Actions, LoginRefusal, PlainLogin, ReadError, Settings, Tls};
 use crate::command::Fault;
 use crate::number::MessageNumber;
 use crate::unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
@@ -18,6 +18,7 @@ pub const BUSY: &[u8] = b"-ERR [SYS/TEMP] Too many connections, try again later\
 pub(crate) type Reply = &'static [u8];
 
 pub(crate) const GREETING: Reply = b"+OK Barepost ready\r\n";
+pub(crate) const START_TLS: Reply = b"+OK Start TLS\r\n";
 pub(crate) const OK: Reply = b"+OK\r\n";
 pub(crate) const BYE: Reply = b"+OK Bye\r\n";
 pub(crate) const SEND_PASSWORD: Reply = b"+OK Send PASS\r\n";
@@ -26,6 +27,8 @@ pub(crate) const LIST_FOLLOWS: Reply = b"+OK List follows\r\n";
 pub(crate) const END: Reply = b".\r\n";
 
 pub(crate) const NO_PLAIN_LOGIN: Reply = b"-ERR Passwords are not taken in plain text here\r\n";
+pub(crate) const TLS_BUSY: Reply = b"-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n";
+pub(crate) const TLS_TWICE: Reply = b"-ERR TLS is spoken already\r\n";
 pub(crate) const SEND_USER_FIRST: Reply = b"-ERR Send USER first\r\n";
 pub(crate) const LOG_IN_FIRST: Reply = b"-ERR Log in first\r\n";
 pub(crate) const LOGGED_IN_ALREADY: Reply = b"-ERR Only before the login\r\n";
@@ -59,8 +62,12 @@ pub(crate) fn read_error(error: ReadError) -> Reply {
 }
 
 pub(crate) fn capabilities(actions: &mut impl Actions) {
+    let Settings { plain_login, tls, .. } = actions.settings();
     actions.reply(b"+OK Capabilities follow\r\nTOP\r\nUIDL\r\n");
-    match actions.settings().plain_login {
+    if matches!(tls, Tls::Offered | Tls::Busy) {
+        actions.reply(b"STLS\r\n");
+    }
+    match plain_login {
         PlainLogin::Offered => actions.reply(b"USER\r\nUTF8 USER\r\n"),
         PlainLogin::Refused => actions.reply(b"UTF8\r\n"),
     }

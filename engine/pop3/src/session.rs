@@ -68,6 +68,8 @@ enum Expect {
     Update(Goodbye),
     /// The end of a line that was too long.
     LongLineEnd,
+    /// TLS, and another session in this one's place.
+    Handshake,
     /// Nothing any more.
     Closed,
 }
@@ -88,6 +90,9 @@ pub enum WaitsFor {
     Message,
     /// [`Session::deleted`].
     Deletion,
+    /// The handshake of TLS, which is done by whoever owns the connection. What the client has said and was not taken is to be thrown away, and [`Session::secured`] is the
+    /// session from then on.
+    Handshake,
     /// Nothing: it is over.
     Nothing,
 }
@@ -119,6 +124,15 @@ impl Session {
     /// A client has connected: greets it.
     pub fn connected(actions: &mut impl Actions) -> Session {
         actions.reply(reply::GREETING);
+        Session::begin(actions)
+    }
+
+    /// TLS is spoken with a client that has asked for it: he begins anew, and is not greeted again (RFC 2595 section 4).
+    pub fn secured(actions: &mut impl Actions) -> Session {
+        Session::begin(actions)
+    }
+
+    fn begin(actions: &mut impl Actions) -> Session {
         actions.set_deadline(Some(AUTOLOGOUT));
         Session {
             expect: Expect::Authorization,
@@ -144,8 +158,9 @@ impl Session {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             let count = match self.expect {
-                // Unread bytes would make TCP answer by a reset, which could overtake the last reply.
-                Expect::Closed => rest.len(),
+                // Unread bytes would make TCP answer by a reset, which could overtake the last reply. And whoever speaks before the
+                // handshake that he asked for may not be the client.
+                Expect::Handshake | Expect::Closed => rest.len(),
                 Expect::Authorization | Expect::Transaction | Expect::LongLineEnd => {
                     if actions.send_room() < REPLY_BYTES_MAX {
                         self.waits_for = WaitsFor::SendRoom;
@@ -164,7 +179,7 @@ impl Session {
             }
             taken += count;
         }
-        if taken > 0 && !matches!(self.expect, Expect::Closed | Expect::LongLineEnd) {
+        if taken > 0 && !matches!(self.expect, Expect::Handshake | Expect::Closed | Expect::LongLineEnd) {
             actions.set_deadline(Some(AUTOLOGOUT));
         }
         taken

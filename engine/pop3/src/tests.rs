@@ -6,5 +6,6 @@ mod lines;
 mod listing;
 mod properties;
 mod retrieval;
+mod stls;
 mod transaction;
 mod world;

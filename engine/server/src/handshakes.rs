@@ -1,4 +1,4 @@
-//! Handshakes of TLS, as the first thing that a session does: they wait in a queue of their own, and one goes one step a turn.
+//! Handshakes of TLS, as the first thing that a session does or once its client asks for it: they wait in a queue of their own, and one goes one step a turn.
 //!
 //! A step may cost a signature, which can't be cut and takes from 0.1 ms to some milliseconds, by the certificate's key (see `tls`). So whoever needs one
 //! passes a gate, first come first served, and established sessions never wait for more than one between two looks at the card. What handshakes take of the memory is
@@ -9,11 +9,11 @@
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
 use machine::{BLOCK_BYTES, Micros};
-use net::Service;
 use tls::Event;
 
 use crate::common::{Common, HANDSHAKES};
-use crate::services::Protocol;
+use crate::secure::Channel;
+use crate::services::Security;
 use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
 
 /// How long a whole handshake may take.
@@ -22,9 +22,6 @@ pub(crate) const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 /// A handshake that is not done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
-    pub(crate) service: Service,
-    /// What is spoken when it is done.
-    pub(crate) protocol: Protocol,
     pub(crate) stage: Stage,
 }
 
@@ -59,7 +56,7 @@ impl Session {
     pub(crate) fn may_hear_records(&mut self, common: &mut Common) -> bool {
         let Talk::Handshake(handshake) = &self.talk else { return true };
         let connection = self.caller.connection;
-        if !common.secure.has_begun(connection) && !common.secure.begin(connection, handshake.service) {
+        if !common.secure.has_begun(connection) && !common.secure.begin(connection, self.caller.service) {
             common.break_off(connection);
             return false;
         }
@@ -86,17 +83,42 @@ impl Session {
             return;
         }
         handshake.stage = Stage::Bytes;
-        let protocol = handshake.protocol;
         let event = self.step_in_handshake(common);
         common.leave(HANDSHAKES, frame);
         match event {
             Some(Event::Established(_)) => {
                 common.secure.handshake_ended();
-                self.talk = Talk::ToBeGreeted(protocol);
-                common.set_deadline(self.caller.connection, Some(GREETING_PATIENCE));
+                self.speak_within(common);
             }
             Some(Event::Failed(_)) => self.hears_no_more(common),
             _ => {}
+        }
+    }
+
+    /// TLS is spoken now. Who came for that is greeted; who has asked for it on the way has been, and begins anew.
+    fn speak_within(&mut self, common: &mut Common) {
+        let caller = self.caller;
+        let service = caller.service_entry();
+        if service.security == Security::Implicit {
+            self.talk = Talk::ToBeGreeted(service.protocol);
+            common.set_deadline(caller.connection, Some(GREETING_PATIENCE));
+        } else {
+            self.talk = Talk::secured(service.protocol, caller, common);
+        }
+    }
+
+    /// The client has asked for TLS, and was told to begin. Of what he has said in the clear nothing is left: no word that was said before the handshake is obeyed
+    /// after it, whoever has put it there.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn handshake_begins(&mut self, common: &mut Common) {
+        let connection = self.caller.connection;
+        common.net.consumed(connection, common.net.waiting_bytes(connection));
+        self.caller.channel = Channel::Tls;
+        self.talk = Talk::Handshake(Handshake { stage: Stage::Bytes });
+        common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
+        if self.has_heard_all() {
+            common.break_off(connection);
         }
     }
 

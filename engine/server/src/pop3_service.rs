@@ -9,7 +9,7 @@ mod reading;
 use alloc::boxed::Box;
 
 use machine::Micros;
-use pop3::{MessageNumber, PlainLogin, Settings};
+use pop3::{MessageNumber, PlainLogin, Settings, Tls};
 use store::Outcome;
 use tasks::Continuation;
 
@@ -59,6 +59,13 @@ impl Conversation {
         Conversation { session, state }
     }
 
+    /// A client has asked for TLS, and speaks it now.
+    pub(crate) fn secured(caller: Caller, common: &mut Common) -> Conversation {
+        let mut state = State::default();
+        let session = pop3::Session::secured(&mut Hands { common, caller, state: &mut state });
+        Conversation { session, state }
+    }
+
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match self.session.waits_for() {
             pop3::WaitsFor::Bytes => WaitsFor::Bytes,
@@ -66,6 +73,7 @@ impl Conversation {
             pop3::WaitsFor::Turn => WaitsFor::Turn,
             pop3::WaitsFor::Message if self.state.wants_room() => WaitsFor::SendRoom,
             pop3::WaitsFor::Message | pop3::WaitsFor::Login | pop3::WaitsFor::Deletion => WaitsFor::Us,
+            pop3::WaitsFor::Handshake => WaitsFor::Handshake,
             pop3::WaitsFor::Nothing => WaitsFor::Nothing,
         }
     }
@@ -157,7 +165,13 @@ impl pop3::Actions for Hands<'_> {
             true => PlainLogin::Offered,
             false => PlainLogin::Refused,
         };
-        Settings { plain_login, ..Settings::default() }
+        let tls = match &self.common.secure {
+            _ if is_hidden => Tls::Spoken,
+            secure if !secure.serves(self.caller.service) => Tls::Absent,
+            secure if !secure.may_begin() => Tls::Busy,
+            _ => Tls::Offered,
+        };
+        Settings { plain_login, tls, ..Settings::default() }
     }
 
     fn send_room(&self) -> usize {

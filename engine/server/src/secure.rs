@@ -22,7 +22,7 @@ use tls::{
 };
 
 use crate::common::Common;
-use crate::services::{SERVICES, Security};
+use crate::services::{Protocol, SERVICES, Security};
 use crate::session::{Session, WaitsFor};
 
 /// Where records are worked on that came in several segments: what a session may leave while it wants more, and two records.
@@ -69,8 +69,10 @@ impl Secure {
         let clock = Clock::default();
         let tickets = TicketKeys::new(secret);
         let offer = |service: &crate::ServiceEntry| {
-            let offer = Offer { name: service.name, protocols: service.alpn, tickets: Some(&tickets) };
-            let is_offered = service.security == Security::Implicit && !certificates.is_empty();
+            // Known large senders of mail break on tickets.
+            let tickets = (service.protocol != Protocol::Smtp).then_some(&tickets);
+            let offer = Offer { name: service.name, protocols: service.alpn, tickets };
+            let is_offered = service.security != Security::None && !certificates.is_empty();
             is_offered.then(|| Settings::new(certificates.to_vec(), &clock, &offer).ok()).flatten()
         };
         let settings = SERVICES.iter().map(offer).collect();
@@ -107,6 +109,11 @@ impl Secure {
         self.connections.iter().flatten().count()
     }
 
+    /// Whether another handshake could begin.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.handshakes < self.handshakes_max
+    }
+
     /// Whether handshakes run short.
     pub(crate) fn is_busy(&self) -> bool {
         self.handshakes * 8 >= self.handshakes_max * 7
@@ -115,7 +122,7 @@ impl Secure {
     /// A client of the service has said its first word. False: there are too many handshakes, and this one does not begin.
     pub(crate) fn begin(&mut self, connection: ConnectionId, service: Service) -> bool {
         let settings = self.settings.get(usize::from(service.0)).and_then(Option::as_ref);
-        let Some(settings) = settings.filter(|_| self.handshakes < self.handshakes_max) else { return false };
+        let Some(settings) = settings.filter(|_| self.may_begin()) else { return false };
         let Some(place) = self.connections.get_mut(connection.index()) else { return false };
         assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
         *place = Connection::accept(settings).ok().map(Box::new);

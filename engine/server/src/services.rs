@@ -27,6 +27,8 @@ impl Protocol {
 pub enum Security {
     /// Not at all.
     None,
+    /// By TLS once the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). If there is a certificate.
+    OnRequest,
     /// TLS from the first byte on (RFC 8314).
     Implicit,
 }
@@ -47,21 +49,21 @@ pub struct ServiceEntry {
 }
 
 /// Mail from the world.
-pub const SMTP: ServiceEntry = in_the_clear(25, Protocol::Smtp, "SMTP");
+pub const SMTP: ServiceEntry = in_the_clear(25, Protocol::Smtp, Security::OnRequest, "SMTP");
 /// Mail to its readers.
-pub const POP3: ServiceEntry = in_the_clear(110, Protocol::Pop3, "POP3");
+pub const POP3: ServiceEntry = in_the_clear(110, Protocol::Pop3, Security::OnRequest, "POP3");
 /// Pages to everybody.
-pub const HTTP: ServiceEntry = in_the_clear(80, Protocol::Http, "HTTP");
+pub const HTTP: ServiceEntry = in_the_clear(80, Protocol::Http, Security::None, "HTTP");
 /// Mail to its readers, and to nobody else.
 pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S");
 /// Pages to everybody, and to each what it is to him alone.
 pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[b"http/1.1"], "HTTPS");
 
-/// All services, in the order in which they are announced. Those over TLS are there if there is a certificate.
+/// All services, in the order in which they are announced. Those that speak TLS from the start are there if there is a certificate.
 pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, POP3S, HTTPS];
 
-const fn in_the_clear(port: u16, protocol: Protocol, name: &'static str) -> ServiceEntry {
-    ServiceEntry { port, protocol, security: Security::None, alpn: &[], name }
+const fn in_the_clear(port: u16, protocol: Protocol, security: Security, name: &'static str) -> ServiceEntry {
+    ServiceEntry { port, protocol, security, alpn: &[], name }
 }
 
 const fn over_tls(port: u16, protocol: Protocol, alpn: &'static [&'static [u8]], name: &'static str) -> ServiceEntry {

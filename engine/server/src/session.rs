@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake, Stage};
 use crate::pressure::Mark;
 use crate::secure::Channel;
-use crate::services::{Protocol, SERVICES, Security, ServiceEntry};
+use crate::services::{Protocol, SERVICES, SMTP, Security, ServiceEntry};
 use crate::{http_service, pop3_service, smtp_service};
 
 /// The longest greeting, in bytes. What has no room for it waits.
@@ -53,7 +53,14 @@ const _: () = assert!(size_of::<Option<Session>>() <= 216, "an idle session cost
 pub(crate) struct Caller {
     pub(crate) connection: ConnectionId,
     pub(crate) address: IpAddr,
+    pub(crate) service: Service,
     pub(crate) channel: Channel,
+}
+
+impl Caller {
+    pub(crate) fn service_entry(&self) -> &'static ServiceEntry {
+        SERVICES.get(usize::from(self.service.0)).unwrap_or(&SMTP)
+    }
 }
 
 /// What is spoken on it.
@@ -84,6 +91,8 @@ pub(crate) enum WaitsFor {
     Bytes,
     /// That the client takes what it was told.
     SendRoom,
+    /// The handshake that it asks for.
+    Handshake,
     /// Its next turn.
     Turn,
     /// The store, or the answer to a login.
@@ -92,11 +101,23 @@ pub(crate) enum WaitsFor {
     Nothing,
 }
 
+impl Talk {
+    /// Talk over TLS that the client has asked for on the way: without a greeting.
+    pub(crate) fn secured(protocol: Protocol, caller: Caller, common: &mut Common) -> Talk {
+        match protocol {
+            Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::secured(caller, common)),
+            Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::secured(caller, common)),
+            // Nobody can ask for it there.
+            Protocol::Http => Talk::ToBeGreeted(protocol),
+        }
+    }
+}
+
 impl Session {
     /// A client has connected: it is greeted, or sent away, as soon as there is room for either.
-    fn begin(service: &ServiceEntry, number: Service, caller: Caller, common: &mut Common) -> Session {
+    fn begin(service: &ServiceEntry, caller: Caller, common: &mut Common) -> Session {
         if caller.channel == Channel::Tls {
-            return Session::begin_with_handshake(service, number, caller, common);
+            return Session::begin_with_handshake(caller, common);
         }
         let talk = Talk::ToBeGreeted(service.protocol);
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, mark: None };
@@ -108,8 +129,8 @@ impl Session {
     }
 
     /// A client has connected to a service that speaks TLS from the start. When the house is full, it hears so before a handshake is spent on it.
-    fn begin_with_handshake(service: &ServiceEntry, number: Service, caller: Caller, common: &mut Common) -> Session {
-        let handshake = Handshake { service: number, protocol: service.protocol, stage: Stage::Bytes };
+    fn begin_with_handshake(caller: Caller, common: &mut Common) -> Session {
+        let handshake = Handshake { stage: Stage::Bytes };
         if common.is_crowded() {
             common.break_off(caller.connection);
         } else {
@@ -274,11 +295,17 @@ impl Session {
         }
     }
 
+    /// Whether the client will say no more than what waits.
+    pub(crate) fn has_heard_all(&self) -> bool {
+        self.peer_half == PeerHalf::Closed
+    }
+
     /// Asks for what the session waits for.
     fn ask(&mut self, common: &mut Common) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(common),
             WaitsFor::SendRoom => common.net.want_room(common.now, self.caller.connection),
+            WaitsFor::Handshake => self.handshake_begins(common),
             WaitsFor::Turn => common.ready.resume(self.caller.connection.0),
             WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}
         }
@@ -301,11 +328,11 @@ impl Engine {
     pub(crate) fn session_begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr) {
         let Some(service) = SERVICES.get(usize::from(number.0)) else { return };
         let channel = match service.security {
-            Security::None => Channel::Plain,
+            Security::None | Security::OnRequest => Channel::Plain,
             Security::Implicit => Channel::Tls,
         };
-        let caller = Caller { connection, address: peer, channel };
-        let mut session = Session::begin(service, number, caller, &mut self.common);
+        let caller = Caller { connection, address: peer, service: number, channel };
+        let mut session = Session::begin(service, caller, &mut self.common);
         session.ask(&mut self.common);
         if let Some(place) = self.sessions.get_mut(connection.index()) {
             assert!(place.is_none(), "a connection's slot is taken again only after its session ended");

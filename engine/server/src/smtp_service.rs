@@ -8,8 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Micros;
-use message::{RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
-use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
+use message::{Assurance, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
+use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
 use store::{AccountId, Outcome, Refusal, State};
 use tasks::{Continuation, FrameId};
@@ -17,6 +17,7 @@ use tasks::{Continuation, FrameId};
 use crate::archive::LetterId;
 use crate::common::{Common, Point};
 use crate::identifier::Identifier;
+use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
@@ -79,11 +80,19 @@ impl Conversation {
         Conversation { session, transaction }
     }
 
+    /// A client has asked for TLS, and speaks it now.
+    pub(crate) fn secured(caller: Caller, common: &mut Common) -> Conversation {
+        let mut transaction = None;
+        let session = smtp::Session::secured(&mut Hands { common, caller, transaction: &mut transaction });
+        Conversation { session, transaction }
+    }
+
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match self.session.waits_for() {
             smtp::WaitsFor::Bytes => WaitsFor::Bytes,
             smtp::WaitsFor::SendRoom => WaitsFor::SendRoom,
             smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored => WaitsFor::Us,
+            smtp::WaitsFor::Handshake => WaitsFor::Handshake,
             smtp::WaitsFor::Nothing => WaitsFor::Nothing,
         }
     }
@@ -186,6 +195,10 @@ impl Hands<'_> {
                 smtp::Protocol::Esmtp => message::Protocol::Esmtp,
                 smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
             },
+            assurance: match self.caller.channel {
+                Channel::Plain => Assurance::None,
+                Channel::Tls => Assurance::Tls,
+            },
             identifier: identifier.as_bytes(),
             recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
             at: common.date_now.at(common.wall),
@@ -202,7 +215,13 @@ impl Hands<'_> {
 
 impl smtp::Actions for Hands<'_> {
     fn settings(&self) -> Settings {
-        self.common.smtp_settings
+        let tls = match (self.caller.channel, &self.common.secure) {
+            (Channel::Tls, _) => Tls::Spoken,
+            (_, secure) if !secure.serves(self.caller.service) => Tls::Absent,
+            (_, secure) if !secure.may_begin() => Tls::Busy,
+            _ => Tls::Offered,
+        };
+        Settings { tls, ..self.common.smtp_settings }
     }
 
     fn send_room(&self) -> usize {

@@ -74,6 +74,21 @@ pub struct Settings {
     pub refused_recipients_max: u16,
     /// What EHLO announces.
     pub extensions: Extensions,
+    /// STARTTLS, which EHLO announces while it can be had.
+    pub tls: Tls,
+}
+
+/// Whether TLS hides what is said on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tls {
+    /// It does not, and cannot.
+    Absent,
+    /// It does once the client asks for it.
+    Offered,
+    /// The same, but too many ask for it just now: 454.
+    Busy,
+    /// It does.
+    Spoken,
 }
 
 impl Default for Settings {
@@ -84,6 +99,7 @@ impl Default for Settings {
             faults_max: 20,
             refused_recipients_max: 100,
             extensions: Extensions::ALL,
+            tls: Tls::Absent,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! More lenient than the grammar where real clients need it: spaces may follow `MAIL FROM:` and `RCPT TO:`, and the
 //! line's end (RFC 5321 section 4.1.1 asks for the latter).
 //!
-//! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT).
+//! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4 (STARTTLS).
 
 use crate::parameters::{decimal, mail_parameters, recipient_parameters};
 use crate::path::{ForwardPath, PathError, ReversePath, forward_path, is_greeting_name, reverse_path, split_at_byte};
@@ -29,6 +29,8 @@ pub(crate) enum Command<'a> {
     Quit,
     Verify,
     Help,
+    /// STARTTLS.
+    StartTls,
 }
 
 /// Where in its message a chunk stands.
@@ -120,7 +122,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         b"HELP" => Ok(Command::Help),
         b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" | b"AUTH" | b"ETRN" => Err(Fault::NotImplemented),
         b"POST" => Err(Fault::NotSmtp),
-        _ if verb.eq_ignore_ascii_case("STARTTLS") => Err(Fault::NotImplemented),
+        _ if verb.eq_ignore_ascii_case("STARTTLS") => alone(arguments, Command::StartTls),
         _ if ["GET", "PUT", "CONNECT", "OPTIONS"].contains(&verb) => Err(Fault::NotSmtp),
         _ => Err(Fault::UnknownCommand),
     }

@@ -9,9 +9,10 @@
 //!   line's end is refused, so that a message can never be read as two (SMTP smuggling).
 //! - Every command gets exactly one reply, in order; a reply fits into [`REPLY_BYTES_MAX`].
 //! - What the session began, it ends exactly once: a message by its end or its abort, a transaction by its end.
+//! - Nothing that was said in the clear is known once TLS is spoken: whoever asks for TLS gets another session, and what he said behind that is thrown away.
 //!
 //! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3030
-//! (CHUNKING, without BINARYMIME), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
+//! (CHUNKING, without BINARYMIME), RFC 3207 (STARTTLS), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,7 +30,9 @@ mod path;
 mod reply;
 mod session;
 
-pub use actions::{Actions, Envelope, Extensions, MessageRefusal, Protocol, RecipientRefusal, SenderRefusal, Settings};
+pub use actions::{
+    Actions, Envelope, Extensions, MessageRefusal, Protocol, RecipientRefusal, SenderRefusal, Settings, Tls,
+};
 pub use command::{Body, CharacterSet, Mail};
 pub use line::LINE_BYTES_MAX;
 pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, ReversePath};

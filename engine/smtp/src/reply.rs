@@ -6,7 +6,7 @@
 
 use heapless::Vec;
 
-use crate::actions::{Actions, Extensions, MessageRefusal, RecipientRefusal, SenderRefusal, Settings};
+use crate::actions::{Actions, Extensions, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use crate::command::Fault;
 
 /// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
@@ -17,6 +17,7 @@ pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 pub(crate) type Reply = &'static [u8];
 
+pub(crate) const START_TLS: Reply = b"220 2.0.0 Start TLS\r\n";
 pub(crate) const BYE: Reply = b"221 2.0.0 Bye\r\n";
 pub(crate) const HELP: Reply = b"214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
 pub(crate) const OK: Reply = b"250 2.0.0 OK\r\n";
@@ -30,7 +31,10 @@ pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again lat
 pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
 
+pub(crate) const TLS_BUSY: Reply = b"454 4.7.0 Too many are about to speak TLS, try again later\r\n";
+
 pub(crate) const LINE_TOO_LONG: Reply = b"500 5.5.2 Line too long\r\n";
+pub(crate) const TLS_TWICE: Reply = b"503 5.5.1 TLS is spoken already\r\n";
 pub(crate) const GREET_FIRST: Reply = b"503 5.5.1 Send EHLO or HELO first\r\n";
 pub(crate) const MAIL_FIRST: Reply = b"503 5.5.1 Send MAIL first\r\n";
 pub(crate) const MAIL_TWICE: Reply = b"503 5.5.1 MAIL was sent already\r\n";
@@ -132,7 +136,7 @@ pub(crate) fn hello(actions: &mut impl Actions) {
 
 /// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
-    let Settings { message_bytes_max, recipients_max, extensions, .. } = actions.settings();
+    let Settings { message_bytes_max, recipients_max, extensions, tls, .. } = actions.settings();
     let mut reply = Composed::default();
     reply.put(b"250-").put(actions.hostname().as_bytes()).put(b"\r\n");
     for (extension, line) in PLAIN_EXTENSIONS {
@@ -145,6 +149,9 @@ pub(crate) fn extended_hello(actions: &mut impl Actions) {
     }
     if extensions.contains(Extensions::LIMITS) {
         reply.put(b"250-LIMITS RCPTMAX=").put_decimal(recipients_max.into()).put(b"\r\n");
+    }
+    if matches!(tls, Tls::Offered | Tls::Busy) {
+        reply.put(b"250-STARTTLS\r\n");
     }
     reply.put(b"250 HELP\r\n");
     reply.send(actions);

@@ -61,6 +61,8 @@ enum Expect {
     ChunkData { chunk: Incoming, bytes_left: u64, place: Place },
     /// The store's answer to a whole message.
     Stored,
+    /// TLS, and another session in this one's place.
+    Handshake,
     /// Nothing any more.
     Closed,
 }
@@ -76,6 +78,9 @@ pub enum WaitsFor {
     MessageRoom,
     /// [`Session::message_stored`].
     Stored,
+    /// The handshake of TLS, which is done by whoever owns the connection. What the client has said and was not taken is to be thrown away, and [`Session::secured`] is the
+    /// session from then on.
+    Handshake,
     /// Nothing: it is over.
     Nothing,
 }
@@ -147,6 +152,15 @@ impl Session {
     /// A client has connected: greets it.
     pub fn connected(actions: &mut impl Actions) -> Session {
         reply::greeting(actions);
+        Session::begin(actions)
+    }
+
+    /// TLS is spoken with a client that has asked for it: he begins anew, and is not greeted again (RFC 3207 section 4.2).
+    pub fn secured(actions: &mut impl Actions) -> Session {
+        Session::begin(actions)
+    }
+
+    fn begin(actions: &mut impl Actions) -> Session {
         actions.set_deadline(Some(COMMAND_TIMEOUT));
         Session {
             expect: Expect::Command,
@@ -176,7 +190,7 @@ impl Session {
             if matches!(self.waits_for, WaitsFor::MessageRoom | WaitsFor::Stored) {
                 break;
             }
-            if actions.send_room() < REPLY_BYTES_MAX && self.expect != Expect::Closed {
+            if actions.send_room() < REPLY_BYTES_MAX && !matches!(self.expect, Expect::Handshake | Expect::Closed) {
                 self.waits_for = WaitsFor::SendRoom;
                 break;
             }
@@ -189,6 +203,8 @@ impl Session {
                     self.chunk_data_arrived(chunk, bytes_left, place, rest, actions)
                 }
                 Expect::Stored => Taken::AndWait(0, WaitsFor::Stored),
+                // Nobody knows who has said this (RFC 3207 section 5).
+                Expect::Handshake => Taken::AndWait(rest.len(), WaitsFor::Handshake),
                 // Unread bytes would make TCP answer by a reset, which could overtake the last reply.
                 Expect::Closed => Taken::AndWait(rest.len(), WaitsFor::Nothing),
             };
@@ -238,7 +254,7 @@ impl Session {
     /// The time that was last set is up: the client has been silent for too long.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Stored | Expect::Closed => {}
+            Expect::Stored | Expect::Handshake | Expect::Closed => {}
             _ => self.end(reply::TOO_SLOW, actions),
         }
     }
@@ -330,7 +346,7 @@ impl Session {
     /// end earns nothing, and neither does a command without an end: it was not taken.
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
-            (Expect::Closed | Expect::LongLineEnd, _) => {}
+            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd, _) => {}
             (Expect::Stored, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
             (Expect::Command, _) => actions.set_deadline(Some(COMMAND_TIMEOUT)),
             (Expect::MessageData(_) | Expect::ChunkData { .. }, _) => actions.set_deadline(Some(DATA_TIMEOUT)),

@@ -8,4 +8,5 @@ mod paths;
 mod properties;
 mod room;
 mod smuggling;
+mod starttls;
 mod world;

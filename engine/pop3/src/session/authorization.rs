@@ -3,10 +3,10 @@
 //! A wrong name and a wrong password get the same answer after the same time; that time is the server's to choose, and
 //! the session waits for as long as it takes.
 //!
-//! Answers to: RFC 1939 sections 4 and 7 (USER, PASS), RFC 3206, RFC 6856 section 2.
+//! Answers to: RFC 1939 sections 4 and 7 (USER, PASS), RFC 2595 section 4 (STLS), RFC 3206, RFC 6856 section 2.
 
-use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin};
-use crate::command::Command;
+use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
+use crate::command::{Command, Fault};
 use crate::reply::{self, Text};
 
 use super::{Expect, OpenMaildrop, Session, WaitsFor};
@@ -23,7 +23,23 @@ impl Session {
             }
             Command::Password(password) => self.password_arrived(password, actions),
             Command::Utf8 => actions.reply(reply::OK),
+            Command::StartTls => self.tls_asked_for(actions),
             _ => self.fault(reply::LOG_IN_FIRST, actions),
+        }
+    }
+
+    /// STLS: this session is over, and all that it knows is forgotten with it.
+    fn tls_asked_for(&mut self, actions: &mut impl Actions) {
+        match actions.settings().tls {
+            Tls::Absent => self.fault(reply::fault(Fault::UnknownCommand), actions),
+            Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
+            Tls::Busy => actions.reply(reply::TLS_BUSY),
+            Tls::Offered => {
+                self.user = None;
+                actions.reply(reply::START_TLS);
+                self.expect = Expect::Handshake;
+                self.waits_for = WaitsFor::Handshake;
+            }
         }
     }
 

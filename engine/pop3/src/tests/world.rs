@@ -199,7 +199,7 @@ impl Conversation {
             assert!(taken <= self.kept.len());
             self.kept.drain(..taken);
             let progress = match self.session.waits_for() {
-                WaitsFor::Bytes | WaitsFor::Nothing => false,
+                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Nothing => false,
                 WaitsFor::SendRoom => self.room_comes(),
                 WaitsFor::Turn => {
                     self.session.resumed(&mut self.world);

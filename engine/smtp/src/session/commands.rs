@@ -1,15 +1,15 @@
 //! The handler of [`Expect::Command`]: one line, one reply.
 //!
-//! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2.
+//! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
-use crate::actions::{Actions, Envelope, MessageRefusal, Protocol};
+use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, Tls};
 use crate::command::{CharacterSet, Command, Fault, Mail, Place, parse};
 use crate::content::Position;
 use crate::name::Name;
 use crate::path::ForwardPath;
 use crate::reply::{self, Reply};
 
-use super::{Expect, Fate, Greeted, Incoming, Message, Session, Transaction};
+use super::{Expect, Fate, Greeted, Incoming, Message, Session, Transaction, WaitsFor};
 
 impl Session {
     pub(super) fn command_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
@@ -34,6 +34,7 @@ impl Session {
             Ok(Command::Verify) => actions.reply(reply::CANNOT_VERIFY),
             Ok(Command::Help) => actions.reply(reply::HELP),
             Ok(Command::Quit) => self.end(reply::BYE, actions),
+            Ok(Command::StartTls) => self.tls_asked_for(actions),
             // What follows is not what it says it is, or nobody knows where the next command begins.
             Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => self.end(reply::fault(fault), actions),
             Err(fault) => self.fault(reply::fault(fault), actions),
@@ -45,6 +46,21 @@ impl Session {
         self.transaction_over(actions);
         self.greeted = greeted;
         self.client_name = Name::from(name);
+    }
+
+    /// STARTTLS: this session is over, and all that it knows is forgotten with it.
+    fn tls_asked_for(&mut self, actions: &mut impl Actions) {
+        match actions.settings().tls {
+            Tls::Absent => self.fault(reply::fault(Fault::NotImplemented), actions),
+            Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
+            Tls::Busy => actions.reply(reply::TLS_BUSY),
+            Tls::Offered => {
+                self.transaction_over(actions);
+                actions.reply(reply::START_TLS);
+                self.expect = Expect::Handshake;
+                self.waits_for = WaitsFor::Handshake;
+            }
+        }
     }
 
     fn mail_arrived(&mut self, mail: &Mail<'_>, actions: &mut impl Actions) {

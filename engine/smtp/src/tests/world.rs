@@ -7,7 +7,7 @@ use machine::Micros;
 
 use crate::{
     Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal, SenderRefusal,
-    Session, Settings, WaitsFor,
+    Session, Settings, Tls, WaitsFor,
 };
 
 /// The server's side.
@@ -244,7 +244,7 @@ impl Conversation {
             assert!(taken <= self.kept.len());
             self.kept.drain(..taken);
             match self.session.waits_for() {
-                WaitsFor::Bytes | WaitsFor::Nothing => break,
+                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Nothing => break,
                 WaitsFor::Stored if self.store_answers => {
                     self.session.message_stored(Ok(b"4D2"), &mut self.world);
                 }
@@ -297,6 +297,7 @@ fn the_longest_reply_fits_into_its_room() {
     world.settings.message_bytes_max = u64::MAX;
     world.settings.recipients_max = u16::MAX;
     world.settings.extensions = Extensions::ALL;
+    world.settings.tls = Tls::Offered;
     let mut conversation = Conversation::with(world);
     conversation.says("EHLO x\r\n");
     assert!(conversation.replies().len() <= REPLY_BYTES_MAX);

@@ -9,6 +9,7 @@ mod idle;
 mod ipv6;
 mod letters;
 mod logins;
+mod starttls;
 mod tls;
 mod vanishing;
 mod waiting;

@@ -99,10 +99,15 @@ impl Room {
     }
 
     pub(crate) fn connect_shielded_from(&mut self, host: usize, port: u16, client: &Arc<ClientConfig>) -> Shielded {
-        let name = ServerName::try_from("mail.barepost.test").expect("a name");
         chance::seed(u64::from(port) + host as u64);
-        let tls = ClientConnection::new(Arc::clone(client), name).expect("the client's own settings are right");
         let talk = self.connect_from(host, port);
+        self.shield(talk, client)
+    }
+
+    /// TLS from here on.
+    pub(crate) fn shield(&self, talk: Talk, client: &Arc<ClientConfig>) -> Shielded {
+        let name = ServerName::try_from("mail.barepost.test").expect("a name");
+        let tls = ClientConnection::new(Arc::clone(client), name).expect("the client's own settings are right");
         Shielded { talk, tls, to_send: Vec::new(), heard: Vec::new(), complaint: None, is_closed: false }
     }
 
@@ -158,6 +163,23 @@ impl Room {
             room.exchange(shielded);
             reached(shielded)
         });
+    }
+
+    /// Says `command` and returns the last line of an SMTP reply.
+    pub(crate) fn smtp_shielded(&mut self, shielded: &mut Shielded, command: &str) -> String {
+        self.say_shielded(shielded, format!("{command}\r\n").as_bytes());
+        loop {
+            let line = self.line_shielded(shielded);
+            if line.as_bytes().get(3) != Some(&b'-') {
+                return line;
+            }
+        }
+    }
+
+    /// Says `command` and returns the one line of a POP3 response.
+    pub(crate) fn pop3_shielded(&mut self, shielded: &mut Shielded, command: &str) -> String {
+        self.say_shielded(shielded, format!("{command}\r\n").as_bytes());
+        self.line_shielded(shielded)
     }
 
     /// The next line that is heard, without its CRLF.

@@ -1,0 +1,93 @@
+//! STLS: what is said in the clear stays there.
+
+use machine::Micros;
+
+use super::world::{Conversation, World};
+use crate::{PlainLogin, Session, Tls, WaitsFor};
+
+const START: &str = "+OK Start TLS\r\n";
+
+fn talk_with(tls: Tls, plain_login: PlainLogin) -> Conversation {
+    let mut world = World::new();
+    world.settings.tls = tls;
+    world.settings.plain_login = plain_login;
+    Conversation::with(world)
+}
+
+/// The server does what the session asks for.
+fn secure(talk: &mut Conversation) {
+    assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);
+    talk.kept.clear();
+    talk.world.settings.tls = Tls::Spoken;
+    talk.world.settings.plain_login = PlainLogin::Offered;
+    talk.session = Session::secured(&mut talk.world);
+    assert_eq!(talk.replies(), "", "who was greeted is not greeted again");
+}
+
+#[test]
+fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
+    for (tls, is_announced) in [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)] {
+        let mut talk = talk_with(tls, PlainLogin::Refused);
+        talk.says("CAPA\r\n");
+        assert_eq!(talk.replies().contains("\r\nSTLS\r\n"), is_announced, "{tls:?}");
+    }
+}
+
+#[test]
+fn tls_is_begun_once_and_before_the_login_and_refused_where_it_cannot_be_had() {
+    for (tls, reply) in [
+        (Tls::Absent, "-ERR Unknown command\r\n"),
+        (Tls::Offered, START),
+        (Tls::Busy, "-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n"),
+        (Tls::Spoken, "-ERR TLS is spoken already\r\n"),
+    ] {
+        let mut talk = talk_with(tls, PlainLogin::Refused);
+        talk.exchange(&[("STLS now\r\n", "-ERR Wrong arguments\r\n"), ("stls\r\n", reply)]);
+        let expected = if tls == Tls::Offered { WaitsFor::Handshake } else { WaitsFor::Bytes };
+        assert_eq!(talk.session.waits_for(), expected);
+    }
+    let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+    talk.says("USER ada\r\nPASS secret\r\n");
+    talk.replies();
+    talk.exchange(&[("STLS\r\n", "-ERR Only before the login\r\n"), ("STAT\r\n", "+OK 3 43\r\n")]);
+}
+
+#[test]
+fn whoever_speaks_tls_begins_anew_and_may_say_a_password() {
+    let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+    talk.exchange(&[("USER thief\r\n", "+OK Send PASS\r\n"), ("STLS\r\n", START)]);
+    secure(&mut talk);
+    assert_eq!(talk.world.deadline, Some(Micros::from_secs(600)));
+    talk.exchange(&[
+        ("PASS secret\r\n", "-ERR Send USER first\r\n"),
+        ("STLS\r\n", "-ERR TLS is spoken already\r\n"),
+        ("USER ada\r\n", "+OK Send PASS\r\n"),
+        ("PASS secret\r\n", "+OK 3 messages\r\n"),
+    ]);
+}
+
+#[test]
+fn nothing_that_was_said_behind_stls_is_obeyed() {
+    const INJECTED: &str = "NOOP\r\nUSER thief\r\nPASS secret\r\nQUIT\r\n";
+    for cut in 0..=INJECTED.len() {
+        let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+        let (with_it, after_it) = INJECTED.split_at(cut);
+        talk.says([b"STLS\r\n", with_it.as_bytes()].concat());
+        talk.says(after_it);
+        assert_eq!(talk.replies(), START);
+        assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is thrown away");
+        assert!(talk.world.log.is_empty());
+        secure(&mut talk);
+        talk.exchange(&[("PASS secret\r\n", "-ERR Send USER first\r\n")]);
+    }
+}
+
+#[test]
+fn before_the_handshake_nothing_is_said_to_whoever_listens() {
+    let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+    talk.exchange(&[("STLS\r\n", START)]);
+    talk.session.stopping(&mut talk.world);
+    talk.session.deadline_expired(&mut talk.world);
+    assert_eq!(talk.replies(), "");
+    assert!(talk.world.closed);
+}

@@ -1,0 +1,109 @@
+//! STARTTLS: what is said in the clear stays there.
+
+use machine::Micros;
+
+use super::world::{Conversation, World};
+use crate::{Session, Tls, WaitsFor};
+
+const START: &str = "220 2.0.0 Start TLS\r\n";
+
+fn talk_with(tls: Tls) -> Conversation {
+    let mut world = World::new();
+    world.settings.tls = tls;
+    Conversation::with(world)
+}
+
+/// The server does what the session asks for.
+fn secure(talk: &mut Conversation) {
+    assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);
+    talk.kept.clear();
+    talk.world.settings.tls = Tls::Spoken;
+    talk.session = Session::secured(&mut talk.world);
+    assert_eq!(talk.replies(), "", "who was greeted is not greeted again");
+}
+
+#[test]
+fn tls_is_announced_while_it_can_be_had_and_not_spoken() {
+    for (tls, is_announced) in [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)] {
+        let mut talk = talk_with(tls);
+        talk.says("EHLO client.test\r\n");
+        assert_eq!(talk.replies().contains("250-STARTTLS\r\n"), is_announced, "{tls:?}");
+    }
+}
+
+#[test]
+fn tls_is_begun_once_and_refused_where_it_cannot_be_had() {
+    for (tls, reply) in [
+        (Tls::Absent, "502 5.5.1 Command not implemented\r\n"),
+        (Tls::Offered, START),
+        (Tls::Busy, "454 4.7.0 Too many are about to speak TLS, try again later\r\n"),
+        (Tls::Spoken, "503 5.5.1 TLS is spoken already\r\n"),
+    ] {
+        let mut talk = talk_with(tls);
+        talk.exchange(&[("STARTTLS now\r\n", "501 5.5.4 Wrong arguments\r\n"), ("starttls\r\n", reply)]);
+        let expected = if tls == Tls::Offered { WaitsFor::Handshake } else { WaitsFor::Bytes };
+        assert_eq!(talk.session.waits_for(), expected);
+    }
+}
+
+#[test]
+fn whoever_speaks_tls_begins_anew() {
+    let mut talk = talk_with(Tls::Offered);
+    talk.says("EHLO client.test\r\nMAIL FROM:<ada@example.org>\r\nRCPT TO:<bob@mail.test>\r\n");
+    talk.replies();
+    talk.exchange(&[("STARTTLS\r\n", START)]);
+    assert!(talk.world.is_settled() && !talk.world.closed, "the transaction is over");
+    secure(&mut talk);
+    assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
+    talk.exchange(&[
+        ("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        ("MAIL FROM:<ada@example.org>\r\n", "503 5.5.1 Send EHLO or HELO first\r\n"),
+        ("STARTTLS\r\n", "503 5.5.1 TLS is spoken already\r\n"),
+    ]);
+}
+
+#[test]
+fn a_message_in_chunks_is_dropped_when_tls_is_asked_for() {
+    let mut talk = talk_with(Tls::Offered);
+    talk.says("EHLO a\r\nMAIL FROM:<ada@example.org>\r\nRCPT TO:<bob@mail.test>\r\nBDAT 4\r\nhalf");
+    talk.replies();
+    talk.exchange(&[("STARTTLS\r\n", START)]);
+    assert!(talk.world.is_settled() && talk.world.messages.is_empty());
+}
+
+#[test]
+fn nothing_that_was_said_behind_starttls_is_obeyed() {
+    const INJECTED: &str = "NOOP\r\nEHLO thief.test\r\nMAIL FROM:<thief@example.org>\r\nQUIT\r\n";
+    for cut in 0..=INJECTED.len() {
+        let mut talk = talk_with(Tls::Offered);
+        let (with_it, after_it) = INJECTED.split_at(cut);
+        talk.says([b"STARTTLS\r\n", with_it.as_bytes()].concat());
+        talk.says(after_it);
+        assert_eq!(talk.replies(), START);
+        assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is thrown away");
+        assert!(talk.world.log.is_empty());
+        secure(&mut talk);
+        talk.exchange(&[("MAIL FROM:<ada@example.org>\r\n", "503 5.5.1 Send EHLO or HELO first\r\n")]);
+    }
+}
+
+#[test]
+fn what_is_thrown_away_needs_no_room_for_a_reply() {
+    let mut talk = talk_with(Tls::Offered);
+    talk.world.send_room = 512;
+    talk.send_room_step = 0;
+    talk.says("STARTTLS\r\nNOOP\r\n");
+    assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);
+    assert!(talk.kept.is_empty());
+}
+
+#[test]
+fn before_the_handshake_nothing_is_said_to_whoever_listens() {
+    let mut talk = talk_with(Tls::Offered);
+    talk.exchange(&[("STARTTLS\r\n", START)]);
+    talk.session.deadline_expired(&mut talk.world);
+    talk.session.stopping(&mut talk.world);
+    talk.session.peer_closed(&mut talk.world);
+    assert_eq!(talk.replies(), "");
+    assert!(talk.world.closed && talk.world.is_settled());
+}
