@@ -107,7 +107,7 @@ class Mail(barepost.SharedMachineTest):
         self.assertTrue(fetched.endswith(MESSAGE))
         self.program(
             "mpop", "--host=localhost", f"--port={self.pop3_port}", "--tls=on", "--tls-starttls=on", f"--tls-trust-file={self.certificate}",
-            "--auth=user", f"--user={ADA}", f"--passwordeval=echo {PASSWORD}", f"--uidls-file={self.folder}/uidls", "--keep=on",
+            "--auth=plain", f"--user={ADA}", f"--passwordeval=echo {PASSWORD}", f"--uidls-file={self.folder}/uidls", "--keep=on",
             "--received-header=off", f"--delivery=mbox,{self.folder}/box",
         )
         self.assertEqual((self.folder / "box").read_bytes().count(b"A line of mail.\n"), 2000)
@@ -120,6 +120,41 @@ class Mail(barepost.SharedMachineTest):
         self.program("fetchmail", "-f", settings, "--invisible", "--nosyslog", "--fetchall", "--nokeep")
         self.assertEqual((self.folder / "fetched").read_bytes().count(b"A line of mail.\n"), 2000)
         self.assertEqual(self.fetch(), [])
+
+    def test_who_has_logged_in_sends_with_the_programs_that_people_have(self):
+        submission, submissions = self.machine.ports + 587, self.machine.ports + 465
+        message = MESSAGE.replace(b"a@elsewhere.test", ADA.encode())
+        (self.folder / "message").write_bytes(message)
+        for url in (f"smtps://localhost:{submissions}/client.test", f"smtp://localhost:{submission}/client.test"):
+            for mechanism in ("PLAIN", "LOGIN"):
+                self.program(
+                    "curl", "--silent", "--show-error", "--ssl-reqd", "--cacert", self.certificate, "--user", f"{ADA}:{PASSWORD}",
+                    "--login-options", f"AUTH={mechanism}", url, "--mail-from", ADA, "--mail-rcpt", ADA, "--upload-file", self.folder / "message",
+                )
+        for port, starttls in ((submissions, "off"), (submission, "on")):
+            for mechanism in ("plain", "login"):
+                self.program(
+                    "msmtp", "--host=localhost", f"--port={port}", "--domain=client.test", f"--auth={mechanism}", f"--user={ADA}",
+                    f"--passwordeval=echo {PASSWORD}", "--tls=on", f"--tls-starttls={starttls}", f"--tls-trust-file={self.certificate}",
+                    "--set-msgid-header=off", "--set-date-header=off", f"--from={ADA}", ADA, text=message.replace(b"\r\n", b"\n"),
+                )
+        with smtplib.SMTP_SSL("localhost", submissions, "client.test", timeout=60, context=self.context()) as session:
+            session.ehlo()
+            self.assertEqual(session.mail(ADA)[0], 530)
+            self.assertRaises(smtplib.SMTPAuthenticationError, session.login, ADA, "guess")
+            session.login(ADA, PASSWORD)
+            self.assertEqual(session.mail(f"grace@{DOMAIN}")[0], 553)
+            self.assertEqual(session.sendmail(ADA, [ADA], message), {})
+            self.assertRaises(smtplib.SMTPRecipientsRefused, session.sendmail, ADA, ["someone@elsewhere.test"], message)
+        with smtplib.SMTP("localhost", submission, "client.test", timeout=60) as session:
+            session.ehlo()
+            self.assertFalse(session.has_extn("auth"))
+            self.assertEqual(session.docmd("AUTH", "PLAIN AGFkYQBhZGE=")[0], 538)
+        letters = self.fetch()
+        self.assertEqual(len(letters), 9)
+        for letter in letters:
+            self.assertTrue(letter.endswith(message), letter[-200:])
+            self.assertIn(b" with ESMTPSA id ", letter)
 
     def test_openssl_finds_tls_behind_the_command(self):
         for protocol, port in (("smtp", self.smtp_port), ("pop3", self.pop3_port)):

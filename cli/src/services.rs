@@ -29,7 +29,7 @@ impl Reached for Service {
         match self.protocol {
             // No TLS, so that it is answered by an alert, and costs no handshake.
             _ if self.security == Security::Implicit => b"\r\n",
-            Protocol::Smtp | Protocol::Pop3 => b"",
+            Protocol::Smtp | Protocol::Submission | Protocol::Pop3 => b"",
             Protocol::Http => b"OPTIONS * HTTP/1.0\r\n\r\n",
         }
     }
@@ -38,7 +38,7 @@ impl Reached for Service {
         match self.protocol {
             // The beginning of an alert (RFC 8446 section 6).
             _ if self.security == Security::Implicit => &[21, 3, 3],
-            Protocol::Smtp => b"220",
+            Protocol::Smtp | Protocol::Submission => b"220",
             Protocol::Pop3 => b"+OK",
             Protocol::Http => b"HTT",
         }
@@ -47,7 +47,7 @@ impl Reached for Service {
     fn farewell(&self) -> &'static [u8] {
         match self.protocol {
             _ if self.security == Security::Implicit => b"",
-            Protocol::Smtp | Protocol::Pop3 => b"QUIT\r\n",
+            Protocol::Smtp | Protocol::Submission | Protocol::Pop3 => b"QUIT\r\n",
             Protocol::Http => b"",
         }
     }

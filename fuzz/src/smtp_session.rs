@@ -82,7 +82,7 @@ impl Party for Server {
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
             WaitsFor::Bytes => return Waits::ForBytes,
-            WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
+            WaitsFor::Login | WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
             WaitsFor::Stored if held => return Waits::ForAnswer,
             WaitsFor::Stored => {
                 let result = self.world.store();

@@ -89,11 +89,18 @@ fn a_received_field_says_from_by_with_id_for_and_when() {
 }
 
 #[test]
-fn a_received_field_says_whether_tls_was_spoken() {
-    for (protocol, expected) in
-        [(Protocol::Smtp, "SMTP"), (Protocol::Esmtp, "ESMTPS"), (Protocol::Utf8Smtp, "UTF8SMTPS")]
-    {
-        let field = written(&Received { protocol, assurance: Assurance::Tls, ..received() });
+fn a_received_field_says_whether_tls_was_spoken_and_who_the_client_is_was_proved() {
+    use Assurance::{Login, Tls, TlsAndLogin};
+    for (protocol, assurance, expected) in [
+        (Protocol::Smtp, TlsAndLogin, "SMTP"),
+        (Protocol::Esmtp, Tls, "ESMTPS"),
+        (Protocol::Esmtp, Login, "ESMTPA"),
+        (Protocol::Esmtp, TlsAndLogin, "ESMTPSA"),
+        (Protocol::Utf8Smtp, Tls, "UTF8SMTPS"),
+        (Protocol::Utf8Smtp, Login, "UTF8SMTPA"),
+        (Protocol::Utf8Smtp, TlsAndLogin, "UTF8SMTPSA"),
+    ] {
+        let field = written(&Received { protocol, assurance, ..received() });
         assert!(field.contains(&[" with ", expected, " id "].concat()), "{field}");
     }
 }

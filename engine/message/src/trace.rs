@@ -38,6 +38,10 @@ pub enum Assurance {
     None,
     /// TLS was spoken.
     Tls,
+    /// The client has proved who it is.
+    Login,
+    /// Both.
+    TlsAndLogin,
 }
 
 impl Protocol {
@@ -47,8 +51,12 @@ impl Protocol {
             (Protocol::Smtp, _) => b"SMTP",
             (Protocol::Esmtp, Assurance::None) => b"ESMTP",
             (Protocol::Esmtp, Assurance::Tls) => b"ESMTPS",
+            (Protocol::Esmtp, Assurance::Login) => b"ESMTPA",
+            (Protocol::Esmtp, Assurance::TlsAndLogin) => b"ESMTPSA",
             (Protocol::Utf8Smtp, Assurance::None) => b"UTF8SMTP",
             (Protocol::Utf8Smtp, Assurance::Tls) => b"UTF8SMTPS",
+            (Protocol::Utf8Smtp, Assurance::Login) => b"UTF8SMTPA",
+            (Protocol::Utf8Smtp, Assurance::TlsAndLogin) => b"UTF8SMTPSA",
         }
     }
 }

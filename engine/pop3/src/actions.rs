@@ -64,7 +64,7 @@ pub trait Actions {
 /// What the server allows on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Whether a password may come in plain text.
+    /// Whether a password may come in plain text, by USER and PASS or by AUTH.
     pub plain_login: PlainLogin,
     /// STLS, which CAPA announces while it can be had.
     pub tls: Tls,
@@ -80,7 +80,7 @@ impl Default for Settings {
     }
 }
 
-/// Whether USER and PASS are offered.
+/// Whether USER, PASS and AUTH are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlainLogin {
     /// They are: the connection is safe enough for a password.

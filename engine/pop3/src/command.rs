@@ -1,6 +1,6 @@
 //! The commands of a client: one line each, without its end.
 //!
-//! Answers to: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 2595 section 4, RFC 6856 section 2.
+//! Answers to: RFC 1939 sections 3 and 5 to 7, RFC 2449 section 5, RFC 2595 section 4, RFC 5034 section 4, RFC 6856 section 2.
 
 use crate::number::MessageNumber;
 
@@ -11,6 +11,11 @@ pub(crate) enum Command<'a> {
     User(&'a str),
     /// PASS, and the password: everything after one space, spaces among it (RFC 1939 section 7).
     Password(&'a [u8]),
+    /// AUTH, and with what (RFC 5034); the client may have said its first response with it.
+    Login {
+        mechanism: &'a [u8],
+        response: Option<&'a [u8]>,
+    },
     Capabilities,
     /// STLS.
     StartTls,
@@ -42,6 +47,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
     match &uppercase(verb) {
         b"USER" => user(arguments),
         b"PASS" => arguments.map(Command::Password).ok_or(Fault::BadArguments),
+        b"AUTH" => login(arguments),
         b"CAPA" => alone(arguments, Command::Capabilities),
         b"STLS" => alone(arguments, Command::StartTls),
         b"UTF8" => alone(arguments, Command::Utf8),
@@ -79,6 +85,13 @@ fn user(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
         return Err(Fault::BadArguments);
     }
     Ok(Command::User(name))
+}
+
+fn login(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
+    match split_at_space(arguments.unwrap_or_default().trim_ascii()) {
+        (b"", _) => Err(Fault::BadArguments),
+        (mechanism, response) => Ok(Command::Login { mechanism, response }),
+    }
 }
 
 fn alone<'a>(arguments: Option<&[u8]>, command: Command<'a>) -> Result<Command<'a>, Fault> {

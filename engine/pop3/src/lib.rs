@@ -14,7 +14,7 @@
 //! whether or not the client said UTF8: every client in use reads such headers better than the surrogates of RFC 6857.
 //!
 //! Answers to: RFC 1939; RFC 2449 (CAPA, RESP-CODES, PIPELINING, EXPIRE, IMPLEMENTATION), RFC 2595 (STLS), RFC 3206
-//! (AUTH-RESP-CODE), RFC 6856 (UTF8).
+//! (AUTH-RESP-CODE), RFC 5034 (AUTH, SASL), RFC 6856 (UTF8).
 #![no_std]
 #![forbid(unsafe_code)]
 

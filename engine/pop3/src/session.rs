@@ -19,6 +19,7 @@ mod transaction;
 use alloc::boxed::Box;
 
 use machine::Micros;
+use sasl::Exchange;
 
 use crate::actions::{Actions, DeletionError, Maildrop};
 use crate::command::{Command, parse};
@@ -44,8 +45,8 @@ pub struct Session {
     failed_logins: u8,
     /// Messages that commands have visited since [`Session::resumed`].
     visited: u32,
-    /// Given by USER, until its PASS. On the heap because it is there for a moment and a session for hours.
-    user: Option<Box<str>>,
+    /// On the heap because it is there for a moment and a session for hours.
+    given: Option<Box<Given>>,
     maildrop: Option<OpenMaildrop>,
 }
 
@@ -56,6 +57,8 @@ const _: () = assert!(size_of::<Session>() <= 96);
 enum Expect {
     /// A command of the AUTHORIZATION state.
     Authorization,
+    /// The client's next response in its login.
+    LoginResponse,
     /// The answer to a login.
     LoginAnswer,
     /// A command of the TRANSACTION state.
@@ -95,6 +98,15 @@ pub enum WaitsFor {
     Handshake,
     /// Nothing: it is over.
     Nothing,
+}
+
+/// What the client has said of its login.
+#[derive(Debug)]
+enum Given {
+    /// By USER, until its PASS.
+    User(Box<str>),
+    /// By AUTH, until its end.
+    Exchange(Exchange),
 }
 
 /// How to part after the UPDATE state.
@@ -141,7 +153,7 @@ impl Session {
             faults: 0,
             failed_logins: 0,
             visited: 0,
-            user: None,
+            given: None,
             maildrop: None,
         }
     }
@@ -161,7 +173,7 @@ impl Session {
                 // Unread bytes would make TCP answer by a reset, which could overtake the last reply. And whoever speaks before the
                 // handshake that he asked for may not be the client.
                 Expect::Handshake | Expect::Closed => rest.len(),
-                Expect::Authorization | Expect::Transaction | Expect::LongLineEnd => {
+                Expect::Authorization | Expect::LoginResponse | Expect::Transaction | Expect::LongLineEnd => {
                     if actions.send_room() < REPLY_BYTES_MAX {
                         self.waits_for = WaitsFor::SendRoom;
                         break;
@@ -210,7 +222,9 @@ impl Session {
     /// The server is about to go away. What is under way is still answered; nothing is deleted without a QUIT.
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Authorization | Expect::Transaction | Expect::LongLineEnd => self.end(reply::STOPPING, actions),
+            Expect::Authorization | Expect::LoginResponse | Expect::Transaction | Expect::LongLineEnd => {
+                self.end(reply::STOPPING, actions);
+            }
             _ => self.stopping = Stopping::AfterReply,
         }
     }
@@ -235,12 +249,16 @@ impl Session {
                 count
             }
             Line::Whole(line, count) => {
-                self.line_arrived(line, actions);
+                match self.expect {
+                    Expect::LoginResponse => self.login_response_arrived(line, actions),
+                    _ => self.line_arrived(line, actions),
+                }
                 count
             }
             Line::Partial if self.expect == Expect::LongLineEnd => bytes.len(),
             Line::Partial => 0,
             Line::TooLong => {
+                self.given = None;
                 self.expect = Expect::LongLineEnd;
                 crate::line::LINE_BYTES_MAX
             }
@@ -294,7 +312,7 @@ impl Session {
         if self.maildrop.take().is_some() {
             actions.leave_maildrop();
         }
-        self.user = None;
+        self.given = None;
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
         actions.set_deadline(None);

@@ -6,6 +6,7 @@ mod lines;
 mod listing;
 mod properties;
 mod retrieval;
+mod sasl;
 mod stls;
 mod transaction;
 mod world;

@@ -52,5 +52,7 @@ pub use cores::{CORES_MAX, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
-pub use services::{HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, Security, ServiceEntry};
+pub use services::{
+    HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
+};
 pub use sizes::Sizes;

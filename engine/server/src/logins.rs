@@ -2,7 +2,8 @@
 //!
 //! A password hash costs some 20 ms and can't be cut, so whoever needs one passes a gate, first come first served, and one
 //! hash is computed a turn. A password that was right within the last hour needs none. The answer to a failed login waits as
-//! long as the throttle says; the answer to a right one waits for nothing.
+//! long as the throttle says; the answer to a right one waits for nothing. That is so whatever the protocol: an attempt is begun, decided and ended here, and its session only
+//! says what came of it.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -13,7 +14,9 @@ use machine::{Instant, Micros};
 use mail::{Hasher, Throttle, VerifiedLogins};
 use store::AccountId;
 
+use crate::common::{Common, HASHER};
 use crate::directory::Login;
+use crate::session::Caller;
 
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
@@ -26,7 +29,7 @@ pub(crate) struct Attempt {
 
 /// Whether failures of this client count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Throttled {
+enum Throttled {
     Yes,
     /// The configuration exempts the client's address.
     No,
@@ -39,17 +42,30 @@ pub(crate) enum AttemptState {
     Hashing,
     /// Its password is known to be right.
     Verified(AccountId),
-    /// It is let in, and its maildrop is being opened.
-    Opening,
+    /// It is let in, and what it was for may take its time.
+    Granted,
     /// Its address has too many under way.
     TooMany,
     /// It failed, and the answer is delayed.
     Refused,
 }
 
-/// What comes of an attempt.
+/// What comes of an attempt when its turn has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Decision {
+    /// It is let in.
+    Granted(AccountId),
+    /// It is not.
+    Refused,
+    /// It is not, and is told so when the deadline has passed that was set for it.
+    HeldBack,
+    /// Its address has too many under way: it was not looked at.
+    TooMany,
+}
+
+/// What comes of a hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
     /// Let in, at once.
     Granted(AccountId),
     /// Not let in, to be told after so long.
@@ -73,13 +89,13 @@ pub(crate) struct Failure {
 }
 
 impl Attempt {
-    pub(crate) fn new(login: Login, password: &[u8], peer: IpAddr, throttled: Throttled) -> Attempt {
+    fn new(login: Login, password: &[u8], peer: IpAddr, throttled: Throttled) -> Attempt {
         let state = AttemptState::Hashing;
         Attempt { login, password: password.into(), peer, throttled, state }
     }
 
     /// The account that it is for, if that exists.
-    pub(crate) fn account(&self) -> Option<AccountId> {
+    fn account(&self) -> Option<AccountId> {
         self.login.account
     }
 }
@@ -98,18 +114,18 @@ impl Logins {
     }
 
     /// Counts an attempt as under way. False: its address has too many, and it is refused unlooked at.
-    pub(crate) fn begin(&mut self, attempt: &Attempt, now: Instant) -> bool {
+    fn begin(&mut self, attempt: &Attempt, now: Instant) -> bool {
         self.under_way += 1;
         attempt.throttled == Throttled::No || self.throttle.login_begins(attempt.peer, now)
     }
 
     /// Whether the password is known to be right without a hash.
-    pub(crate) fn is_verified(&self, attempt: &Attempt, hash: &str, now: Instant) -> bool {
+    fn is_verified(&self, attempt: &Attempt, hash: &str, now: Instant) -> bool {
         self.verified.contains(hash, &attempt.password, now)
     }
 
     /// Computes the one hash that decides `attempt`. `known` is its account and that account's password hash.
-    pub(crate) fn decide(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Verdict {
+    fn decide(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Verdict {
         let granted = match known {
             Some((account, hash)) => {
                 let right = self.hasher.verify(&attempt.password, hash) == Ok(true);
@@ -149,7 +165,7 @@ impl Logins {
     pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
-            AttemptState::Hashing | AttemptState::Verified(_) | AttemptState::Opening => true,
+            AttemptState::Hashing | AttemptState::Verified(_) | AttemptState::Granted => true,
             AttemptState::TooMany | AttemptState::Refused => false,
         };
         if attempt.throttled == Throttled::Yes && is_undecided_or_right {
@@ -170,5 +186,67 @@ impl Logins {
     /// The password hash of a new account.
     pub(crate) fn hash(&mut self, password: &str, salt: [u8; mail::SALT_BYTES]) -> Option<String> {
         self.hasher.hash(password.as_bytes(), salt).ok()
+    }
+}
+
+impl Common {
+    /// A name and a password have arrived. What comes of them is decided in a later turn, which is given to the caller's session.
+    pub(crate) fn login_begins(&mut self, name: &str, password: &[u8], caller: Caller) -> Attempt {
+        let throttled = match self.access.is_unthrottled(caller.address) {
+            true => Throttled::No,
+            false => Throttled::Yes,
+        };
+        let login = self.directory.login(&self.store, name);
+        let mut attempt = Attempt::new(login, password, caller.address, throttled);
+        let known = attempt.account().and_then(|account| self.store.account(account));
+        attempt.state = if !self.logins.begin(&attempt, self.now) {
+            AttemptState::TooMany
+        } else if let Some(known) =
+            known.filter(|known| self.logins.is_verified(&attempt, known.password_hash, self.now))
+        {
+            AttemptState::Verified(known.id)
+        } else {
+            AttemptState::Hashing
+        };
+        match attempt.state {
+            AttemptState::Hashing => self.enter(HASHER, caller.connection.0),
+            _ => self.ready.resume(caller.connection.0),
+        }
+        attempt
+    }
+
+    /// The attempt's turn has come, if it still waits for one: it has the hasher, or needs none.
+    pub(crate) fn login_decided(&mut self, attempt: &mut Attempt, caller: Caller) -> Option<Decision> {
+        let frame = caller.connection.0;
+        let verdict = match attempt.state {
+            AttemptState::Refused | AttemptState::Granted => return None,
+            AttemptState::Hashing if !self.has_entered(HASHER, frame) => return None,
+            AttemptState::TooMany => return Some(Decision::TooMany),
+            AttemptState::Verified(account) => Verdict::Granted(account),
+            AttemptState::Hashing => {
+                let known = attempt.account().and_then(|id| Some((id, self.store.account(id)?.password_hash)));
+                let verdict = self.logins.decide(attempt, known, self.now);
+                self.leave(HASHER, frame);
+                verdict
+            }
+        };
+        Some(match verdict {
+            Verdict::Granted(account) => {
+                attempt.state = AttemptState::Granted;
+                Decision::Granted(account)
+            }
+            Verdict::Refused(Micros(0)) => Decision::Refused,
+            Verdict::Refused(delay) => {
+                attempt.state = AttemptState::Refused;
+                self.set_deadline(caller.connection, Some(delay));
+                Decision::HeldBack
+            }
+        })
+    }
+
+    /// Nobody waits for the attempt's answer any more.
+    pub(crate) fn login_abandoned(&mut self, attempt: &Attempt, caller: Caller) {
+        self.logins.end(attempt, self.now);
+        self.leave(HASHER, caller.connection.0);
     }
 }

@@ -3,8 +3,10 @@
 /// A protocol that a connection speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
-    /// RFC 5321.
+    /// RFC 5321: from other servers.
     Smtp,
+    /// RFC 6409: the same, from those who have an account here.
+    Submission,
     /// RFC 1939.
     Pop3,
     /// RFC 9112.
@@ -15,7 +17,7 @@ impl Protocol {
     /// What a caller is told for whom there is no session.
     pub(crate) fn busy(self) -> &'static [u8] {
         match self {
-            Protocol::Smtp => smtp::BUSY,
+            Protocol::Smtp | Protocol::Submission => smtp::BUSY,
             Protocol::Pop3 => pop3::BUSY,
             Protocol::Http => http::BUSY,
         }
@@ -50,17 +52,21 @@ pub struct ServiceEntry {
 
 /// Mail from the world.
 pub const SMTP: ServiceEntry = in_the_clear(25, Protocol::Smtp, Security::OnRequest, "SMTP");
+/// Mail from those who have an account here, once they have said who they are.
+pub const SUBMISSION: ServiceEntry = in_the_clear(587, Protocol::Submission, Security::OnRequest, "submission");
 /// Mail to its readers.
 pub const POP3: ServiceEntry = in_the_clear(110, Protocol::Pop3, Security::OnRequest, "POP3");
 /// Pages to everybody.
 pub const HTTP: ServiceEntry = in_the_clear(80, Protocol::Http, Security::None, "HTTP");
+/// Mail from those who have an account here, and nobody else hears it.
+pub const SUBMISSIONS: ServiceEntry = over_tls(465, Protocol::Submission, &[], "submissions");
 /// Mail to its readers, and to nobody else.
 pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S");
 /// Pages to everybody, and to each what it is to him alone.
 pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[b"http/1.1"], "HTTPS");
 
 /// All services, in the order in which they are announced. Those that speak TLS from the start are there if there is a certificate.
-pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, POP3S, HTTPS];
+pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, SUBMISSION, SUBMISSIONS, POP3S, HTTPS];
 
 const fn in_the_clear(port: u16, protocol: Protocol, security: Security, name: &'static str) -> ServiceEntry {
     ServiceEntry { port, protocol, security, alpn: &[], name }

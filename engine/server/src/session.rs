@@ -105,7 +105,7 @@ impl Talk {
     /// Talk over TLS that the client has asked for on the way: without a greeting.
     pub(crate) fn secured(protocol: Protocol, caller: Caller, common: &mut Common) -> Talk {
         match protocol {
-            Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::secured(caller, common)),
+            Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::secured(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::secured(caller, common)),
             // Nobody can ask for it there.
             Protocol::Http => Talk::ToBeGreeted(protocol),
@@ -154,7 +154,7 @@ impl Session {
                 common.close(caller);
                 Talk::Over
             }
-            Protocol::Smtp => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
+            Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
         };
@@ -198,7 +198,11 @@ impl Session {
 
     /// Whether the client has proved who it is.
     pub(crate) fn is_logged_in(&self) -> bool {
-        matches!(&self.talk, Talk::Pop3(talk) if talk.is_logged_in())
+        match &self.talk {
+            Talk::Smtp(talk) => talk.is_logged_in(),
+            Talk::Pop3(talk) => talk.is_logged_in(),
+            Talk::Http(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => false,
+        }
     }
 
     /// Bytes of what is spoken have arrived, as the client said them. Answers how many the session took.
@@ -233,7 +237,7 @@ impl Session {
             return common.break_off(self.caller.connection);
         }
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
+            Talk::Smtp(talk) => talk.deadline_expired(self.caller, common),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
             Talk::Handshake(_) | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
@@ -267,7 +271,8 @@ impl Session {
         match &mut self.talk {
             Talk::Pop3(talk) => talk.resumed(self.caller, common),
             Talk::Handshake(_) => self.handshake_resumed(common),
-            Talk::Smtp(_) | Talk::Http(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Smtp(talk) => talk.resumed(self.caller, common),
+            Talk::Http(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 

@@ -1,7 +1,9 @@
 //! SMTP served: what a session wants done, done to the connection, the directory and the store.
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
-//! goes from the received frame into the store's buffers, behind the two trace fields that are ours.
+//! goes from the received frame into the store's buffers, behind the two trace fields that are ours. Logging in has a file of its own: `login`.
+
+mod login;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -20,6 +22,8 @@ use crate::identifier::Identifier;
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 
+use login::Login;
+
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
@@ -34,6 +38,7 @@ pub(crate) const TRACE_BYTES_MAX: usize = RETURN_PATH_BYTES_MAX + RECEIVED_BYTES
 pub(crate) struct Conversation {
     session: smtp::Session,
     pub(crate) transaction: Option<Box<Transaction>>,
+    login: Option<Box<Login>>,
 }
 
 /// What the server knows of an open transaction.
@@ -75,23 +80,23 @@ impl Transaction {
 impl Conversation {
     /// A client has connected: greets it.
     pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
-        let mut transaction = None;
-        let session = smtp::Session::connected(&mut Hands { common, caller, transaction: &mut transaction });
-        Conversation { session, transaction }
+        let (mut transaction, mut login) = (None, None);
+        let hands = &mut Hands { common, caller, transaction: &mut transaction, login: &mut login };
+        Conversation { session: smtp::Session::connected(hands), transaction, login }
     }
 
     /// A client has asked for TLS, and speaks it now.
     pub(crate) fn secured(caller: Caller, common: &mut Common) -> Conversation {
-        let mut transaction = None;
-        let session = smtp::Session::secured(&mut Hands { common, caller, transaction: &mut transaction });
-        Conversation { session, transaction }
+        let (mut transaction, mut login) = (None, None);
+        let hands = &mut Hands { common, caller, transaction: &mut transaction, login: &mut login };
+        Conversation { session: smtp::Session::secured(hands), transaction, login }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match self.session.waits_for() {
             smtp::WaitsFor::Bytes => WaitsFor::Bytes,
             smtp::WaitsFor::SendRoom => WaitsFor::SendRoom,
-            smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored => WaitsFor::Us,
+            smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored | smtp::WaitsFor::Login => WaitsFor::Us,
             smtp::WaitsFor::Handshake => WaitsFor::Handshake,
             smtp::WaitsFor::Nothing => WaitsFor::Nothing,
         }
@@ -129,7 +134,26 @@ impl Conversation {
         common: &mut Common,
         act: impl FnOnce(&mut smtp::Session, &mut Hands<'_>) -> R,
     ) -> R {
-        act(&mut self.session, &mut Hands { common, caller, transaction: &mut self.transaction })
+        let Conversation { session, transaction, login } = self;
+        act(session, &mut Hands { common, caller, transaction, login })
+    }
+
+    pub(crate) fn is_logged_in(&self) -> bool {
+        matches!(self.login.as_deref(), Some(Login::Of(_)))
+    }
+
+    /// The session's turn has come: its login is to be decided.
+    pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
+        self.with(caller, common, login::decide);
+    }
+
+    /// A deadline has passed: the session's, or that of an answer held back.
+    pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| {
+            if !login::answer_held_back(session, hands) {
+                session.deadline_expired(hands);
+            }
+        });
     }
 
     /// The store has done what the session waited for.
@@ -152,6 +176,7 @@ pub(crate) struct Hands<'a> {
     common: &'a mut Common,
     caller: Caller,
     transaction: &'a mut Option<Box<Transaction>>,
+    login: &'a mut Option<Box<Login>>,
 }
 
 impl Hands<'_> {
@@ -185,6 +210,12 @@ impl Hands<'_> {
     ) -> Result<(), MessageRefusal> {
         let Some(transaction) = self.transaction.as_ref() else { return Err(MessageRefusal::TryLater) };
         let continuation = self.continuation(Point::MessageRoom);
+        let assurance = match (self.caller.channel, self.account()) {
+            (Channel::Plain, None) => Assurance::None,
+            (Channel::Plain, Some(_)) => Assurance::Login,
+            (Channel::Tls, None) => Assurance::Tls,
+            (Channel::Tls, Some(_)) => Assurance::TlsAndLogin,
+        };
         let common = &mut *self.common;
         let received = Received {
             greeting_name: envelope.greeting_name,
@@ -195,10 +226,7 @@ impl Hands<'_> {
                 smtp::Protocol::Esmtp => message::Protocol::Esmtp,
                 smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
             },
-            assurance: match self.caller.channel {
-                Channel::Plain => Assurance::None,
-                Channel::Tls => Assurance::Tls,
-            },
+            assurance,
             identifier: identifier.as_bytes(),
             recipient: (envelope.recipients == 1).then_some(transaction.first_recipient.as_str()),
             at: common.date_now.at(common.wall),
@@ -221,7 +249,7 @@ impl smtp::Actions for Hands<'_> {
             (_, secure) if !secure.may_begin() => Tls::Busy,
             _ => Tls::Offered,
         };
-        Settings { tls, ..self.common.smtp_settings }
+        Settings { tls, login: self.login_setting(), ..self.common.smtp_settings }
     }
 
     fn send_room(&self) -> usize {
@@ -237,6 +265,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        self.check_sender(&mail.reverse_path)?;
         if self.common.store.state() != State::Serving {
             return Err(SenderRefusal::Busy);
         }
@@ -253,7 +282,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
-        let account = self.common.recipient(path)?;
+        let account = self.recipient_account(path)?;
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
         if transaction.first_recipient.is_empty() {
             transaction.first_recipient.push_str(path.text());
@@ -303,6 +332,14 @@ impl smtp::Actions for Hands<'_> {
             common.store.abort(incoming.letter);
         }
         self.message_dropped();
+    }
+
+    fn login(&mut self, name: &str, password: &[u8]) {
+        login::begin(name, password, self);
+    }
+
+    fn abandon_login(&mut self) {
+        login::drop_attempt(self);
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {

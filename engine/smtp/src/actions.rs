@@ -53,6 +53,13 @@ pub trait Actions {
     /// The message will never be whole: drop it.
     fn message_abort(&mut self);
 
+    /// AUTH: checks the password. [`crate::Session::login_answered`] tells what came of it, not from within this call; a refusal may be held back for as long as
+    /// guessing is to take.
+    fn login(&mut self, name: &str, password: &[u8]);
+
+    /// Nobody waits for the login's answer any more.
+    fn abandon_login(&mut self);
+
     /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.
     fn set_deadline(&mut self, after: Option<Micros>);
 
@@ -76,6 +83,21 @@ pub struct Settings {
     pub extensions: Extensions,
     /// STARTTLS, which EHLO announces while it can be had.
     pub tls: Tls,
+    /// AUTH, which EHLO announces while it may be used.
+    pub login: Login,
+    /// Failed logins of a session; the last of them ends it by 421.
+    pub failed_logins_max: u8,
+}
+
+/// Whether clients say who they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Login {
+    /// They do not, and cannot: mail comes from everybody.
+    Absent,
+    /// They have to before they send mail, and to speak TLS before that.
+    AfterTls,
+    /// They have to before they send mail.
+    Required,
 }
 
 /// Whether TLS hides what is said on a connection.
@@ -100,6 +122,8 @@ impl Default for Settings {
             refused_recipients_max: 100,
             extensions: Extensions::ALL,
             tls: Tls::Absent,
+            login: Login::Absent,
+            failed_logins_max: 3,
         }
     }
 }
@@ -167,6 +191,17 @@ pub enum SenderRefusal {
     StorageFull,
     /// All records for transactions are lent: 451 4.3.2.
     Busy,
+    /// The address is another's than that of whom the client has said that it is: 553 5.7.1.
+    NotTheirs,
+}
+
+/// Why a login is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginRefusal {
+    /// The user or the password is wrong: 535 5.7.8.
+    Credentials,
+    /// Something failed that may work later, or too many try at once: 454 4.7.0.
+    TryLater,
 }
 
 /// Why a recipient is not accepted.
@@ -176,6 +211,8 @@ pub enum RecipientRefusal {
     UnknownUser,
     /// The domain is not the server's, and it relays for nobody: 550 5.7.1.
     NotLocal,
+    /// The domain is not the server's, and it cannot send to others: 550 5.3.3.
+    OutOfReach,
     /// No more recipients in this transaction: 452 4.5.3.
     TooMany,
     /// The mailbox has no room: 452 4.2.2.

@@ -3,7 +3,8 @@
 //! More lenient than the grammar where real clients need it: spaces may follow `MAIL FROM:` and `RCPT TO:`, and the
 //! line's end (RFC 5321 section 4.1.1 asks for the latter).
 //!
-//! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4 (STARTTLS).
+//! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4 (STARTTLS),
+//! RFC 4954 section 4 (AUTH).
 
 use crate::parameters::{decimal, mail_parameters, recipient_parameters};
 use crate::path::{ForwardPath, PathError, ReversePath, forward_path, is_greeting_name, reverse_path, split_at_byte};
@@ -31,6 +32,11 @@ pub(crate) enum Command<'a> {
     Help,
     /// STARTTLS.
     StartTls,
+    /// AUTH, and with what; the client may have said its first response with it.
+    Login {
+        mechanism: &'a str,
+        response: Option<&'a str>,
+    },
 }
 
 /// Where in its message a chunk stands.
@@ -120,7 +126,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         b"VRFY" if !arguments.is_empty() => Ok(Command::Verify),
         b"VRFY" => Err(Fault::BadArguments),
         b"HELP" => Ok(Command::Help),
-        b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" | b"AUTH" | b"ETRN" => Err(Fault::NotImplemented),
+        b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" | b"ETRN" => Err(Fault::NotImplemented),
+        b"AUTH" => login(arguments),
         b"POST" => Err(Fault::NotSmtp),
         _ if verb.eq_ignore_ascii_case("STARTTLS") => alone(arguments, Command::StartTls),
         _ if ["GET", "PUT", "CONNECT", "OPTIONS"].contains(&verb) => Err(Fault::NotSmtp),
@@ -135,6 +142,17 @@ fn uppercase(verb: &str) -> [u8; 4] {
 
 fn alone<'a>(arguments: &str, command: Command<'a>) -> Result<Command<'a>, Fault> {
     if arguments.is_empty() { Ok(command) } else { Err(Fault::BadArguments) }
+}
+
+fn login(arguments: &str) -> Result<Command<'_>, Fault> {
+    let (mechanism, response) = match split_at_byte(arguments, b' ') {
+        None => (arguments, None),
+        Some((mechanism, response)) => (mechanism, Some(without_leading_spaces(response))),
+    };
+    match mechanism {
+        "" => Err(Fault::BadArguments),
+        _ => Ok(Command::Login { mechanism, response }),
+    }
 }
 
 fn greeting_name(arguments: &str) -> Result<&str, Fault> {

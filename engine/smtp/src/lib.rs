@@ -12,7 +12,7 @@
 //! - Nothing that was said in the clear is known once TLS is spoken: whoever asks for TLS gets another session, and what he said behind that is thrown away.
 //!
 //! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3030
-//! (CHUNKING, without BINARYMIME), RFC 3207 (STARTTLS), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
+//! (CHUNKING, without BINARYMIME), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,8 @@ mod reply;
 mod session;
 
 pub use actions::{
-    Actions, Envelope, Extensions, MessageRefusal, Protocol, RecipientRefusal, SenderRefusal, Settings, Tls,
+    Actions, Envelope, Extensions, Login, LoginRefusal, MessageRefusal, Protocol, RecipientRefusal, SenderRefusal,
+    Settings, Tls,
 };
 pub use command::{Body, CharacterSet, Mail};
 pub use line::LINE_BYTES_MAX;

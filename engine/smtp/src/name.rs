@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 /// A client's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
-    /// At most 62 bytes.
-    Short(heapless::String<62, u8>),
+    /// At most 46 bytes.
+    Short(heapless::String<46, u8>),
     /// More than that, and at most a command line.
     Long(Box<str>),
 }

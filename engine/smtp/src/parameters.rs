@@ -1,6 +1,7 @@
 //! The parameters after a path in MAIL and RCPT.
 //!
-//! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4.
+//! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4,
+//! RFC 4954 section 5 (AUTH).
 
 use crate::command::{Body, Fault};
 use crate::path::split_at_byte;
@@ -11,6 +12,7 @@ pub(crate) struct MailParameters {
     pub(crate) declared_bytes: Option<u64>,
     pub(crate) body: Option<Body>,
     pub(crate) smtputf8: bool,
+    pub(crate) auth: bool,
 }
 
 /// Reads what follows the path of MAIL.
@@ -30,6 +32,12 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters, Fault> {
                 return Err(Fault::BadParameter);
             }
             core::mem::replace(&mut parameters.smtputf8, true)
+        } else if keyword.eq_ignore_ascii_case("AUTH") {
+            // Who submitted it elsewhere (RFC 4954 section 5): nobody here believes it.
+            if value.is_none_or(str::is_empty) {
+                return Err(Fault::BadParameter);
+            }
+            core::mem::replace(&mut parameters.auth, true)
         } else {
             return Err(Fault::UnknownParameter);
         };

@@ -6,7 +6,9 @@
 
 use heapless::Vec;
 
-use crate::actions::{Actions, Extensions, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
+use crate::actions::{
+    Actions, Extensions, Login, LoginRefusal, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls,
+};
 use crate::command::Fault;
 
 /// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
@@ -18,6 +20,7 @@ pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 pub(crate) type Reply = &'static [u8];
 
 pub(crate) const START_TLS: Reply = b"220 2.0.0 Start TLS\r\n";
+pub(crate) const LOGGED_IN: Reply = b"235 2.7.0 Logged in\r\n";
 pub(crate) const BYE: Reply = b"221 2.0.0 Bye\r\n";
 pub(crate) const HELP: Reply = b"214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
 pub(crate) const OK: Reply = b"250 2.0.0 OK\r\n";
@@ -34,6 +37,16 @@ pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
 pub(crate) const TLS_BUSY: Reply = b"454 4.7.0 Too many are about to speak TLS, try again later\r\n";
 
 pub(crate) const LINE_TOO_LONG: Reply = b"500 5.5.2 Line too long\r\n";
+pub(crate) const LOGIN_CANCELLED: Reply = b"501 5.7.0 Login given up\r\n";
+pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"501 5.5.2 Not the base64 that was asked for\r\n";
+pub(crate) const UNKNOWN_MECHANISM: Reply =
+    b"504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n";
+pub(crate) const LOGIN_TWICE: Reply = b"503 5.5.1 Logged in already\r\n";
+pub(crate) const LOGIN_WITHIN_TRANSACTION: Reply = b"503 5.5.1 AUTH has no place within a transaction\r\n";
+pub(crate) const LOG_IN_FIRST: Reply = b"530 5.7.0 Log in first\r\n";
+pub(crate) const START_TLS_FIRST: Reply = b"530 5.7.0 Send STARTTLS first\r\n";
+pub(crate) const NO_LOGIN_IN_THE_CLEAR: Reply =
+    b"538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
 pub(crate) const TLS_TWICE: Reply = b"503 5.5.1 TLS is spoken already\r\n";
 pub(crate) const GREET_FIRST: Reply = b"503 5.5.1 Send EHLO or HELO first\r\n";
 pub(crate) const MAIL_FIRST: Reply = b"503 5.5.1 Send MAIL first\r\n";
@@ -67,6 +80,14 @@ pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
     match refusal {
         SenderRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
         SenderRefusal::Busy => b"451 4.3.2 Too busy, try again later\r\n",
+        SenderRefusal::NotTheirs => b"553 5.7.1 The sender's address is not that of who has logged in\r\n",
+    }
+}
+
+pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
+    match refusal {
+        LoginRefusal::Credentials => b"535 5.7.8 Wrong user name or password\r\n",
+        LoginRefusal::TryLater => b"454 4.7.0 Cannot log in now, try again later\r\n",
     }
 }
 
@@ -74,6 +95,7 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal) -> Reply {
     match refusal {
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
+        RecipientRefusal::OutOfReach => b"550 5.3.3 Mail for other servers is not sent from here yet\r\n",
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
         RecipientRefusal::MailboxFull => b"452 4.2.2 Mailbox full\r\n",
         RecipientRefusal::Unavailable => b"450 4.2.1 Mailbox cannot be used now, try again later\r\n",
@@ -136,7 +158,7 @@ pub(crate) fn hello(actions: &mut impl Actions) {
 
 /// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
-    let Settings { message_bytes_max, recipients_max, extensions, tls, .. } = actions.settings();
+    let Settings { message_bytes_max, recipients_max, extensions, tls, login, .. } = actions.settings();
     let mut reply = Composed::default();
     reply.put(b"250-").put(actions.hostname().as_bytes()).put(b"\r\n");
     for (extension, line) in PLAIN_EXTENSIONS {
@@ -153,6 +175,9 @@ pub(crate) fn extended_hello(actions: &mut impl Actions) {
     if matches!(tls, Tls::Offered | Tls::Busy) {
         reply.put(b"250-STARTTLS\r\n");
     }
+    if login == Login::Required {
+        reply.put(b"250-AUTH ").put(sasl::NAMES.as_bytes()).put(b"\r\n");
+    }
     reply.put(b"250 HELP\r\n");
     reply.send(actions);
 }
@@ -164,6 +189,11 @@ const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
     (Extensions::ENHANCED_STATUS_CODES, b"250-ENHANCEDSTATUSCODES\r\n"),
     (Extensions::CHUNKING, b"250-CHUNKING\r\n"),
 ];
+
+/// What the client is to respond to in its login.
+pub(crate) fn login_challenge(challenge: &[u8], actions: &mut impl Actions) {
+    Composed::default().put(b"334 ").put(challenge).put(b"\r\n").send(actions);
+}
 
 /// The message is on the disk, under the name `identifier`; of a long name only the start is told.
 pub(crate) fn stored(identifier: &[u8], actions: &mut impl Actions) {

@@ -1,7 +1,7 @@
 //! A session: what the server remembers of one connection between two events.
 //!
-//! Each variant of [`Expect`] is a waiting point and has one handler: commands in `session/commands.rs`, messages in
-//! `session/messages.rs`. This file has the events that concern all of them, and the end.
+//! Each variant of [`Expect`] is a waiting point and has one handler: commands in `session/commands.rs`, logging in
+//! in `session/login.rs`, messages in `session/messages.rs`. This file has the events that concern all of them, and the end.
 //!
 //! Invariants:
 //! - A transaction is open exactly while `transaction` is there, a message exactly while that says so; both are ended
@@ -13,12 +13,16 @@
 //! costs the message (554), which is read to its true end; there the session goes on, since both sides agree on where
 //! that end is.
 //!
-//! Answers to: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2.
+//! Answers to: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
 
 mod commands;
+mod login;
 mod messages;
 
+use alloc::boxed::Box;
+
 use machine::Micros;
+use sasl::Exchange;
 
 use crate::actions::{Actions, MessageRefusal};
 use crate::command::{CharacterSet, Place};
@@ -44,6 +48,10 @@ pub struct Session {
     refused_recipients: u16,
     transaction: Option<Transaction>,
     client_name: Name,
+    identity: Identity,
+    failed_logins: u8,
+    /// On the heap because it is there for a moment and a session for hours.
+    exchange: Option<Box<Exchange>>,
 }
 
 const _: () = assert!(size_of::<Session>() <= 176);
@@ -61,6 +69,10 @@ enum Expect {
     ChunkData { chunk: Incoming, bytes_left: u64, place: Place },
     /// The store's answer to a whole message.
     Stored,
+    /// The client's next response in its login.
+    LoginResponse,
+    /// The answer to its login.
+    LoginAnswer,
     /// TLS, and another session in this one's place.
     Handshake,
     /// Nothing any more.
@@ -78,6 +90,8 @@ pub enum WaitsFor {
     MessageRoom,
     /// [`Session::message_stored`].
     Stored,
+    /// [`Session::login_answered`].
+    Login,
     /// The handshake of TLS, which is done by whoever owns the connection. What the client has said and was not taken is to be thrown away, and [`Session::secured`] is the
     /// session from then on.
     Handshake,
@@ -93,11 +107,20 @@ enum Greeted {
     Extended,
 }
 
+/// Who the client is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Identity {
+    /// Anybody.
+    Unknown,
+    /// Who it says it is.
+    Proved,
+}
+
 /// Whether the server is about to go away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stopping {
     No,
-    /// As soon as the message that is on its way is answered.
+    /// As soon as the message, or the login, that is on its way is answered.
     AfterMessage,
 }
 
@@ -171,6 +194,9 @@ impl Session {
             refused_recipients: 0,
             transaction: None,
             client_name: Name::from(""),
+            identity: Identity::Unknown,
+            failed_logins: 0,
+            exchange: None,
         }
     }
 
@@ -187,7 +213,7 @@ impl Session {
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if matches!(self.waits_for, WaitsFor::MessageRoom | WaitsFor::Stored) {
+            if matches!(self.waits_for, WaitsFor::MessageRoom | WaitsFor::Stored | WaitsFor::Login) {
                 break;
             }
             if actions.send_room() < REPLY_BYTES_MAX && !matches!(self.expect, Expect::Handshake | Expect::Closed) {
@@ -196,13 +222,14 @@ impl Session {
             }
             self.waits_for = WaitsFor::Bytes;
             let step = match self.expect {
-                Expect::Command => self.command_bytes_arrived(rest, actions),
+                Expect::Command | Expect::LoginResponse => self.command_bytes_arrived(rest, actions),
                 Expect::LongLineEnd => self.long_line_bytes_arrived(rest, actions),
                 Expect::MessageData(incoming) => self.message_data_arrived(incoming, rest, actions),
                 Expect::ChunkData { chunk, bytes_left, place } => {
                     self.chunk_data_arrived(chunk, bytes_left, place, rest, actions)
                 }
                 Expect::Stored => Taken::AndWait(0, WaitsFor::Stored),
+                Expect::LoginAnswer => Taken::AndWait(0, WaitsFor::Login),
                 // Nobody knows who has said this (RFC 3207 section 5).
                 Expect::Handshake => Taken::AndWait(rest.len(), WaitsFor::Handshake),
                 // Unread bytes would make TCP answer by a reset, which could overtake the last reply.
@@ -254,7 +281,7 @@ impl Session {
     /// The time that was last set is up: the client has been silent for too long.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Stored | Expect::Handshake | Expect::Closed => {}
+            Expect::Stored | Expect::LoginAnswer | Expect::Handshake | Expect::Closed => {}
             _ => self.end(reply::TOO_SLOW, actions),
         }
     }
@@ -263,7 +290,7 @@ impl Session {
     /// any more (RFC 5321 section 3.8).
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Command | Expect::LongLineEnd => self.end(reply::STOPPING, actions),
+            Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => self.end(reply::STOPPING, actions),
             _ => self.stopping = Stopping::AfterMessage,
         }
     }
@@ -279,11 +306,15 @@ impl Session {
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
         match first_line(bytes) {
             Line::Whole(line) => {
-                self.command_arrived(line, actions);
+                match self.expect {
+                    Expect::LoginResponse => self.login_response_arrived(line, actions),
+                    _ => self.command_arrived(line, actions),
+                }
                 Taken::AndGoOn(line.len() + LINE_END_BYTES)
             }
             Line::Partial => Taken::AndWait(0, WaitsFor::Bytes),
             Line::TooLong => {
+                self.exchange = None;
                 self.expect = Expect::LongLineEnd;
                 Taken::AndGoOn(0)
             }
@@ -326,6 +357,10 @@ impl Session {
 
     fn finish(&mut self, actions: &mut impl Actions) {
         self.transaction_over(actions);
+        self.exchange = None;
+        if self.expect == Expect::LoginAnswer {
+            actions.abandon_login();
+        }
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
         actions.set_deadline(None);
@@ -347,8 +382,8 @@ impl Session {
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
             (Expect::Handshake | Expect::Closed | Expect::LongLineEnd, _) => {}
-            (Expect::Stored, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
-            (Expect::Command, _) => actions.set_deadline(Some(COMMAND_TIMEOUT)),
+            (Expect::Stored | Expect::LoginAnswer, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
+            (Expect::Command | Expect::LoginResponse, _) => actions.set_deadline(Some(COMMAND_TIMEOUT)),
             (Expect::MessageData(_) | Expect::ChunkData { .. }, _) => actions.set_deadline(Some(DATA_TIMEOUT)),
         }
     }

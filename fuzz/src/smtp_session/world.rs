@@ -177,6 +177,14 @@ impl Actions for World {
         assert!(!self.closed && self.message.take().is_some(), "a message is dropped once");
     }
 
+    fn login(&mut self, _: &str, _: &[u8]) {
+        unreachable!("AUTH is not known here");
+    }
+
+    fn abandon_login(&mut self) {
+        unreachable!("no login was begun");
+    }
+
     fn set_deadline(&mut self, after: Option<Micros>) {
         assert!(!self.closed);
         self.deadline = after;

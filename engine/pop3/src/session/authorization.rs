@@ -3,25 +3,38 @@
 //! A wrong name and a wrong password get the same answer after the same time; that time is the server's to choose, and
 //! the session waits for as long as it takes.
 //!
-//! Answers to: RFC 1939 sections 4 and 7 (USER, PASS), RFC 2595 section 4 (STLS), RFC 3206, RFC 6856 section 2.
+//! Answers to: RFC 1939 sections 4 and 7 (USER, PASS), RFC 2595 section 4 (STLS), RFC 3206, RFC 5034
+//! section 4 (AUTH), RFC 6856 section 2.
+
+use alloc::boxed::Box;
+
+use sasl::{Answer, Exchange, Mechanism};
 
 use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
 use crate::command::{Command, Fault};
 use crate::reply::{self, Text};
 
-use super::{Expect, OpenMaildrop, Session, WaitsFor};
+use super::{Expect, Given, OpenMaildrop, Session, WaitsFor};
+
+/// What a client says that has nothing to say (RFC 5034 section 4).
+const EMPTY: &[u8] = b"=";
+/// What a client says that gives up.
+const GIVEN_UP: &[u8] = b"*";
 
 impl Session {
     pub(super) fn authorization_command_arrived(&mut self, command: &Command<'_>, actions: &mut impl Actions) {
         match *command {
-            Command::User(_) | Command::Password(_) if actions.settings().plain_login == PlainLogin::Refused => {
+            Command::User(_) | Command::Password(_) | Command::Login { .. }
+                if actions.settings().plain_login == PlainLogin::Refused =>
+            {
                 self.fault(reply::NO_PLAIN_LOGIN, actions);
             }
             Command::User(name) => {
-                self.user = Some(name.into());
+                self.given = Some(Box::new(Given::User(name.into())));
                 actions.reply(reply::SEND_PASSWORD);
             }
             Command::Password(password) => self.password_arrived(password, actions),
+            Command::Login { mechanism, response } => self.login_asked_for(mechanism, response, actions),
             Command::Utf8 => actions.reply(reply::OK),
             Command::StartTls => self.tls_asked_for(actions),
             _ => self.fault(reply::LOG_IN_FIRST, actions),
@@ -35,7 +48,7 @@ impl Session {
             Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
             Tls::Busy => actions.reply(reply::TLS_BUSY),
             Tls::Offered => {
-                self.user = None;
+                self.given = None;
                 actions.reply(reply::START_TLS);
                 self.expect = Expect::Handshake;
                 self.waits_for = WaitsFor::Handshake;
@@ -44,12 +57,58 @@ impl Session {
     }
 
     fn password_arrived(&mut self, password: &[u8], actions: &mut impl Actions) {
-        let Some(user) = self.user.take() else {
+        let Some(Given::User(user)) = self.given.take().map(|given| *given) else {
             return self.fault(reply::SEND_USER_FIRST, actions);
         };
         self.expect = Expect::LoginAnswer;
         self.waits_for = WaitsFor::Login;
         actions.login(&user, password);
+    }
+
+    fn login_asked_for(&mut self, mechanism: &[u8], response: Option<&[u8]>, actions: &mut impl Actions) {
+        let Some(mechanism) = Mechanism::named(mechanism) else {
+            return self.fault(reply::UNKNOWN_MECHANISM, actions);
+        };
+        let exchange = Exchange::begin(mechanism);
+        let challenge = exchange.challenge();
+        self.given = Some(Box::new(Given::Exchange(exchange)));
+        match response {
+            None => self.ask_for_response(challenge, actions),
+            Some(EMPTY) => self.response_arrived(b"", actions),
+            Some(response) => self.response_arrived(response, actions),
+        }
+    }
+
+    pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
+        self.expect = Expect::Authorization;
+        match line {
+            GIVEN_UP => {
+                self.given = None;
+                self.fault(reply::LOGIN_CANCELLED, actions);
+            }
+            _ => self.response_arrived(line, actions),
+        }
+    }
+
+    fn response_arrived(&mut self, response: &[u8], actions: &mut impl Actions) {
+        let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else { return };
+        match exchange.response_arrived(response, |heard| actions.login(heard.name, heard.password)) {
+            Answer::Challenge(challenge) => {
+                self.given = Some(Box::new(Given::Exchange(exchange)));
+                self.ask_for_response(challenge, actions);
+            }
+            Answer::Complete(()) => {
+                self.expect = Expect::LoginAnswer;
+                self.waits_for = WaitsFor::Login;
+            }
+            Answer::Malformed => self.fault(reply::BAD_LOGIN_RESPONSE, actions),
+            Answer::NotAllowed => self.fault(reply::login_refusal(LoginRefusal::Credentials), actions),
+        }
+    }
+
+    fn ask_for_response(&mut self, challenge: &[u8], actions: &mut impl Actions) {
+        self.expect = Expect::LoginResponse;
+        Text::new().put(b"+ ").put(challenge).put(b"\r\n").send(actions);
     }
 
     /// The login has opened `maildrop`, or was refused.

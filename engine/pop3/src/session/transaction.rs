@@ -50,7 +50,12 @@ impl Session {
             Command::Noop => actions.reply(reply::OK),
             Command::Reset => self.reset_arrived(actions),
             Command::Quit => self.quit_arrived(maildrop, actions),
-            Command::User(_) | Command::Password(_) | Command::StartTls | Command::Utf8 | Command::Capabilities => {
+            Command::User(_)
+            | Command::Password(_)
+            | Command::Login { .. }
+            | Command::StartTls
+            | Command::Utf8
+            | Command::Capabilities => {
                 self.fault(reply::LOGGED_IN_ALREADY, actions);
             }
         }

@@ -24,7 +24,8 @@ fn a_login_opens_the_maildrop() {
 fn capabilities_say_what_there_is() {
     const COMMON: &str =
         "RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n";
-    let offered = "+OK Capabilities follow\r\nTOP\r\nUIDL\r\nUSER\r\nUTF8 USER\r\n".to_string() + COMMON;
+    let offered =
+        "+OK Capabilities follow\r\nTOP\r\nUIDL\r\nUSER\r\nUTF8 USER\r\nSASL PLAIN LOGIN\r\n".to_string() + COMMON;
     assert!(offered.len() <= REPLY_BYTES_MAX);
     Conversation::new().exchange(&[("CAPA\r\n", &offered)]);
     Conversation::logged_in().exchange(&[("capa\r\n", &offered)]);
@@ -40,7 +41,7 @@ fn passwords_are_not_taken_where_that_is_not_safe() {
     world.settings.plain_login = PlainLogin::Refused;
     let mut talk = Conversation::with(world);
     const REFUSED: &str = "-ERR Passwords are not taken in plain text here\r\n";
-    talk.exchange(&[("USER ada\r\n", REFUSED), ("PASS secret\r\n", REFUSED)]);
+    talk.exchange(&[("USER ada\r\n", REFUSED), ("PASS secret\r\n", REFUSED), ("AUTH PLAIN\r\n", REFUSED)]);
     assert!(talk.world.log.is_empty());
 }
 

@@ -1,74 +1,36 @@
-//! PASS: an attempt begins, has its turn at the hasher, and is answered at once or after a while.
+//! PASS and AUTH: what comes of an attempt to log in, and the maildrop that is opened for it.
 
 use alloc::boxed::Box;
 
-use machine::Micros;
 use pop3::LoginRefusal;
 
 use crate::archive::Opened;
-use crate::common::HASHER;
-use crate::logins::{Attempt, AttemptState, Throttled, Verdict};
+use crate::logins::{AttemptState, Decision};
 
 use super::Hands;
 
 /// A name and a password have arrived. What comes of them is decided in a later turn.
 pub(super) fn begin(user: &str, password: &[u8], hands: &mut Hands<'_>) {
-    let (common, caller) = (&mut *hands.common, hands.caller);
-    let throttled = match common.access.is_unthrottled(caller.address) {
-        true => Throttled::No,
-        false => Throttled::Yes,
-    };
-    let login = common.directory.login(&common.store, user);
-    let mut attempt = Box::new(Attempt::new(login, password, caller.address, throttled));
-    let known = attempt.account().and_then(|account| common.store.account(account));
-    attempt.state = if !common.logins.begin(&attempt, common.now) {
-        AttemptState::TooMany
-    } else if let Some(known) =
-        known.filter(|known| common.logins.is_verified(&attempt, known.password_hash, common.now))
-    {
-        AttemptState::Verified(known.id)
-    } else {
-        AttemptState::Hashing
-    };
-    match attempt.state {
-        AttemptState::Hashing => common.enter(HASHER, caller.connection.0),
-        _ => common.ready.resume(caller.connection.0),
-    }
-    hands.state.attempt = Some(attempt);
+    hands.state.attempt = Some(Box::new(hands.common.login_begins(user, password, hands.caller)));
 }
 
 /// The attempt's turn has come: it has the hasher, or needs none.
 pub(super) fn decide(session: &mut pop3::Session, hands: &mut Hands<'_>) {
     let Some(attempt) = hands.state.attempt.as_mut() else { return };
-    let common = &mut *hands.common;
-    let verdict = match attempt.state {
-        AttemptState::Refused | AttemptState::Opening => return,
-        AttemptState::Verified(account) => Verdict::Granted(account),
-        AttemptState::TooMany => return answer(Err(LoginRefusal::TryLater), session, hands),
-        AttemptState::Hashing => {
-            let known = attempt.account().and_then(|id| Some((id, common.store.account(id)?.password_hash)));
-            let verdict = common.logins.decide(attempt, known, common.now);
-            common.leave(HASHER, hands.caller.connection.0);
-            verdict
-        }
-    };
-    match verdict {
-        Verdict::Granted(account) => {
-            attempt.state = AttemptState::Opening;
-            let mut done = common.store.open_maildrop(account, hands.caller.connection.0);
+    match hands.common.login_decided(attempt, hands.caller) {
+        Some(Decision::Granted(account)) => {
+            let mut done = hands.common.store.open_maildrop(account, hands.caller.connection.0);
             opened(&mut done, session, hands);
         }
-        Verdict::Refused(Micros(0)) => answer(Err(LoginRefusal::Credentials), session, hands),
-        Verdict::Refused(delay) => {
-            attempt.state = AttemptState::Refused;
-            common.set_deadline(hands.caller.connection, Some(delay));
-        }
+        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
+        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, hands),
+        Some(Decision::HeldBack) | None => {}
     }
 }
 
 /// The maildrop of an attempt that was granted is open, or is not to be had; or neither is known yet.
 pub(super) fn opened(opened: &mut Option<Opened>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Opening)
+    if hands.state.attempt.as_ref().is_some_and(|attempt| attempt.state == AttemptState::Granted)
         && let Some(opened) = opened.take()
     {
         let described = opened.map(|maildrop| hands.state.maildrop.insert(maildrop).describe());
@@ -87,9 +49,9 @@ pub(super) fn answer_held_back(session: &mut pop3::Session, hands: &mut Hands<'_
 
 /// Nobody waits for the answer any more.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
-    let Some(attempt) = hands.state.attempt.take() else { return };
-    hands.common.logins.end(&attempt, hands.common.now);
-    hands.common.leave(HASHER, hands.caller.connection.0);
+    if let Some(attempt) = hands.state.attempt.take() {
+        hands.common.login_abandoned(&attempt, hands.caller);
+    }
 }
 
 fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, hands: &mut Hands<'_>) {

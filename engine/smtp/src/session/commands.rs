@@ -34,6 +34,7 @@ impl Session {
             Ok(Command::Verify) => actions.reply(reply::CANNOT_VERIFY),
             Ok(Command::Help) => actions.reply(reply::HELP),
             Ok(Command::Quit) => self.end(reply::BYE, actions),
+            Ok(Command::Login { mechanism, response }) => self.login_asked_for(mechanism, response, actions),
             Ok(Command::StartTls) => self.tls_asked_for(actions),
             // What follows is not what it says it is, or nobody knows where the next command begins.
             Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => self.end(reply::fault(fault), actions),
@@ -69,6 +70,9 @@ impl Session {
         }
         if self.transaction.is_some() {
             return self.fault(reply::MAIL_TWICE, actions);
+        }
+        if let Some(refusal) = self.needs_login(actions) {
+            return self.fault(refusal, actions);
         }
         if mail.declared_bytes.is_some_and(|bytes| bytes > actions.settings().message_bytes_max) {
             return actions.reply(reply::TOO_BIG);

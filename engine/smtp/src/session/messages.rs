@@ -163,7 +163,7 @@ impl Session {
         self.stop_if_stopping(actions);
     }
 
-    fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
+    pub(super) fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
         if self.stopping == Stopping::AfterMessage {
             self.end(reply::STOPPING, actions);
         }

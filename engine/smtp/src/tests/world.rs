@@ -6,8 +6,8 @@ use std::vec::Vec;
 use machine::Micros;
 
 use crate::{
-    Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal, SenderRefusal,
-    Session, Settings, Tls, WaitsFor,
+    Actions, Envelope, Extensions, ForwardPath, Login, LoginRefusal, Mail, MessageRefusal, REPLY_BYTES_MAX,
+    RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
 };
 
 /// The server's side.
@@ -33,6 +33,7 @@ pub(super) struct World {
     pub(super) end_refusal: Option<MessageRefusal>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
+    pub(super) login_open: bool,
     transaction_open: bool,
     message_open: bool,
     message_whole: bool,
@@ -55,6 +56,7 @@ impl World {
             end_refusal: None,
             deadline: None,
             closed: false,
+            login_open: false,
             transaction_open: false,
             message_open: false,
             message_whole: false,
@@ -63,7 +65,7 @@ impl World {
 
     /// What was ended as often as it was begun.
     pub(super) fn is_settled(&self) -> bool {
-        !self.transaction_open && !self.message_open && !self.message_whole
+        !self.transaction_open && !self.message_open && !self.message_whole && !self.login_open
     }
 }
 
@@ -173,6 +175,17 @@ impl Actions for World {
         self.log.push("abort".to_string());
     }
 
+    fn login(&mut self, name: &str, password: &[u8]) {
+        assert!(!self.login_open && !self.transaction_open && !self.closed);
+        self.login_open = true;
+        self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
+    }
+
+    fn abandon_login(&mut self) {
+        assert!(core::mem::take(&mut self.login_open) && !self.closed);
+        self.log.push("no login".to_string());
+    }
+
     fn set_deadline(&mut self, after: Option<Micros>) {
         assert!(!self.closed);
         self.deadline = after;
@@ -195,6 +208,8 @@ pub(super) struct Conversation {
     pub(super) send_room_step: usize,
     /// Whether the store answers as soon as it is asked.
     pub(super) store_answers: bool,
+    /// How the server answers logins; `None`: not yet.
+    pub(super) login_answer: Option<Result<(), LoginRefusal>>,
 }
 
 impl Conversation {
@@ -212,6 +227,7 @@ impl Conversation {
             message_room_step: usize::MAX,
             send_room_step: usize::MAX,
             store_answers: true,
+            login_answer: Some(Ok(())),
         };
         let greeting = conversation.replies();
         assert!(greeting.starts_with("220 ") && greeting.ends_with(" ESMTP Barepost\r\n"), "{greeting}");
@@ -249,6 +265,13 @@ impl Conversation {
                     self.session.message_stored(Ok(b"4D2"), &mut self.world);
                 }
                 WaitsFor::Stored => break,
+                WaitsFor::Login => match self.login_answer {
+                    Some(answer) => {
+                        self.world.login_open = false;
+                        self.session.login_answered(answer, &mut self.world);
+                    }
+                    None => break,
+                },
                 WaitsFor::MessageRoom if self.message_room_step > 0 => {
                     self.world.message_room = self.message_room_step;
                     self.session.message_room(&mut self.world);
@@ -286,7 +309,8 @@ pub(super) fn assert_well_formed(replies: &str) {
         assert!(line.len() + 2 <= 512, "{line:?}");
         assert!(line.bytes().all(|byte| (b' '..0x7f).contains(&byte)), "{line:?}");
         assert!(line.bytes().take(3).all(|byte| byte.is_ascii_digit()), "{line:?}");
-        assert!(matches!(line.as_bytes()[3], b' ' | b'-') && line.len() > 4, "{line:?}");
+        // Only the challenge of a login may be empty (RFC 4954 section 4).
+        assert!(matches!(line.as_bytes()[3], b' ' | b'-') && (line.len() > 4 || line == "334 "), "{line:?}");
     }
 }
 
@@ -298,6 +322,7 @@ fn the_longest_reply_fits_into_its_room() {
     world.settings.recipients_max = u16::MAX;
     world.settings.extensions = Extensions::ALL;
     world.settings.tls = Tls::Offered;
+    world.settings.login = Login::Required;
     let mut conversation = Conversation::with(world);
     conversation.says("EHLO x\r\n");
     assert!(conversation.replies().len() <= REPLY_BYTES_MAX);

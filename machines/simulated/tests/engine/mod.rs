@@ -10,6 +10,7 @@ mod ipv6;
 mod letters;
 mod logins;
 mod starttls;
+mod submission;
 mod tls;
 mod vanishing;
 mod waiting;

@@ -1,0 +1,62 @@
+//! AUTH: the same login in other words.
+
+use super::world::Conversation;
+use crate::{LoginRefusal, WaitsFor};
+
+const IN: &str = "+OK 3 messages\r\n";
+const MALFORMED: &str = "-ERR Not the base64 that was asked for\r\n";
+/// NUL, `ada`, NUL, `secret`.
+const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
+
+#[test]
+fn a_client_says_who_it_is_in_every_way_that_clients_have() {
+    for lines in [
+        &[(PLAIN, IN)][..],
+        &[("auth plain\r\n", "+ \r\n"), ("AGFkYQBzZWNyZXQ=\r\n", IN)],
+        &[("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"), ("YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+        &[("AUTH LOGIN YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+    ] {
+        let mut talk = Conversation::new();
+        talk.exchange(lines);
+        assert_eq!(talk.world.log, ["login \"ada\" \"secret\""]);
+        talk.exchange(&[("STAT\r\n", "+OK 3 43\r\n"), (PLAIN, "-ERR Only before the login\r\n")]);
+    }
+}
+
+#[test]
+fn what_is_no_login_is_refused_and_the_session_goes_on() {
+    let mut talk = Conversation::new();
+    talk.login_answer = Some(Err(LoginRefusal::Credentials));
+    talk.exchange(&[
+        ("AUTH\r\n", "-ERR Wrong arguments\r\n"),
+        ("AUTH CRAM-MD5\r\n", "-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n"),
+        ("AUTH PLAIN =\r\n", MALFORMED),
+        ("AUTH PLAIN\r\n", "+ \r\n"),
+        ("*\r\n", "-ERR Login given up\r\n"),
+        ("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"),
+        ("YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"),
+        ("STAT!\r\n", MALFORMED),
+        ("AUTH PLAIN Ym9iAGFkYQBzZWNyZXQ=\r\n", "-ERR [AUTH] Wrong user name or password\r\n"),
+        // A name that USER gave is not the one that AUTH is about.
+        ("USER bob\r\n", "+OK Send PASS\r\n"),
+        ("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"),
+        ("*\r\n", "-ERR Login given up\r\n"),
+        ("PASS secret\r\n", "-ERR Send USER first\r\n"),
+    ]);
+    assert!(talk.world.log.is_empty());
+    talk.exchange(&[(PLAIN, "-ERR [AUTH] Wrong user name or password\r\n")]);
+    talk.says([b"AUTH PLAIN\r\n".as_slice(), &b"A".repeat(2_000), b"\r\nUTF8\r\n"].concat());
+    assert_eq!(talk.replies(), "+ \r\n-ERR Line too long\r\n+OK\r\n");
+}
+
+#[test]
+fn a_lost_client_gives_its_login_up() {
+    for said in [PLAIN, "AUTH PLAIN\r\n"] {
+        let mut talk = Conversation::new();
+        talk.login_answer = None;
+        talk.says(said);
+        talk.session.peer_closed(&mut talk.world);
+        assert!(talk.world.closed);
+        assert_eq!(talk.session.waits_for(), WaitsFor::Nothing);
+    }
+}

@@ -1,0 +1,93 @@
+//! What exchanges promise.
+
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use base64ct::{Base64, Encoding};
+use proptest::prelude::*;
+
+use crate::{Answer, Exchange, Mechanism, RESPONSE_BYTES_MAX};
+
+type Heard = Answer<(String, Vec<u8>)>;
+
+fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
+    exchange.response_arrived(response, |heard| (heard.name.to_string(), heard.password.to_vec()))
+}
+
+fn plain(message: &[u8]) -> Heard {
+    respond(&mut Exchange::begin(Mechanism::Plain), Base64::encode_string(message).as_bytes())
+}
+
+fn complete(name: &str, password: &[u8]) -> Heard {
+    Answer::Complete((name.to_string(), password.to_vec()))
+}
+
+#[test]
+fn mechanisms_are_known_by_their_names_in_any_case() {
+    assert_eq!(Mechanism::named(b"plain"), Some(Mechanism::Plain));
+    assert_eq!(Mechanism::named(b"LogIn"), Some(Mechanism::Login));
+    for name in [&b""[..], b"PLAINS", b"CRAM-MD5", b"SCRAM-SHA-1", b"XOAUTH2", b"EXTERNAL", b"ANONYMOUS"] {
+        assert_eq!(Mechanism::named(name), None);
+    }
+}
+
+#[test]
+fn plain_says_name_and_password_at_once() {
+    assert_eq!(Exchange::begin(Mechanism::Plain).challenge(), b"");
+    assert_eq!(plain(b"\0ada\0two  words "), complete("ada", b"two  words "));
+    assert_eq!(plain(b"\0ada\0"), complete("ada", b""));
+    assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
+    // The example of RFC 4616 section 4, but for whom it acts.
+    assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
+    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Answer::NotAllowed);
+    for malformed in [
+        &b""[..],
+        b"\0",
+        b"ada",
+        b"\0ada",
+        b"\0\0password",
+        b"\0ada\0pass\0word",
+        b"\0a\nb\0p",
+        b"\0\xff\0p",
+        b"\xff\0ada\0p",
+    ] {
+        assert_eq!(plain(malformed), Answer::Malformed, "{malformed:?}");
+    }
+}
+
+#[test]
+fn login_asks_for_each_in_the_words_that_clients_want() {
+    let mut exchange = Exchange::begin(Mechanism::Login);
+    assert_eq!(exchange.challenge(), b"VXNlcm5hbWU6");
+    assert_eq!(respond(&mut exchange, b"YWRh"), Answer::Challenge(b"UGFzc3dvcmQ6"));
+    assert_eq!(exchange.challenge(), b"UGFzc3dvcmQ6");
+    assert_eq!(respond(&mut exchange, b"c2VjcmV0"), complete("ada", b"secret"));
+    for malformed in [&b""[..], b"YQBi", b"/w==", b"!"] {
+        assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), malformed), Answer::Malformed);
+    }
+}
+
+#[test]
+fn what_is_no_base64_is_no_response() {
+    for response in
+        [&b"*"[..], b"AGFkYQBwYXNz=", b"AGFkYQBwYXN", b"AGFk YQBwYXNz", b"AGFkYQBwYXNz\r", b"AGFkYQ-_YXNz", b"="]
+    {
+        assert_eq!(respond(&mut Exchange::begin(Mechanism::Plain), response), Answer::Malformed, "{response:?}");
+    }
+    let longest = [b"\0ada\0".as_slice(), &[b'x'; RESPONSE_BYTES_MAX / 4 * 3 - 5]].concat();
+    assert_eq!(plain(&longest), complete("ada", &longest[5..]));
+    assert_eq!(plain(&[&longest[..], b"x"].concat()), Answer::Malformed);
+}
+
+proptest! {
+    #[test]
+    fn any_response_is_heard_as_it_was_said_or_not_at_all(response: Vec<u8>, encode: bool, login: bool) {
+        let mechanism = if login { Mechanism::Login } else { Mechanism::Plain };
+        let mut exchange = Exchange::begin(mechanism);
+        let said = if encode { Base64::encode_string(&response).into_bytes() } else { response.clone() };
+        if let Answer::Complete((name, password)) = respond(&mut exchange, &said) {
+            let plain = Base64::decode_vec(core::str::from_utf8(&said).unwrap()).unwrap();
+            prop_assert!(plain.ends_with(&[name.as_bytes(), b"\0", &password].concat()));
+        }
+    }
+}

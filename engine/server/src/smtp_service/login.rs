@@ -1,0 +1,105 @@
+//! AUTH: what comes of an attempt to log in, and what may be done by whom it has let in.
+
+use alloc::boxed::Box;
+
+use smtp::{ForwardPath, LoginRefusal, RecipientRefusal, ReversePath, SenderRefusal};
+use store::AccountId;
+
+use crate::logins::{Attempt, AttemptState, Decision};
+use crate::secure::Channel;
+use crate::services::Protocol;
+
+use super::Hands;
+
+/// A login, from its first word on.
+pub(crate) enum Login {
+    /// It is not decided, or its answer is held back.
+    UnderWay(Attempt),
+    /// The client is who it says it is.
+    Of(AccountId),
+}
+
+/// A name and a password have arrived. What comes of them is decided in a later turn.
+pub(super) fn begin(name: &str, password: &[u8], hands: &mut Hands<'_>) {
+    *hands.login = Some(Box::new(Login::UnderWay(hands.common.login_begins(name, password, hands.caller))));
+}
+
+/// The attempt's turn has come: it has the hasher, or needs none.
+pub(super) fn decide(session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    let Some(Login::UnderWay(attempt)) = hands.login.as_deref_mut() else { return };
+    match hands.common.login_decided(attempt, hands.caller) {
+        Some(Decision::Granted(account)) => answer(Ok(account), session, hands),
+        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
+        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, hands),
+        Some(Decision::HeldBack) | None => {}
+    }
+}
+
+/// A deadline has passed: gives the answer that was held back until then. False when there is none.
+pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
+    let is_held_back = matches!(
+        hands.login.as_deref(),
+        Some(Login::UnderWay(attempt)) if attempt.state == AttemptState::Refused
+    );
+    if is_held_back {
+        answer(Err(LoginRefusal::Credentials), session, hands);
+    }
+    is_held_back
+}
+
+/// Nobody waits for the answer any more.
+pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
+    if let Some(Login::UnderWay(attempt)) = hands.login.take().map(|login| *login) {
+        hands.common.login_abandoned(&attempt, hands.caller);
+    }
+}
+
+fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    if let Some(Login::UnderWay(attempt)) = hands.login.take().map(|login| *login) {
+        hands.common.logins.end(&attempt, hands.common.now);
+    }
+    *hands.login = result.ok().map(|account| Box::new(Login::Of(account)));
+    session.login_answered(result.map(|_| ()), hands);
+}
+
+impl Hands<'_> {
+    /// Whether clients say who they are, and whether they may now.
+    pub(super) fn login_setting(&self) -> smtp::Login {
+        if self.caller.service_entry().protocol != Protocol::Submission {
+            smtp::Login::Absent
+        } else if self.caller.channel == Channel::Tls || self.common.access.allows_plaintext_auth(self.caller.address) {
+            smtp::Login::Required
+        } else {
+            smtp::Login::AfterTls
+        }
+    }
+
+    /// Who the client has proved to be.
+    pub(super) fn account(&self) -> Option<AccountId> {
+        match self.login.as_deref() {
+            Some(Login::Of(account)) => Some(*account),
+            Some(Login::UnderWay(_)) | None => None,
+        }
+    }
+
+    /// Whoever has said who he is sends under his own addresses, or under none.
+    pub(super) fn check_sender(&self, path: &ReversePath<'_>) -> Result<(), SenderRefusal> {
+        match (self.account(), path) {
+            (None, _) | (_, ReversePath::Null) => Ok(()),
+            (Some(account), ReversePath::Mailbox(mailbox)) => {
+                match self.common.recipient(&ForwardPath::Mailbox(*mailbox)) {
+                    Ok(owner) if owner == account => Ok(()),
+                    _ => Err(SenderRefusal::NotTheirs),
+                }
+            }
+        }
+    }
+
+    /// The account that mail for `path` is delivered to.
+    pub(super) fn recipient_account(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
+        self.common.recipient(path).map_err(|refusal| match refusal {
+            RecipientRefusal::NotLocal if self.account().is_some() => RecipientRefusal::OutOfReach,
+            refusal => refusal,
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! AUTH: who is there, and may they?
+
+use machine::Micros;
+
+use super::world::{Conversation, World};
+use crate::{Login, LoginRefusal, SenderRefusal, Session, Tls, WaitsFor};
+
+const IN: &str = "235 2.7.0 Logged in\r\n";
+const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
+const GIVEN_UP: &str = "501 5.7.0 Login given up\r\n";
+const MALFORMED: &str = "501 5.5.2 Not the base64 that was asked for\r\n";
+/// NUL, `ada`, NUL, `secret`.
+const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
+
+/// A client that has greeted.
+fn talk_with(login: Login, tls: Tls) -> Conversation {
+    let mut world = World::new();
+    world.settings.login = login;
+    world.settings.tls = tls;
+    let mut talk = Conversation::with(world);
+    talk.says("EHLO client.test\r\n");
+    talk.replies();
+    talk
+}
+
+fn talk() -> Conversation {
+    talk_with(Login::Required, Tls::Spoken)
+}
+
+#[test]
+fn logging_in_is_announced_where_it_may_be_done() {
+    for (login, is_announced) in [(Login::Absent, false), (Login::AfterTls, false), (Login::Required, true)] {
+        let mut talk = talk_with(login, Tls::Offered);
+        talk.says("EHLO client.test\r\n");
+        assert_eq!(talk.replies().contains("250-AUTH PLAIN LOGIN\r\n"), is_announced, "{login:?}");
+    }
+}
+
+#[test]
+fn a_client_says_who_it_is_in_every_way_that_clients_have() {
+    for lines in [
+        &[(PLAIN, IN)][..],
+        &[("auth plain\r\n", "334 \r\n"), ("AGFkYQBzZWNyZXQ=\r\n", IN)],
+        &[("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"), ("YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+        &[("AUTH LOGIN YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+        &[(PLAIN, IN), ("MAIL FROM:<ada@mail.test> AUTH=<>\r\n", "250 2.1.0 Sender OK\r\n")],
+    ] {
+        let mut talk = talk();
+        talk.exchange(lines);
+        assert_eq!(talk.world.log[0], "login \"ada\" \"secret\"");
+        assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
+    }
+}
+
+#[test]
+fn mail_is_taken_from_who_has_logged_in_and_nobody_else() {
+    let mut talk = talk();
+    talk.exchange(&[
+        ("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Log in first\r\n"),
+        ("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
+        (PLAIN, IN),
+    ]);
+    talk.says("EHLO again.test\r\nRSET\r\n");
+    talk.replies();
+    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
+    let mut talk = talk_with(Login::AfterTls, Tls::Offered);
+    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Send STARTTLS first\r\n")]);
+}
+
+#[test]
+fn a_password_is_not_taken_in_plain_text() {
+    let mut talk = talk_with(Login::AfterTls, Tls::Offered);
+    let refused = "538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
+    talk.exchange(&[(PLAIN, refused), ("AUTH LOGIN\r\n", refused), ("AUTH CRAM-MD5\r\n", refused)]);
+    assert!(talk.world.log.is_empty());
+}
+
+#[test]
+fn what_was_proved_in_the_clear_is_forgotten_once_tls_is_spoken() {
+    let mut talk = talk_with(Login::Required, Tls::Offered);
+    talk.exchange(&[(PLAIN, IN), ("STARTTLS\r\n", "220 2.0.0 Start TLS\r\n")]);
+    talk.world.settings.tls = Tls::Spoken;
+    talk.session = Session::secured(&mut talk.world);
+    talk.says("EHLO client.test\r\n");
+    talk.replies();
+    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Log in first\r\n")]);
+}
+
+#[test]
+fn logging_in_has_its_place_and_happens_once() {
+    let mut talk = Conversation::new();
+    talk.world.settings.login = Login::Required;
+    talk.exchange(&[(PLAIN, "503 5.5.1 Send EHLO or HELO first\r\n")]);
+    let mut talk = self::talk();
+    talk.exchange(&[(PLAIN, IN), (PLAIN, "503 5.5.1 Logged in already\r\n")]);
+    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
+    talk.exchange(&[("AUTH LOGIN\r\n", "503 5.5.1 Logged in already\r\n")]);
+    let mut talk = talk_with(Login::Absent, Tls::Spoken);
+    talk.exchange(&[
+        ("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n"),
+        (PLAIN, "502 5.5.1 Command not implemented\r\n"),
+    ]);
+    talk.world.settings.login = Login::Required;
+    talk.exchange(&[(PLAIN, "503 5.5.1 AUTH has no place within a transaction\r\n")]);
+}
+
+#[test]
+fn what_is_no_login_is_refused_and_the_session_goes_on() {
+    let mut talk = talk();
+    talk.exchange(&[
+        ("AUTH\r\n", "501 5.5.4 Wrong arguments\r\n"),
+        ("AUTH CRAM-MD5\r\n", "504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n"),
+        ("AUTH PLAIN =\r\n", MALFORMED),
+        ("AUTH PLAIN *\r\n", MALFORMED),
+        ("AUTH PLAIN\r\n", "334 \r\n"),
+        ("*\r\n", GIVEN_UP),
+        ("AUTH PLAIN\r\n", "334 \r\n"),
+        ("NOOP\r\n", MALFORMED),
+        ("AUTH PLAIN\r\n", "334 \r\n"),
+        ("\r\n", MALFORMED),
+        ("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"),
+        ("YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"),
+        ("*\r\n", GIVEN_UP),
+        ("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"),
+        ("YWRh!\r\n", MALFORMED),
+        // For somebody else.
+        ("AUTH PLAIN Ym9iAGFkYQBzZWNyZXQ=\r\n", WRONG),
+        ("NOOP\r\n", "250 2.0.0 OK\r\n"),
+    ]);
+    talk.says("AUTH PLAIN\r\n");
+    talk.replies();
+    talk.says([b"A".repeat(3_000).as_slice(), b"\r\nNOOP\r\n"].concat());
+    assert_eq!(talk.replies(), "500 5.5.2 Line too long\r\n250 2.0.0 OK\r\n");
+    assert!(talk.world.log.is_empty());
+}
+
+#[test]
+fn a_failed_login_is_said_and_the_third_ends_the_session() {
+    let mut talk = talk();
+    talk.login_answer = Some(Err(LoginRefusal::TryLater));
+    talk.exchange(&[(PLAIN, "454 4.7.0 Cannot log in now, try again later\r\n"); 5]);
+    talk.login_answer = Some(Err(LoginRefusal::Credentials));
+    talk.exchange(&[(PLAIN, WRONG), ("NOOP\r\n", "250 2.0.0 OK\r\n"), (PLAIN, WRONG)]);
+    talk.says(PLAIN);
+    assert_eq!(talk.replies(), [WRONG, "421 4.7.0 Too many errors\r\n"].concat());
+    assert!(talk.world.closed && talk.world.is_settled());
+}
+
+#[test]
+fn while_a_login_is_looked_at_nothing_is_taken_and_nobody_is_in_a_hurry() {
+    let mut talk = talk();
+    talk.login_answer = None;
+    talk.says([PLAIN, "MAIL FROM:<ada@mail.test>\r\n"].concat());
+    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Login, None));
+    assert_eq!(talk.kept, b"MAIL FROM:<ada@mail.test>\r\n");
+    talk.session.deadline_expired(&mut talk.world);
+    assert_eq!(talk.replies(), "");
+    talk.login_answer = Some(Ok(()));
+    talk.says("");
+    assert_eq!(talk.replies(), [IN, "250 2.1.0 Sender OK\r\n"].concat());
+}
+
+#[test]
+fn a_stopping_server_still_answers_the_login_and_a_lost_client_gives_it_up() {
+    let mut talk = talk();
+    talk.login_answer = None;
+    talk.says(PLAIN);
+    talk.session.stopping(&mut talk.world);
+    assert_eq!(talk.replies(), "");
+    talk.login_answer = Some(Ok(()));
+    talk.says("");
+    assert_eq!(talk.replies(), [IN, "421 4.3.2 Server is stopping, try again later\r\n"].concat());
+    let mut talk = self::talk();
+    talk.login_answer = None;
+    talk.says(PLAIN);
+    talk.session.peer_closed(&mut talk.world);
+    assert!(talk.world.closed && talk.world.is_settled());
+    talk.session.login_answered(Ok(()), &mut talk.world);
+    assert_eq!(talk.replies(), "");
+    let mut talk = self::talk();
+    talk.says("AUTH LOGIN\r\n");
+    talk.replies();
+    talk.session.stopping(&mut talk.world);
+    assert_eq!(talk.replies(), "421 4.3.2 Server is stopping, try again later\r\n");
+}
+
+#[test]
+fn a_sender_that_is_another_is_refused() {
+    let mut talk = talk();
+    talk.world.sender_refusal = Some(SenderRefusal::NotTheirs);
+    talk.exchange(&[
+        (PLAIN, IN),
+        ("MAIL FROM:<bob@mail.test>\r\n", "553 5.7.1 The sender's address is not that of who has logged in\r\n"),
+    ]);
+}

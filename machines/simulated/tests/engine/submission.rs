@@ -1,0 +1,207 @@
+//! Submission through the whole engine: who has said who he is sends mail, and nobody else.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use http::Site;
+use machine::Micros;
+use rustls::ClientConfig;
+
+use crate::CORES;
+
+use super::room::shielded::{Shielded, client};
+use super::room::{Room, Talk, usual_sizes};
+
+const SUBMISSION: u16 = 587;
+const SUBMISSIONS: u16 = 465;
+
+/// NUL, the name, NUL, `lovelace`; and the same with `guess`.
+const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
+const GUESS: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGd1ZXNz";
+const NOBODY: &str = "AUTH PLAIN AG5vYm9keQBndWVzcw==";
+const IN: &str = "235 2.7.0 Logged in";
+const WRONG: &str = "535 5.7.8 Wrong user name or password";
+
+fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
+    let (room, trust) = Room::shielded(seed, Site::default(), usual_sizes());
+    let client = Arc::new(client(&trust, &[]));
+    (room, client)
+}
+
+/// A client that speaks TLS from the start, and has greeted.
+fn shielded(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
+    let mut shielded = room.connect_shielded(SUBMISSIONS, client);
+    assert!(room.line_shielded(&mut shielded).starts_with("220 "));
+    assert_eq!(room.smtp_shielded(&mut shielded, "EHLO client.test"), "250 HELP");
+    shielded
+}
+
+/// A client in the clear, from an address that may say its password there, that has greeted.
+fn trusted(room: &mut Room, host: usize) -> Talk {
+    let mut talk = room.connect_from(host, SUBMISSION);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+    assert_eq!(room.smtp(&mut talk, "EHLO client.test"), "250 HELP");
+    talk
+}
+
+#[test]
+fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
+    let (mut room, client) = serving(1);
+    for (number, port) in [SUBMISSIONS, SUBMISSION].into_iter().enumerate() {
+        let mut session = if port == SUBMISSIONS {
+            shielded(&mut room, &client)
+        } else {
+            let mut talk = trusted(&mut room, 0);
+            assert_eq!(room.smtp(&mut talk, "STARTTLS"), "220 2.0.0 Start TLS");
+            let mut session = room.shield(talk, &client);
+            assert_eq!(room.smtp_shielded(&mut session, "EHLO client.test"), "250 HELP");
+            session
+        };
+        assert_eq!(room.smtp_shielded(&mut session, "MAIL FROM:<ada@barepost.test>"), "530 5.7.0 Log in first");
+        assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+        assert!(room.engines.in_use() != server::InUse::default());
+        for (command, code) in [
+            ("MAIL FROM:<countess@barepost.test>", "250"),
+            ("RCPT TO:<someone@elsewhere.test>", "550 5.3.3"),
+            ("RCPT TO:<nobody@barepost.test>", "550 5.1.1"),
+            ("RCPT TO:<grace@barepost.test>", "250"),
+            ("DATA", "354"),
+            ("A letter.\r\n.", "250"),
+            ("QUIT", "221"),
+        ] {
+            let reply = room.smtp_shielded(&mut session, command);
+            assert!(reply.starts_with(code), "{command}: {reply}");
+        }
+        room.until_shielded(&mut session, "the server closes", |session| session.is_closed);
+        room.part(session.talk);
+        let mut reader = room.log_in("grace");
+        let letter = String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
+        assert!(letter.contains(" with ESMTPSA id ") && letter.ends_with("A letter.\r\n"), "{letter}");
+        room.part(reader);
+    }
+}
+
+#[test]
+fn nobody_sends_in_the_name_of_another() {
+    let (mut room, client) = serving(2);
+    let mut session = shielded(&mut room, &client);
+    assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+    for (path, code) in [
+        ("grace@barepost.test", "553 5.7.1"),
+        ("ada@elsewhere.test", "553 5.7.1"),
+        ("nobody@barepost.test", "553 5.7.1"),
+        ("Ada@Barepost.test", "250"),
+        ("postmaster@barepost.test", "250"),
+        ("", "250"),
+    ] {
+        let reply = room.smtp_shielded(&mut session, &format!("MAIL FROM:<{path}>"));
+        assert!(reply.starts_with(code), "{path}: {reply}");
+        assert_eq!(room.smtp_shielded(&mut session, "RSET"), "250 2.0.0 OK");
+    }
+    room.part_shielded(session);
+}
+
+#[test]
+fn a_password_is_taken_in_the_clear_only_from_where_that_is_allowed() {
+    let (mut room, _) = serving(3);
+    let mut talk = trusted(&mut room, 0);
+    assert_eq!(room.smtp(&mut talk, ADA), IN);
+    room.part(talk);
+    let elsewhere = super::room::CONFIGURATION.replace("plaintext_auth_from = [\"10.0.0.0/24\"]", "");
+    let disk = simulated::MemoryDisk::blank(16 << 20);
+    let mut room = Room::configured(4, disk, usual_sizes(), &elsewhere);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let mut talk = trusted(&mut room, 0);
+    assert!(room.smtp(&mut talk, ADA).starts_with("538 5.7.11 "));
+    assert!(room.smtp(&mut talk, "MAIL FROM:<ada@barepost.test>").starts_with("530 5.7.0 "));
+    room.part(talk);
+    let mut talk = room.connect(25);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+    assert_eq!(room.smtp(&mut talk, "EHLO client.test"), "250 HELP");
+    assert!(room.smtp(&mut talk, ADA).starts_with("502 "), "other servers say nobody's password");
+    room.part(talk);
+}
+
+#[test]
+fn a_failed_login_costs_as_much_here_as_where_mail_is_read_and_counts_there() {
+    let (mut room, _) = serving(5);
+    let mut waited = Vec::new();
+    for name in [GUESS, NOBODY] {
+        let host = room.add_host();
+        let mut talk = trusted(&mut room, host);
+        for _ in 0..2 {
+            let before = room.machine.now;
+            assert_eq!(room.smtp(&mut talk, name), WRONG);
+            waited.push(room.machine.now.since(before).as_secs());
+        }
+        room.part(talk);
+        let mut reader = room.connect_from(host, 110);
+        room.line(&mut reader);
+        assert!(room.pop3(&mut reader, "USER grace").starts_with("+OK"));
+        let before = room.machine.now;
+        assert!(room.pop3(&mut reader, "PASS guess").starts_with("-ERR [AUTH]"));
+        waited.push(room.machine.now.since(before).as_secs());
+        room.part(reader);
+    }
+    assert_eq!(waited, [2, 4, 8, 2, 4, 8]);
+    let mut owner = trusted(&mut room, 0);
+    let before = room.machine.now;
+    assert_eq!(room.smtp(&mut owner, ADA), IN);
+    assert!(room.machine.now.since(before) < Micros::from_secs(1), "the owner is let in at once");
+    room.part(owner);
+}
+
+#[test]
+fn the_third_failed_login_ends_the_session_and_who_hangs_up_leaves_nothing_behind() {
+    let (mut room, _) = serving(6);
+    let mut talk = trusted(&mut room, 0);
+    room.send(&talk, format!("{GUESS}\r\n").repeat(5).as_bytes());
+    let before = room.machine.now;
+    for _ in 0..3 {
+        assert_eq!(room.line(&mut talk), WRONG);
+    }
+    assert_eq!(room.line(&mut talk), "421 4.7.0 Too many errors");
+    assert_eq!(room.machine.now.since(before).as_secs(), 2 + 4 + 8);
+    room.until("the server has hung up", |room| room.has_hung_up(&mut talk));
+    room.part(talk);
+    for leaving in 0..4 {
+        let host = room.add_host();
+        let mut talks: Vec<Talk> = (0..6).map(|_| trusted(&mut room, host)).collect();
+        talks.iter().for_each(|talk| room.send(talk, format!("{GUESS}\r\n").as_bytes()));
+        (0..leaving).for_each(|_| room.step());
+        talks.drain(..4).for_each(|talk| room.abort(&talk));
+        for mut talk in talks {
+            let answer = room.line(&mut talk);
+            assert!(answer == WRONG || answer.starts_with("454 4.7.0 "), "{answer}");
+            room.abort(&talk);
+        }
+        room.pass(Micros::from_secs(70));
+    }
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn an_address_has_few_logins_under_way() {
+    let (mut room, _) = serving(7);
+    let mut talks: Vec<Talk> = (0..6).map(|_| trusted(&mut room, 0)).collect();
+    talks.iter().for_each(|talk| room.send(talk, format!("{GUESS}\r\n").as_bytes()));
+    let mut refused = 0;
+    for talk in &mut talks {
+        refused += usize::from(room.line(talk).starts_with("454 4.7.0 "));
+        room.abort(talk);
+    }
+    // Each core counts for itself what is under way.
+    assert!(refused == 2 || CORES > 1 && refused < 2, "{refused}");
+}
+
+#[test]
+fn a_reader_of_mail_says_who_it_is_by_auth_too() {
+    let (mut room, client) = serving(8);
+    let mut session = room.connect_shielded(995, &client);
+    assert!(room.line_shielded(&mut session).starts_with("+OK"));
+    assert_eq!(room.pop3_shielded(&mut session, "AUTH LOGIN"), "+ VXNlcm5hbWU6");
+    assert_eq!(room.pop3_shielded(&mut session, "YWRh"), "+ UGFzc3dvcmQ6");
+    assert_eq!(room.pop3_shielded(&mut session, "bG92ZWxhY2U="), "+OK 0 messages");
+    room.part_shielded(session);
+}
