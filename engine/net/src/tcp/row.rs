@@ -144,12 +144,15 @@ fn visit_each<const COUNT: usize>(
     skip: &mut usize,
     take: &mut impl FnMut(&Piece, usize) -> bool,
 ) -> bool {
-    for piece in pieces {
-        let len = piece.len();
-        if *skip >= len {
-            *skip -= len;
-        } else if !take(piece, core::mem::take(skip)) {
-            return false;
+    let (first, last) = pieces.as_slices();
+    for part in [first, last] {
+        for piece in part {
+            let len = piece.len();
+            if *skip >= len {
+                *skip -= len;
+            } else if !take(piece, core::mem::take(skip)) {
+                return false;
+            }
         }
     }
     true

@@ -165,18 +165,18 @@ impl SendQueue {
         self.filled = None;
     }
 
-    /// Collects up to `count` bytes from `offset` on as pieces, at most as many as one output takes, and returns how many
+    /// Collects up to `count` bytes, at least one, from `offset` on as pieces, at most as many as one output takes, and returns how many
     /// bytes they hold.
     pub(super) fn collect(&self, offset: u32, count: u32, pieces: &mut Pieces) -> u32 {
         let mut wanted = count as usize;
         self.pieces.visit(offset + self.acknowledged, self.len + self.acknowledged, |piece, from| {
             let part = piece.part(from..from.saturating_add(wanted));
             let part_len = part.len();
-            if wanted == 0 || pieces.push(part).is_err() {
+            if pieces.push(part).is_err() {
                 return false;
             }
             wanted -= part_len;
-            true
+            wanted > 0
         });
         count - wanted as u32
     }

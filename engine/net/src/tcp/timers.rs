@@ -71,17 +71,20 @@ impl Alarm {
         self.0 != 0
     }
 
-    /// Milliseconds until it is due, zero or less when it is.
+    /// Milliseconds until it is due, zero or less when it is; [`NOT_SET`] when it is not set.
     #[inline]
     fn left(self, now: Instant) -> i32 {
-        self.0.wrapping_sub(millis(now)) as i32
+        if self.is_set() { self.0.wrapping_sub(millis(now)) as i32 } else { NOT_SET }
     }
 
     #[inline]
     pub(super) fn is_due(self, now: Instant) -> bool {
-        self.is_set() && self.left(now) <= 0
+        self.left(now) <= 0
     }
 }
+
+/// No alarm is set for as late as this: 24 days.
+const NOT_SET: i32 = i32::MAX;
 
 /// What the retransmit alarm waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,10 +110,10 @@ pub(super) struct Timers {
 impl Timers {
     pub(super) const NONE: Timers = Timers { retransmit: Alarm::NONE, acknowledge: Alarm::NONE, idle: Alarm::NONE };
 
+    #[inline]
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
-        let alarms = [self.retransmit, self.acknowledge, self.idle];
-        let left = alarms.iter().filter(|alarm| alarm.is_set()).map(|alarm| alarm.left(now)).min()?;
-        Some(Instant((now.0 / 1000 + u64::try_from(left).unwrap_or(0)) * 1000))
+        let left = self.retransmit.left(now).min(self.acknowledge.left(now)).min(self.idle.left(now));
+        (left != NOT_SET).then(|| Instant((now.0 / 1000 + u64::try_from(left).unwrap_or(0)) * 1000))
     }
 }
 
@@ -261,13 +264,13 @@ impl Tcb {
     /// The tail probe's timer comes first where there is one. A single segment's acknowledgment may be delayed, so its probe
     /// would come no sooner than its timeout.
     fn arm_for_flight(&mut self, now: Instant) {
-        self.arm_retransmit(now);
         let patience = Micros(self.tail_patience());
         let is_single = self.snd_max.since(self.snd_una) <= u32::from(self.mss);
-        if !is_single && patience < self.round_trip.timeout() && self.may_probe_tail() {
-            self.awaited = Awaited::TailAcknowledgment;
-            self.timers.retransmit = Alarm::after(now, patience);
+        if is_single || patience >= self.round_trip.timeout() || !self.may_probe_tail() {
+            return self.arm_retransmit(now);
         }
+        self.awaited = Awaited::TailAcknowledgment;
+        self.timers.retransmit = Alarm::after(now, patience);
     }
 
     pub(super) fn arm_retransmit(&mut self, now: Instant) {

@@ -79,12 +79,14 @@ impl Transmitter {
 
     #[inline]
     pub(super) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
-        let payload_bytes: usize = frame.payload.iter().map(Piece::len).sum();
+        let (payload_bytes, pieces) = frame
+            .payload
+            .iter()
+            .fold((0, 0), |(bytes, pieces), piece| (bytes + piece.len(), pieces + u16::from(!piece.is_empty())));
         self.check(frame, payload_bytes)?;
         let is_copied =
             payload_bytes <= COPY_BYTES_MAX && HEADER_BYTES + frame.head.len() + payload_bytes <= SLOT_BYTES;
-        let length =
-            if is_copied { 1 } else { 1 + frame.payload.iter().filter(|piece| !piece.is_empty()).count() as u16 };
+        let length = if is_copied { 1 } else { 1 + pieces };
         if self.free < length {
             self.reap();
             if self.free < length {
