@@ -26,7 +26,8 @@ use alloc::vec::Vec;
 use machine::Sector;
 use sometimes::sometimes;
 
-const LANES: usize = 8;
+/// Pieces that are read at the same time.
+pub(crate) const LANES: usize = 8;
 /// The most findings that are kept; damage beyond that is mended or served around all the same.
 const FINDINGS_MAX: usize = 1000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,7 +161,7 @@ impl Store {
             Phase::Rebuilding => {
                 let piece = opening.lanes.get_mut(usize::from(lane)).and_then(|lane| lane.piece.take());
                 if let Some(piece) = piece {
-                    self.rebuild_piece(&piece);
+                    self.rebuild_piece(lane, &piece);
                 }
             }
             Phase::FormatFirst | Phase::FormatRest | Phase::LastFlush => {}
@@ -269,8 +270,7 @@ impl Store {
         let Some(opening) = &mut self.opening else { return };
         if opening.damaged != 0 {
             opening.phase = Phase::Rebuilding;
-            opening.rebuild = Some(Rebuild::default());
-            return self.rebuild_next();
+            return self.begin_rebuild();
         }
         self.index_complete();
     }

@@ -7,8 +7,8 @@
 use crate::chunk::{self, Header, chunks_of};
 use crate::cleaning::pages_to_next;
 use crate::index::{AccountId, Entry, Mailbox};
-use crate::layout::{PIECE_PAGES, Page, SegmentIndex, ShardId};
-use crate::opening::{Damage, Piece};
+use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::opening::{Damage, LANES, Piece};
 use crate::segments::Owner;
 use crate::store::Store;
 use alloc::collections::BTreeMap;
@@ -24,51 +24,86 @@ struct Found {
     chunks: BTreeMap<u32, Page>,
 }
 
-/// The scan of all segments that are no journal's.
+/// The scan of all segments that are no journal's, each lane in one of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Rebuild {
-    segment: u32,
-    at: u32,
+    /// The first segment that no lane has begun.
+    next: u32,
+    lanes: [Option<Cursor>; LANES],
     found: BTreeMap<(AccountId, u64), Found>,
 }
 
+/// Where a lane reads on.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    segment: SegmentIndex,
+    at: u32,
+}
+
 impl Store {
-    /// Reads on, or ends the scan.
-    pub(crate) fn rebuild_next(&mut self) {
+    /// All lanes begin to read.
+    pub(crate) fn begin_rebuild(&mut self) {
+        if let Some(opening) = &mut self.opening {
+            opening.rebuild = Some(Rebuild::default());
+        }
+        for lane in 0..LANES as u8 {
+            self.rebuild_next(lane);
+        }
+        self.end_rebuild_if_read();
+    }
+
+    /// A lane reads on, in its segment or in the next that none has begun.
+    fn rebuild_next(&mut self, lane: u8) {
         let geometry = self.segments.geometry;
         let Some(rebuild) = self.opening.as_mut().and_then(|opening| opening.rebuild.as_mut()) else { return };
-        while rebuild.segment < geometry.segments() {
-            let segment = SegmentIndex(rebuild.segment);
-            if rebuild.at < geometry.segment_pages && !matches!(self.segments.owner(segment), Owner::Journal(_)) {
-                let page = geometry.first_page(segment).plus(rebuild.at);
-                let pages = PIECE_PAGES.min(geometry.segment_pages - rebuild.at);
-                return self.read_piece(0, page, pages);
+        let Some(cursor) = rebuild.lanes.get_mut(usize::from(lane)) else { return };
+        *cursor = cursor.filter(|cursor| cursor.at < geometry.segment_pages);
+        while cursor.is_none() && rebuild.next < geometry.segments() {
+            let segment = SegmentIndex(rebuild.next);
+            rebuild.next += 1;
+            if !matches!(self.segments.owner(segment), Owner::Journal(_)) {
+                *cursor = Some(Cursor { segment, at: 0 });
             }
-            rebuild.segment += 1;
-            rebuild.at = 0;
         }
-        self.rebuild_index();
-        self.index_complete();
+        if let Some(Cursor { segment, at }) = *cursor {
+            let page = geometry.first_page(segment).plus(at);
+            self.read_piece(lane, page, PIECE_PAGES.min(geometry.segment_pages - at));
+        }
+    }
+
+    fn end_rebuild_if_read(&mut self) {
+        let rebuild = self.opening.as_ref().and_then(|opening| opening.rebuild.as_ref());
+        if rebuild.is_some_and(|rebuild| rebuild.lanes.iter().all(Option::is_none)) {
+            self.rebuild_index();
+            self.index_complete();
+        }
     }
 
     /// A piece has been read.
-    pub(crate) fn rebuild_piece(&mut self, piece: &Piece) {
+    pub(crate) fn rebuild_piece(&mut self, lane: u8, piece: &Piece) {
         let Some(opening) = &mut self.opening else { return };
         let damaged = opening.damaged;
         let Some(rebuild) = opening.rebuild.as_mut() else { return };
-        match chunk::parse(&piece.bytes, &self.superblock.key, piece.page) {
-            Some(chunk) => {
-                rebuild.at += chunk.pages;
-                let header = chunk.header;
-                if damaged >> header.account.shard().0 & 1 == 1 {
-                    let found = rebuild.found.entry((header.account, header.guid)).or_default();
-                    found.chunks.insert(header.index, piece.page);
-                    found.last = header.last.map(|_| header).or(found.last);
+        let (mut rest, mut page, mut taken) = (piece.bytes.as_ref(), piece.page, 0);
+        while !rest.is_empty() {
+            let pages = match chunk::parse(rest, &self.superblock.key, page) {
+                Some(chunk) => {
+                    rebuild.take_in(&chunk.header, page, damaged);
+                    chunk.pages
                 }
-            }
-            None => rebuild.at += pages_to_next(&piece.bytes, piece.page),
+                // It may go on behind the piece.
+                None if taken > 0 && chunk::may_begin(rest, page) => break,
+                None => pages_to_next(rest, page),
+            };
+            rest = rest.get(pages as usize * PAGE_BYTES..).unwrap_or_default();
+            page = page.plus(pages);
+            taken += pages;
         }
-        self.rebuild_next();
+        if let Some(Some(cursor)) = rebuild.lanes.get_mut(usize::from(lane)) {
+            cursor.at += taken;
+        }
+        self.rebuild_next(lane);
+        self.end_rebuild_if_read();
     }
 
     fn rebuild_index(&mut self) {
@@ -126,5 +161,17 @@ impl Store {
             self.segments.claim_body(page, pages, number);
         }
         Some(())
+    }
+}
+
+impl Rebuild {
+    /// A chunk lies at `page`. Of two copies, of which compaction has written one, that counts which lies further back.
+    fn take_in(&mut self, header: &Header, page: Page, damaged: u64) {
+        if damaged >> header.account.shard().0 & 1 == 1 {
+            let found = self.found.entry((header.account, header.guid)).or_default();
+            let place = found.chunks.entry(header.index).or_insert(page);
+            *place = page.max(*place);
+            found.last = header.last.map(|_| *header).or(found.last);
+        }
     }
 }

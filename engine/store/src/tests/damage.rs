@@ -2,7 +2,7 @@
 
 use super::disk::{Cut, Dice, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits};
-use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, Page, ShardId};
+use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::opening::Damage;
 use crate::segments::Owner;
 use crate::types::{INBOX, Outcome, Reason, Refusal, State, WhyReadOnly};
@@ -233,11 +233,10 @@ fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
     }
 }
 
-#[test]
-fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
-    let filled = filled();
-    let rig = Rig::on(filled.disk.clone());
-    let mut disk = filled.disk.clone();
+/// The disk when all journals are lost.
+fn without_journals(disk: &TestDisk) -> TestDisk {
+    let rig = Rig::on(disk.clone());
+    let mut disk = disk.clone();
     let geometry = rig.store.segments.geometry;
     for shard in &rig.store.shards {
         for segment in shard.journal.iter().flat_map(|journal| &journal.chain) {
@@ -246,7 +245,49 @@ fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
                 .for_each(|sector| disk.poke(sector, [0; SECTOR_BYTES]));
         }
     }
-    let mut rig = Rig::on(disk);
+    disk
+}
+
+#[test]
+fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
+    let mut rig = Rig::new(2 * MIB);
+    let account = rig.create("ada@example.org");
+    (0..120).for_each(|number| rig.deliver(&[account], &body(number, 300)).unwrap());
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    let mut rig = Rig::opening(without_journals(&rig.disk));
+    while rig.store.opening.as_ref().is_none_or(|opening| opening.rebuild.is_none()) {
+        rig.turn(1);
+    }
+    (rig.disk.reads, rig.disk.requests_most) = (0, 0);
+    rig.settle();
+    assert_eq!(rig.list(account).len(), 120);
+    let pieces = u64::from(rig.store.segments.geometry.pages / PIECE_PAGES);
+    let (reads, at_a_time) = (rig.disk.reads, rig.disk.requests_most);
+    assert!(reads <= pieces + 8 && at_a_time >= 8, "{reads} reads of {pieces} pieces, {at_a_time} at a time");
+}
+
+#[test]
+fn a_rebuild_finds_what_lies_across_the_edge_of_a_piece() {
+    let mut rig = Rig::new(2 * MIB);
+    let account = rig.create("ada@example.org");
+    let sizes = [300, 20_000, 9000, 30_000].into_iter().cycle().take(40);
+    for (size, number) in sizes.zip(0..) {
+        rig.deliver(&[account], &body(number, size)).unwrap();
+    }
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    let mut rig = Rig::on(without_journals(&rig.disk));
+    let list = rig.list(account);
+    assert_eq!(list.len(), 40);
+    for message in list {
+        let octets = rig.read(account, &message).unwrap();
+        assert!(octets == body(u64::from(message.uid.0) - 1, message.octets as usize));
+    }
+}
+
+#[test]
+fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
+    let filled = filled();
+    let mut rig = Rig::on(without_journals(&filled.disk));
     for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {
         assert_eq!(rig.store.find(address), None);
         assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account)));
