@@ -1,4 +1,4 @@
-"""The promise: pages and mail come over TLS 1.3 and 1.2, as curl, OpenSSL, h2load, msmtp, mpop, fetchmail and Python ask for them, and what is no TLS harms nobody.
+"""The promise: pages and mail come over TLS 1.3 and 1.2, as curl, OpenSSL, nghttp, h2load, msmtp, mpop, fetchmail and Python ask for them, and what is no TLS harms nobody.
 
 The machine's own certificate is trusted by its file, and shown at each start; one that is named in barepost.toml is shown in its place. A large file comes back exact; tickets
 spare a signature; handshakes that stand still keep nobody out, and are forgotten.
@@ -9,6 +9,7 @@ Takes three minutes under TCG.
 import contextlib
 import poplib
 import random
+import re
 import socket
 import ssl
 import subprocess
@@ -76,7 +77,29 @@ class Tls(barepost.Test):
                 arguments = (f"--tlsv{version}", "--tls-max", version)
                 self.assertEqual(self.curl("/", *arguments), b"Index")
                 self.assertTrue(self.curl("/large.bin", *arguments) == self.large)
-        self.assertEqual(self.curl("/", "--http2"), b"Index", "who would rather speak HTTP/2 is served")
+
+    def test_curl_fetches_over_http_2_and_a_large_file_comes_back_exact(self):
+        version = ("--write-out", "%{http_version}")
+        self.assertEqual(self.curl("/", "--http2", *version), b"Index2")
+        self.assertEqual(self.curl("/", "--http1.1", *version), b"Index1.1")
+        self.assertTrue(self.curl("/large.bin", "--http2") == self.large)
+        self.assertEqual(self.curl("/large.bin", "--http2", "--range", "70000-140000"), self.large[70000:140001])
+        self.assertEqual(self.curl("/", "--http2", "--data", "a=b", "--write-out", " %{http_code}"), b"405 Method Not Allowed\n 405")
+
+    def test_nghttp_fetches_many_pages_on_one_connection(self):
+        address = f"https://localhost:{self.https}"
+        done = run(program("nghttp"), "--no-verify-peer", "--stat", "--null-out", "--multiply=30", f"{address}/", f"{address}/none", text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # Each line of the table ends with status, size and path.
+        found = re.findall(r" (\d{3}) +\S+ /(none)?$", done.stdout, re.MULTILINE)
+        self.assertEqual(sorted(found), [("200", "")] * 30 + [("404", "none")] * 30, done.stdout)
+
+    def test_h2load_fetches_over_http_2_many_streams_at_once(self):
+        arguments = ("--requests=2000", "--clients=4", "--max-concurrent-streams=50", f"https://localhost:{self.https}/")
+        done = run(program("h2load"), *arguments, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Application protocol: h2", done.stdout)
+        self.assertIn("2000 succeeded, 0 failed, 0 errored, 0 timeout", done.stdout)
 
     def test_openssl_agrees_on_each_suite_and_is_refused_what_is_weak(self):
         for suite in ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"):
@@ -86,7 +109,7 @@ class Tls(barepost.Test):
         for weak in (("-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA"), ("-tls1_1", "-cipher", "ALL:@SECLEVEL=0")):
             with self.subTest(weak=weak):
                 self.assertIn("Cipher is (NONE)", self.s_client(*weak))
-        self.assertIn("no application protocol", self.s_client("-alpn", "h2"))
+        self.assertIn("no application protocol", self.s_client("-alpn", "h3"))
 
     def test_a_ticket_spares_a_signature(self):
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):

@@ -30,7 +30,7 @@ impl Reached for Service {
             // No TLS, so that it is answered by an alert, and costs no handshake.
             _ if self.security == Security::Implicit => b"\r\n",
             Protocol::Smtp | Protocol::Submission | Protocol::Pop3 => b"",
-            Protocol::Http => b"OPTIONS * HTTP/1.0\r\n\r\n",
+            Protocol::Http | Protocol::Http2 => b"OPTIONS * HTTP/1.0\r\n\r\n",
         }
     }
 
@@ -40,7 +40,7 @@ impl Reached for Service {
             _ if self.security == Security::Implicit => &[21, 3, 3],
             Protocol::Smtp | Protocol::Submission => b"220",
             Protocol::Pop3 => b"+OK",
-            Protocol::Http => b"HTT",
+            Protocol::Http | Protocol::Http2 => b"HTT",
         }
     }
 
@@ -48,7 +48,7 @@ impl Reached for Service {
         match self.protocol {
             _ if self.security == Security::Implicit => b"",
             Protocol::Smtp | Protocol::Submission | Protocol::Pop3 => b"QUIT\r\n",
-            Protocol::Http => b"",
+            Protocol::Http | Protocol::Http2 => b"",
         }
     }
 }

@@ -92,9 +92,9 @@ impl Answer {
         Ok(Answer { content, head_only: head.method == b"HEAD", after: after(head) })
     }
 
-    /// The answer to what is no request.
-    pub(crate) fn refusal(status: Status, site: &Site) -> Answer {
-        Answer { content: Content::error(status, site), head_only: false, after: After::Close }
+    /// The answer to what is no request; `head_only`: whether only the answer's head may be sent.
+    pub(crate) fn refusal(status: Status, head_only: bool, site: &Site) -> Answer {
+        Answer { content: Content::error(status, site), head_only, after: After::Close }
     }
 
     /// The whole file, if that is the answer.

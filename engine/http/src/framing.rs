@@ -68,7 +68,7 @@ fn unknown_coding(coding: &[u8]) -> Status {
 }
 
 /// `1*DIGIT`, and nothing else: no sign, no space, no list.
-fn decimal(text: &[u8]) -> Option<u64> {
+pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

@@ -90,7 +90,7 @@ pub(crate) enum Name {
 
 impl Name {
     /// `name`: a token. Few names have the same length.
-    fn of(name: &[u8]) -> Option<Name> {
+    pub(crate) fn of(name: &[u8]) -> Option<Name> {
         let known: &[(&[u8], Name)] = match name.len() {
             4 => &[(b"host", Name::Host)],
             5 => &[(b"range", Name::Range)],
@@ -151,8 +151,8 @@ impl<'a, 'r> Head<'a, 'r> {
         rest.skip(b"HTTP/1.1".len());
         rest.expect(b"\r\n")?;
         rest.fields(room)?;
-        let names = room.iter().fold(0, |names, (name, _)| names | 1 << *name as u16);
-        let head = Head { method, target, version, length: bytes.len() - rest.0.len(), fields: room, names };
+        let length = bytes.len() - rest.0.len();
+        let head = Head { version, length, ..Head::of(method, target, room) };
         head.check_host()?;
         Ok(head)
     }
@@ -166,6 +166,13 @@ impl<'a, 'r> Head<'a, 'r> {
     /// Whether it has a field by which a client may prove who it is.
     pub(crate) fn has_secret(&self) -> bool {
         self.has(Name::Authorization) || self.has(Name::Cookie)
+    }
+
+    /// The head that says this: a token, visible ASCII, and fields that were held against the grammar.
+    #[inline]
+    pub(crate) fn of(method: &'a [u8], target: &'a [u8], fields: &'r [(Name, &'a [u8])]) -> Head<'a, 'r> {
+        let names = fields.iter().fold(0, |names, (name, _)| names | 1 << *name as u16);
+        Head { method, target, version: Version::Http11, length: 0, fields, names }
     }
 
     /// The values of all fields called `name`, in order.
@@ -191,7 +198,7 @@ impl<'a, 'r> Head<'a, 'r> {
     }
 
     /// RFC 9112 section 3.2: one `Host`, in HTTP/1.1 always, and one that can be a host's name.
-    fn check_host(&self) -> Result<(), Status> {
+    pub(crate) fn check_host(&self) -> Result<(), Status> {
         match self.only(Name::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),
             Some(host) if !host.iter().all(|byte| is_of_authority(*byte)) => Err(Status::BadRequest),
@@ -321,6 +328,21 @@ fn refused_version(bytes: &[u8]) -> Status {
         }
         _ => Status::BadRequest,
     }
+}
+
+/// Whether it is a token.
+pub(crate) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| is(*byte, TOKEN))
+}
+
+/// Whether it is visible ASCII, and there is some of it.
+pub(crate) fn is_visible(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| is(*byte, VISIBLE))
+}
+
+/// Whether all of it may stand in a value.
+pub(crate) fn is_value(text: &[u8]) -> bool {
+    text.iter().all(|byte| is(*byte, VALUE))
 }
 
 /// Whether the byte may stand in the authority of a URI, user information left out.

@@ -1,4 +1,4 @@
-//! RFC 9112: the server's side of an HTTP/1.1 connection, as a grammar and a state machine, and the site that it serves.
+//! RFC 9112 and RFC 9113: the server's side of an HTTP connection, as a grammar and a state machine, and the site that it serves.
 //!
 //! A [`Session`] is told what arrived and acts through [`Actions`], which whoever owns the connection implements. It
 //! knows no TCB, no store and no clock. What it serves is a [`Site`]: files packed into one piece of memory, with their
@@ -13,7 +13,8 @@
 //!
 //! | file | story |
 //! |---|---|
-//! | `session` | one connection: its waiting points and what happens at each |
+//! | `session` | one connection of HTTP/1.1: its waiting points and what happens at each |
+//! | `two` | one connection of HTTP/2 |
 //! | `head` | the request line and the fields, strictly |
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
 //! | `answer`, `outgoing` | what the answer to a request is, and what of it is still to be queued |
@@ -24,7 +25,7 @@
 //! | `response` | heads of responses |
 //! | `site` | the packed site |
 //!
-//! Answers to: RFC 9110 (semantics), RFC 9112 (messages); of RFC 9111, what an origin server says to caches; RFC 6797 (pages over TLS alone).
+//! Answers to: RFC 9110 (semantics), RFC 9112 (messages), RFC 9113 (HTTP/2); of RFC 9111, what an origin server says to caches; RFC 6797 (pages over TLS alone).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -47,6 +48,7 @@ mod response;
 mod session;
 mod site;
 mod target;
+pub mod two;
 
 pub use actions::{Actions, Exchange, Outlet, Secrecy};
 pub use coding::Coding;

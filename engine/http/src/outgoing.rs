@@ -35,6 +35,11 @@ pub(crate) struct PartsLeft {
 }
 
 impl Outgoing {
+    /// Whether there is nothing more to come.
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Outgoing::Nothing | Outgoing::Bytes([]))
+    }
+
     /// Queues as much as there is room for; true when nothing is left.
     pub(crate) fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let done = match self {

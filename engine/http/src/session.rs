@@ -257,7 +257,7 @@ impl Session {
 
     /// Says what is wrong with a request of which nobody knows where it ends, and ends the session.
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
-        let answer = Answer::refusal(status, actions.site());
+        let answer = Answer::refusal(status, false, actions.site());
         actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
         self.respond(&answer, actions);
         Taken::AndGoOn(0)

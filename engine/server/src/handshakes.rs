@@ -86,21 +86,21 @@ impl Session {
         let event = self.step_in_handshake(common);
         common.leave(HANDSHAKES, frame);
         match event {
-            Some(Event::Established(_)) => {
+            Some(Event::Established(agreed)) => {
                 common.secure.handshake_ended();
-                self.speak_within(common);
+                self.speak_within(agreed.protocol, common);
             }
             Some(Event::Failed(_)) => self.hears_no_more(common),
             _ => {}
         }
     }
 
-    /// TLS is spoken now. Who came for that is greeted; who has asked for it on the way has been, and begins anew.
-    fn speak_within(&mut self, common: &mut Common) {
+    /// TLS is spoken now. Who came for that is greeted, in the protocol that he has chosen; who has asked for it on the way has been, and begins anew.
+    fn speak_within(&mut self, choice: Option<&[u8]>, common: &mut Common) {
         let caller = self.caller;
         let service = caller.service_entry();
         if service.security == Security::Implicit {
-            self.talk = Talk::ToBeGreeted(service.protocol);
+            self.talk = Talk::ToBeGreeted(service.protocol.chosen(choice));
             common.set_deadline(caller.connection, Some(GREETING_PATIENCE));
         } else {
             self.talk = Talk::secured(service.protocol, caller, common);

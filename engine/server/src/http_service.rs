@@ -1,7 +1,8 @@
-//! HTTP served: what a session wants done, done to the connection and the site.
+//! HTTP served, in either version: what a session wants done, done to the connection and the site.
 //!
 //! The bytes of a file are never copied: the connection's segments point into the packed site; unless they are sealed on their way.
 
+use alloc::boxed::Box;
 use alloc::format;
 
 use http::{DATE_BYTES, Exchange, Remembered, Secrecy, Site};
@@ -23,17 +24,66 @@ const LOGGED_BYTES_MAX: usize = 200;
 
 /// One HTTP connection.
 pub(crate) struct Conversation {
-    session: http::Session,
+    session: Session,
+}
+
+/// What is spoken on it, as both sides have agreed.
+pub(crate) enum Session {
+    /// HTTP/1.1.
+    One(http::Session),
+    /// HTTP/2. It remembers more.
+    Two(Box<http::two::Session>),
+}
+
+impl Session {
+    pub(crate) fn bytes_arrived(&mut self, bytes: &[u8], hands: &mut Hands<'_>) -> usize {
+        match self {
+            Session::One(session) => session.bytes_arrived(bytes, hands),
+            Session::Two(session) => session.bytes_arrived(bytes, hands),
+        }
+    }
+
+    pub(crate) fn deadline_expired(&mut self, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.deadline_expired(hands),
+            Session::Two(session) => session.deadline_expired(hands),
+        }
+    }
+
+    pub(crate) fn stopping(&mut self, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.stopping(hands),
+            Session::Two(session) => session.stopping(hands),
+        }
+    }
+
+    pub(crate) fn peer_closed(&mut self, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.peer_closed(hands),
+            Session::Two(session) => session.peer_closed(hands),
+        }
+    }
 }
 
 impl Conversation {
     /// A client has connected.
     pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
-        Conversation { session: http::Session::connected(&mut Hands { common, caller }) }
+        let mut hands = Hands { common, caller, unread_bytes_max: UNREAD_BYTES_MAX };
+        Conversation { session: Session::One(http::Session::connected(&mut hands)) }
+    }
+
+    /// A client has connected that would rather speak HTTP/2.
+    pub(crate) fn begin_two(caller: Caller, common: &mut Common) -> Conversation {
+        let mut hands = Hands { common, caller, unread_bytes_max: usize::MAX };
+        Conversation { session: Session::Two(Box::new(http::two::Session::connected(&mut hands))) }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
-        match self.session.waits_for() {
+        let waits_for = match &self.session {
+            Session::One(session) => session.waits_for(),
+            Session::Two(session) => session.waits_for(),
+        };
+        match waits_for {
             http::WaitsFor::Bytes => WaitsFor::Bytes,
             http::WaitsFor::SendRoom => WaitsFor::SendRoom,
             http::WaitsFor::Nothing => WaitsFor::Nothing,
@@ -45,9 +95,11 @@ impl Conversation {
         &mut self,
         caller: Caller,
         common: &mut Common,
-        act: impl FnOnce(&mut http::Session, &mut Hands<'_>) -> R,
+        act: impl FnOnce(&mut Session, &mut Hands<'_>) -> R,
     ) -> R {
-        act(&mut self.session, &mut Hands { common, caller })
+        // A stream that waits for room must not keep others from being answered: each takes its part of all that there is.
+        let unread_bytes_max = if let Session::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
+        act(&mut self.session, &mut Hands { common, caller, unread_bytes_max })
     }
 }
 
@@ -55,11 +107,13 @@ impl Conversation {
 pub(crate) struct Hands<'a> {
     common: &'a mut Common,
     caller: Caller,
+    /// How many bytes may wait for the client when a response is begun.
+    unread_bytes_max: usize,
 }
 
 impl http::Outlet for Hands<'_> {
     fn send_room(&self) -> usize {
-        self.common.send_room_within(self.caller, UNREAD_BYTES_MAX)
+        self.common.send_room_within(self.caller, self.unread_bytes_max)
     }
 
     fn send(&mut self, bytes: &[u8]) {

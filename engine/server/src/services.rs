@@ -11,6 +11,8 @@ pub enum Protocol {
     Pop3,
     /// RFC 9112.
     Http,
+    /// RFC 9113: who speaks TLS may choose it in place of the other.
+    Http2,
 }
 
 impl Protocol {
@@ -20,9 +22,21 @@ impl Protocol {
             Protocol::Smtp | Protocol::Submission => smtp::BUSY,
             Protocol::Pop3 => pop3::BUSY,
             Protocol::Http => http::BUSY,
+            Protocol::Http2 => http::two::BUSY,
+        }
+    }
+
+    /// The protocol that is spoken where this one is the service's, when the client has chosen among those that TLS offered.
+    pub(crate) fn chosen(self, choice: Option<&[u8]>) -> Protocol {
+        match (self, choice) {
+            (Protocol::Http, Some(HTTP2)) => Protocol::Http2,
+            _ => self,
         }
     }
 }
+
+/// What HTTP/2 is called within TLS.
+const HTTP2: &[u8] = b"h2";
 
 /// How a service hides what is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +77,7 @@ pub const SUBMISSIONS: ServiceEntry = over_tls(465, Protocol::Submission, &[], "
 /// Mail to its readers, and to nobody else.
 pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S");
 /// Pages to everybody, and to each what it is to him alone.
-pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[b"http/1.1"], "HTTPS");
+pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[HTTP2, b"http/1.1"], "HTTPS");
 
 /// All services, in the order in which they are announced. Those that speak TLS from the start are there if there is a certificate.
 pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, SUBMISSION, SUBMISSIONS, POP3S, HTTPS];

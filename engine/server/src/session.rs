@@ -31,6 +31,7 @@ const _: () = assert!(
     smtp::REPLY_BYTES_MAX <= GREETING_BYTES_MAX
         && pop3::REPLY_BYTES_MAX <= GREETING_BYTES_MAX
         && http::BUSY.len() <= GREETING_BYTES_MAX
+        && http::two::BUSY.len() <= GREETING_BYTES_MAX
         && GREETING_BYTES_MAX <= machine::BLOCK_BYTES
 );
 
@@ -108,7 +109,7 @@ impl Talk {
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::secured(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::secured(caller, common)),
             // Nobody can ask for it there.
-            Protocol::Http => Talk::ToBeGreeted(protocol),
+            Protocol::Http | Protocol::Http2 => Talk::ToBeGreeted(protocol),
         }
     }
 }
@@ -157,6 +158,7 @@ impl Session {
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
+            Protocol::Http2 => Talk::Http(http_service::Conversation::begin_two(caller, common)),
         };
     }
 

@@ -10,5 +10,6 @@ mod remembered;
 mod requests;
 mod secrecy;
 mod sites;
+mod two;
 mod waiting;
 mod world;

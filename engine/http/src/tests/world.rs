@@ -56,13 +56,15 @@ pub(super) struct World {
     /// Bytes that were queued without a copy.
     pub(super) uncopied: usize,
     pub(super) room: usize,
+    /// Less than that for what is not copied.
+    pub(super) static_room: Option<usize>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) log: Vec<(String, String, u16, u64)>,
 }
 
 impl World {
-    fn new(site: Site, remembered: Remembered) -> World {
+    pub(super) fn new(site: Site, remembered: Remembered) -> World {
         World {
             site,
             remembered,
@@ -70,6 +72,7 @@ impl World {
             said: Vec::new(),
             uncopied: 0,
             room: 1 << 20,
+            static_room: None,
             deadline: None,
             closed: false,
             log: Vec::new(),
@@ -91,7 +94,8 @@ impl Outlet for World {
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
         assert!(!self.closed);
-        let count = bytes.len().min(self.room);
+        let count = bytes.len().min(self.room).min(self.static_room.unwrap_or(usize::MAX));
+        self.static_room = self.static_room.map(|room| room - count);
         self.room -= count;
         self.uncopied += count;
         self.said.extend_from_slice(&bytes[..count]);

@@ -12,6 +12,7 @@ mod logins;
 mod starttls;
 mod submission;
 mod tls;
+mod two;
 mod vanishing;
 mod waiting;
 mod web;

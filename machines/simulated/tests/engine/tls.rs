@@ -48,7 +48,7 @@ fn body(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
 fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
     for (seed, version) in (0..).zip(BOTH) {
         let (mut room, trust) = serving(seed);
-        let client = Arc::new(client_of(&trust, &["h2", "http/1.1"], &[version]));
+        let client = Arc::new(client_of(&trust, &["h3", "http/1.1"], &[version]));
         let mut shielded = room.connect_shielded(443, &client);
         for _ in 0..20 {
             assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");

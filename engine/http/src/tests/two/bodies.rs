@@ -1,0 +1,92 @@
+//! Bodies of requests, which nobody keeps.
+
+use std::vec::Vec;
+
+use http2::{ErrorCode, Kind};
+
+use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame};
+
+fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
+    let fields: Vec<_> = fields("POST", "/hello.txt").into_iter().chain(more.iter().copied()).collect();
+    frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
+}
+
+#[test]
+fn a_body_is_read_to_its_end_before_the_answer_is_given() {
+    let mut client = Client::new();
+    client.arrive(&post(1, &[("content-length", "8")]));
+    client.arrive(&frame(Kind::Data, 0, 1, b"hell"));
+    // Padding is no part of it.
+    client.arrive(&frame(Kind::Data, 0x8, 1, &[&[2][..], b"o", &[0; 2]].concat()));
+    assert_eq!(client.frames(), []);
+    client.arrive(&frame(Kind::Data, END_STREAM, 1, b"all"));
+    let answer = client.answers().remove(&1).unwrap();
+    assert_eq!((answer.status(), answer.is_over, answer.reset), ("405", true, None));
+    client.arrive(&[post(3, &[]), frame(Kind::Data, END_STREAM, 3, b"")].concat());
+    assert_eq!(client.answers()[&3].status(), "405");
+    client.assert_lives();
+}
+
+#[test]
+fn trailers_end_a_body_and_may_be_nothing_else() {
+    let mut client = Client::new();
+    client.arrive(&[post(1, &[]), frame(Kind::Data, 0, 1, b"abc")].concat());
+    client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")])));
+    assert_eq!(client.answers()[&1].status(), "405");
+    for (stream, flags, fields) in [
+        (3, END_HEADERS, [("x-sum", "1")]),
+        (5, END_HEADERS | END_STREAM, [(":path", "/")]),
+        (7, END_HEADERS | END_STREAM, [("X-Sum", "1")]),
+    ] {
+        client.arrive(&post(stream, &[]));
+        client.arrive(&frame(Kind::Headers, flags, stream, &block(&fields)));
+        assert_eq!(client.answers()[&stream].reset, Some(ErrorCode::ProtocolError as u32), "{fields:?}");
+    }
+    client.assert_lives();
+}
+
+#[test]
+fn a_body_that_is_not_as_long_as_was_said_ends_its_stream() {
+    let mut client = Client::new();
+    for (stream, length, bytes) in [(1, "4", &b"abc"[..]), (3, "4", b"abcde"), (5, "1", b"")] {
+        client.arrive(&post(stream, &[("content-length", length)]));
+        client.arrive(&frame(Kind::Data, END_STREAM, stream, bytes));
+        let answer = client.answers().remove(&stream).unwrap();
+        assert_eq!((answer.status(), answer.reset), ("none", Some(ErrorCode::ProtocolError as u32)), "{length}");
+    }
+    client.assert_lives();
+}
+
+#[test]
+fn a_body_that_is_too_long_is_not_waited_for_and_the_client_is_told() {
+    for more in [&[][..], &[("content-length", "1000000")], &[("expect", "100-continue")]] {
+        let mut client = Client::new();
+        client.arrive(&post(1, more));
+        for _ in 0..10 {
+            client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 6000]));
+        }
+        let frames = client.frames();
+        let mut kinds: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.stream)).collect();
+        kinds.retain(|kind| kind.0 != Kind::WindowUpdate);
+        assert_eq!(kinds, [(Kind::Headers, 1), (Kind::Data, 1), (Kind::ResetStream, 1)]);
+        assert_eq!(frames.iter().find(|frame| frame.kind == Kind::ResetStream).unwrap().payload, [0; 4]);
+        client.assert_lives();
+    }
+}
+
+#[test]
+fn bytes_of_bodies_are_given_back_to_the_connections_window_whoever_they_were_for() {
+    let mut client = Client::new();
+    let mut given_back = 0;
+    for stream in (1..80).step_by(2) {
+        client.arrive(&post(stream, &[]));
+        client.arrive(&frame(Kind::Data, 0x8, stream, &[&[100][..], &[b'x'; 10_000], &[0; 100]].concat()));
+        client.arrive(&frame(Kind::Data, END_STREAM, stream, b""));
+        for frame in client.frames().into_iter().filter(|frame| frame.kind == Kind::WindowUpdate) {
+            assert_eq!(frame.stream, 0);
+            given_back += u32::from_be_bytes(frame.payload.try_into().unwrap());
+        }
+        let sent = (stream / 2 + 1) * 10_101;
+        assert!(given_back <= sent && sent - given_back < 33_000, "{given_back} of {sent}");
+    }
+}

@@ -1,0 +1,206 @@
+//! A client of HTTP/2 that can do everything wrong, and a reader of what it is told.
+
+use std::collections::BTreeMap;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
+
+use crate::tests::world::{World, files, site};
+use crate::two::Session;
+use crate::{Remembered, WaitsFor};
+
+pub(super) const END_STREAM: u8 = flags::END_STREAM;
+pub(super) const END_HEADERS: u8 = flags::END_HEADERS;
+
+/// A frame that was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    pub(super) payload: Vec<u8>,
+}
+
+/// What was answered on a stream.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    pub(super) is_over: bool,
+    /// The code with which it was ended.
+    pub(super) reset: Option<u32>,
+}
+
+impl Answer {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let mut found = self.fields.iter().filter(|(field, _)| field == name);
+        let value = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} is said once");
+        value
+    }
+
+    pub(super) fn status(&self) -> &str {
+        self.field(":status").unwrap_or("none")
+    }
+}
+
+pub(super) struct Client {
+    pub(super) session: Session,
+    pub(super) world: World,
+    pub(super) kept: Vec<u8>,
+    decoder: Decoder,
+}
+
+pub(super) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let head = FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes();
+    [head.as_slice(), payload].concat()
+}
+
+/// A block in which nothing is compressed.
+pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0);
+        for text in [name, value] {
+            match text.len() {
+                length @ ..127 => block.push(length as u8),
+                length => {
+                    let left = length - 127;
+                    assert!(left < 1 << 14);
+                    block.extend([127, left as u8 | 0x80, (left >> 7) as u8]);
+                }
+            }
+            block.extend(text.as_bytes());
+        }
+    }
+    block
+}
+
+pub(super) fn fields<'a>(method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
+    Vec::from([(":method", method), (":scheme", "https"), (":authority", "web.test"), (":path", path)])
+}
+
+/// A request without a body.
+pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
+    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields("GET", path)))
+}
+
+pub(super) fn window(stream: u32, increment: u32) -> Vec<u8> {
+    frame(Kind::WindowUpdate, 0, stream, &increment.to_be_bytes())
+}
+
+pub(super) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
+    let payload: Vec<u8> =
+        settings.iter().flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+    frame(Kind::Settings, 0, 0, &payload)
+}
+
+impl Client {
+    /// One that has said nothing yet.
+    pub(super) fn silent() -> Client {
+        let mut world = World::new(site(&files()), Remembered::nothing());
+        Client { session: Session::connected(&mut world), world, kept: Vec::new(), decoder: Decoder::new() }
+    }
+
+    /// One that has begun as it should, with these settings, and was answered.
+    pub(super) fn with(own: &[(u16, u32)]) -> Client {
+        let mut client = Client::silent();
+        client.arrive(&[PREFACE.as_slice(), &settings(own)].concat());
+        let said = client.frames();
+        let kinds: Vec<_> = said.iter().map(|frame| (frame.kind, frame.flags)).collect();
+        assert_eq!(kinds, [(Kind::Settings, 0), (Kind::Settings, flags::ACK)]);
+        client
+    }
+
+    pub(super) fn new() -> Client {
+        Client::with(&[])
+    }
+
+    /// Bytes arrive; what the session leaves is kept for it.
+    pub(super) fn arrive(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
+        loop {
+            let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
+            self.kept.drain(..taken);
+            if taken == 0 || self.kept.is_empty() {
+                break;
+            }
+        }
+        if self.session.waits_for() == WaitsFor::Bytes {
+            assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
+        }
+    }
+
+    /// All frames that were said since.
+    pub(super) fn frames(&mut self) -> Vec<Frame> {
+        let said = std::mem::take(&mut self.world.said);
+        self.world.room += said.len();
+        let mut rest = said.as_slice();
+        let mut frames = Vec::new();
+        while let Some(head) = FrameHead::parse(rest) {
+            let end = FRAME_HEAD_BYTES + head.length as usize;
+            let payload = rest[FRAME_HEAD_BYTES..end].to_vec();
+            frames.push(Frame { kind: head.kind, flags: head.flags, stream: head.stream, payload });
+            rest = &rest[end..];
+        }
+        assert!(rest.is_empty(), "frames are whole");
+        frames
+    }
+
+    /// What was answered since, by stream.
+    pub(super) fn answers(&mut self) -> BTreeMap<u32, Answer> {
+        let mut answers = BTreeMap::<u32, Answer>::new();
+        for frame in self.frames() {
+            if frame.stream == 0 {
+                continue;
+            }
+            let answer = answers.entry(frame.stream).or_default();
+            match frame.kind {
+                Kind::Headers => {
+                    assert!(answer.fields.is_empty() && frame.flags & END_HEADERS != 0);
+                    let mut fields = Fields::new();
+                    self.decoder.decode(&frame.payload, &mut fields).unwrap();
+                    let text = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().to_string();
+                    answer.fields = fields.iter().map(|(name, value)| (text(name), text(value))).collect();
+                }
+                Kind::Data => {
+                    assert!(!answer.is_over);
+                    answer.body.extend(&frame.payload);
+                }
+                Kind::ResetStream => {
+                    answer.reset = Some(u32::from_be_bytes(frame.payload.try_into().unwrap()));
+                    continue;
+                }
+                kind => panic!("{kind:?} on a stream"),
+            }
+            answer.is_over |= frame.flags & END_STREAM != 0;
+        }
+        answers
+    }
+
+    /// Asks on a stream, with more fields, and returns the answer.
+    pub(super) fn ask(&mut self, stream: u32, method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
+        let fields: Vec<_> = fields(method, path).into_iter().chain(more.iter().copied()).collect();
+        self.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
+        self.answers().remove(&stream).expect("an answer")
+    }
+
+    /// The code with which the connection was ended, if it was.
+    pub(super) fn ended(&mut self) -> Option<u32> {
+        let last = self.frames().pop().filter(|frame| frame.kind == Kind::GoAway)?;
+        assert!(self.world.closed);
+        Some(u32::from_be_bytes(last.payload[4..8].try_into().unwrap()))
+    }
+
+    pub(super) fn assert_ended(&mut self, code: ErrorCode, why: &str) {
+        assert_eq!(self.ended(), Some(code as u32), "{why}");
+        assert_eq!(self.session.waits_for(), WaitsFor::Nothing);
+    }
+
+    pub(super) fn assert_lives(&mut self) {
+        let stream = 0x7fff_ffff;
+        self.frames();
+        assert_eq!(self.ask(stream, "GET", "/hello.txt", &[]).body, crate::tests::world::HELLO);
+    }
+}

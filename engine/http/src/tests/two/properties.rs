@@ -1,0 +1,80 @@
+//! What holds for all bytes, however they are cut, and for any room.
+
+use std::vec::Vec;
+
+use http2::{Kind, PREFACE};
+use proptest::prelude::*;
+
+use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
+use crate::WaitsFor;
+
+/// Everything that was said to `bytes`, when they come in pieces of these lengths and there is so much room at a time, and whether the connection was closed.
+fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) {
+    let mut client = Client::silent();
+    let mut rest = bytes;
+    let (mut all, mut waits) = (Vec::new(), 0);
+    for length in lengths.iter().copied().chain([usize::MAX]) {
+        let (piece, after) = rest.split_at(length.min(rest.len()));
+        client.world.room = room;
+        client.arrive(piece);
+        rest = after;
+        all.append(&mut client.world.said);
+        while client.session.waits_for() == WaitsFor::SendRoom {
+            waits += 1;
+            assert!(waits < 5_000, "it comes further with each room");
+            client.world.room = room;
+            client.arrive(b"");
+            all.append(&mut client.world.said);
+        }
+    }
+    (all, client.world.closed, client.world.log.len())
+}
+
+fn piece() -> impl Strategy<Value = Vec<u8>> {
+    let number = prop::sample::select(std::vec![1u32, 3, 5, 7, 9, 11]);
+    let path = prop::sample::select(std::vec!["/", "/hello.txt", "/nothing", "/empty", "/style.css"]);
+    let sizes = prop::sample::select(std::vec![0u32, 1, 10, 3000, 65_535]);
+    prop_oneof![
+        6 => (number.clone(), path).prop_map(|(number, path)| get(number, path)),
+        2 => number.clone().prop_map(|number| frame(Kind::Headers, END_HEADERS, number, &block(&fields("POST", "/")))),
+        2 => (number.clone(), any::<bool>()).prop_map(|(number, is_last)| {
+            frame(Kind::Data, if is_last { END_STREAM } else { 0 }, number, &[b'x'; 300])
+        }),
+        1 => number.clone().prop_map(|number| frame(Kind::ResetStream, 0, number, &[0; 4])),
+        2 => (number, sizes.clone()).prop_map(|(number, size)| window(number, size.max(1))),
+        1 => sizes.prop_map(|size| settings(&[(4, size)])),
+        1 => Just(frame(Kind::Ping, 0, 0, &[0; 8])),
+        1 => Just(frame(Kind::Unknown(50), 0, 0, &[0; 600])),
+        1 => prop::collection::vec(any::<u8>(), 0..30),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn how_bytes_of_http_2_are_cut_changes_nothing(
+        pieces in prop::collection::vec(piece(), 0..14), lengths in prop::collection::vec(0usize..60, 0..40),
+    ) {
+        let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
+        // What is answered at once depends on nothing that follows; with windows that are shut, turns may.
+        let (whole, cut) = (said(&bytes, &[], 1 << 20), said(&bytes, &lengths, 1 << 20));
+        prop_assert_eq!((whole.1, whole.2), (cut.1, cut.2));
+    }
+
+    #[test]
+    fn any_room_is_enough_to_come_to_an_end(
+        pieces in prop::collection::vec(piece(), 0..14), lengths in prop::collection::vec(0usize..60, 0..20), room in 3500usize..9000,
+    ) {
+        let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
+        let (_, closed, answered) = said(&bytes, &lengths, room);
+        let (_, closed_too, answered_too) = said(&bytes, &lengths, 1 << 20);
+        prop_assert_eq!((closed, answered), (closed_too, answered_too));
+    }
+
+    #[test]
+    fn no_bytes_break_a_connection_of_http_2(
+        bytes in prop::collection::vec(any::<u8>(), 0..300), lengths in prop::collection::vec(0usize..40, 0..12),
+    ) {
+        said(&[PREFACE.as_slice(), &settings(&[]), &bytes].concat(), &lengths, 5000);
+        said(&bytes, &lengths, 5000);
+    }
+}

@@ -1,0 +1,124 @@
+//! Time, and the end.
+
+use std::vec::Vec;
+
+use http2::{ErrorCode, Kind, PREFACE};
+use machine::Micros;
+
+use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
+use crate::WaitsFor;
+
+fn deadline(client: &mut Client) -> Option<Micros> {
+    client.world.deadline.take()
+}
+
+const IDLE: Option<Micros> = Some(Micros::from_secs(60));
+const REQUEST: Option<Micros> = Some(Micros::from_secs(30));
+const RESPONSE: Option<Micros> = Some(Micros::from_secs(60));
+
+#[test]
+fn a_connection_has_a_minute_between_requests_and_pings_prolong_nothing() {
+    let mut client = Client::silent();
+    assert_eq!(deadline(&mut client), IDLE);
+    client.arrive(&[PREFACE.as_slice(), &settings(&[])].concat());
+    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
+    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8])[..12]);
+    assert_eq!(deadline(&mut client), None);
+    client.arrive(&[0; 5]);
+    client.arrive(&get(1, "/hello.txt"));
+    assert_eq!(deadline(&mut client), IDLE);
+    client.frames();
+    client.session.deadline_expired(&mut client.world);
+    client.assert_ended(ErrorCode::NoError, "time is up");
+}
+
+#[test]
+fn a_head_and_a_body_have_half_a_minute_whatever_trickles() {
+    let mut client = Client::new();
+    let request = get(1, "/hello.txt");
+    client.arrive(&request[..20]);
+    assert_eq!(deadline(&mut client), REQUEST);
+    for byte in &request[20..request.len() - 1] {
+        client.arrive(&[*byte]);
+    }
+    assert_eq!(deadline(&mut client), None);
+    client.arrive(&request[request.len() - 1..]);
+    assert_eq!(deadline(&mut client), IDLE);
+    client.arrive(&frame(Kind::Headers, END_HEADERS, 3, &block(&fields("POST", "/"))));
+    assert_eq!(deadline(&mut client), REQUEST);
+    for _ in 0..20 {
+        client.arrive(&frame(Kind::Data, 0, 3, b"x"));
+    }
+    assert_eq!(deadline(&mut client), None);
+    client.arrive(&frame(Kind::Data, END_STREAM, 3, b""));
+    assert_eq!(deadline(&mut client), IDLE);
+}
+
+#[test]
+fn who_takes_nothing_of_an_answer_has_a_minute_and_who_takes_some_has_another() {
+    let mut client = Client::with(&[(4, 3)]);
+    client.arrive(&get(1, "/hello.txt"));
+    assert_eq!(deadline(&mut client), RESPONSE);
+    client.arrive(&get(3, "/empty"));
+    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
+    assert_eq!(deadline(&mut client), None, "nothing was taken of it");
+    client.arrive(&window(1, 4));
+    assert_eq!(deadline(&mut client), RESPONSE);
+    client.arrive(&window(1, 100));
+    assert_eq!(deadline(&mut client), IDLE, "it is over");
+}
+
+#[test]
+fn when_the_server_goes_away_what_was_asked_for_is_still_answered() {
+    let mut client = Client::new();
+    client.session.stopping(&mut client.world);
+    client.assert_ended(ErrorCode::NoError, "nothing was asked for");
+    let mut client = Client::with(&[(4, 3)]);
+    client.arrive(&get(1, "/hello.txt"));
+    client.frames();
+    client.session.stopping(&mut client.world);
+    let said = client.frames();
+    assert_eq!(
+        (said.len(), said[0].kind, said[0].payload.as_slice()),
+        (1, Kind::GoAway, &[0, 0, 0, 1, 0, 0, 0, 0][..])
+    );
+    client.arrive(&get(3, "/hello.txt"));
+    assert_eq!(client.frames(), [], "it may be asked elsewhere");
+    client.arrive(&window(1, 100));
+    assert_eq!(client.answers()[&1].body.len(), 27);
+    assert!(client.world.closed);
+    assert_eq!(client.session.waits_for(), WaitsFor::Nothing);
+}
+
+#[test]
+fn a_client_that_goes_away_gets_what_it_asked_for() {
+    let mut client = Client::with(&[(4, 3)]);
+    client.arrive(&[get(1, "/hello.txt"), frame(Kind::GoAway, 0, 0, &[&[0; 8][..], b"debug"].concat())].concat());
+    assert!(!client.world.closed);
+    client.frames();
+    client.arrive(&window(1, 100));
+    assert_eq!(client.answers()[&1].body.len(), 27);
+    assert!(client.world.closed);
+}
+
+#[test]
+fn a_client_that_is_gone_is_not_spoken_to() {
+    let mut client = Client::with(&[(4, 3)]);
+    client.arrive(&get(1, "/hello.txt"));
+    client.frames();
+    client.session.peer_closed(&mut client.world);
+    assert!(client.world.closed);
+    assert_eq!((client.frames(), client.world.deadline), (Vec::new(), None));
+}
+
+#[test]
+fn who_comes_to_a_full_house_may_come_again() {
+    let mut rest = crate::two::BUSY;
+    let mut kinds = Vec::new();
+    while let Some(head) = http2::FrameHead::parse(rest) {
+        kinds.push((head.kind, head.stream, head.length));
+        rest = &rest[9 + head.length as usize..];
+    }
+    assert_eq!(kinds, [(Kind::Settings, 0, 0), (Kind::GoAway, 0, 8)]);
+    assert!(rest.is_empty());
+}

@@ -1,0 +1,35 @@
+//! HTTP/2: many requests on one connection, each a stream.
+//!
+//! What is asked is the same as in HTTP/1.1, and so is the answer: a request's fields become the head that the crate asks its questions with (`request`), and the head of an answer
+//! becomes compressed fields (`response`). What is here is the connection: frames, streams, windows, and whose turn it is.
+//!
+//! Invariants:
+//! - A session owns no buffer. Frames that are not whole, and heads of requests, are offered again by the caller; bodies are taken as they come, and nobody keeps them.
+//! - A stream is remembered as long as it waits for something, and there are never more than 100 of them.
+//! - Whatever brings its sender nothing has a price (`calm`).
+//! - Streams send in turn, a frame each, as far as their windows, the connection's window and its room go.
+//!
+//! Absent on purpose: push, and priorities, which RFC 9113 has given up.
+//!
+//! | file | story |
+//! |---|---|
+//! | `session` | one connection: its waiting points, its time, its end |
+//! | `frames` | what frames do that are not of requests |
+//! | `requests`, `request` | heads of requests and trailers; what they ask |
+//! | `response` | heads of answers |
+//! | `stream`, `sending` | what a stream waits for, and how it is sent on |
+//! | `calm` | what floods cost |
+
+mod calm;
+mod frames;
+mod request;
+mod requests;
+mod response;
+mod sending;
+mod session;
+mod stream;
+
+pub use session::Session;
+
+/// What to tell a client for whom there is no session, before the connection is closed: no settings, and that it may come again, since nothing was done (RFC 9113 section 6.8).
+pub const BUSY: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];

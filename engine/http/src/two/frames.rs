@@ -1,0 +1,247 @@
+//! What frames do that are not of requests.
+//!
+//! Answers to: RFC 9113 sections 4.2, 5.1, 6.1 and 6.3 to 6.9.
+
+use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings};
+
+use super::calm::Price;
+use super::sending::widened;
+use super::session::{Expect, Session, Taken, send_frame};
+use super::stream::{self, ClientHalf, Stream};
+use crate::actions::Actions;
+use crate::session::WaitsFor;
+
+/// The most settings in one frame: there are few, and each has to be looked at.
+const SETTINGS_MAX: usize = 32;
+
+/// The longest body of a request that is waited for: half of what a client may send unasked on a stream.
+pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
+
+impl Session {
+    /// A frame's head is there, and perhaps the frame.
+    pub(super) fn frame_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+        let Some(head) = FrameHead::parse(bytes) else { return Ok(Taken::AndWait(WaitsFor::Bytes)) };
+        let length = head.length as usize;
+        if self.expect == Expect::Settings && (head.kind != Kind::Settings || head.has(flags::ACK)) {
+            return Err(ErrorCode::ProtocolError);
+        }
+        if length > FRAME_BYTES_MAX {
+            return Err(ErrorCode::FrameSizeError);
+        }
+        match head.kind {
+            Kind::Headers => return self.head_arrived(&head, bytes, actions),
+            Kind::Data => return self.body_begins(&head, bytes, actions),
+            Kind::PushPromise | Kind::Continuation => return Err(ErrorCode::ProtocolError),
+            Kind::Unknown(_) => {
+                self.calm.pay(Price::Look)?;
+                return Ok(self.pass_over(0, head.length));
+            }
+            Kind::GoAway => {
+                check_connection(&head)?;
+                // Why, and until where, is of no interest: what it has begun, it gets.
+                self.is_ending = true;
+                let is_long = length >= 8;
+                return if is_long { Ok(self.pass_over(0, head.length)) } else { Err(ErrorCode::FrameSizeError) };
+            }
+            Kind::Priority | Kind::ResetStream | Kind::Settings | Kind::Ping | Kind::WindowUpdate => check_size(&head)?,
+        }
+        let Some(payload) = bytes.get(FRAME_HEAD_BYTES..FRAME_HEAD_BYTES + length) else {
+            return Ok(Taken::AndWait(WaitsFor::Bytes));
+        };
+        if matches!(head.kind, Kind::Settings | Kind::Ping) && !self.line.has_room(actions) {
+            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+        }
+        match head.kind {
+            Kind::Settings => self.settings_arrived(&head, payload, actions)?,
+            Kind::Ping => self.ping_arrived(&head, payload, actions)?,
+            Kind::WindowUpdate => self.window_opened(&head, payload, actions)?,
+            Kind::ResetStream => self.stream_reset(&head)?,
+            _ => self.priority_arrived(&head, actions)?,
+        }
+        Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + length))
+    }
+
+    /// Takes a frame's head and so many bytes, and passes over so many more.
+    fn pass_over(&mut self, taken: usize, left: u32) -> Taken {
+        self.expect = if left == 0 { Expect::Frame } else { Expect::Rest(left) };
+        Taken::AndGoOn(FRAME_HEAD_BYTES + taken)
+    }
+
+    fn settings_arrived(
+        &mut self,
+        head: &FrameHead,
+        payload: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        check_connection(head)?;
+        if head.has(flags::ACK) {
+            self.calm.pay(Price::Look)?;
+            return if payload.is_empty() { Ok(()) } else { Err(ErrorCode::FrameSizeError) };
+        }
+        if self.expect == Expect::Frame {
+            self.calm.pay(Price::Answer)?;
+        }
+        for setting in settings(payload)? {
+            if let Setting::InitialWindow(window) = setting? {
+                let by = self.line.set_initial_window(window);
+                for stream in &mut self.streams {
+                    stream.window = widened(stream.window, by).ok_or(ErrorCode::FlowControlError)?;
+                }
+            }
+        }
+        self.expect = Expect::Frame;
+        send_frame(Kind::Settings, flags::ACK, 0, &[], actions);
+        Ok(())
+    }
+
+    fn ping_arrived(&mut self, head: &FrameHead, payload: &[u8], actions: &mut impl Actions) -> Result<(), ErrorCode> {
+        check_connection(head)?;
+        if !head.has(flags::ACK) {
+            self.calm.pay(Price::Answer)?;
+            send_frame(Kind::Ping, flags::ACK, 0, payload, actions);
+            return Ok(());
+        }
+        self.calm.pay(Price::Nothing)
+    }
+
+    fn window_opened(&mut self, head: &FrameHead, payload: &[u8], actions: &mut impl Actions) -> Result<(), ErrorCode> {
+        self.calm.pay(Price::Look)?;
+        let increment = payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff);
+        if head.stream == 0 {
+            return if increment == 0 { Err(ErrorCode::ProtocolError) } else { self.line.open_window(increment) };
+        }
+        self.check_begun(head.stream)?;
+        let Some(stream) = self.stream_mut(head.stream) else { return Ok(()) };
+        let code = match widened(stream.window, increment.into()) {
+            Some(_) if increment == 0 => ErrorCode::ProtocolError,
+            None => ErrorCode::FlowControlError,
+            Some(window) => {
+                stream.window = window;
+                return Ok(());
+            }
+        };
+        self.calm.pay(Price::Reset)?;
+        self.reset(head.stream, code, actions)
+    }
+
+    fn stream_reset(&mut self, head: &FrameHead) -> Result<(), ErrorCode> {
+        self.check_begun(head.stream)?;
+        self.calm.pay(Price::Reset)?;
+        if let Some(place) = self.streams.iter().position(|stream| stream.id == head.stream) {
+            self.forget(place);
+        }
+        Ok(())
+    }
+
+    /// Nobody has to look at priorities any more; but at what they are said in.
+    fn priority_arrived(&mut self, head: &FrameHead, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+        self.calm.pay(Price::Look)?;
+        match head.stream {
+            0 => Err(ErrorCode::ProtocolError),
+            _ if head.length == 5 => Ok(()),
+            stream if stream > self.last_stream => Err(ErrorCode::FrameSizeError),
+            stream => {
+                self.calm.pay(Price::Reset)?;
+                self.reset(stream, ErrorCode::FrameSizeError, actions)
+            }
+        }
+    }
+
+    /// The head of a frame with a part of a body is there.
+    fn body_begins(&mut self, head: &FrameHead, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+        self.check_begun(head.stream)?;
+        let (mut left, mut padding, mut taken) = (head.length, 0, 0);
+        if head.has(flags::PADDED) {
+            let Some(length) = bytes.get(FRAME_HEAD_BYTES) else {
+                return if left == 0 { Err(ErrorCode::FrameSizeError) } else { Ok(Taken::AndWait(WaitsFor::Bytes)) };
+            };
+            padding = u32::from(*length);
+            // The padding and its length lie in the frame.
+            left = left.checked_sub(padding + 1).ok_or(ErrorCode::ProtocolError)?;
+            taken = 1;
+        }
+        let is_last = head.has(flags::END_STREAM);
+        if left == 0 && !is_last {
+            self.calm.pay(Price::Nothing)?;
+        }
+        self.received = self.received.saturating_add(head.length);
+        match self.client_half(head.stream) {
+            Some(ClientHalf::Open) => {}
+            Some(ClientHalf::Unread) => return Ok(self.pass_over(taken, left + padding)),
+            Some(ClientHalf::Closed) | None => {
+                self.calm.pay(Price::Nothing)?;
+                if !self.was_reset(head.stream) {
+                    self.calm.pay(Price::Reset)?;
+                    self.reset(head.stream, ErrorCode::StreamClosed, actions)?;
+                }
+                return Ok(self.pass_over(taken, left + padding));
+            }
+        }
+        self.expect = Expect::Body { stream: head.stream, bytes: left, padding, is_last };
+        if left + padding == 0 {
+            self.body_part_ended(head.stream, is_last)?;
+        }
+        Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + taken))
+    }
+
+    /// Bytes of a body, or the padding behind them.
+    pub(super) fn body_arrived(&mut self, arrived: &[u8]) -> Result<Taken, ErrorCode> {
+        let Expect::Body { stream, bytes, padding, is_last } = self.expect else { return Ok(Taken::AndGoOn(0)) };
+        let of_body = arrived.len().min(bytes as usize);
+        let of_padding = (arrived.len() - of_body).min(padding as usize);
+        let (left, padding) = (bytes - of_body as u32, padding - of_padding as u32);
+        self.expect = Expect::Body { stream, bytes: left, padding, is_last };
+        if let Some(Stream { expect: stream::Expect::Body { came, .. }, .. }) = self.stream_mut(stream) {
+            *came += of_body as u64;
+        }
+        if left == 0 && padding == 0 {
+            self.body_part_ended(stream, is_last)?;
+        }
+        Ok(Taken::AndGoOn(of_body + of_padding))
+    }
+
+    /// A frame with a part of a body has ended.
+    fn body_part_ended(&mut self, id: u32, is_last: bool) -> Result<(), ErrorCode> {
+        self.expect = Expect::Frame;
+        let Some(stream) = self.stream_mut(id) else { return Ok(()) };
+        let stream::Expect::Body { came, .. } = &stream.expect else { return Ok(()) };
+        if !is_last && *came <= BODY_BYTES_MAX {
+            return Ok(());
+        }
+        if stream.body_ended(is_last) { Ok(()) } else { self.calm.pay(Price::Reset) }
+    }
+
+    /// `None`: nothing is remembered of the stream.
+    pub(super) fn client_half(&self, id: u32) -> Option<ClientHalf> {
+        self.streams.iter().find(|stream| stream.id == id).map(Stream::client_half)
+    }
+
+    pub(super) fn stream_mut(&mut self, id: u32) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|stream| stream.id == id)
+    }
+
+    /// Errors: nobody has begun this stream.
+    fn check_begun(&self, stream: u32) -> Result<(), ErrorCode> {
+        let is_begun = stream % 2 == 1 && stream <= self.last_stream;
+        if is_begun { Ok(()) } else { Err(ErrorCode::ProtocolError) }
+    }
+}
+
+/// Errors: the frame is for a stream, and should be for all.
+fn check_connection(head: &FrameHead) -> Result<(), ErrorCode> {
+    if head.stream == 0 { Ok(()) } else { Err(ErrorCode::ProtocolError) }
+}
+
+/// Errors: no frame of the kind is so long.
+fn check_size(head: &FrameHead) -> Result<(), ErrorCode> {
+    let length = head.length as usize;
+    let is_right = match head.kind {
+        Kind::ResetStream | Kind::WindowUpdate => length == 4,
+        Kind::Ping => length == 8,
+        // A priority of a wrong size ends its stream alone.
+        Kind::Priority => length <= 64,
+        _ if length > SETTINGS_MAX * 6 => return Err(ErrorCode::EnhanceYourCalm),
+        _ => length.is_multiple_of(6),
+    };
+    if is_right { Ok(()) } else { Err(ErrorCode::FrameSizeError) }
+}

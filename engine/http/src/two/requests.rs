@@ -1,0 +1,223 @@
+//! Requests: heads that begin streams, and trailers that end them.
+//!
+//! A head is looked at when all of it is there, whatever number of frames it came in: what came of it before stays with the caller, and how much that may be is the limit of a head.
+//!
+//! Answers to: RFC 9113 sections 4.3, 5.1.1, 5.1.2, 6.2, 6.10, 8.1 and 8.1.1.
+
+use alloc::boxed::Box;
+
+use heapless::Vec;
+use http2::{ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, flags};
+
+use super::calm::Price;
+use super::frames::BODY_BYTES_MAX;
+use super::request::{Request, check_trailers};
+use super::response;
+use super::sending::Step;
+use super::session::{Session, Taken};
+use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
+use crate::actions::{Actions, Exchange};
+use crate::answer::Answer;
+use crate::head::{HEAD_BYTES_MAX, Head, Name};
+use crate::response::Status;
+use crate::session::WaitsFor;
+
+/// The most frames that a head may come in.
+const FRAMES_MAX: usize = 16;
+
+/// Bytes of a priority.
+const PRIORITY_BYTES: usize = 5;
+
+/// A block of fields.
+enum Block<'a> {
+    /// Not all of it is there.
+    Partial,
+    /// In one frame.
+    One(&'a [u8], usize),
+    /// In several, put together; with all of their bytes.
+    Several(Box<Vec<u8, HEAD_BYTES_MAX>>, usize),
+}
+
+impl Block<'_> {
+    /// The block in the frames that `bytes` begin with, the first of which has this head.
+    ///
+    /// Errors: they are no block, or too many of them.
+    fn find<'a>(first: &FrameHead, bytes: &'a [u8]) -> Result<Block<'a>, ErrorCode> {
+        let mut head = *first;
+        let mut at = 0;
+        let mut several: Option<Box<Vec<u8, HEAD_BYTES_MAX>>> = None;
+        for _ in 0..FRAMES_MAX {
+            let end = at + FRAME_HEAD_BYTES + head.length as usize;
+            if end > HEAD_BYTES_MAX {
+                return Err(ErrorCode::EnhanceYourCalm);
+            }
+            let Some(payload) = bytes.get(at + FRAME_HEAD_BYTES..end) else { return Ok(Block::Partial) };
+            let part = if at == 0 { fragment(&head, payload)? } else { payload };
+            if head.has(flags::END_HEADERS) && at == 0 {
+                return Ok(Block::One(part, end));
+            }
+            let whole = several.get_or_insert_default();
+            whole.extend_from_slice(part).map_err(|_| ErrorCode::EnhanceYourCalm)?;
+            if head.has(flags::END_HEADERS) {
+                return Ok(several.map_or(Block::Partial, |whole| Block::Several(whole, end)));
+            }
+            at = end;
+            let Some(next) = bytes.get(at..).and_then(FrameHead::parse) else { return Ok(Block::Partial) };
+            if next.kind != Kind::Continuation || next.stream != first.stream {
+                return Err(ErrorCode::ProtocolError);
+            }
+            head = next;
+        }
+        Err(ErrorCode::EnhanceYourCalm)
+    }
+}
+
+/// What of the payload of a frame with a head is of its block: padding and priority taken off.
+fn fragment<'a>(head: &FrameHead, payload: &'a [u8]) -> Result<&'a [u8], ErrorCode> {
+    let mut rest = payload;
+    let mut padding = 0;
+    if head.has(flags::PADDED) {
+        let (length, behind) = rest.split_first().ok_or(ErrorCode::FrameSizeError)?;
+        (rest, padding) = (behind, usize::from(*length));
+    }
+    if head.has(flags::PRIORITY) {
+        rest = rest.get(PRIORITY_BYTES..).ok_or(ErrorCode::FrameSizeError)?;
+    }
+    let length = rest.len().checked_sub(padding).ok_or(ErrorCode::ProtocolError)?;
+    Ok(rest.get(..length).unwrap_or_default())
+}
+
+impl Session {
+    /// The head of a frame with a request's head, or with trailers, is there.
+    pub(super) fn head_arrived(
+        &mut self,
+        head: &FrameHead,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> Result<Taken, ErrorCode> {
+        if head.stream.is_multiple_of(2) {
+            return Err(ErrorCode::ProtocolError);
+        }
+        let found = Block::find(head, bytes)?;
+        self.is_within_head = matches!(found, Block::Partial);
+        let (block, length, frames) = match &found {
+            Block::Partial => return Ok(Taken::AndWait(WaitsFor::Bytes)),
+            Block::One(block, length) => (*block, *length, Price::Look),
+            Block::Several(block, length) => (block.as_slice(), *length, Price::Nothing),
+        };
+        if !self.line.has_room(actions) {
+            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+        }
+        if frames == Price::Nothing {
+            self.calm.pay(frames)?;
+        }
+        let mut fields = Fields::new();
+        self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
+        match self.client_half(head.stream) {
+            Some(ClientHalf::Open) => self.trailers_arrived(head, &fields, actions)?,
+            Some(ClientHalf::Unread) => {}
+            // Of its stream alone, strictly; but whether that is known any more depends on how far its answer has come.
+            Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
+            None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
+            // It may have been on its way when we ended the stream.
+            None if self.was_reset(head.stream) => self.calm.pay(Price::Nothing)?,
+            None if head.stream == self.last_stream => return Err(ErrorCode::StreamClosed),
+            None => return Err(ErrorCode::ProtocolError),
+        }
+        Ok(Taken::AndGoOn(length))
+    }
+
+    fn trailers_arrived(
+        &mut self,
+        head: &FrameHead,
+        fields: &Fields,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        let is_right = head.has(flags::END_STREAM) && check_trailers(fields).is_ok();
+        let Some(stream) = self.stream_mut(head.stream).filter(|_| is_right) else {
+            self.calm.pay(Price::Reset)?;
+            return self.reset(head.stream, ErrorCode::ProtocolError, actions);
+        };
+        if stream.body_ended(true) { Ok(()) } else { self.calm.pay(Price::Reset) }
+    }
+
+    /// A client asks for something.
+    fn stream_begins(
+        &mut self,
+        head: &FrameHead,
+        fields: &Fields,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        if self.is_ending {
+            // It was told so, or has said so itself.
+            return self.calm.pay(Price::Nothing);
+        }
+        self.last_stream = head.stream;
+        if self.streams.len() >= STREAMS_MAX {
+            self.calm.pay(Price::Reset)?;
+            return self.reset(head.stream, ErrorCode::RefusedStream, actions);
+        }
+        let is_whole = head.has(flags::END_STREAM);
+        if fields.is_too_large() {
+            let answer = refusal(Status::HeaderFieldsTooLarge, false, actions);
+            return self.answer(head.stream, answer, is_whole, actions);
+        }
+        let request = Request::read(fields).ok();
+        let Some(request) = request.filter(|request| !is_whole || request.length.unwrap_or(0) == 0) else {
+            self.calm.pay(Price::Reset)?;
+            return self.reset(head.stream, ErrorCode::ProtocolError, actions);
+        };
+        let asked = request.head();
+        let answer = answer_to(&asked, actions);
+        let length = request.length;
+        let is_waited_for = length.unwrap_or(0) <= BODY_BYTES_MAX && !asked.lists(Name::Expect, "100-continue");
+        if is_whole || !is_waited_for {
+            return self.answer(head.stream, answer, is_whole, actions);
+        }
+        let expect = stream::Expect::Body { answer: Box::new(answer), length, came: 0 };
+        let window = self.line.initial_window();
+        self.streams.push(Stream { id: head.stream, window, expect, is_unread: false });
+        Ok(())
+    }
+
+    /// Gives an answer; what of it does not go at once waits for its turn. There is room for its head.
+    fn answer(&mut self, id: u32, answer: Answer, is_whole: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+        let outgoing = response::begin(id, &answer, actions);
+        self.calm.answered();
+        if outgoing.is_nothing() && is_whole {
+            return Ok(());
+        }
+        let is_over = outgoing.is_nothing();
+        let expect = if is_over { stream::Expect::Reset(ErrorCode::NoError) } else { stream::Expect::Window(outgoing) };
+        let window = self.line.initial_window();
+        let mut stream = Stream { id, window, expect, is_unread: !is_whole && !is_over };
+        // Most answers are over with their first frame.
+        let is_alone = self.streams.is_empty() && is_whole;
+        if !is_alone || self.line.send(&mut stream, &mut self.calm, actions)? != Step::Done {
+            self.streams.push(stream);
+        }
+        Ok(())
+    }
+}
+
+fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Answer {
+    let answer = Answer::refusal(status, head_only, actions.site());
+    actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
+    answer
+}
+
+/// The answer that HTTP/1.1 would give; but a request that makes no sense is answered on its stream, and the connection goes on.
+fn answer_to(head: &Head<'_, '_>, actions: &mut impl Actions) -> Answer {
+    let answer = head.check_host().and_then(|()| Answer::to(head, actions));
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(status) => return refusal(status, head.method == b"HEAD", actions),
+    };
+    actions.answered(|| Exchange {
+        method: core::str::from_utf8(head.method).unwrap_or_default(),
+        target: core::str::from_utf8(head.target).unwrap_or_default(),
+        status: answer.status().code(),
+        bytes: answer.body_bytes(),
+    });
+    answer
+}

@@ -1,0 +1,51 @@
+//! From the head that HTTP/1.1 would give to a frame.
+//!
+//! What an answer says is put together in one place, for both versions. Here its lines become compressed fields; what HTTP/1.1 says of the connection is left out.
+//!
+//! Answers to: RFC 9113 sections 6.2, 8.2.2 and 8.3.2.
+
+use heapless::Vec;
+use http2::{FRAME_HEAD_BYTES, FrameHead, Full, Kind, encode_field, encode_status, flags};
+
+use crate::actions::Actions;
+use crate::answer::Answer;
+use crate::outgoing::Outgoing;
+use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
+
+/// The longest frame with a head: a field costs at most a byte more than a line does.
+pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
+
+/// Queues the head of an answer, and returns its body. There is room for [`HEAD_FRAME_BYTES_MAX`].
+pub(super) fn begin(stream: u32, answer: &Answer, actions: &mut impl Actions) -> Outgoing {
+    let mut head = ResponseHead::default();
+    let outgoing = answer.begin(&mut head, actions);
+    let mut frame = Vec::<u8, HEAD_FRAME_BYTES_MAX>::new();
+    let fits = encode(answer.status().code(), head.as_bytes(), &mut frame);
+    debug_assert!(fits.is_ok(), "no head is longer");
+    let end_stream = if outgoing.is_nothing() { flags::END_STREAM } else { 0 };
+    let length = frame.len().saturating_sub(FRAME_HEAD_BYTES) as u32;
+    let flags = flags::END_HEADERS | end_stream;
+    if let Some(place) = frame.first_chunk_mut() {
+        *place = FrameHead { length, kind: Kind::Headers, flags, stream }.bytes();
+    }
+    actions.send(&frame);
+    outgoing
+}
+
+/// Behind room for the frame's head, the status and the fields of `head`.
+fn encode(status: u16, head: &[u8], frame: &mut Vec<u8, HEAD_FRAME_BYTES_MAX>) -> Result<(), Full> {
+    frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| Full)?;
+    encode_status(frame, status)?;
+    // The first line is the status line.
+    let mut rest = head.get(memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1)..).unwrap_or_default();
+    while let Some(end) = memchr::memchr(b'\r', rest) {
+        let (line, behind) = rest.split_at_checked(end).unwrap_or_default();
+        rest = behind.strip_prefix(b"\r\n").unwrap_or_default();
+        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        let (name, value) = line.split_at_checked(colon).unwrap_or_default();
+        if name != b"Connection" {
+            encode_field(frame, name, value.strip_prefix(b": ").unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}

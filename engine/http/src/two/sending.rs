@@ -1,0 +1,220 @@
+//! What streams share on their way out: the connection's window, its room, and the frame that is being sent.
+//!
+//! Invariants:
+//! - A frame that was begun is ended before anything else is said: its rest waits in [`Line::unsent`], which is a part of a file and outlives its stream.
+//! - Bodies leave room for the head of an answer, so a long one keeps nobody from being answered.
+//!
+//! Answers to: RFC 9113 sections 5.2, 6.1 and 6.9.
+
+use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags};
+
+use super::calm::{Calm, Price};
+use super::response::{self, HEAD_FRAME_BYTES_MAX};
+use super::session::send_frame;
+use super::stream::{Expect, Stream};
+use crate::actions::{Actions, Outlet};
+use crate::outgoing::Outgoing;
+
+/// What a window is at first, in bytes.
+const WINDOW_BYTES: i32 = 65_535;
+
+/// What bodies leave of the room.
+const RESERVED_BYTES: usize = HEAD_FRAME_BYTES_MAX + 128;
+
+/// Bytes of a body for which room is waited for: frames that are cut short by room would be many.
+const PART_BYTES_MIN: usize = 1024;
+
+/// A frame of a body with less than that, and not its last, is a client's wish.
+const DRIBBLE_BYTES: u32 = 256;
+
+/// The connection on its way out.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// How many bytes of bodies the client wants to be sent on all streams.
+    window: i32,
+    /// The same for a stream that begins.
+    initial_window: i32,
+    /// What of the last frame is not queued.
+    unsent: &'static [u8],
+    /// Bytes of bodies sent since somebody looked.
+    moved: u32,
+}
+
+/// How far a stream has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// It is over.
+    Done,
+    /// One frame further.
+    On,
+    /// Not any further: it waits for the client.
+    Waits,
+    /// Not any further: the connection has no room.
+    NoRoom,
+}
+
+impl Line {
+    pub(super) fn new() -> Line {
+        Line { window: WINDOW_BYTES, initial_window: WINDOW_BYTES, unsent: &[], moved: 0 }
+    }
+
+    pub(super) fn initial_window(&self) -> i32 {
+        self.initial_window
+    }
+
+    /// What windows change by when the client sets another initial one.
+    pub(super) fn set_initial_window(&mut self, window: u32) -> i64 {
+        let before = self.initial_window;
+        self.initial_window = i32::try_from(window).unwrap_or(i32::MAX);
+        i64::from(self.initial_window) - i64::from(before)
+    }
+
+    /// Errors: more than a window can be.
+    pub(super) fn open_window(&mut self, bytes: u32) -> Result<(), ErrorCode> {
+        self.window = widened(self.window, i64::from(bytes)).ok_or(ErrorCode::FlowControlError)?;
+        Ok(())
+    }
+
+    /// Whether a body was sent on since this was asked for.
+    pub(super) fn has_moved(&mut self) -> bool {
+        core::mem::take(&mut self.moved) > 0
+    }
+
+    /// Whether a frame that was begun is not ended.
+    pub(super) fn is_within_frame(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Whether there is room for any frame that is not of a body.
+    pub(super) fn has_room(&self, actions: &impl Outlet) -> bool {
+        self.unsent.is_empty() && actions.send_room() >= HEAD_FRAME_BYTES_MAX
+    }
+
+    /// Queues what is left of the last frame; false when something still is.
+    pub(super) fn end_frame(&mut self, actions: &mut impl Outlet) -> bool {
+        if !self.unsent.is_empty() {
+            let sent = actions.send_static(self.unsent);
+            self.unsent = self.unsent.get(sent..).unwrap_or_default();
+            self.moved = self.moved.saturating_add(sent as u32);
+        }
+        self.unsent.is_empty()
+    }
+
+    /// Lets a stream send one frame.
+    ///
+    /// Errors: the client has everything sent in crumbs.
+    pub(super) fn send(
+        &mut self,
+        stream: &mut Stream,
+        calm: &mut Calm,
+        actions: &mut impl Actions,
+    ) -> Result<Step, ErrorCode> {
+        let outgoing = match &mut stream.expect {
+            Expect::Body { .. } => return Ok(Step::Waits),
+            Expect::Room(_) | Expect::Window(Outgoing::Nothing) | Expect::Reset(_) if !self.has_room(actions) => {
+                return Ok(Step::NoRoom);
+            }
+            Expect::Room(answer) => {
+                let outgoing = response::begin(stream.id, answer, actions);
+                calm.answered();
+                let is_over = outgoing.is_nothing();
+                stream.expect = Expect::Window(outgoing);
+                return Ok(if is_over { Step::Done } else { Step::On });
+            }
+            Expect::Window(Outgoing::Nothing) => {
+                self.data(stream.id, &[], flags::END_STREAM, actions);
+                return Ok(Step::Done);
+            }
+            Expect::Reset(code) => {
+                send_frame(Kind::ResetStream, 0, stream.id, &code.bytes(), actions);
+                return Ok(Step::Done);
+            }
+            Expect::Window(outgoing) => outgoing,
+        };
+        let window = self.window.min(stream.window).max(0) as usize;
+        if window == 0 {
+            return Ok(Step::Waits);
+        }
+        let room = self.body_room(actions);
+        if let Outgoing::Bytes(bytes) = outgoing {
+            let wanted = bytes.len().min(window).min(FRAME_BYTES_MAX);
+            if room < wanted.min(PART_BYTES_MIN) {
+                return Ok(Step::NoRoom);
+            }
+            let (now, rest) = bytes.split_at(wanted.min(room));
+            *bytes = rest;
+            let is_last = rest.is_empty();
+            stream.window -= now.len() as i32;
+            self.data(stream.id, now, if is_last { flags::END_STREAM } else { 0 }, actions);
+            self.account(now.len() as u32, is_last, calm)?;
+            return Ok(if is_last { Step::Done } else { Step::On });
+        }
+        if room < PART_BYTES_MIN {
+            return Ok(Step::NoRoom);
+        }
+        let before = stream.window;
+        let mut parts = Parts { line: self, window: &mut stream.window, stream: stream.id, actions };
+        let is_over = outgoing.send_on(&mut parts);
+        let count = before.saturating_sub(stream.window) as u32;
+        self.account(count, is_over, calm)?;
+        Ok(if count > 0 || is_over { Step::On } else { Step::Waits })
+    }
+
+    /// Room for a body, the frame's head taken off.
+    fn body_room(&self, actions: &impl Outlet) -> usize {
+        let room = if self.unsent.is_empty() { actions.send_room() } else { 0 };
+        room.saturating_sub(RESERVED_BYTES + FRAME_HEAD_BYTES)
+    }
+
+    fn account(&mut self, bytes: u32, is_last: bool, calm: &mut Calm) -> Result<(), ErrorCode> {
+        self.moved = self.moved.saturating_add(bytes);
+        calm.sent(bytes);
+        if bytes < DRIBBLE_BYTES && !is_last { calm.pay(Price::Nothing) } else { Ok(()) }
+    }
+
+    /// Queues a frame of a body.
+    fn data(&mut self, stream: u32, bytes: &'static [u8], flags: u8, actions: &mut impl Outlet) {
+        let length = bytes.len() as u32;
+        self.window -= length as i32;
+        actions.send(&FrameHead { length, kind: Kind::Data, flags, stream }.bytes());
+        self.unsent = bytes;
+        self.end_frame(actions);
+    }
+}
+
+/// A window that so many bytes more are wanted on; `None`: it cannot be so wide.
+pub(super) fn widened(window: i32, by: i64) -> Option<i32> {
+    i32::try_from(i64::from(window) + by).ok()
+}
+
+/// Where parts of a file are written with their heads: each piece a frame.
+struct Parts<'a, A> {
+    line: &'a mut Line,
+    window: &'a mut i32,
+    stream: u32,
+    actions: &'a mut A,
+}
+
+impl<A: Actions> Outlet for Parts<'_, A> {
+    fn send_room(&self) -> usize {
+        let window = self.line.window.min(*self.window).max(0) as usize;
+        self.line.body_room(self.actions).min(window).min(FRAME_BYTES_MAX)
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        let length = bytes.len() as u32;
+        self.line.window -= length as i32;
+        *self.window -= length as i32;
+        self.actions.send(&FrameHead { length, kind: Kind::Data, flags: 0, stream: self.stream }.bytes());
+        self.actions.send(bytes);
+    }
+
+    fn send_static(&mut self, bytes: &'static [u8]) -> usize {
+        let count = bytes.len().min(self.send_room());
+        if count > 0 {
+            *self.window -= count as i32;
+            self.line.data(self.stream, bytes.get(..count).unwrap_or_default(), 0, self.actions);
+        }
+        count
+    }
+}

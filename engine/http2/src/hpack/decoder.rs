@@ -1,0 +1,114 @@
+//! The decoder: RFC 7541 sections 3.2, 5.2 and 6.
+
+use super::Broken;
+use super::fields::{Begun, Fields};
+use super::integer;
+use super::table::Table;
+
+/// What a side knows of what the other has said.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+}
+
+/// How a field stands in a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// It is in a table.
+    Indexed,
+    /// It is said, and to be kept in the table.
+    Kept,
+    /// It is said.
+    Said,
+    /// No field: a new limit for the table.
+    Limit,
+}
+
+impl Form {
+    /// The form that begins with this byte, and in how many bits of it an integer begins.
+    fn of(byte: u8) -> (Form, u32) {
+        match byte {
+            0x80.. => (Form::Indexed, 7),
+            0x40.. => (Form::Kept, 6),
+            0x20.. => (Form::Limit, 5),
+            _ => (Form::Said, 4),
+        }
+    }
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder::new()
+    }
+}
+
+impl Decoder {
+    /// Nothing was said yet.
+    pub fn new() -> Decoder {
+        Decoder { table: Table::new() }
+    }
+
+    /// Decodes a whole block into `fields`.
+    ///
+    /// Errors: it is none. Nothing that follows on the connection can be decoded.
+    pub fn decode(&mut self, block: &[u8], fields: &mut Fields) -> Result<(), Broken> {
+        let mut rest = block;
+        let mut is_at_start = true;
+        while let Some(first) = rest.first() {
+            let (form, bits) = Form::of(*first);
+            let number = integer::take(&mut rest, bits)? as usize;
+            if form == Form::Limit {
+                // RFC 7541 section 4.2: at the start, and nowhere else.
+                let is_set = is_at_start && self.table.set_limit(number);
+                is_set.then_some(()).ok_or(Broken)?;
+                continue;
+            }
+            is_at_start = false;
+            let mut field = fields.begin();
+            self.read(form, number, &mut rest, &mut field)?;
+            if form == Form::Kept {
+                match field.field() {
+                    Some((name, value)) => self.table.add(name, value),
+                    None => self.table.clear(),
+                }
+            }
+            field.keep();
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that it takes.
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes()
+    }
+
+    fn read(&self, form: Form, number: usize, rest: &mut &[u8], field: &mut Begun<'_>) -> Result<(), Broken> {
+        if form == Form::Indexed {
+            let (name, value) = self.table.get(number).ok_or(Broken)?;
+            field.push(name);
+            field.name_ended();
+            field.push(value);
+            return Ok(());
+        }
+        match number {
+            0 => string(rest, field)?,
+            _ => field.push(self.table.get(number).ok_or(Broken)?.0),
+        }
+        field.name_ended();
+        string(rest, field)
+    }
+}
+
+/// Takes a string, coded or not, and writes it.
+fn string(rest: &mut &[u8], field: &mut Begun<'_>) -> Result<(), Broken> {
+    let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
+    let length = integer::take(rest, 7)? as usize;
+    let (bytes, behind) = rest.split_at_checked(length).ok_or(Broken)?;
+    *rest = behind;
+    if is_coded {
+        return field.push_coded(bytes);
+    }
+    field.push(bytes);
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! What of the encoder needs no table of its own: RFC 7541 sections 6.1 and 6.2.2.
+
+use heapless::Vec;
+
+use super::integer;
+use super::statics;
+
+/// There was no room for all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+/// Where in the static table `:status` begins, and which statuses it has.
+const STATUS_INDEX: usize = 8;
+const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
+
+/// Adds the status of a response, of three digits, which comes before all fields.
+///
+/// Errors: what there was room for is written, which is of no use.
+pub fn encode_status<const BYTES: usize>(block: &mut Vec<u8, BYTES>, status: u16) -> Result<(), Full> {
+    if let Some(nth) = STATUSES.iter().position(|known| *known == status) {
+        return block.push(0x80 | (STATUS_INDEX + nth) as u8).map_err(|_| Full);
+    }
+    let digits = [status / 100, status / 10, status].map(|number| b'0' + (number % 10) as u8);
+    number(block, STATUS_INDEX, 4)?;
+    string(block, digits.into_iter())
+}
+
+/// Adds a field; the name's letters become small, as they must be.
+///
+/// Errors: what there was room for is written, which is of no use.
+pub fn encode_field<const BYTES: usize>(block: &mut Vec<u8, BYTES>, name: &[u8], value: &[u8]) -> Result<(), Full> {
+    match statics::ENTRIES.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        Some(nth) => number(block, nth + 1, 4)?,
+        None => {
+            number(block, 0, 4)?;
+            string(block, name.iter().map(u8::to_ascii_lowercase))?;
+        }
+    }
+    number(block, value.len(), 7)?;
+    block.extend_from_slice(value).map_err(|_| Full)
+}
+
+fn string<const BYTES: usize>(
+    block: &mut Vec<u8, BYTES>,
+    bytes: impl ExactSizeIterator<Item = u8>,
+) -> Result<(), Full> {
+    number(block, bytes.len(), 7)?;
+    for byte in bytes {
+        block.push(byte).map_err(|_| Full)?;
+    }
+    Ok(())
+}
+
+fn number<const BYTES: usize>(block: &mut Vec<u8, BYTES>, value: usize, bits: u32) -> Result<(), Full> {
+    let mut fits = true;
+    integer::put(value, bits, 0, |byte| fits &= block.push(byte).is_ok());
+    fits.then_some(()).ok_or(Full)
+}

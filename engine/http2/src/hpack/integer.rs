@@ -1,0 +1,46 @@
+//! Integers of any size behind some bits of a byte: RFC 7541 section 5.1.
+
+use super::Broken;
+
+/// What is larger is of no use to anybody.
+const VALUE_MAX: u32 = 1 << 24;
+
+/// Takes the integer that begins in the lowest `bits` bits of the first byte.
+///
+/// Errors: it is not whole, or larger than anything that there is.
+pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, Broken> {
+    let (first, mut rest) = input.split_first().ok_or(Broken)?;
+    let most = (1u32 << bits) - 1;
+    let mut value = u32::from(*first) & most;
+    if value == most {
+        let mut shift = 0;
+        loop {
+            let (byte, behind) = rest.split_first().ok_or(Broken)?;
+            rest = behind;
+            value += u32::from(byte & 0x7f).checked_shl(shift).ok_or(Broken)?;
+            shift += 7;
+            match byte & 0x80 {
+                _ if value > VALUE_MAX || shift > 28 => return Err(Broken),
+                0 => break,
+                _ => {}
+            }
+        }
+    }
+    *input = rest;
+    Ok(value)
+}
+
+/// Puts an integer into the lowest `bits` bits of a byte that has `above` in the others, and behind it.
+pub(crate) fn put(value: usize, bits: u32, above: u8, mut put: impl FnMut(u8)) {
+    let most = (1usize << bits) - 1;
+    if value < most {
+        return put(above | value as u8);
+    }
+    put(above | most as u8);
+    let mut left = value - most;
+    while left >= 0x80 {
+        put(left as u8 | 0x80);
+        left >>= 7;
+    }
+    put(left as u8);
+}

@@ -1,0 +1,113 @@
+//! The table that grows with what was said: RFC 7541 sections 2.3.2, 2.3.3 and 4.
+//!
+//! Invariants:
+//! - The entries' sizes, each with [`ENTRY_OVERHEAD`], are never more than the limit that the peer has set, and that never more than [`TABLE_BYTES_MAX`].
+//! - Names and values lie in the order of their entries in one piece of memory; what is in front of the oldest entry is room that is used again.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::statics;
+
+/// The most that a peer may have us keep, in bytes: what the protocol begins with.
+pub const TABLE_BYTES_MAX: usize = 4096;
+
+/// What an entry counts beside its name and its value.
+const ENTRY_OVERHEAD: usize = 32;
+
+/// A name and its value.
+pub(crate) type Field<'a> = (&'a [u8], &'a [u8]);
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// The oldest first.
+    entries: VecDeque<Entry>,
+    bytes: Vec<u8>,
+    size: usize,
+    limit: usize,
+}
+
+/// Where in the bytes an entry begins, and how long its parts are: less than [`TABLE_BYTES_MAX`].
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u16,
+    name: u16,
+    value: u16,
+}
+
+impl Entry {
+    fn length(self) -> usize {
+        usize::from(self.name) + usize::from(self.value)
+    }
+}
+
+impl Table {
+    pub(crate) fn new() -> Table {
+        Table { entries: VecDeque::new(), bytes: Vec::new(), size: 0, limit: TABLE_BYTES_MAX }
+    }
+
+    /// The field with this index, in both tables.
+    pub(crate) fn get(&self, index: usize) -> Option<Field<'_>> {
+        let index = index.checked_sub(1)?;
+        if let Some(field) = statics::ENTRIES.get(index) {
+            return Some(*field);
+        }
+        let age = index - statics::ENTRIES.len();
+        let entry = *self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
+        let start = usize::from(entry.start);
+        self.bytes.get(start..start + entry.length())?.split_at_checked(entry.name.into())
+    }
+
+    /// The peer sets the limit. False: it is more than it may be.
+    pub(crate) fn set_limit(&mut self, limit: usize) -> bool {
+        if limit > TABLE_BYTES_MAX {
+            return false;
+        }
+        self.limit = limit;
+        self.make_room(0);
+        true
+    }
+
+    /// Adds the newest entry; an entry that is larger than the limit leaves nothing.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        self.make_room(size);
+        if size > self.limit {
+            return;
+        }
+        if self.bytes.len() + name.len() + value.len() > TABLE_BYTES_MAX {
+            self.move_to_front();
+        }
+        let entry = Entry { start: self.bytes.len() as u16, name: name.len() as u16, value: value.len() as u16 };
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(value);
+        self.entries.push_back(entry);
+        self.size += size;
+    }
+
+    /// An entry was said that is larger than any limit: nothing is left (RFC 7541 section 4.4).
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes.clear();
+        self.size = 0;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    fn make_room(&mut self, size: usize) {
+        while self.size + size > self.limit
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.size -= oldest.length() + ENTRY_OVERHEAD;
+        }
+    }
+
+    fn move_to_front(&mut self) {
+        let unused = self.entries.front().map_or(self.bytes.len() as u16, |oldest| oldest.start);
+        self.bytes.drain(..usize::from(unused));
+        self.entries.iter_mut().for_each(|entry| entry.start -= unused);
+    }
+}

@@ -1,0 +1,104 @@
+//! What a peer cannot have us do.
+
+use std::vec::Vec;
+
+use heapless::Vec as Block;
+
+use super::speaker::{Text, Word, block, bytes, coded, decode};
+use crate::hpack::huffman;
+use crate::{Broken, Decoder, FIELDS_MAX, Full, LIST_BYTES_MAX, TABLE_BYTES_MAX, encode_field};
+
+fn plain(text: &[u8]) -> Text {
+    Text { bytes: text.to_vec(), is_coded: false }
+}
+
+fn kept(name: &[u8], value: &[u8]) -> Word {
+    Word::Literal(0x40, 0, plain(name), plain(value))
+}
+
+#[test]
+fn what_is_no_block_is_refused() {
+    for (block, why) in [
+        ("80", "index 0"),
+        ("be", "an index of nothing"),
+        ("ff", "a number that has no end"),
+        ("ffff ffff ffff ff0f", "a number that is too large"),
+        ("ff80 8080 8080 00", "a number of too many bytes"),
+        ("40", "no name"),
+        ("4001 61", "no value"),
+        ("4002 61", "a name that has no end"),
+        ("4081 0001 61", "a code that is cut"),
+        ("4081 ff01 61", "nothing but padding, of 8 bits"),
+        ("4084 ffff ffff 01 61", "the end of a coded string within it"),
+        ("4081 1901 61", "padding that is not the beginning of the end: a 1 and zeros"),
+        ("3fe2 1f", "a limit beyond the one that we set"),
+        ("82 20", "a limit behind a field"),
+    ] {
+        assert_eq!(decode(&mut Decoder::new(), &bytes(block)), Err(Broken), "{why}");
+    }
+    assert!(decode(&mut Decoder::new(), &bytes("3fe1 1f 20 82")).is_ok(), "limits at the start");
+}
+
+#[test]
+fn an_entry_that_is_larger_than_the_table_empties_it() {
+    for value in [TABLE_BYTES_MAX - 33, TABLE_BYTES_MAX - 32, TABLE_BYTES_MAX, 7000] {
+        let mut decoder = Decoder::new();
+        assert!(decode(&mut decoder, &block(&[kept(b"a", b"b"), Word::Indexed(62)])).is_ok());
+        assert!(decode(&mut decoder, &block(&[kept(b"a", &std::vec![b'x'; value])])).is_ok());
+        let found = decode(&mut decoder, &block(&[Word::Indexed(62)]));
+        assert_eq!(found.is_ok(), value == TABLE_BYTES_MAX - 33, "{value}");
+        assert_eq!(decode(&mut decoder, &block(&[Word::Indexed(63)])), Err(Broken));
+    }
+}
+
+#[test]
+fn the_table_never_grows_beyond_its_limit_whatever_is_said() {
+    let mut decoder = Decoder::new();
+    for round in 0..500usize {
+        let value = std::vec![b'v'; round * 37 % 2500];
+        let words = [kept(b"name", &value), kept(&round.to_be_bytes(), b""), Word::Indexed(62), Word::Indexed(63)];
+        let (pairs, _) = decode(&mut decoder, &block(&words)).unwrap();
+        assert_eq!(pairs[2], (round.to_be_bytes().to_vec(), Vec::new()));
+        assert_eq!(pairs[3], (b"name".to_vec(), value));
+        assert!(decoder.memory_bytes() <= 2 * TABLE_BYTES_MAX, "{}", decoder.memory_bytes());
+    }
+    assert!(decode(&mut decoder, &block(&[Word::Limit(0)])).is_ok());
+    assert_eq!(decode(&mut decoder, &block(&[Word::Indexed(62)])), Err(Broken), "a limit of 0 leaves nothing");
+}
+
+#[test]
+fn more_fields_than_are_kept_are_passed_over_and_the_table_knows_them() {
+    let mut decoder = Decoder::new();
+    let words: Vec<Word> = (0..FIELDS_MAX + 1).map(|_| Word::Indexed(2)).chain([kept(b"last", b"one")]).collect();
+    let (pairs, is_too_large) = decode(&mut decoder, &block(&words)).unwrap();
+    assert_eq!((pairs.len(), is_too_large), (FIELDS_MAX, true));
+    let (pairs, is_too_large) = decode(&mut decoder, &bytes("be")).unwrap();
+    assert_eq!((pairs, is_too_large), (Vec::from([(b"last".to_vec(), b"one".to_vec())]), false));
+    // The same by bytes, and for one that is entered again and again.
+    let words = [kept(b"a", &[b'x'; 3000]), Word::Indexed(62), Word::Indexed(62), kept(b"b", b"y"), Word::Indexed(63)];
+    let (pairs, is_too_large) = decode(&mut decoder, &block(&words)).unwrap();
+    assert_eq!((pairs.len(), is_too_large), (2, true));
+    let expected = Vec::from([(b"b".to_vec(), b"y".to_vec()), (b"a".to_vec(), std::vec![b'x'; 3000])]);
+    assert_eq!(decode(&mut decoder, &bytes("bebf")).unwrap(), (expected, false));
+    let whole = [kept(b"n", &std::vec![b'x'; LIST_BYTES_MAX - 33])];
+    assert!(!decode(&mut Decoder::new(), &block(&whole)).unwrap().1);
+    let beyond = [kept(b"n", &std::vec![b'x'; LIST_BYTES_MAX - 32])];
+    assert!(decode(&mut Decoder::new(), &block(&beyond)).unwrap().1);
+}
+
+#[test]
+fn a_string_ends_with_less_than_a_byte_of_padding() {
+    let coded = coded(b"aaaaa");
+    assert_eq!(huffman::decode(&coded, |_| {}), Ok(()));
+    let longer: Vec<u8> = coded.iter().copied().chain([0xff]).collect();
+    assert_eq!(huffman::decode(&longer, |_| {}), Err(Broken));
+    assert_eq!(huffman::decode(&[], |_| {}), Ok(()));
+}
+
+#[test]
+fn what_has_no_room_is_not_encoded() {
+    let mut block = Block::<u8, 8>::new();
+    assert_eq!(encode_field(&mut block, b"date", b"12345"), Ok(()));
+    assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"date", b"123456"), Err(Full));
+    assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"x-name", b""), Err(Full));
+}

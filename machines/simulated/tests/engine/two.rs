@@ -1,0 +1,170 @@
+//! HTTP/2 through the whole engine: over TLS, to a client that keeps its windows small and opens them as it reads.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http2::{FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
+use machine::Micros;
+use rustls::ClientConfig;
+use server::InUse;
+
+use super::room::pages::{large, site};
+use super::room::shielded::{BOTH, Shielded, Trust, client, client_of};
+use super::room::{Room, usual_sizes};
+
+const LARGE_BYTES: usize = 700_000;
+
+/// What the client lets be sent on each stream, and on all, before it has read some.
+const WINDOW: u32 = 65_535;
+
+fn serving(seed: u64) -> (Room, Trust) {
+    Room::shielded(seed, site(LARGE_BYTES), usual_sizes())
+}
+
+fn browser(trust: &Trust) -> Arc<ClientConfig> {
+    Arc::new(client(trust, &["h2", "http/1.1"]))
+}
+
+/// A connection of HTTP/2.
+struct Two {
+    shielded: Shielded,
+    /// Bodies that came, by stream; whole once their stream has ended.
+    bodies: BTreeMap<u32, (Vec<u8>, bool)>,
+    answered: usize,
+    /// Why the server has ended the connection.
+    gone: Option<u32>,
+    to_say: Vec<u8>,
+}
+
+fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
+}
+
+fn get(stream: u32, path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x87, 0x01, 8];
+    block.extend(b"web.test");
+    block.extend([0x04, path.len() as u8]);
+    block.extend(path.as_bytes());
+    frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
+}
+
+impl Two {
+    fn begin(room: &mut Room, client: &Arc<ClientConfig>) -> Two {
+        let shielded = room.connect_shielded(443, client);
+        let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
+        Two { shielded, bodies: BTreeMap::new(), answered: 0, gone: None, to_say }
+    }
+
+    /// Reads what was heard, and opens windows for what came.
+    fn read(&mut self) {
+        while let Some(head) = FrameHead::parse(&self.shielded.heard) {
+            let end = FRAME_HEAD_BYTES + head.length as usize;
+            if self.shielded.heard.len() < end {
+                return;
+            }
+            let frame_bytes: Vec<u8> = self.shielded.heard.drain(..end).collect();
+            let payload = &frame_bytes[FRAME_HEAD_BYTES..];
+            match head.kind {
+                Kind::Data => {
+                    let (body, is_whole) = self.bodies.entry(head.stream).or_default();
+                    body.extend(payload);
+                    *is_whole |= head.has(flags::END_STREAM);
+                    for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {
+                        self.to_say.extend(frame(Kind::WindowUpdate, 0, stream, &head.length.to_be_bytes()));
+                    }
+                }
+                Kind::Headers => {
+                    assert_eq!(payload[0], 0x88, "200");
+                    self.answered += 1;
+                }
+                Kind::GoAway => self.gone = payload.last().map(|code| u32::from(*code)),
+                Kind::Settings | Kind::Ping => {}
+                kind => unreachable!("{kind:?}"),
+            }
+        }
+    }
+
+    /// Steps until `reached`, reading.
+    fn until(&mut self, room: &mut Room, what: &str, mut reached: impl FnMut(&Two) -> bool) {
+        room.until(what, |room| {
+            use std::io::Write;
+            let said = std::mem::take(&mut self.to_say);
+            self.shielded.tls.writer().write_all(&said).expect("it is memory");
+            room.exchange(&mut self.shielded);
+            self.read();
+            reached(self)
+        });
+    }
+
+    fn whole(&self) -> usize {
+        self.bodies.values().filter(|(_, is_whole)| *is_whole).count()
+    }
+}
+
+#[test]
+fn pages_come_over_http_2_whole_many_at_once() {
+    for (seed, version) in (20..).zip(BOTH) {
+        let (mut room, trust) = serving(seed);
+        let mut two = Two::begin(&mut room, &Arc::new(client_of(&trust, &["http/1.1", "h2"], &[version])));
+        for number in 0..10 {
+            two.to_say.extend(get(2 * number + 1, if number % 2 == 0 { "/large" } else { "/" }));
+        }
+        two.until(&mut room, "all is there", |two| two.whole() == 10);
+        assert_eq!(two.shielded.tls.alpn_protocol(), Some(b"h2".as_slice()), "the server likes it best");
+        for (stream, (body, _)) in &two.bodies {
+            let is_large = stream / 2 % 2 == 0;
+            assert!(if is_large { *body == large(LARGE_BYTES) } else { body == b"Index" }, "{stream}");
+        }
+        assert_eq!(two.answered, 10);
+        room.part_shielded(two.shielded);
+    }
+}
+
+#[test]
+fn a_reader_of_http_2_who_stops_is_sent_away_after_a_minute_and_leaves_nothing() {
+    let (mut room, trust) = serving(22);
+    let mut two = Two::begin(&mut room, &browser(&trust));
+    two.to_say.extend(get(1, "/large"));
+    two.until(&mut room, "as much as the window allows", |two| {
+        two.bodies.get(&1).is_some_and(|(body, _)| body.len() >= WINDOW as usize / 2)
+    });
+    // Whatever it would say to that stays unsaid.
+    two.to_say.clear();
+    room.pass(Micros::from_secs(70));
+    room.until_shielded(&mut two.shielded, "the server closes", |shielded| shielded.is_closed);
+    two.read();
+    assert_eq!(two.gone, Some(0));
+    room.part_shielded(two.shielded);
+}
+
+#[test]
+fn a_flood_over_http_2_ends_its_connection_and_nothing_else() {
+    let (mut room, trust) = serving(23);
+    let mut kept = Two::begin(&mut room, &browser(&trust));
+    kept.to_say.extend(get(1, "/"));
+    kept.until(&mut room, "a page", |two| two.whole() == 1);
+    let mut two = Two::begin(&mut room, &browser(&trust));
+    for number in 0..400 {
+        two.to_say.extend(get(2 * number + 1, "/"));
+        two.to_say.extend(frame(Kind::ResetStream, 0, 2 * number + 1, &[0, 0, 0, 8]));
+    }
+    two.until(&mut room, "it is told to calm down", |two| two.gone == Some(0xb));
+    room.until_shielded(&mut two.shielded, "the server closes", |shielded| shielded.is_closed);
+    kept.to_say.extend(get(3, "/"));
+    kept.until(&mut room, "another page", |two| two.whole() == 2);
+    room.part_shielded_only(two.shielded);
+    room.part_shielded_only(kept.shielded);
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
+
+#[test]
+fn who_speaks_http_2_is_told_when_the_machine_stops() {
+    let (mut room, trust) = serving(24);
+    let mut two = Two::begin(&mut room, &browser(&trust));
+    two.to_say.extend(get(1, "/"));
+    two.until(&mut room, "a page", |two| two.whole() == 1);
+    room.machine.stop = true;
+    two.until(&mut room, "it is told", |two| two.gone == Some(0));
+}
