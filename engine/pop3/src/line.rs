@@ -8,6 +8,9 @@
 /// The longest command line, with its line end. RFC 2449 asks for 255; addresses and passwords may be longer.
 pub const LINE_BYTES_MAX: usize = 512;
 
+/// The longest response of a login, with its CRLF: RFC 5034 section 4 asks for whatever the mechanisms need.
+pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + b"\r\n".len();
+
 /// What the bytes begin with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Line<'a> {
@@ -15,15 +18,15 @@ pub(crate) enum Line<'a> {
     Whole(&'a [u8], usize),
     /// A line whose end is yet to come.
     Partial,
-    /// More than [`LINE_BYTES_MAX`] bytes without a line's end.
+    /// More bytes than a line may have, without its end.
     TooLong,
 }
 
-/// The first line of `bytes`.
-pub(crate) fn first_line(bytes: &[u8]) -> Line<'_> {
-    let within_limit = bytes.get(..LINE_BYTES_MAX).unwrap_or(bytes);
+/// The first line of `bytes`, which has at most `limit` bytes with its end.
+pub(crate) fn first_line(bytes: &[u8], limit: usize) -> Line<'_> {
+    let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr(b'\n', within_limit) else {
-        return if bytes.len() >= LINE_BYTES_MAX { Line::TooLong } else { Line::Partial };
+        return if bytes.len() >= limit { Line::TooLong } else { Line::Partial };
     };
     let line = bytes.get(..end).unwrap_or_default();
     Line::Whole(line.strip_suffix(b"\r").unwrap_or(line), end + 1)

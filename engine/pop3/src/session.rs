@@ -23,7 +23,7 @@ use sasl::Exchange;
 
 use crate::actions::{Actions, DeletionError, Maildrop};
 use crate::command::{Command, parse};
-use crate::line::{Line, first_line};
+use crate::line::{LINE_BYTES_MAX, Line, RESPONSE_LINE_BYTES_MAX, first_line};
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
 use listing::Listing;
@@ -164,7 +164,7 @@ impl Session {
     }
 
     /// Bytes of commands have arrived, or something else has that the session waited for. Returns how many were taken;
-    /// the rest (of an incomplete command, at most [`crate::LINE_BYTES_MAX`]) is to be offered again, with what follows
+    /// the rest (of an incomplete command at most [`crate::LINE_BYTES_MAX`], of a login's response [`crate::RESPONSE_LINE_BYTES_MAX`]) is to be offered again, with what follows
     /// it, when [`Session::waits_for`] has come.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
@@ -242,7 +242,8 @@ impl Session {
     /// Takes one line, or what is there of one that is too long. Zero: its end is yet to come.
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         self.waits_for = WaitsFor::Bytes;
-        match first_line(bytes) {
+        let limit = if self.expect == Expect::LoginResponse { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+        match first_line(bytes, limit) {
             Line::Whole(_, count) if self.expect == Expect::LongLineEnd => {
                 self.fault(reply::LINE_TOO_LONG, actions);
                 self.command_answered(actions);
@@ -260,7 +261,7 @@ impl Session {
             Line::TooLong => {
                 self.given = None;
                 self.expect = Expect::LongLineEnd;
-                crate::line::LINE_BYTES_MAX
+                limit
             }
         }
     }

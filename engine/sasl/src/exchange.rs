@@ -16,6 +16,9 @@ pub const NAMES: &str = "PLAIN LOGIN";
 const SEND_NAME: &[u8] = b"VXNlcm5hbWU6";
 const SEND_PASSWORD: &[u8] = b"UGFzc3dvcmQ6";
 
+/// What a client responds that gives up.
+const GIVEN_UP: &[u8] = b"*";
+
 /// How a client proves who it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
@@ -62,11 +65,13 @@ pub struct Credentials<'a> {
 
 /// What comes of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer<R> {
+pub enum Answer {
     /// The client is to be told this, as it is, and responds to it.
     Challenge(&'static [u8]),
-    /// The exchange is over, and whoever was told of its [`Credentials`] has said this.
-    Complete(R),
+    /// The exchange is over: its [`Credentials`] were told.
+    Complete,
+    /// The exchange is over: the client has given up.
+    GivenUp,
     /// The exchange is over: the response is no base64, too long, or not what the mechanism asks for.
     Malformed,
     /// The exchange is over: the client wants to act for somebody else than itself.
@@ -92,13 +97,21 @@ impl Exchange {
         }
     }
 
-    /// A response has arrived, in base64. `hear` is told of the credentials once they are complete.
-    pub fn response_arrived<R>(&mut self, response: &[u8], hear: impl FnOnce(Credentials<'_>) -> R) -> Answer<R> {
+    /// The response to a challenge has arrived. `hear` is told of the credentials once they are complete.
+    pub fn response_arrived(&mut self, response: &[u8], hear: impl FnOnce(Credentials<'_>)) -> Answer {
+        if response == GIVEN_UP { Answer::GivenUp } else { self.begun_with(response, hear) }
+    }
+
+    /// The same of a response that came with the command, in base64. That a client has nothing to say, `=`, is malformed: there is no mechanism in which it has not.
+    pub fn begun_with(&mut self, response: &[u8], hear: impl FnOnce(Credentials<'_>)) -> Answer {
         let mut room = [0; DECODED_BYTES_MAX];
         let Ok(decoded) = Base64::decode(response, &mut room) else { return Answer::Malformed };
         match &self.expect {
             Expect::Message => match Message::parse(decoded) {
-                Some(message) if message.is_for_itself() => Answer::Complete(hear(message.credentials)),
+                Some(message) if message.is_for_itself() => {
+                    hear(message.credentials);
+                    Answer::Complete
+                }
                 Some(_) => Answer::NotAllowed,
                 None => Answer::Malformed,
             },
@@ -109,7 +122,10 @@ impl Exchange {
                 }
                 None => Answer::Malformed,
             },
-            Expect::Password(name) => Answer::Complete(hear(Credentials { name, password: decoded })),
+            Expect::Password(name) => {
+                hear(Credentials { name, password: decoded });
+                Answer::Complete
+            }
         }
     }
 }

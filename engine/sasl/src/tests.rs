@@ -8,10 +8,15 @@ use proptest::prelude::*;
 
 use crate::{Answer, Exchange, Mechanism, RESPONSE_BYTES_MAX};
 
-type Heard = Answer<(String, Vec<u8>)>;
+/// What was heard of a login, or what came of the response instead.
+type Heard = Result<(String, Vec<u8>), Answer>;
 
 fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
-    exchange.response_arrived(response, |heard| (heard.name.to_string(), heard.password.to_vec()))
+    let mut heard = None;
+    let answer =
+        exchange.response_arrived(response, |said| heard = Some((said.name.to_string(), said.password.to_vec())));
+    assert_eq!(answer == Answer::Complete, heard.is_some());
+    heard.ok_or(answer)
 }
 
 fn plain(message: &[u8]) -> Heard {
@@ -19,7 +24,7 @@ fn plain(message: &[u8]) -> Heard {
 }
 
 fn complete(name: &str, password: &[u8]) -> Heard {
-    Answer::Complete((name.to_string(), password.to_vec()))
+    Ok((name.to_string(), password.to_vec()))
 }
 
 #[test]
@@ -39,7 +44,7 @@ fn plain_says_name_and_password_at_once() {
     assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
     // The example of RFC 4616 section 4, but for whom it acts.
     assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
-    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Answer::NotAllowed);
+    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(Answer::NotAllowed));
     for malformed in [
         &b""[..],
         b"\0",
@@ -51,7 +56,7 @@ fn plain_says_name_and_password_at_once() {
         b"\0\xff\0p",
         b"\xff\0ada\0p",
     ] {
-        assert_eq!(plain(malformed), Answer::Malformed, "{malformed:?}");
+        assert_eq!(plain(malformed), Err(Answer::Malformed), "{malformed:?}");
     }
 }
 
@@ -59,24 +64,32 @@ fn plain_says_name_and_password_at_once() {
 fn login_asks_for_each_in_the_words_that_clients_want() {
     let mut exchange = Exchange::begin(Mechanism::Login);
     assert_eq!(exchange.challenge(), b"VXNlcm5hbWU6");
-    assert_eq!(respond(&mut exchange, b"YWRh"), Answer::Challenge(b"UGFzc3dvcmQ6"));
+    assert_eq!(respond(&mut exchange, b"YWRh"), Err(Answer::Challenge(b"UGFzc3dvcmQ6")));
     assert_eq!(exchange.challenge(), b"UGFzc3dvcmQ6");
     assert_eq!(respond(&mut exchange, b"c2VjcmV0"), complete("ada", b"secret"));
     for malformed in [&b""[..], b"YQBi", b"/w==", b"!"] {
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), malformed), Answer::Malformed);
+        assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), malformed), Err(Answer::Malformed));
     }
 }
 
 #[test]
 fn what_is_no_base64_is_no_response() {
     for response in
-        [&b"*"[..], b"AGFkYQBwYXNz=", b"AGFkYQBwYXN", b"AGFk YQBwYXNz", b"AGFkYQBwYXNz\r", b"AGFkYQ-_YXNz", b"="]
+        [&b"**"[..], b"AGFkYQBwYXNz=", b"AGFkYQBwYXN", b"AGFk YQBwYXNz", b"AGFkYQBwYXNz\r", b"AGFkYQ-_YXNz", b"="]
     {
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::Plain), response), Answer::Malformed, "{response:?}");
+        assert_eq!(respond(&mut Exchange::begin(Mechanism::Plain), response), Err(Answer::Malformed), "{response:?}");
     }
     let longest = [b"\0ada\0".as_slice(), &[b'x'; RESPONSE_BYTES_MAX / 4 * 3 - 5]].concat();
     assert_eq!(plain(&longest), complete("ada", &longest[5..]));
-    assert_eq!(plain(&[&longest[..], b"x"].concat()), Answer::Malformed);
+    assert_eq!(plain(&[&longest[..], b"x"].concat()), Err(Answer::Malformed));
+}
+
+#[test]
+fn a_client_begins_with_what_it_says_and_gives_up_by_a_sign_in_its_place() {
+    let begun_with = |response: &[u8]| Exchange::begin(Mechanism::Login).begun_with(response, |_| ());
+    assert_eq!(begun_with(b"YWRh"), Answer::Challenge(b"UGFzc3dvcmQ6"));
+    assert_eq!([begun_with(b"="), begun_with(b"*")], [Answer::Malformed; 2], "LOGIN wants a name");
+    assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), b"*"), Err(Answer::GivenUp));
 }
 
 proptest! {
@@ -85,7 +98,7 @@ proptest! {
         let mechanism = if login { Mechanism::Login } else { Mechanism::Plain };
         let mut exchange = Exchange::begin(mechanism);
         let said = if encode { Base64::encode_string(&response).into_bytes() } else { response.clone() };
-        if let Answer::Complete((name, password)) = respond(&mut exchange, &said) {
+        if let Ok((name, password)) = respond(&mut exchange, &said) {
             let plain = Base64::decode_vec(core::str::from_utf8(&said).unwrap()).unwrap();
             prop_assert!(plain.ends_with(&[name.as_bytes(), b"\0", &password].concat()));
         }

@@ -8,6 +8,9 @@
 /// The longest command line, with its CRLF. RFC 5321 asks for 512, the parameters of the extensions for some fifty more.
 pub const LINE_BYTES_MAX: usize = 1024;
 
+/// The longest response of a login, with its CRLF: RFC 4954 section 4 asks for whatever the mechanisms need.
+pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + LINE_END_BYTES;
+
 /// What the bytes begin with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Line<'a> {
@@ -15,7 +18,7 @@ pub(crate) enum Line<'a> {
     Whole(&'a [u8]),
     /// A line whose end is yet to come.
     Partial,
-    /// More than [`LINE_BYTES_MAX`] bytes without a line's end.
+    /// More bytes than a line may have, without its end.
     TooLong,
     /// A CR or an LF that is not part of a CRLF.
     BareEnd,
@@ -24,11 +27,11 @@ pub(crate) enum Line<'a> {
 /// Bytes in the CRLF that ends a line.
 pub(crate) const LINE_END_BYTES: usize = 2;
 
-/// The first line of `bytes`.
-pub(crate) fn first_line(bytes: &[u8]) -> Line<'_> {
-    let within_limit = bytes.get(..LINE_BYTES_MAX).unwrap_or(bytes);
+/// The first line of `bytes`, which has at most `limit` bytes with its CRLF.
+pub(crate) fn first_line(bytes: &[u8], limit: usize) -> Line<'_> {
+    let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr2(b'\r', b'\n', within_limit) else {
-        return if bytes.len() >= LINE_BYTES_MAX { Line::TooLong } else { Line::Partial };
+        return if bytes.len() >= limit { Line::TooLong } else { Line::Partial };
     };
     match (bytes.get(end), bytes.get(end + 1)) {
         (Some(b'\r'), Some(b'\n')) => Line::Whole(bytes.get(..end).unwrap_or_default()),

@@ -27,7 +27,7 @@ use sasl::Exchange;
 use crate::actions::{Actions, MessageRefusal};
 use crate::command::{CharacterSet, Place};
 use crate::content::Position;
-use crate::line::{LINE_END_BYTES, Line, Rest, first_line, rest_of_line};
+use crate::line::{LINE_BYTES_MAX, LINE_END_BYTES, Line, RESPONSE_LINE_BYTES_MAX, Rest, first_line, rest_of_line};
 use crate::name::Name;
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
@@ -208,7 +208,7 @@ impl Session {
     /// Bytes have arrived, or there may be room now for what was offered before. Returns how many were taken; the rest
     /// is to be offered again, with what follows it, when [`Session::waits_for`] has come.
     ///
-    /// The rest of an incomplete command is at most [`crate::LINE_BYTES_MAX`] bytes; of a message nothing is left over for
+    /// The rest of an incomplete command is at most [`crate::LINE_BYTES_MAX`] bytes, of a login's response [`crate::RESPONSE_LINE_BYTES_MAX`]; of a message nothing is left over for
     /// lack of bytes.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
@@ -304,7 +304,8 @@ impl Session {
     }
 
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
-        match first_line(bytes) {
+        let limit = if self.expect == Expect::LoginResponse { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+        match first_line(bytes, limit) {
             Line::Whole(line) => {
                 match self.expect {
                     Expect::LoginResponse => self.login_response_arrived(line, actions),

@@ -16,11 +16,6 @@ use crate::reply::{self, Text};
 
 use super::{Expect, Given, OpenMaildrop, Session, WaitsFor};
 
-/// What a client says that has nothing to say (RFC 5034 section 4).
-const EMPTY: &[u8] = b"=";
-/// What a client says that gives up.
-const GIVEN_UP: &[u8] = b"*";
-
 impl Session {
     pub(super) fn authorization_command_arrived(&mut self, command: &Command<'_>, actions: &mut impl Actions) {
         match *command {
@@ -69,46 +64,38 @@ impl Session {
         let Some(mechanism) = Mechanism::named(mechanism) else {
             return self.fault(reply::UNKNOWN_MECHANISM, actions);
         };
-        let exchange = Exchange::begin(mechanism);
-        let challenge = exchange.challenge();
-        self.given = Some(Box::new(Given::Exchange(exchange)));
-        match response {
-            None => self.ask_for_response(challenge, actions),
-            Some(EMPTY) => self.response_arrived(b"", actions),
-            Some(response) => self.response_arrived(response, actions),
-        }
+        let mut exchange = Exchange::begin(mechanism);
+        let answer = match response {
+            None => Answer::Challenge(exchange.challenge()),
+            Some(response) => exchange.begun_with(response, |heard| actions.login(heard.name, heard.password)),
+        };
+        self.exchange_went_on(exchange, answer, actions);
     }
 
     pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
         self.expect = Expect::Authorization;
-        match line {
-            GIVEN_UP => {
-                self.given = None;
-                self.fault(reply::LOGIN_CANCELLED, actions);
-            }
-            _ => self.response_arrived(line, actions),
-        }
+        let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else { return };
+        let answer = exchange.response_arrived(line, |heard| actions.login(heard.name, heard.password));
+        self.exchange_went_on(exchange, answer, actions);
     }
 
-    fn response_arrived(&mut self, response: &[u8], actions: &mut impl Actions) {
-        let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else { return };
-        match exchange.response_arrived(response, |heard| actions.login(heard.name, heard.password)) {
+    fn exchange_went_on(&mut self, exchange: Exchange, answer: Answer, actions: &mut impl Actions) {
+        // What USER gave is no part of this login, nor of the next.
+        self.given = None;
+        match answer {
             Answer::Challenge(challenge) => {
                 self.given = Some(Box::new(Given::Exchange(exchange)));
-                self.ask_for_response(challenge, actions);
+                self.expect = Expect::LoginResponse;
+                Text::new().put(b"+ ").put(challenge).put(b"\r\n").send(actions);
             }
-            Answer::Complete(()) => {
+            Answer::Complete => {
                 self.expect = Expect::LoginAnswer;
                 self.waits_for = WaitsFor::Login;
             }
+            Answer::GivenUp => self.fault(reply::LOGIN_CANCELLED, actions),
             Answer::Malformed => self.fault(reply::BAD_LOGIN_RESPONSE, actions),
             Answer::NotAllowed => self.fault(reply::login_refusal(LoginRefusal::Credentials), actions),
         }
-    }
-
-    fn ask_for_response(&mut self, challenge: &[u8], actions: &mut impl Actions) {
-        self.expect = Expect::LoginResponse;
-        Text::new().put(b"+ ").put(challenge).put(b"\r\n").send(actions);
     }
 
     /// The login has opened `maildrop`, or was refused.

@@ -1,5 +1,8 @@
 //! AUTH: the same login in other words.
 
+use std::format;
+use std::string::ToString;
+
 use super::world::Conversation;
 use crate::{LoginRefusal, WaitsFor};
 
@@ -21,6 +24,17 @@ fn a_client_says_who_it_is_in_every_way_that_clients_have() {
         assert_eq!(talk.world.log, ["login \"ada\" \"secret\""]);
         talk.exchange(&[("STAT\r\n", "+OK 3 43\r\n"), (PLAIN, "-ERR Only before the login\r\n")]);
     }
+}
+
+#[test]
+fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
+    let longest = "AGFhAHBw".to_string() + &"cHBw".repeat(254);
+    assert_eq!(longest.len() + 2, crate::RESPONSE_LINE_BYTES_MAX);
+    let mut talk = Conversation::new();
+    talk.exchange(&[("AUTH PLAIN\r\n", "+ \r\n"), (&format!("{longest}cA==\r\n"), "-ERR Line too long\r\n")]);
+    assert!(talk.world.log.is_empty());
+    talk.exchange(&[("AUTH PLAIN\r\n", "+ \r\n"), (&format!("{longest}\r\n"), IN)]);
+    assert_eq!(talk.world.log, [format!("login \"aa\" {:?}", "p".repeat(764))]);
 }
 
 #[test]

@@ -14,11 +14,6 @@ use crate::reply::{self, Reply};
 
 use super::{Expect, Greeted, Identity, Session, WaitsFor};
 
-/// What a client says that has nothing to say (RFC 4954 section 4).
-const EMPTY: &str = "=";
-/// What a client says that gives up.
-const GIVEN_UP: &[u8] = b"*";
-
 impl Session {
     /// What a client is told whose mail is not taken before it has said who it is.
     pub(super) fn needs_login(&self, actions: &impl Actions) -> Option<Reply> {
@@ -44,46 +39,38 @@ impl Session {
     }
 
     fn login_begins(&mut self, mechanism: Mechanism, response: Option<&str>, actions: &mut impl Actions) {
-        let exchange = Exchange::begin(mechanism);
-        let challenge = exchange.challenge();
-        self.exchange = Some(Box::new(exchange));
-        match response {
-            None => self.ask_for_response(challenge, actions),
-            Some(EMPTY) => self.response_arrived(b"", actions),
-            Some(response) => self.response_arrived(response.as_bytes(), actions),
-        }
+        let mut exchange = Box::new(Exchange::begin(mechanism));
+        let answer = match response {
+            None => Answer::Challenge(exchange.challenge()),
+            Some(response) => {
+                exchange.begun_with(response.as_bytes(), |heard| actions.login(heard.name, heard.password))
+            }
+        };
+        self.exchange_went_on(exchange, answer, actions);
     }
 
     pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
         self.expect = Expect::Command;
-        match line {
-            GIVEN_UP => {
-                self.exchange = None;
-                self.fault(reply::LOGIN_CANCELLED, actions);
-            }
-            _ => self.response_arrived(line, actions),
-        }
+        let Some(mut exchange) = self.exchange.take() else { return };
+        let answer = exchange.response_arrived(line, |heard| actions.login(heard.name, heard.password));
+        self.exchange_went_on(exchange, answer, actions);
     }
 
-    fn response_arrived(&mut self, response: &[u8], actions: &mut impl Actions) {
-        let Some(mut exchange) = self.exchange.take() else { return };
-        match exchange.response_arrived(response, |heard| actions.login(heard.name, heard.password)) {
+    fn exchange_went_on(&mut self, exchange: Box<Exchange>, answer: Answer, actions: &mut impl Actions) {
+        match answer {
             Answer::Challenge(challenge) => {
                 self.exchange = Some(exchange);
-                self.ask_for_response(challenge, actions);
+                self.expect = Expect::LoginResponse;
+                reply::login_challenge(challenge, actions);
             }
-            Answer::Complete(()) => {
+            Answer::Complete => {
                 self.expect = Expect::LoginAnswer;
                 self.waits_for = WaitsFor::Login;
             }
+            Answer::GivenUp => self.fault(reply::LOGIN_CANCELLED, actions),
             Answer::Malformed => self.fault(reply::BAD_LOGIN_RESPONSE, actions),
             Answer::NotAllowed => self.fault(reply::login_refusal(LoginRefusal::Credentials), actions),
         }
-    }
-
-    fn ask_for_response(&mut self, challenge: &[u8], actions: &mut impl Actions) {
-        self.expect = Expect::LoginResponse;
-        reply::login_challenge(challenge, actions);
     }
 
     /// The client is who it says it is, or was refused. Bytes are taken again afterwards.

@@ -1,5 +1,8 @@
 //! AUTH: who is there, and may they?
 
+use std::format;
+use std::string::ToString;
+
 use machine::Micros;
 
 use super::world::{Conversation, World};
@@ -103,6 +106,17 @@ fn logging_in_has_its_place_and_happens_once() {
     ]);
     talk.world.settings.login = Login::Required;
     talk.exchange(&[(PLAIN, "503 5.5.1 AUTH has no place within a transaction\r\n")]);
+}
+
+#[test]
+fn the_longest_response_that_a_mechanism_has_is_heard_and_no_longer_one() {
+    let longest = "AGFhAHBw".to_string() + &"cHBw".repeat(254);
+    assert_eq!(longest.len() + 2, crate::RESPONSE_LINE_BYTES_MAX);
+    let mut talk = talk();
+    talk.exchange(&[("AUTH PLAIN\r\n", "334 \r\n"), (&format!("{longest}cA==\r\n"), "500 5.5.2 Line too long\r\n")]);
+    assert!(talk.world.log.is_empty());
+    talk.exchange(&[("AUTH PLAIN\r\n", "334 \r\n"), (&format!("{longest}\r\n"), IN)]);
+    assert_eq!(talk.world.log, [format!("login \"aa\" {:?}", "p".repeat(764))]);
 }
 
 #[test]
