@@ -156,6 +156,34 @@ class Mail(barepost.SharedMachineTest):
             self.assertTrue(letter.endswith(message), letter[-200:])
             self.assertIn(b" with ESMTPSA id ", letter)
 
+    def test_who_proves_that_it_knows_the_password_sends_and_fetches(self):
+        self.fetch()
+        message = MESSAGE.replace(b"a@elsewhere.test", ADA.encode())
+        common = ("--auth=scram-sha-256", f"--tls-trust-file={self.certificate}", "--tls=on")
+
+        def send(port, starttls, password, statuses=(0,)):
+            return self.program(
+                "msmtp", "--host=localhost", f"--port={self.machine.ports + port}", "--domain=client.test", *common, f"--user={ADA}",
+                f"--passwordeval=echo {password}", f"--tls-starttls={starttls}", "--set-msgid-header=off", "--set-date-header=off",
+                f"--from={ADA}", ADA, text=message.replace(b"\r\n", b"\n"), statuses=statuses,
+            )
+
+        send(465, "off", PASSWORD)
+        send(587, "on", PASSWORD)
+        self.assertIn(b"535 5.7.8", send(587, "on", "guess", statuses=(77,)))
+        for number, (port, starttls) in enumerate(((995, "off"), (110, "on"))):
+            self.program(
+                "mpop", "--host=localhost", f"--port={self.machine.ports + port}", *common, f"--tls-starttls={starttls}", f"--user={ADA}",
+                f"--passwordeval=echo {PASSWORD}", f"--uidls-file={self.folder}/uidls-{number}", "--keep=on", "--received-header=off",
+                f"--delivery=mbox,{self.folder}/box-{number}",
+            )
+            self.assertEqual((self.folder / f"box-{number}").read_bytes().count(b"A line of mail.\n"), 4000)
+        letters = self.fetch()
+        self.assertEqual(len(letters), 2)
+        for letter in letters:
+            self.assertTrue(letter.endswith(message), letter[-200:])
+            self.assertIn(b" with ESMTPSA id ", letter)
+
     def test_openssl_finds_tls_behind_the_command(self):
         for protocol, port in (("smtp", self.smtp_port), ("pop3", self.pop3_port)):
             for version in ("-tls1_2", "-tls1_3"):

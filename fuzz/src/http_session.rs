@@ -4,17 +4,18 @@
 //! - Whatever comes, no panic, nothing is asked after the end, and no response is begun without room for its head (`world`).
 //! - Responses are well-formed, one for each request that the server says it has answered, in order; bodies are the site's,
 //!   as long as the head says (`reading`).
+//! - What a program is asked it is asked once, and what it admits is taken and released; it says the same to everything.
 //! - How the bytes are cut into segments, and how little room there is, changes neither which requests are seen nor what is
 //!   answered: nothing can be smuggled by a cut.
 
 pub(crate) mod reading;
 pub(crate) mod world;
 
-use http::{HEAD_BYTES_MAX, Secrecy, Session, WaitsFor};
+use http::{Field, HEAD_BYTES_MAX, Method, Reply, Secrecy, Session, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
-use world::World;
+use world::{BODY_BYTES_MAX, REPLY, Stage, World};
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
@@ -75,7 +76,24 @@ impl Party for Server {
     fn is_served(&mut self, pace: Pace, _held: bool) -> Waits {
         match self.session.waits_for() {
             WaitsFor::Bytes => Waits::ForBytes,
-            WaitsFor::Nothing => Waits::ForNothing,
+            WaitsFor::Nothing => {
+                assert_eq!(self.world.admitted, 0, "what was admitted is released in the end");
+                Waits::ForNothing
+            }
+            WaitsFor::Us => {
+                match self.world.stage.take() {
+                    Some(Stage::Asked(Method::Post | Method::Put)) => {
+                        self.world.admitted += BODY_BYTES_MAX;
+                        self.session.admitted(BODY_BYTES_MAX, &mut self.world);
+                    }
+                    Some(_) => {
+                        let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());
+                        self.session.replied(reply.with(Field::SetCookie, "a=b"), &mut self.world);
+                    }
+                    None => unreachable!("it waits for what it has asked"),
+                }
+                Waits::NoMore
+            }
             WaitsFor::SendRoom => {
                 let room = more_room(pace, self.send_room);
                 self.world.send_room = self.world.send_room.saturating_add(room);

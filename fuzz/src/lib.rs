@@ -14,6 +14,7 @@ mod conversation;
 pub mod disk;
 pub mod frames;
 pub mod http_session;
+pub mod letter;
 pub mod message;
 mod network;
 pub mod pop3_session;
@@ -22,3 +23,8 @@ pub mod server;
 pub mod site;
 pub mod smtp_session;
 pub mod tcp;
+
+/// Worlds are made and dropped by the thousand, each with tables of megabytes at addresses of 64: the C library's allocator
+/// splits what it gets back from these until it holds gigabytes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -10,7 +10,7 @@
 mod reading;
 mod world;
 
-use pop3::{LINE_BYTES_MAX, Maildrop, Session, WaitsFor};
+use pop3::{Maildrop, RESPONSE_LINE_BYTES_MAX, Session, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -53,7 +53,7 @@ struct Server {
 }
 
 impl Party for Server {
-    const KEPT_BYTES_MAX: usize = LINE_BYTES_MAX;
+    const KEPT_BYTES_MAX: usize = RESPONSE_LINE_BYTES_MAX;
 
     fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
         self.session.bytes_arrived(bytes, &mut self.world)
@@ -118,7 +118,7 @@ impl Server {
         let answer = self.world.log_in();
         let messages = self.world.messages.len() as u32;
         let bytes = self.world.messages.iter().map(|message| message.len() as u64).sum();
-        self.session.login_answered(answer.map(|()| Maildrop { messages, bytes }), &mut self.world);
+        self.session.login_answered(answer.map(|signature| (Maildrop { messages, bytes }, signature)), &mut self.world);
     }
 
     fn message_comes(&mut self, pace: Pace) {

@@ -9,7 +9,7 @@
 mod reading;
 mod world;
 
-use smtp::{LINE_BYTES_MAX, Session, WaitsFor};
+use smtp::{Login, RESPONSE_LINE_BYTES_MAX, Session, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -22,6 +22,7 @@ struct Settings {
     /// Room that a client makes for replies, and the store for a message, whenever there is none.
     send_room: usize,
     message_room: usize,
+    login: Login,
 }
 
 /// Runs one input.
@@ -31,6 +32,7 @@ pub fn run(data: &[u8]) {
         message_bytes_max: 16 + u64::from(limit) * 8,
         send_room: 1 + usize::from(send_room) * 3,
         message_room: 1 + usize::from(message_room) * 2,
+        login: if message_room >= 0xf0 { Login::Required } else { Login::Absent },
     };
     let steps = steps(script);
     let [as_cut, at_once] =
@@ -53,7 +55,7 @@ struct Server {
 }
 
 impl Party for Server {
-    const KEPT_BYTES_MAX: usize = LINE_BYTES_MAX;
+    const KEPT_BYTES_MAX: usize = RESPONSE_LINE_BYTES_MAX;
 
     fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
         self.session.bytes_arrived(bytes, &mut self.world)
@@ -82,8 +84,12 @@ impl Party for Server {
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
             WaitsFor::Bytes => return Waits::ForBytes,
-            WaitsFor::Login | WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
-            WaitsFor::Stored if held => return Waits::ForAnswer,
+            WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
+            WaitsFor::Stored | WaitsFor::Login if held => return Waits::ForAnswer,
+            WaitsFor::Login => {
+                let result = self.world.log_in();
+                self.session.login_answered(result, &mut self.world);
+            }
             WaitsFor::Stored => {
                 let result = self.world.store();
                 self.session.message_stored(result, &mut self.world);
@@ -104,7 +110,7 @@ impl Party for Server {
 
 impl Server {
     fn new(settings: Settings) -> Server {
-        let mut world = World::new(settings.message_bytes_max);
+        let mut world = World::new(settings.message_bytes_max, settings.login);
         let session = Session::connected(&mut world);
         Server { session, world, settings }
     }

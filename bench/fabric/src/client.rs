@@ -13,31 +13,40 @@ use net::{Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6A
 use tasks::Budget;
 
 use crate::card::{FabricMachine, Who};
-use crate::dialogue::{Dialogue, Load, Then, Words};
+use crate::dialogue::{Dialogue, Then, Words};
 use crate::disk::MemoryDisk;
 use crate::server::{ACCOUNTS, ADDRESS};
+use crate::shield::Shield;
 use crate::wire::End;
 
 /// Frames taken in one turn, and connections that may speak or whose timers may expire.
 const A_TURN: u32 = 64;
+/// For so many there is memory at the least.
+const CONNECTIONS_LEAST: usize = 16;
 
 pub(crate) struct Client {
     machine: FabricMachine,
     net: Net,
     events: Events,
-    words: Words,
+    words: Arc<Words>,
     server: SocketAddr,
     /// By the slot of their connection.
-    dialogues: Vec<Option<Dialogue>>,
+    talks: Vec<Option<Talk>>,
     wanted: usize,
     open: usize,
     done: u64,
     opened: usize,
 }
 
+/// One connection.
+struct Talk {
+    dialogue: Dialogue,
+    shield: Option<Shield>,
+}
+
 impl Client {
     /// A client at the wire's end with the number `end`, with `connections` at once to a server of `cores` cores.
-    pub(crate) fn new(load: Load, connections: usize, wire: End, end: u8, cores: u8) -> Client {
+    pub(crate) fn new(words: Arc<Words>, connections: usize, wire: End, end: u8, cores: u8) -> Client {
         let who = Who::Client { end, cores };
         let mut machine = FabricMachine::new(who, wire, MemoryDisk::blank(0), Arc::new(AtomicBool::new(false)));
         let mut seed = [0; 32];
@@ -45,7 +54,7 @@ impl Client {
         let [a, b, c, _] = ADDRESS;
         let own = Address { address: Ipv4Addr::new(a, b, c, 10 + end), prefix_bits: 24, gateway: None };
         // Twice as many, since one that is over may still have something to say.
-        let slots = connections * 2;
+        let slots = connections.max(CONNECTIONS_LEAST) * 2;
         let pools = PoolSizes { blocks: slots * 4, send_queues: slots, receive_queues: slots };
         let config = Config {
             addressing: Addressing::Static(own),
@@ -58,9 +67,9 @@ impl Client {
             net: Net::new(&config, &machine.card(), &seed, now),
             machine,
             events: Events::new(),
-            words: Words::of(load),
-            server: SocketAddr::from((ADDRESS, load.port())),
-            dialogues: (0..slots).map(|_| None).collect(),
+            server: SocketAddr::from((ADDRESS, words.port())),
+            words,
+            talks: (0..slots).map(|_| None).collect(),
             wanted: connections,
             open: 0,
             done: 0,
@@ -78,7 +87,7 @@ impl Client {
     /// Errors: what went otherwise than it should, for people.
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         let now = self.machine.now();
-        self.open_wanted(now);
+        self.open_wanted(now)?;
         let mut budget = Budget::new(A_TURN);
         while budget.take()
             && let Some(mut frame) = self.machine.receive()
@@ -96,15 +105,17 @@ impl Client {
         Ok(())
     }
 
-    fn open_wanted(&mut self, now: Instant) {
+    fn open_wanted(&mut self, now: Instant) -> Result<(), String> {
         while self.open < self.wanted
             && let Ok(connection) = self.net.connect(now, self.server)
-            && let Some(place) = self.dialogues.get_mut(connection.index())
+            && let Some(place) = self.talks.get_mut(connection.index())
         {
-            *place = Some(Dialogue::new(&self.words, self.opened % ACCOUNTS));
+            let shield = self.words.shield.as_ref().map(Shield::new).transpose()?;
+            *place = Some(Talk { dialogue: Dialogue::new(&self.words, self.opened % ACCOUNTS), shield });
             self.opened += 1;
             self.open += 1;
         }
+        Ok(())
     }
 
     fn handle_events(&mut self, now: Instant, frame: &[u8]) -> Result<(), String> {
@@ -118,8 +129,8 @@ impl Client {
                 }
                 Event::Buffered { connection } => self.waiting(now, connection)?,
                 Event::PeerClosed { connection } => {
-                    if let Some(dialogue) = find(&mut self.dialogues, connection) {
-                        dialogue.peer_closed()?;
+                    if let Some(talk) = find(&mut self.talks, connection) {
+                        talk.dialogue.peer_closed()?;
                     }
                     self.net.close(connection);
                 }
@@ -132,17 +143,43 @@ impl Client {
     }
 
     fn connected(&mut self, now: Instant, connection: ConnectionId) -> Result<(), String> {
-        let Some(dialogue) = find(&mut self.dialogues, connection) else { return Ok(()) };
-        let then = dialogue.connected(&self.words);
-        carry_out(&mut self.net, now, connection, &then)
+        let Some(talk) = find(&mut self.talks, connection) else { return Ok(()) };
+        let then = talk.dialogue.connected(&self.words);
+        match &mut talk.shield {
+            None => carry_out(&mut self.net, now, connection, &then).map(drop),
+            Some(shield) => {
+                if let Then::Say(text) = then {
+                    shield.say(text)?;
+                }
+                say(&mut self.net, now, connection, &shield.words())
+            }
+        }
     }
 
     fn heard(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> Result<(), String> {
-        let Some(dialogue) = find(&mut self.dialogues, connection) else { return Ok(()) };
-        let before = dialogue.done;
-        let then = dialogue.heard(bytes, &self.words)?;
-        self.done += dialogue.done - before;
-        carry_out(&mut self.net, now, connection, &then)
+        let Some(talk) = find(&mut self.talks, connection) else { return Ok(()) };
+        let before = talk.dialogue.done;
+        let Some(shield) = &mut talk.shield else {
+            let then = talk.dialogue.heard(bytes, &self.words)?;
+            self.done += talk.dialogue.done - before;
+            return match carry_out(&mut self.net, now, connection, &then)? {
+                Standing::Stays => Ok(()),
+                Standing::Left => self.closed(connection, "we have left"),
+            };
+        };
+        let mut said: &[u8] = &[];
+        shield.heard(bytes, |text| {
+            if let Then::Say(text) = talk.dialogue.heard(text, &self.words)? {
+                said = text;
+            }
+            Ok(())
+        })?;
+        shield.say(said)?;
+        if shield.handshake().is_some_and(|kind| talk.dialogue.shaken(kind, &self.words)) {
+            shield.close();
+        }
+        self.done += talk.dialogue.done - before;
+        say(&mut self.net, now, connection, &shield.words())
     }
 
     /// Bytes that came in another order than they were sent.
@@ -158,7 +195,9 @@ impl Client {
     }
 
     fn closed(&mut self, connection: ConnectionId, reason: &str) -> Result<(), String> {
-        let Some(dialogue) = self.dialogues.get_mut(connection.index()).and_then(Option::take) else { return Ok(()) };
+        let Some(Talk { dialogue, .. }) = self.talks.get_mut(connection.index()).and_then(Option::take) else {
+            return Ok(());
+        };
         self.open -= 1;
         // Not all cores of a server serve at the same moment.
         let is_early = self.done == 0 && !dialogue.is_connected();
@@ -166,13 +205,28 @@ impl Client {
     }
 }
 
-fn find(dialogues: &mut [Option<Dialogue>], connection: ConnectionId) -> Option<&mut Dialogue> {
-    dialogues.get_mut(connection.index())?.as_mut()
+fn find(talks: &mut [Option<Talk>], connection: ConnectionId) -> Option<&mut Talk> {
+    talks.get_mut(connection.index())?.as_mut()
 }
 
-fn carry_out(net: &mut Net, now: Instant, connection: ConnectionId, then: &Then<'_>) -> Result<(), String> {
+/// Whether a connection is still there.
+#[derive(PartialEq, Eq)]
+enum Standing {
+    Stays,
+    Left,
+}
+
+fn carry_out(net: &mut Net, now: Instant, connection: ConnectionId, then: &Then<'_>) -> Result<Standing, String> {
     match then {
-        Then::Say(bytes) if net.send(now, connection, bytes) < bytes.len() => Err("there is no room to send".into()),
-        Then::Say(_) | Then::Listen => Ok(()),
+        Then::Listen => Ok(Standing::Stays),
+        Then::Say(bytes) => say(net, now, connection, bytes).map(|()| Standing::Stays),
+        Then::Leave => {
+            net.abort(connection);
+            Ok(Standing::Left)
+        }
     }
+}
+
+fn say(net: &mut Net, now: Instant, connection: ConnectionId, bytes: &[u8]) -> Result<(), String> {
+    if net.send(now, connection, bytes) < bytes.len() { Err("there is no room to send".into()) } else { Ok(()) }
 }

@@ -1,6 +1,15 @@
-//! What is said in one connection of a client's, over and over, in lock step: a page asked for, or a letter handed over.
+//! What is said in one connection of a client's, over and over, in lock step: a page asked for, a letter handed over, or TLS alone.
 
-use crate::server::{PAGE, PAGE_BYTES, account};
+use std::sync::Arc;
+
+use rustls::HandshakeKind;
+use rustls::client::ClientConfig;
+
+use crate::server::{LARGE, PAGE, PAGE_BYTES, account};
+use crate::shield::Shield;
+use crate::trusting::{self, Tickets};
+
+pub use crate::server::LARGE_BYTES;
 
 /// A letter with its header, and the dot that ends it apart.
 pub(crate) const LETTER_BYTES: usize = 1024;
@@ -18,6 +27,16 @@ pub enum Load {
     Letters,
     /// The same, in a new session each.
     LettersInNewSessions,
+    /// A page of 4 KB over TLS, in connections that are kept.
+    SecurePages,
+    /// One of [`LARGE_BYTES`].
+    SecureLargePages,
+    /// TLS is spoken, and nothing said, in a new connection each; none is known by a ticket.
+    Handshakes,
+    /// The same, and all but the first are.
+    ResumedHandshakes,
+    /// Handshakes that end with the server's answer: the client has had enough.
+    Hellos,
 }
 
 impl Load {
@@ -25,11 +44,52 @@ impl Load {
         match self {
             Load::Pages | Load::PagesInNewConnections => server::HTTP.port,
             Load::Letters | Load::LettersInNewSessions => server::SMTP.port,
+            Load::SecurePages | Load::SecureLargePages | Load::Handshakes | Load::ResumedHandshakes | Load::Hellos => {
+                server::HTTPS.port
+            }
+        }
+    }
+
+    /// How many of a client's at once.
+    pub(crate) fn connections(self) -> usize {
+        if self == Load::SecureLargePages { 4 } else { 64 }
+    }
+
+    /// What each client has done before anything counts.
+    pub(crate) fn warm(self) -> u64 {
+        match self {
+            Load::SecureLargePages => 50,
+            Load::Handshakes | Load::ResumedHandshakes | Load::Hellos => 200,
+            _ => 1_000,
         }
     }
 
     fn is_kept(self) -> bool {
-        matches!(self, Load::Pages | Load::Letters)
+        matches!(self, Load::Pages | Load::Letters | Load::SecurePages | Load::SecureLargePages)
+    }
+
+    fn page(self) -> (&'static str, usize) {
+        if self == Load::SecureLargePages { (LARGE, LARGE_BYTES) } else { (PAGE, PAGE_BYTES) }
+    }
+
+    /// How a client's TLS is set, if it speaks any.
+    fn shield(self) -> Result<Option<Arc<ClientConfig>>, String> {
+        let tickets = match self {
+            Load::SecurePages | Load::SecureLargePages | Load::Handshakes => Tickets::Forgotten,
+            Load::ResumedHandshakes => Tickets::Kept,
+            _ => return Ok(None),
+        };
+        trusting::settings(&["http/1.1"], tickets).map(Some)
+    }
+
+    /// What is waited for first.
+    fn beginning(self) -> Expect {
+        match self {
+            Load::Pages | Load::PagesInNewConnections | Load::SecurePages | Load::SecureLargePages => Expect::Head,
+            Load::Letters | Load::LettersInNewSessions => Expect::Greeting,
+            Load::Handshakes | Load::ResumedHandshakes => Expect::Handshake,
+            Load::Hellos => Expect::Answer,
+        }
     }
 }
 
@@ -37,7 +97,9 @@ impl Load {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     Head,
-    Body { left: usize },
+    Body {
+        left: usize,
+    },
     Greeting,
     Hello,
     Sender,
@@ -45,6 +107,10 @@ enum Expect {
     GoAhead,
     Taken,
     Farewell,
+    /// The end of a handshake.
+    Handshake,
+    /// The server's part of a handshake.
+    Answer,
     End,
 }
 
@@ -55,6 +121,8 @@ pub(crate) enum Then<'a> {
     Listen,
     /// Send this.
     Say(&'a [u8]),
+    /// Break off.
+    Leave,
 }
 
 /// What is said, made once for a client.
@@ -63,10 +131,13 @@ pub(crate) struct Words {
     request: Vec<u8>,
     recipients: Vec<Vec<u8>>,
     letter: Vec<u8>,
+    pub(crate) shield: Option<Arc<ClientConfig>>,
 }
 
 impl Words {
-    pub(crate) fn of(load: Load) -> Words {
+    /// Errors: the library's of TLS, for people.
+    pub(crate) fn of(load: Load) -> Result<Words, String> {
+        let (page, _) = load.page();
         let close = if load.is_kept() { "" } else { "Connection: close\r\n" };
         let mut letter = b"From: sender@client.test\r\nTo: user@fabric.test\r\nSubject: measured\r\n\r\n".to_vec();
         while letter.len() < LETTER_BYTES - 2 {
@@ -75,14 +146,23 @@ impl Words {
             letter.extend_from_slice(b"\r\n");
         }
         letter.extend_from_slice(b".\r\n");
-        Words {
+        let hello = match load {
+            Load::Hellos => Shield::new(&trusting::settings(&["http/1.1"], Tickets::Forgotten)?)?.words(),
+            _ => format!("GET {page} HTTP/1.1\r\nHost: fabric.test\r\n{close}\r\n").into_bytes(),
+        };
+        Ok(Words {
             load,
-            request: format!("GET {PAGE} HTTP/1.1\r\nHost: fabric.test\r\n{close}\r\n").into_bytes(),
+            request: hello,
+            shield: load.shield()?,
             recipients: (0..crate::server::ACCOUNTS)
                 .map(|number| format!("RCPT TO:<{}>\r\n", account(number)).into_bytes())
                 .collect(),
             letter,
-        }
+        })
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.load.port()
     }
 }
 
@@ -100,15 +180,28 @@ pub(crate) struct Dialogue {
 impl Dialogue {
     /// `recipient`: of the first letter; each is for another one.
     pub(crate) fn new(words: &Words, recipient: usize) -> Dialogue {
-        let is_page = words.load.port() == server::HTTP.port;
-        let expect = if is_page { Expect::Head } else { Expect::Greeting };
+        let expect = words.load.beginning();
         Dialogue { expect, heard: Vec::with_capacity(HEARD_BYTES_MAX), recipient, is_connected: false, done: 0 }
     }
 
     /// The connection is there.
     pub(crate) fn connected<'a>(&mut self, words: &'a Words) -> Then<'a> {
         self.is_connected = true;
-        if self.expect == Expect::Head { Then::Say(&words.request) } else { Then::Listen }
+        let begins = matches!(self.expect, Expect::Head | Expect::Answer);
+        if begins { Then::Say(&words.request) } else { Then::Listen }
+    }
+
+    /// A handshake is done on both sides.
+    ///
+    /// Whether that was all: then TLS is to be closed.
+    pub(crate) fn shaken(&mut self, kind: HandshakeKind, words: &Words) -> bool {
+        let is_all = self.expect == Expect::Handshake;
+        if is_all {
+            self.expect = Expect::End;
+            let wanted = if words.load == Load::Handshakes { HandshakeKind::Full } else { HandshakeKind::Resumed };
+            self.done += u64::from(kind == wanted);
+        }
+        is_all
     }
 
     /// The server has ended its half.
@@ -136,6 +229,10 @@ impl Dialogue {
     /// Errors: what they say is not what we wait for.
     pub(crate) fn heard<'a>(&mut self, mut bytes: &[u8], words: &'a Words) -> Result<Then<'a>, String> {
         loop {
+            if self.expect == Expect::Answer {
+                (self.expect, self.done) = (Expect::End, self.done + 1);
+                return Ok(Then::Leave);
+            }
             if let Expect::Body { left } = &mut self.expect {
                 *left = left.checked_sub(bytes.len()).ok_or("more came than was asked for")?;
                 return Ok(if *left == 0 { self.page_done(words) } else { Then::Listen });
@@ -166,7 +263,7 @@ impl Dialogue {
 
     fn line_arrived<'a>(&mut self, line: &str, words: &'a Words) -> Result<Then<'a>, String> {
         let (start, next, say): (&str, Expect, &[u8]) = match self.expect {
-            Expect::Head => return self.head_arrived(line),
+            Expect::Head => return self.head_arrived(line, words),
             Expect::Greeting => ("220", Expect::Hello, b"EHLO client.test\r\n"),
             Expect::Hello if line.starts_with("250-") => return Ok(Then::Listen),
             Expect::Hello => ("250", Expect::Sender, FROM),
@@ -176,7 +273,9 @@ impl Dialogue {
             Expect::Taken if words.load.is_kept() => ("250", Expect::Sender, FROM),
             Expect::Taken => ("250", Expect::Farewell, b"QUIT\r\n"),
             Expect::Farewell => ("221", Expect::End, b""),
-            Expect::Body { .. } | Expect::End => return Err(format!("nothing was asked for, and this came: {line}")),
+            Expect::Body { .. } | Expect::Handshake | Expect::Answer | Expect::End => {
+                return Err(format!("nothing was asked for, and this came: {line}"));
+            }
         };
         if !line.starts_with(start) {
             return Err(format!("{start} was expected, and this came: {line}"));
@@ -189,12 +288,13 @@ impl Dialogue {
         Ok(if say.is_empty() { Then::Listen } else { Then::Say(say) })
     }
 
-    fn head_arrived<'a>(&mut self, head: &str) -> Result<Then<'a>, String> {
+    fn head_arrived<'a>(&mut self, head: &str, words: &'a Words) -> Result<Then<'a>, String> {
+        let (_, bytes) = words.load.page();
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
-        if !head.starts_with("HTTP/1.1 200 ") || length != Some(PAGE_BYTES) {
+        if !head.starts_with("HTTP/1.1 200 ") || length != Some(bytes) {
             return Err(format!("the page was expected, and this came: {head}"));
         }
-        self.expect = Expect::Body { left: PAGE_BYTES };
+        self.expect = Expect::Body { left: bytes };
         Ok(Then::Listen)
     }
 

@@ -12,22 +12,31 @@
 //! | `server` | a core of the server |
 //! | `client` | a client: connections, as many at once as it is told |
 //! | `dialogue` | what is said in one of them, over and over |
+//! | `shield`, `trusting` | a client's TLS, and what it believes |
 //! | `measure` | threads, each on its processor, and what they did in a span of time |
+//! | `flood` | how long a page takes while handshakes arrive |
+//! | `alone` | the libraries that TLS is made with, with nothing around them |
 //!
 //! Invariants:
 //! - Nobody sleeps: a thread without work looks again. So a processor that is shared with anything else measures that, too.
 //! - What a dialogue does not expect ends the measurement; nothing is counted that was not answered as it should be.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod card;
 mod client;
 mod dialogue;
 mod disk;
+mod flood;
 mod measure;
 mod server;
+mod shield;
 #[cfg(test)]
 mod tests;
+pub mod trusting;
 mod wire;
 
-pub use dialogue::Load;
+pub use alone::{Alone, alone};
+pub use dialogue::{LARGE_BYTES, Load};
+pub use flood::{Flooded, flood};
 pub use measure::{Measured, cores_max, measure};

@@ -10,14 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::client::Client;
-use crate::dialogue::Load;
+use crate::dialogue::{Load, Words};
 use crate::server::{self, Beginning};
 use crate::wire::ends;
 
-/// Connections of each client at once.
-const CONNECTIONS: usize = 64;
-/// What each client has done before anything counts.
-const WARM: u64 = 1_000;
 /// Until then.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at what threads have done.
@@ -52,12 +48,14 @@ pub fn measure(cores: u8, load: Load, span: Duration) -> Result<Measured, String
     }
     room.await_that(&threads, |_| room.serves.load(Ordering::Acquire))?;
     let clients = (cores..).zip(far).zip(processors.iter().skip(usize::from(cores)));
+    let words = Arc::new(Words::of(load)?);
     for ((end, wire), processor) in clients {
-        let make = move || Client::new(load, CONNECTIONS, wire, end, cores);
+        let words = Arc::clone(&words);
+        let make = move || Client::new(words, load.connections(), wire, end, cores);
         threads.push(ask(make, *processor, &room)?);
     }
     let (servers, clients) = threads.split_at(usize::from(cores));
-    room.await_that(&threads, |_| clients.iter().all(|client| client.count() >= WARM))?;
+    room.await_that(&threads, |_| clients.iter().all(|client| client.count() >= load.warm()))?;
     let (began, busy, done) = (Instant::now(), counts(servers), counts(clients));
     room.await_that(&threads, |_| began.elapsed() >= span)?;
     let (took, busy_then, done_then) = (began.elapsed().as_secs_f64(), counts(servers), counts(clients));
@@ -72,32 +70,37 @@ pub fn measure(cores: u8, load: Load, span: Duration) -> Result<Measured, String
 }
 
 /// The processors that this process may use.
-fn processors() -> Vec<usize> {
+pub(crate) fn processors() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
     (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
 }
 
+/// Moves the calling thread to the first of them, for good.
+pub(crate) fn stay_on_first() -> Result<(), String> {
+    stay_on(*processors().first().ok_or("there is no processor")?)
+}
+
 /// Moves the calling thread to a processor, for good.
-fn stay_on(processor: usize) -> Result<(), String> {
+pub(crate) fn stay_on(processor: usize) -> Result<(), String> {
     let mut only = CpuSet::new();
     only.set(processor);
     sched_setaffinity(None, &only).map_err(|error| format!("processor {processor} is not ours: {error}"))
 }
 
 /// What all threads see.
-struct Room {
-    serves: Arc<AtomicBool>,
-    is_over: Arc<AtomicBool>,
+pub(crate) struct Room {
+    pub(crate) serves: Arc<AtomicBool>,
+    pub(crate) is_over: Arc<AtomicBool>,
 }
 
 /// A thread, and what it counts: microseconds of work of a server's core, or what a client has done.
-struct Thread {
-    handle: JoinHandle<Result<(), String>>,
+pub(crate) struct Thread {
+    pub(crate) handle: JoinHandle<Result<(), String>>,
     count: Arc<AtomicU64>,
 }
 
 impl Thread {
-    fn start(
+    pub(crate) fn start(
         name: &str,
         work: impl FnOnce(&AtomicU64) -> Result<(), String> + Send + 'static,
     ) -> Result<Thread, String> {
@@ -107,7 +110,7 @@ impl Thread {
         Ok(Thread { handle: thread.map_err(|error| error.to_string())?, count })
     }
 
-    fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 }
@@ -116,7 +119,7 @@ fn counts(threads: &[Thread]) -> Vec<u64> {
     threads.iter().map(Thread::count).collect()
 }
 
-fn serve(beginning: Beginning, processor: usize, room: &Room) -> Result<Thread, String> {
+pub(crate) fn serve(beginning: Beginning, processor: usize, room: &Room) -> Result<Thread, String> {
     let is_over = Arc::clone(&room.is_over);
     Thread::start("server", move |count| {
         stay_on(processor)?;
@@ -143,14 +146,14 @@ fn ask(make: impl FnOnce() -> Client + Send + 'static, processor: usize, room: &
 }
 
 impl Room {
-    fn new() -> Room {
+    pub(crate) fn new() -> Room {
         Room { serves: Arc::new(AtomicBool::new(false)), is_over: Arc::new(AtomicBool::new(false)) }
     }
 
     /// Waits until something is so.
     ///
     /// Errors: it takes too long, or a thread is over.
-    fn await_that(&self, threads: &[Thread], is_so: impl Fn(&Room) -> bool) -> Result<(), String> {
+    pub(crate) fn await_that(&self, threads: &[Thread], is_so: impl Fn(&Room) -> bool) -> Result<(), String> {
         let began = Instant::now();
         while !is_so(self) {
             if threads.iter().any(|thread| thread.handle.is_finished()) {

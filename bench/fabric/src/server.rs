@@ -12,6 +12,7 @@ use server::{Engine, Next, Seed, Sizes};
 
 use crate::card::{FabricMachine, Who};
 use crate::disk::MemoryDisk;
+use crate::trusting;
 use crate::wire::End;
 
 /// The server's address.
@@ -19,6 +20,10 @@ pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 1];
 /// The file that is asked for, and its size.
 pub(crate) const PAGE: &str = "/4k.bin";
 pub(crate) const PAGE_BYTES: usize = 4 << 10;
+/// A long one, and its size.
+pub(crate) const LARGE: &str = "/1m.bin";
+/// Bytes of the large page.
+pub const LARGE_BYTES: usize = 1 << 20;
 /// Accounts that get mail: so many that each core owns about as many as every other.
 pub(crate) const ACCOUNTS: usize = 1024;
 
@@ -58,7 +63,7 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
     let mut first_machine = machines.next().ok_or("a machine has a core")?;
     let mut secret = [0; 32];
     first_machine.random(&mut secret);
-    let (first, others) = server::seeds(configuration, site()?, Vec::new(), sizes, cores, secret);
+    let (first, others) = server::seeds(configuration, site()?, vec![trusting::certificate()?], sizes, cores, secret);
     let first = Beginning { seed: first, machine: first_machine };
     let others = others.into_iter().zip(machines).map(|(seed, machine)| Beginning { seed, machine });
     Ok(std::iter::once(first).chain(others).collect())
@@ -112,16 +117,19 @@ fn configuration() -> String {
     )
 }
 
-/// One page of which no two stretches are alike. Lives as long as the process, as a machine's site does.
+/// Two pages of which no two stretches are alike. Lives as long as the process, as a machine's site does.
 fn site() -> Result<Site, String> {
-    let plain = (0..PAGE_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let file = File {
+    let pages = [(PAGE, PAGE_BYTES), (LARGE, LARGE_BYTES)].map(|(name, bytes)| (name.to_string(), file(bytes)));
+    let pack = http::pack(&BTreeMap::from(pages)).map_err(|error| error.to_string())?;
+    Site::new(pack.leak()).map_err(|error| error.to_string())
+}
+
+fn file(bytes: usize) -> File {
+    File {
         content_type: "application/octet-stream".into(),
         modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
-        plain,
+        plain: (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect(),
         gzip: None,
         brotli: None,
-    };
-    let pack = http::pack(&BTreeMap::from([(PAGE.to_string(), file)])).map_err(|error| error.to_string())?;
-    Site::new(pack.leak()).map_err(|error| error.to_string())
+    }
 }

@@ -10,6 +10,8 @@ use crate::card::queue_of;
 use crate::client::Client;
 use crate::dialogue::{Dialogue, Load, Then, Words};
 use crate::disk::MemoryDisk;
+use crate::flood::pages;
+use crate::measure::cores_max;
 use crate::server::{self, Core};
 use crate::wire::{End, ends};
 
@@ -33,8 +35,9 @@ fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
 /// Turns until each client has done `each`.
 fn exchange(cores: u8, load: Load, each: u64) -> Vec<Core> {
     let (mut servers, far) = served(cores);
-    let mut clients: Vec<Client> =
-        (cores..).zip(far).map(|(end, wire)| Client::new(load, 16, wire, end, cores)).collect();
+    let words = Arc::new(Words::of(load).unwrap());
+    let client = |(end, wire)| Client::new(Arc::clone(&words), load.connections().min(16), wire, end, cores);
+    let mut clients: Vec<Client> = (cores..).zip(far).map(client).collect();
     let began = Instant::now();
     while clients.iter().any(|client| client.done() < each) {
         clients.iter_mut().for_each(|client| client.turn().unwrap());
@@ -56,6 +59,23 @@ fn every_load_is_done_by_several_cores_each_of_which_has_some_of_it() {
     for load in [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions] {
         let servers = exchange(3, load, 300);
         assert!(servers.iter().all(|core| core.busy() > Duration::ZERO), "{load:?}");
+    }
+}
+
+#[test]
+fn every_load_of_tls_is_done_by_one_core_and_by_several() {
+    let loads = [Load::SecurePages, Load::Handshakes, Load::ResumedHandshakes, Load::Hellos];
+    for (load, cores) in loads.into_iter().flat_map(|load| [(load, 1), (load, 2)]) {
+        exchange(cores, load, 40);
+    }
+    exchange(1, Load::SecureLargePages, 4);
+}
+
+#[test]
+fn pages_and_handshakes_are_done_side_by_side() {
+    if cores_max() > 0 {
+        let (p99, handshakes_per_second) = pages(Load::Hellos.connections()).unwrap();
+        assert!(p99 < Duration::MAX && handshakes_per_second > 0.0);
     }
 }
 
@@ -120,7 +140,7 @@ fn a_ring_that_is_full_takes_nothing_and_loses_no_buffer() {
 
 #[test]
 fn an_answer_that_is_not_the_awaited_one_is_an_error() {
-    let words = Words::of(Load::Pages);
+    let words = Words::of(Load::Pages).unwrap();
     let asked = || {
         let mut dialogue = Dialogue::new(&words, 0);
         assert!(matches!(dialogue.connected(&words), Then::Say(_)));
@@ -138,7 +158,7 @@ fn an_answer_that_is_not_the_awaited_one_is_an_error() {
     assert_eq!(dialogue.done, 0);
     assert!(matches!(dialogue.heard(&[0], &words), Ok(Then::Say(_))));
     assert_eq!(dialogue.done, 1);
-    let mut letters = Dialogue::new(&Words::of(Load::Letters), 0);
+    let mut letters = Dialogue::new(&Words::of(Load::Letters).unwrap(), 0);
     assert!(letters.heard(b"421 too busy\r\n", &words).is_err());
 }
 

@@ -3,6 +3,7 @@
 //! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and says what it compared against.
 
 mod at_tap;
+mod beside;
 mod boot;
 mod client;
 mod counters;
@@ -15,6 +16,7 @@ mod papers;
 mod plot;
 mod profile;
 mod report;
+mod tls;
 mod web;
 mod workplace;
 
@@ -59,6 +61,11 @@ const BENCHES: &[Bench] = &[
         name: "fabric",
         measures: "pages and letters a second with nothing between server and clients, by core; instructions for each on 1 to 8 cores",
         run: fabric::run,
+    },
+    Bench {
+        name: "tls",
+        measures: "handshakes and bytes a second beside the libraries alone; guest instructions with and without TLS, against nginx with OpenSSL; the TLS webmail server's figures 5 to 13",
+        run: tls::run,
     },
     Bench {
         name: "cefos-scaling",

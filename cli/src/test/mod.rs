@@ -3,6 +3,8 @@
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
 
+mod axe;
+mod checkers;
 mod counts;
 mod fuzz;
 pub(crate) mod parts;

@@ -10,6 +10,7 @@ use crate::hold;
 use crate::house::{self, House};
 use crate::packages;
 use crate::stop::Stop;
+use crate::test::{axe, checkers};
 
 /// Programs and the packages that hold them.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -27,7 +28,16 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("fetchmail", "fetchmail"),
 ];
 /// Programs that only one script needs: the script, the program, and the package that holds it.
-const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[("tests/browser.py", "chromium", "chromium")];
+const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
+    ("tests/browser.py", "chromium", "chromium"),
+    ("tests/webmail.py", "chromium", "chromium"),
+    ("tests/webmail.py", "chromedriver", "chromium-driver"),
+    (axe::SCRIPT, "chromium", "chromium"),
+    (axe::SCRIPT, "chromedriver", "chromium-driver"),
+    ("tests/webmail_pictures.py", "chromium", "chromium"),
+    ("tests/webmail_pictures.py", "chromedriver", "chromium-driver"),
+    (checkers::SCRIPT, "testssl", "testssl.sh"),
+];
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
@@ -47,6 +57,12 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
         .collect();
     if !missing.is_empty() {
         packages::install(&missing, "what the tests need", stop)?;
+    }
+    if script == checkers::SCRIPT {
+        checkers::fetch(house, stop)?;
+    }
+    if script == axe::SCRIPT {
+        axe::fetch(house, stop)?;
     }
     let tools = house.target("tools/bin");
     if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {

@@ -1,8 +1,11 @@
 //! What a session wants done: the trait [`Actions`] and the words that it uses.
 
+use alloc::vec::Vec;
+
 use machine::Micros;
 
 use crate::date::DATE_BYTES;
+use crate::question::{Method, Question};
 use crate::remembered::Remembered;
 use crate::site::Site;
 
@@ -27,6 +30,13 @@ pub trait Outlet {
 
     /// Queues bytes that stay where they are, as many as there is room for, and returns how many that were.
     fn send_static(&mut self, bytes: &'static [u8]) -> usize;
+
+    /// Both at once: queues a copy of `head`, and behind it as many of `bytes` as there is room for, and returns how many of these that were. Whoever seals what is
+    /// sent seals both together.
+    fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
+        self.send(head);
+        self.send_static(bytes)
+    }
 }
 
 /// The session's hands. Each call is carried out or queued at once; none waits.
@@ -42,6 +52,19 @@ pub trait Actions: Outlet {
 
     /// The name under which who asks for `host` in the clear finds us over TLS: never a stranger's. `host`: without its port, at most 255 bytes.
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str;
+
+    /// How a program may be asked for `path`, which is decoded and has no segments `.` and `..`; none: the path is the site's.
+    fn methods(&self, path: &[u8]) -> &'static [Method];
+
+    /// Something is asked that a program answers. It says so later, never from within the call: by [`crate::Session::replied`], or by
+    /// [`crate::Session::admitted`] if the body is wanted first. The session asks nothing else before.
+    fn asked(&mut self, question: &Question<'_>);
+
+    /// The body is there whose sender was admitted, with the question once more, which [`crate::Session::replied`] is to answer, later.
+    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>);
+
+    /// The session does not hold a body any more for which so many bytes were admitted: it was handed over, or does not come. Told once for each that was admitted.
+    fn released(&mut self, limit: usize);
 
     /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
     fn date(&mut self) -> [u8; DATE_BYTES];

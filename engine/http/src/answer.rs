@@ -10,8 +10,10 @@ use crate::actions::{Actions, Secrecy};
 use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Own, Verdict};
 use crate::head::{Head, Name, Version};
+use crate::question::Course;
 use crate::ranges::{self, Asked, Parts};
 use crate::remembered::Page;
+use crate::reply::Reply;
 use crate::response::{ALLOW, After, ResponseHead, Status};
 use crate::site::{Representation, Resource, Site};
 use crate::target::{PathRoom, Target};
@@ -55,6 +57,8 @@ enum Content {
     OutOfRange(u64),
     /// Something is wrong; the site may have a page for that.
     Error(Status, Option<Resource>),
+    /// What a program says.
+    Reply(Box<Reply>),
 }
 
 /// How much of a file.
@@ -65,21 +69,23 @@ enum Part {
 }
 
 impl Answer {
-    /// The answer to a request.
+    /// The answer to a request, or who has to be asked for it.
     ///
     /// Errors: the request makes no sense, and the connection is to end.
-    pub(crate) fn to(head: &Head<'_, '_>, actions: &impl Actions) -> Result<Answer, Status> {
+    pub(crate) fn to(head: &Head<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
         let site = actions.site();
         let mut room = PathRoom::default();
         let target = match Target::parse(head.target, &mut room) {
             Err(Status::BadRequest) if head.method != b"CONNECT" => return Err(Status::BadRequest),
             target => target,
         };
+        let methods = if let Ok(Target::Path(path)) = target { actions.methods(path) } else { &[] };
         let content = match (head.method, target) {
             _ if head.values(Name::Expect).any(|value| !value.eq_ignore_ascii_case(b"100-continue")) => {
                 Content::error(Status::ExpectationFailed, site)
             }
             (_, Ok(Target::Path(_))) if actions.secrecy() == Secrecy::Elsewhere => over_tls(head, actions),
+            (_, Ok(Target::Path(path))) if !methods.is_empty() => return Course::of(path, methods, head, after(head)),
             (b"GET" | b"HEAD", Ok(Target::Path(path))) => file(path, head, site),
             (b"GET" | b"HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
             (b"OPTIONS", Ok(_)) => Content::Options,
@@ -89,12 +95,22 @@ impl Answer {
             }
             _ => Content::error(Status::NotImplemented, site),
         };
-        Ok(Answer { content, head_only: head.method == b"HEAD", after: after(head) })
+        Ok(Course::Known(Answer { content, head_only: head.method == b"HEAD", after: after(head) }))
     }
 
     /// The answer to what is no request; `head_only`: whether only the answer's head may be sent.
     pub(crate) fn refusal(status: Status, head_only: bool, site: &Site) -> Answer {
         Answer { content: Content::error(status, site), head_only, after: After::Close }
+    }
+
+    /// What a program says.
+    pub(crate) fn replied(reply: Reply, head_only: bool, after: After) -> Answer {
+        Answer { content: Content::Reply(Box::new(reply)), head_only, after }
+    }
+
+    /// Bytes of memory that it holds until it is sent.
+    pub(crate) fn own_bytes(&self) -> usize {
+        if let Content::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
     }
 
     /// The whole file, if that is the answer.
@@ -126,6 +142,7 @@ impl Answer {
             Content::Options => Status::NoContent,
             Content::OutOfRange(_) => Status::RangeNotSatisfiable,
             Content::Error(status, _) => *status,
+            Content::Reply(reply) => reply.status(),
         }
     }
 
@@ -136,6 +153,7 @@ impl Answer {
             Content::Whole(representation) => representation.bytes.len() as u64,
             Content::Parts { resource, coding, part } => part.length(resource, *coding),
             Content::Error(status, page) => error_length(*status, page.as_ref()),
+            Content::Reply(reply) => reply.body_bytes() as u64,
             Content::NotModified { .. }
             | Content::Moved(_)
             | Content::OverTls(_)
@@ -145,17 +163,23 @@ impl Answer {
     }
 
     /// Writes the head of the response but for its last, empty line, and returns what is to follow.
-    pub(crate) fn begin(&self, head: &mut ResponseHead, actions: &mut impl Actions) -> Outgoing {
+    pub(crate) fn begin(&mut self, head: &mut ResponseHead, actions: &mut impl Actions) -> Outgoing {
         head.begin(self.status(), self.after, actions);
-        match &self.content {
+        let head_only = self.head_only;
+        match &mut self.content {
             Content::Whole(representation) => {
                 head.bytes(representation.head);
-                return if self.head_only { Outgoing::Nothing } else { Outgoing::Bytes(representation.bytes) };
+                return if head_only { Outgoing::Nothing } else { Outgoing::Bytes(representation.bytes) };
             }
             Content::Parts { resource, coding, part } => {
-                return self.begin_parts(head, resource, *coding, part);
+                let outgoing = part.begin(head, resource, *coding);
+                return if head_only { Outgoing::Nothing } else { outgoing };
             }
-            Content::Error(status, page) => return self.begin_error(head, *status, page.as_ref()),
+            Content::Error(status, page) => return begin_error(head, *status, page.as_ref(), head_only),
+            Content::Reply(reply) => {
+                let body = reply.begin(head);
+                return if head_only { Outgoing::Nothing } else { Outgoing::own(body) };
+            }
             Content::NotModified { resource, coding } => {
                 head.validators(*coding, resource.digits(), resource.modified(), resource.varies())
             }
@@ -168,45 +192,6 @@ impl Answer {
                 .number_field("Content-Length", 0),
         };
         Outgoing::Nothing
-    }
-
-    fn begin_parts(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding, part: &Part) -> Outgoing {
-        let Some(Representation { bytes, .. }) = resource.representation(coding) else {
-            return Outgoing::Nothing;
-        };
-        let outgoing = match part {
-            Part::One(range) => {
-                let last = range.end.saturating_sub(1);
-                let value = format_args!("bytes {}-{last}/{}", range.start, bytes.len());
-                head.file(coding, resource.digits(), resource.modified(), resource.varies())
-                    .formatted_field("Content-Range", value)
-                    .field("Content-Type", resource.content_type())
-                    .number_field("Content-Length", part.length(resource, coding));
-                Outgoing::Bytes(outgoing_part(bytes, range))
-            }
-            Part::Many(parts) => {
-                let boundary = PartsLeft::boundary(resource);
-                let value = format_args!("multipart/byteranges; boundary={boundary}");
-                head.file(coding, resource.digits(), resource.modified(), resource.varies())
-                    .formatted_field("Content-Type", value)
-                    .number_field("Content-Length", part.length(resource, coding));
-                Outgoing::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
-            }
-        };
-        if self.head_only { Outgoing::Nothing } else { outgoing }
-    }
-
-    fn begin_error(&self, head: &mut ResponseHead, status: Status, page: Option<&Resource>) -> Outgoing {
-        if status == Status::MethodNotAllowed {
-            head.text(ALLOW);
-        }
-        head.number_field("Content-Length", error_length(status, page));
-        let (bytes, content_type) = match page.and_then(|page| Some((page, page.representation(Coding::Identity)?))) {
-            Some((page, found)) => (found.bytes, page.content_type()),
-            None => (status.line().as_bytes(), "text/plain; charset=utf-8"),
-        };
-        head.field("Content-Type", content_type);
-        if self.head_only || bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Bytes(bytes) }
     }
 }
 
@@ -233,6 +218,32 @@ impl Part {
         }
     }
 
+    /// Says in the head which part it is, and returns what is to follow.
+    fn begin(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding) -> Outgoing {
+        let Some(Representation { bytes, .. }) = resource.representation(coding) else {
+            return Outgoing::Nothing;
+        };
+        match self {
+            Part::One(range) => {
+                let last = range.end.saturating_sub(1);
+                let value = format_args!("bytes {}-{last}/{}", range.start, bytes.len());
+                head.file(coding, resource.digits(), resource.modified(), resource.varies())
+                    .formatted_field("Content-Range", value)
+                    .field("Content-Type", resource.content_type())
+                    .number_field("Content-Length", self.length(resource, coding));
+                Outgoing::Bytes(outgoing_part(bytes, range))
+            }
+            Part::Many(parts) => {
+                let boundary = PartsLeft::boundary(resource);
+                let value = format_args!("multipart/byteranges; boundary={boundary}");
+                head.file(coding, resource.digits(), resource.modified(), resource.varies())
+                    .formatted_field("Content-Type", value)
+                    .number_field("Content-Length", self.length(resource, coding));
+                Outgoing::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
+            }
+        }
+    }
+
     /// Bytes of the response's body.
     fn length(&self, resource: &Resource, coding: Coding) -> u64 {
         let whole = resource.representation(coding).map_or(0, |representation| representation.bytes.len() as u64);
@@ -241,6 +252,20 @@ impl Part {
             Part::Many(parts) => PartsLeft::length(resource, whole, parts),
         }
     }
+}
+
+/// What the site, or we, have to say to something that is wrong.
+fn begin_error(head: &mut ResponseHead, status: Status, page: Option<&Resource>, head_only: bool) -> Outgoing {
+    if status == Status::MethodNotAllowed {
+        head.text(ALLOW);
+    }
+    head.number_field("Content-Length", error_length(status, page));
+    let (bytes, content_type) = match page.and_then(|page| Some((page, page.representation(Coding::Identity)?))) {
+        Some((page, found)) => (found.bytes, page.content_type()),
+        None => (status.line().as_bytes(), "text/plain; charset=utf-8"),
+    };
+    head.field("Content-Type", content_type);
+    if head_only || bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Bytes(bytes) }
 }
 
 fn error_length(status: Status, page: Option<&Resource>) -> u64 {
@@ -277,14 +302,23 @@ fn moved(target: &[u8]) -> String {
     if path.contains("://") { alloc::format!("{path}/{query}") } else { alloc::format!("/{path}/{query}") }
 }
 
-/// Where over TLS there is what the request asks for: under the same name, if that is one of ours, and always under the port that goes without saying.
-fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
+/// The host that is asked, with its port if that is said.
+pub(crate) fn authority<'a>(head: &Head<'a, '_>) -> &'a str {
     let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
     let [said, target] = [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
-    let (authority, path) = match target.split_once("://") {
-        Some((_, rest)) if !target.starts_with('/') => rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())),
-        _ => (said, target),
-    };
+    split_absolute(target).map_or(said, |(authority, _)| authority)
+}
+
+/// The authority of an absolute target, and what follows it.
+fn split_absolute(target: &str) -> Option<(&str, &str)> {
+    let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
+    Some(rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())))
+}
+
+/// Where over TLS there is what the request asks for: under the same name, if that is one of ours, and always under the port that goes without saying.
+fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
+    let target = core::str::from_utf8(head.target).unwrap_or_default();
+    let (authority, path) = (authority(head), split_absolute(target).map_or(target, |(_, path)| path));
     let host = authority.split(':').next().filter(|host| host.len() <= HOST_BYTES_MAX).unwrap_or_default();
     if path.len() > MOVED_BYTES_MAX {
         return Content::error(Status::UriTooLong, actions.site());

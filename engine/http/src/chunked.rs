@@ -1,4 +1,4 @@
-//! The chunked transfer coding, to find where a body ends.
+//! The chunked transfer coding: where a body ends, and what it is.
 //!
 //! Extensions of chunks and trailer fields are passed over, up to a limit each: nobody has a use for them here. Only CRLF
 //! ends a line.
@@ -70,16 +70,17 @@ impl Chunked {
         self.0 == Expect::Nothing
     }
 
-    /// Passes over what of `bytes` belongs to the body and returns how many bytes that were.
+    /// Reads what of `bytes` belongs to the body and returns how many bytes that were. `keep` is given what is in the chunks.
     ///
     /// Errors: these are no chunks.
-    pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize, Status> {
+    pub(crate) fn read(&mut self, bytes: &[u8], mut keep: impl FnMut(&[u8])) -> Result<usize, Status> {
         let mut taken = 0;
         while let Some(&byte) = bytes.get(taken) {
             match self.0 {
                 Expect::Nothing => break,
                 Expect::Data { left } => {
                     let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - taken);
+                    keep(bytes.get(taken..taken + count).unwrap_or_default());
                     taken += count;
                     let left = left - count as u64;
                     self.0 = if left == 0 { Expect::DataCr } else { Expect::Data { left } };

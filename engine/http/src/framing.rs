@@ -47,13 +47,21 @@ impl Body {
     ///
     /// Errors: it is no body as it was announced.
     pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize, Status> {
+        self.read(bytes, |_| {})
+    }
+
+    /// The same, and gives to `keep` what is said in it.
+    ///
+    /// Errors: it is no body as it was announced.
+    pub(crate) fn read(&mut self, bytes: &[u8], mut keep: impl FnMut(&[u8])) -> Result<usize, Status> {
         match self {
             Body::Length(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                keep(bytes.get(..count).unwrap_or_default());
                 *left -= count as u64;
                 Ok(count)
             }
-            Body::Chunked(chunks) => chunks.pass_over(bytes),
+            Body::Chunked(chunks) => chunks.read(bytes, keep),
         }
     }
 }

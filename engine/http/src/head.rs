@@ -76,6 +76,7 @@ pub(crate) enum Name {
     Authorization,
     Connection,
     ContentLength,
+    ContentType,
     Cookie,
     Expect,
     Host,
@@ -84,8 +85,11 @@ pub(crate) enum Name {
     IfNoneMatch,
     IfRange,
     IfUnmodifiedSince,
+    Origin,
     Range,
+    SecFetchSite,
     TransferEncoding,
+    UserAgent,
 }
 
 impl Name {
@@ -94,11 +98,12 @@ impl Name {
         let known: &[(&[u8], Name)] = match name.len() {
             4 => &[(b"host", Name::Host)],
             5 => &[(b"range", Name::Range)],
-            6 => &[(b"expect", Name::Expect), (b"cookie", Name::Cookie)],
+            6 => &[(b"expect", Name::Expect), (b"cookie", Name::Cookie), (b"origin", Name::Origin)],
             8 => &[(b"if-match", Name::IfMatch), (b"if-range", Name::IfRange)],
-            10 => &[(b"connection", Name::Connection)],
+            10 => &[(b"connection", Name::Connection), (b"user-agent", Name::UserAgent)],
+            12 => &[(b"content-type", Name::ContentType)],
             13 => &[(b"if-none-match", Name::IfNoneMatch), (b"authorization", Name::Authorization)],
-            14 => &[(b"content-length", Name::ContentLength)],
+            14 => &[(b"content-length", Name::ContentLength), (b"sec-fetch-site", Name::SecFetchSite)],
             15 => &[(b"accept-encoding", Name::AcceptEncoding)],
             17 => &[(b"transfer-encoding", Name::TransferEncoding), (b"if-modified-since", Name::IfModifiedSince)],
             19 => &[(b"if-unmodified-since", Name::IfUnmodifiedSince)],
@@ -124,7 +129,7 @@ pub(crate) struct Head<'a, 'r> {
     pub(crate) length: usize,
     fields: &'r [(Name, &'a [u8])],
     /// Which there are: a bit for each name.
-    names: u16,
+    names: u32,
 }
 
 impl<'a, 'r> Head<'a, 'r> {

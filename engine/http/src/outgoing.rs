@@ -5,6 +5,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::actions::Outlet;
@@ -19,6 +20,15 @@ pub(crate) enum Outgoing {
     Bytes(&'static [u8]),
     /// Parts of a file, each with a head of its own.
     Parts(Box<PartsLeft>),
+    /// Bytes that are in no file.
+    Own(Box<OwnLeft>),
+}
+
+/// Bytes that are in no file, some of them sent.
+#[derive(Debug)]
+pub(crate) struct OwnLeft {
+    bytes: Vec<u8>,
+    sent: usize,
 }
 
 /// Several parts of a file, some of them sent.
@@ -40,12 +50,34 @@ impl Outgoing {
         matches!(self, Outgoing::Nothing | Outgoing::Bytes([]))
     }
 
+    /// These bytes, which are in no file.
+    pub(crate) fn own(bytes: Vec<u8>) -> Outgoing {
+        if bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Own(Box::new(OwnLeft { bytes, sent: 0 })) }
+    }
+
+    /// Bytes of memory that it holds until they are sent.
+    pub(crate) fn own_bytes(&self) -> usize {
+        if let Outgoing::Own(own) = self { own.bytes.len() } else { 0 }
+    }
+
+    /// Queues `head`, and behind it as much as there is room for of bytes that need no head of their own.
+    pub(crate) fn send_behind(&mut self, head: &[u8], actions: &mut impl Outlet) {
+        match self {
+            Outgoing::Bytes(bytes) => {
+                let count = actions.send_before(head, bytes);
+                *bytes = bytes.get(count..).unwrap_or_default();
+            }
+            Outgoing::Nothing | Outgoing::Parts(_) | Outgoing::Own(_) => actions.send(head),
+        }
+    }
+
     /// Queues as much as there is room for; true when nothing is left.
     pub(crate) fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let done = match self {
             Outgoing::Nothing => true,
             Outgoing::Bytes(bytes) => send(bytes, actions),
             Outgoing::Parts(parts) => parts.send_on(actions),
+            Outgoing::Own(own) => own.send_on(actions),
         };
         if done {
             *self = Outgoing::Nothing;
@@ -61,6 +93,18 @@ fn send(bytes: &mut &'static [u8], actions: &mut impl Outlet) -> bool {
         *bytes = bytes.get(count..).unwrap_or_default();
     }
     bytes.is_empty()
+}
+
+impl OwnLeft {
+    fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
+        let rest = self.bytes.get(self.sent..).unwrap_or_default();
+        let count = rest.len().min(actions.send_room());
+        if count > 0 {
+            actions.send(rest.get(..count).unwrap_or_default());
+        }
+        self.sent += count;
+        count == rest.len()
+    }
 }
 
 impl PartsLeft {

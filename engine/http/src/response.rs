@@ -18,46 +18,64 @@ pub const BUSY: &[u8] =
 
 /// What an answer comes to (RFC 9110 section 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Status {
+#[expect(missing_docs, reason = "they are the protocol's words")]
+pub enum Status {
     Ok,
     NoContent,
     PartialContent,
     MovedPermanently,
+    SeeOther,
     NotModified,
     PermanentRedirect,
     BadRequest,
+    Unauthorized,
+    Forbidden,
     NotFound,
     MethodNotAllowed,
     RequestTimeout,
     PreconditionFailed,
+    ContentTooLarge,
     UriTooLong,
     RangeNotSatisfiable,
     ExpectationFailed,
+    UnprocessableContent,
+    TooManyRequests,
     HeaderFieldsTooLarge,
     NotImplemented,
+    ServiceUnavailable,
     VersionNotSupported,
+    InsufficientStorage,
 }
 
 impl Status {
-    pub(crate) fn code(self) -> u16 {
+    /// Its three digits.
+    pub fn code(self) -> u16 {
         match self {
             Status::Ok => 200,
             Status::NoContent => 204,
             Status::PartialContent => 206,
             Status::MovedPermanently => 301,
+            Status::SeeOther => 303,
             Status::NotModified => 304,
             Status::PermanentRedirect => 308,
             Status::BadRequest => 400,
+            Status::Unauthorized => 401,
+            Status::Forbidden => 403,
             Status::NotFound => 404,
             Status::MethodNotAllowed => 405,
             Status::RequestTimeout => 408,
             Status::PreconditionFailed => 412,
+            Status::ContentTooLarge => 413,
             Status::UriTooLong => 414,
             Status::RangeNotSatisfiable => 416,
             Status::ExpectationFailed => 417,
+            Status::UnprocessableContent => 422,
+            Status::TooManyRequests => 429,
             Status::HeaderFieldsTooLarge => 431,
             Status::NotImplemented => 501,
+            Status::ServiceUnavailable => 503,
             Status::VersionNotSupported => 505,
+            Status::InsufficientStorage => 507,
         }
     }
 
@@ -73,19 +91,27 @@ impl Status {
             Status::NoContent => "204 No Content\n",
             Status::PartialContent => "206 Partial Content\n",
             Status::MovedPermanently => "301 Moved Permanently\n",
+            Status::SeeOther => "303 See Other\n",
             Status::NotModified => "304 Not Modified\n",
             Status::PermanentRedirect => "308 Permanent Redirect\n",
             Status::BadRequest => "400 Bad Request\n",
+            Status::Unauthorized => "401 Unauthorized\n",
+            Status::Forbidden => "403 Forbidden\n",
             Status::NotFound => "404 Not Found\n",
             Status::MethodNotAllowed => "405 Method Not Allowed\n",
             Status::RequestTimeout => "408 Request Timeout\n",
             Status::PreconditionFailed => "412 Precondition Failed\n",
+            Status::ContentTooLarge => "413 Content Too Large\n",
             Status::UriTooLong => "414 URI Too Long\n",
             Status::RangeNotSatisfiable => "416 Range Not Satisfiable\n",
             Status::ExpectationFailed => "417 Expectation Failed\n",
+            Status::UnprocessableContent => "422 Unprocessable Content\n",
+            Status::TooManyRequests => "429 Too Many Requests\n",
             Status::HeaderFieldsTooLarge => "431 Request Header Fields Too Large\n",
             Status::NotImplemented => "501 Not Implemented\n",
+            Status::ServiceUnavailable => "503 Service Unavailable\n",
             Status::VersionNotSupported => "505 HTTP Version Not Supported\n",
+            Status::InsufficientStorage => "507 Insufficient Storage\n",
         }
     }
 }
@@ -191,9 +217,9 @@ impl ResponseHead {
         &self.0
     }
 
-    /// Ends the head, and queues it.
-    pub(crate) fn send(&mut self, actions: &mut impl Actions) {
+    /// Ends the head, and returns it.
+    pub(crate) fn end(&mut self) -> &[u8] {
         self.text("\r\n");
-        actions.send(&self.0);
+        &self.0
     }
 }

@@ -6,9 +6,11 @@
 //! A request's body is read to its end before the answer is given, so that a body that is broken is answered by 400 and by
 //! nothing else. A long one is not waited for: then the answer comes at once and the connection ends with it (RFC 9112
 //! section 9.6), as it does for a client that waits to be told to send its body (RFC 9110 section 10.1.1), since nobody knows
-//! then whether it will.
+//! then whether it will. What a program answers is another matter: `questions.rs`.
 //!
 //! Answers to: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
+
+mod questions;
 
 use alloc::boxed::Box;
 
@@ -19,8 +21,12 @@ use crate::answer::Answer;
 use crate::framing::Body;
 use crate::head::{self, Head, Name, Start};
 use crate::outgoing::Outgoing;
+use crate::question::Course;
 use crate::remembered::Page;
 use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, ResponseHead, Status};
+
+pub(crate) use questions::STRIDE_BYTES;
+use questions::{Coming, Request, Waits};
 
 /// How long a connection may be open without a request.
 pub(crate) const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
@@ -49,6 +55,12 @@ enum Expect {
     Head { searched: usize },
     /// The rest of a request's body, for which no more than so many bytes are read. Then its answer is due.
     Body { body: Body, left: usize, answer: Box<Answer> },
+    /// What the program says to a question.
+    Us(Box<Request>),
+    /// The rest of the body of a question whose sender was admitted.
+    Upload(Box<Coming>),
+    /// Room for the head of a reply; the body of the question, which nobody wanted, comes first if there is one.
+    Reply { body: Body, waits: Waits, answer: Box<Answer> },
     /// Room for the rest of a response.
     Room { after: After },
     /// Nothing any more.
@@ -62,6 +74,8 @@ pub enum WaitsFor {
     Bytes,
     /// Room for a response, or for more of one: offer the bytes again, or none, once there is some.
     SendRoom,
+    /// What it has asked: offer the bytes again once it was answered. In HTTP/2 others may be worth offering before.
+    Us,
     /// Nothing: it is over.
     Nothing,
 }
@@ -93,7 +107,7 @@ impl Session {
 
     /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with
     /// what follows it, when [`Session::waits_for`] has come. The rest is never more than [`crate::HEAD_BYTES_MAX`] bytes,
-    /// unless the session waits for room.
+    /// unless the session waits for room or for us.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         loop {
@@ -127,6 +141,9 @@ impl Session {
                     }
                 }
             }
+            Expect::Us(_) => Taken::AndWait(0, WaitsFor::Us),
+            Expect::Upload(_) => self.upload_arrived(bytes, actions),
+            Expect::Reply { .. } => self.reply_goes_out(actions),
             Expect::Room { after } => {
                 let after = *after;
                 self.room_may_be_there(after, actions)
@@ -188,30 +205,45 @@ impl Session {
     /// Errors: where the request ends cannot be known.
     fn request_arrived(&mut self, bytes: &[u8], head: &Head<'_, '_>, actions: &mut impl Actions) -> Result<(), Status> {
         let body = Body::of(head)?;
-        let mut answer = Answer::to(head, actions)?;
+        let course = Answer::to(head, actions)?;
+        let is_told = !body.is_over() && head.lists(Name::Expect, "100-continue");
+        let waits = if is_told { Waits::Yes } else { Waits::No };
+        let answer = match course {
+            Course::Known(answer) => answer,
+            Course::Asked(asked) => {
+                self.question_arrived(asked, (body, waits), actions);
+                return Ok(());
+            }
+        };
         actions.answered(|| exchange(head.method, head.target, &answer));
         if let Some(page) = answer.page().filter(|_| body.is_over() && !head.has_secret()) {
             actions.remembered().keep(bytes, head.length, page);
         }
+        self.answer_behind(body, answer, waits, actions);
+        Ok(())
+    }
+
+    /// Gives the answer, or waits for the body before it.
+    fn answer_behind(&mut self, body: Body, mut answer: Answer, waits: Waits, actions: &mut impl Actions) {
         let is_long = matches!(body, Body::Length(length) if length > BODY_BYTES_MAX as u64);
-        if !body.is_over() && !is_long && !head.lists(Name::Expect, "100-continue") {
+        if !body.is_over() && !is_long && waits == Waits::No {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
             self.expect = Expect::Body { body, left: BODY_BYTES_MAX, answer: Box::new(answer) };
-            return Ok(());
+            self.waits_for = WaitsFor::Bytes;
+            return;
         }
         if self.stopping || !body.is_over() {
             answer.ends_connection();
         }
-        self.respond(&answer, actions);
-        Ok(())
+        self.respond(&mut answer, actions);
     }
 
     /// A request came with the very bytes of one whose answer is known.
     fn request_came_again(&mut self, head: &[u8], page: Page, actions: &mut impl Actions) -> Taken {
-        let answer = Answer::from(page);
+        let mut answer = Answer::from(page);
         let mut words = head.split(|byte| *byte == b' ');
         actions.answered(|| exchange(words.next().unwrap_or_default(), words.next().unwrap_or_default(), &answer));
-        self.respond(&answer, actions);
+        self.respond(&mut answer, actions);
         Taken::AndGoOn(head.len())
     }
 
@@ -223,14 +255,14 @@ impl Session {
         if self.stopping || !is_over {
             answer.ends_connection();
         }
-        self.respond(&answer, actions);
+        self.respond(&mut answer, actions);
         Taken::AndGoOn(taken)
     }
 
-    fn respond(&mut self, answer: &Answer, actions: &mut impl Actions) {
+    fn respond(&mut self, answer: &mut Answer, actions: &mut impl Actions) {
         let mut head = ResponseHead::default();
         self.outgoing = answer.begin(&mut head, actions);
-        head.send(actions);
+        self.outgoing.send_behind(head.end(), actions);
         self.expect = Expect::Room { after: answer.after() };
         // Room for the rest is not waited for yet.
         self.waits_for = WaitsFor::Bytes;
@@ -257,17 +289,20 @@ impl Session {
 
     /// Says what is wrong with a request of which nobody knows where it ends, and ends the session.
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
-        let answer = Answer::refusal(status, false, actions.site());
+        self.upload_given_up(actions);
+        let mut answer = Answer::refusal(status, false, actions.site());
         actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
-        self.respond(&answer, actions);
+        self.respond(&mut answer, actions);
         Taken::AndGoOn(0)
     }
 
     /// The time that was last set is up.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Head { searched: 0 } | Expect::Room { .. } => self.finish(actions),
-            Expect::Head { .. } | Expect::Body { .. } => {
+            Expect::Head { searched: 0 } | Expect::Room { .. } | Expect::Us(_) | Expect::Reply { .. } => {
+                self.finish(actions);
+            }
+            Expect::Head { .. } | Expect::Body { .. } | Expect::Upload(_) => {
                 self.refuse(Status::RequestTimeout, actions);
                 self.bytes_arrived(&[], actions);
             }
@@ -292,6 +327,7 @@ impl Session {
     }
 
     fn finish(&mut self, actions: &mut impl Actions) {
+        self.upload_given_up(actions);
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
         self.outgoing = Outgoing::Nothing;

@@ -44,7 +44,7 @@ impl<'a> Target<'a> {
             None => path_of_absolute(target).ok_or(Status::BadRequest)?,
         };
         let path = path.split('?').next().unwrap_or_default();
-        room.decode(path).map(Target::Path)
+        Ok(Target::Path(room.decode(path)?))
     }
 }
 

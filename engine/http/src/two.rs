@@ -4,7 +4,7 @@
 //! becomes compressed fields (`response`). What is here is the connection: frames, streams, windows, and whose turn it is.
 //!
 //! Invariants:
-//! - A session owns no buffer. Frames that are not whole, and heads of requests, are offered again by the caller; bodies are taken as they come, and nobody keeps them.
+//! - A session owns no buffer. Frames that are not whole, and heads of requests, are offered again by the caller; bodies are taken as they come, and only those are kept that whoever answers has admitted.
 //! - A stream is remembered as long as it waits for something, and there are never more than 100 of them.
 //! - Whatever brings its sender nothing has a price (`calm`).
 //! - Streams send in turn, a frame each, as far as their windows, the connection's window and its room go.
@@ -19,10 +19,12 @@
 //! | `requests`, `request` | heads of requests and trailers; what they ask |
 //! | `response` | heads of answers |
 //! | `stream`, `sending` | what a stream waits for, and how it is sent on |
+//! | `questions` | streams that a program answers |
 //! | `calm` | what floods cost |
 
 mod calm;
 mod frames;
+mod questions;
 mod request;
 mod requests;
 mod response;
@@ -30,6 +32,8 @@ mod sending;
 mod session;
 mod stream;
 
+#[cfg(test)]
+pub(crate) use questions::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 pub use session::Session;
 
 /// What to tell a client for whom there is no session, before the connection is closed: no settings, and that it may come again, since nothing was done (RFC 9113 section 6.8).

@@ -12,7 +12,7 @@ mod statics;
 mod table;
 
 pub use decoder::Decoder;
-pub use encoder::{Full, encode_field, encode_status};
+pub use encoder::{Full, encode_field, encode_secret, encode_status};
 pub use fields::{FIELDS_MAX, Fields, LIST_BYTES_MAX};
 pub use table::TABLE_BYTES_MAX;
 

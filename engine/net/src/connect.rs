@@ -14,7 +14,7 @@ use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 use crate::cores::Cores;
 use crate::ethernet::BROADCAST;
 use crate::event::ConnectionId;
-use crate::flow::{Entry, Flow};
+use crate::flow::{Ends, Entry, Flow};
 use crate::ip::{Ip, Local};
 use crate::link::Unsent;
 use crate::net::{Connection, Net};
@@ -43,7 +43,7 @@ impl Net {
         }
         let (local, own) = self.link.source_for(now, address).ok_or(Unsent::NoRoute)?;
         let flow = self.free_flow(local, peer).ok_or(Unsent::Full)?;
-        let beginning = self.initial_sequences.next(now, &(flow, Some(own)));
+        let beginning = self.initial_sequences.next(now, &Ends { flow, own });
         let hardware = self.link.hardware_for(now, address).unwrap_or(UNKNOWN);
         let mss = if local.is_ipv4() { self.local_mss } else { self.link.mss_ipv6() };
         let new = Connection {

@@ -271,10 +271,12 @@ impl Net {
         post.next().map(NetMessage)
     }
 
-    /// Whether a frame, a shell or a load waits for another core.
+    /// Whether anything waits for another core.
     pub fn has_messages(&self) -> bool {
         self.fellows.as_ref().is_some_and(|fellows| {
-            fellows.posts.iter().any(|post| !post.is_empty())
+            let (own, is_first) = (usize::from(fellows.cores.own.0), fellows.cores.is_first());
+            let mut posts = fellows.posts.iter().enumerate().filter(|(core, _)| *core != own);
+            posts.any(|(_, post)| !post.is_empty() || is_first && post.has_state(&self.link))
                 || fellows.holdings.as_ref().is_some_and(|holdings| holdings.has_changes())
         })
     }

@@ -28,18 +28,19 @@ impl Header {
     #[inline]
     pub(crate) fn parse(frame: &[u8]) -> Option<(Header, &[u8])> {
         let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
-        let [a, b, c, d, e, f, g, h, i, j, k, l, high, low] = *header;
-        let destination = Ethernet([a, b, c, d, e, f]);
-        let source = Ethernet([g, h, i, j, k, l]);
-        Some((Header { destination, source, kind: u16::from_be_bytes([high, low]) }, rest))
+        let (destination, others) = header.split_first_chunk()?;
+        let (source, kind) = others.split_first_chunk()?;
+        let kind = u16::from_be_bytes(*kind.first_chunk()?);
+        Some((Header { destination: Ethernet(*destination), source: Ethernet(*source), kind }, rest))
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> [u8; ETHERNET_BYTES] {
-        let [a, b, c, d, e, f] = self.destination.0;
-        let [g, h, i, j, k, l] = self.source.0;
-        let [high, low] = self.kind.to_be_bytes();
-        [a, b, c, d, e, f, g, h, i, j, k, l, high, low]
+        let mut bytes = [0; ETHERNET_BYTES];
+        bytes[..6].copy_from_slice(&self.destination.0);
+        bytes[6..12].copy_from_slice(&self.source.0);
+        bytes[12..].copy_from_slice(&self.kind.to_be_bytes());
+        bytes
     }
 }
 

@@ -15,19 +15,51 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use core::hash::Hasher;
+use core::hash::{Hash, Hasher};
 
 use siphasher::sip::SipHasher13;
 
 use crate::ip::{Ip, Local};
 
 /// A four-tuple, of either family; our own address stands in it by its number.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flow {
     pub(crate) peer: Ip,
     pub(crate) local: Local,
     pub(crate) peer_port: u16,
     pub(crate) local_port: u16,
+}
+
+/// Both ends of a connection, named by their addresses: what sequence numbers and cookies depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) flow: Flow,
+    /// The address of ours that the flow names.
+    pub(crate) own: Ip,
+}
+
+impl Hash for Ends {
+    /// In one stretch, of another length for each family.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Flow { peer, peer_port, local_port, .. } = self.flow;
+        let ports = (u32::from(peer_port) << 16 | u32::from(local_port)).to_ne_bytes();
+        match (peer.to_v4(), self.own.to_v4()) {
+            (Some(peer), Some(own)) => {
+                let mut bytes = [0; 12];
+                bytes[..4].copy_from_slice(&peer.octets());
+                bytes[4..8].copy_from_slice(&own.octets());
+                bytes[8..].copy_from_slice(&ports);
+                hasher.write(&bytes);
+            }
+            _ => {
+                let mut bytes = [0; 36];
+                bytes[..16].copy_from_slice(&peer.to_v6().octets());
+                bytes[16..32].copy_from_slice(&self.own.to_v6().octets());
+                bytes[32..].copy_from_slice(&ports);
+                hasher.write(&bytes);
+            }
+        }
+    }
 }
 
 /// What a flow leads to: an index into one of three tables.
@@ -265,8 +297,9 @@ impl FlowTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Flow, FlowTable};
+    use super::{Ends, Entry, Flow, FlowTable};
     use crate::ip::{Ip, Local};
+    use core::hash::{Hash, Hasher};
     use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
     use std::collections::{HashMap, HashSet};
@@ -348,5 +381,33 @@ mod tests {
             assert_ne!(hash, FlowTable::new(4, &[2; 16]).name(&flow).hash);
             assert_eq!(hash, table.name(&flow).hash);
         }
+    }
+
+    #[test]
+    fn each_part_of_both_ends_counts() {
+        let address = |text: &str| Ip::from(text.parse::<core::net::IpAddr>().unwrap());
+        let ends = |peer: &str, peer_port, own: &str, local_port, local| {
+            let flow = Flow { peer: address(peer), local: Local(local), peer_port, local_port };
+            let mut hasher = siphasher::sip::SipHasher24::new_with_key(&[7; 16]);
+            Ends { flow, own: address(own) }.hash(&mut hasher);
+            hasher.finish()
+        };
+        let all = [
+            ends("10.0.0.1", 1, "10.0.0.2", 25, 0),
+            ends("10.0.0.3", 1, "10.0.0.2", 25, 0),
+            ends("10.0.0.1", 2, "10.0.0.2", 25, 0),
+            ends("10.0.0.1", 1, "10.0.0.4", 25, 0),
+            ends("10.0.0.1", 1, "10.0.0.2", 26, 0),
+            ends("2001:db8::1", 1, "2001:db8::2", 25, 1),
+            ends("2001:db9::1", 1, "2001:db8::2", 25, 1),
+            ends("2001:db8::3", 1, "2001:db8::2", 25, 1),
+            ends("2001:db8::1", 2, "2001:db8::2", 25, 1),
+            ends("2001:db8::1", 1, "2001:db9::2", 25, 1),
+            ends("2001:db8::1", 1, "2001:db8::4", 25, 1),
+            ends("2001:db8::1", 1, "2001:db8::2", 26, 1),
+        ];
+        assert_eq!(HashSet::from(all).len(), all.len());
+        // The number of our address does not: who starts again gives others, and names the same ends.
+        assert_eq!(ends("2001:db8::1", 1, "2001:db8::2", 25, 2), ends("2001:db8::1", 1, "2001:db8::2", 25, 1));
     }
 }

@@ -29,6 +29,8 @@ const OFFSET_MASK: u16 = 0x1fff;
 pub(crate) struct Header {
     pub(crate) source: Ipv4Addr,
     pub(crate) destination: Ipv4Addr,
+    /// Whether both bits of explicit congestion notification are set.
+    pub(crate) is_marked: bool,
     pub(crate) protocol: u8,
     pub(crate) identification: u16,
     /// Where the payload lies in its datagram, in bytes.
@@ -75,7 +77,8 @@ impl Header {
 
     #[inline]
     fn read(bytes: &[u8; IPV4_BYTES]) -> Result<Header, Broken> {
-        let [version_and_length, _, t0, t1, i0, i1, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *bytes;
+        let [version_and_length, service, t0, t1, i0, i1, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] =
+            *bytes;
         let header_bytes = u16::from(version_and_length & 0x0f) * 4;
         let total_bytes = u16::from_be_bytes([t0, t1]);
         let flags = u16::from_be_bytes([f0, f1]);
@@ -85,6 +88,7 @@ impl Header {
         Ok(Header {
             source: Ipv4Addr::new(s0, s1, s2, s3),
             destination: Ipv4Addr::new(d0, d1, d2, d3),
+            is_marked: service & 3 == 3,
             protocol,
             identification: u16::from_be_bytes([i0, i1]),
             fragment_offset: (flags & OFFSET_MASK) * 8,

@@ -31,6 +31,8 @@ pub(crate) const NETWORK_BITS: u8 = 64;
 pub(crate) struct Header {
     pub(crate) source: Ipv6Addr,
     pub(crate) destination: Ipv6Addr,
+    /// Whether both bits of explicit congestion notification are set.
+    pub(crate) is_marked: bool,
     pub(crate) next_header: u8,
     pub(crate) hop_limit: u8,
     pub(crate) payload_bytes: u16,
@@ -42,11 +44,12 @@ impl Header {
     #[inline]
     pub(crate) fn parse(packet: &[u8]) -> Option<Header> {
         let (fixed, addresses) = packet.first_chunk::<IPV6_BYTES>()?.split_first_chunk::<8>()?;
-        let [version, _, _, _, high, low, next_header, hop_limit] = *fixed;
+        let [version, service, _, _, high, low, next_header, hop_limit] = *fixed;
         let (source, destination) = addresses.split_first_chunk::<16>()?;
         (version >> 4 == 6).then_some(Header {
             source: Ipv6Addr::from_octets(*source),
             destination: Ipv6Addr::from_octets(*destination.first_chunk()?),
+            is_marked: (service >> 4) & 3 == 3,
             next_header,
             hop_limit,
             payload_bytes: u16::from_be_bytes([high, low]),

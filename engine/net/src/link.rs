@@ -137,7 +137,12 @@ impl Link {
     /// Where to send the answer to a frame that came from `source` at `came_from`: to whom the route names, or back
     /// where it came from as long as nobody knows better.
     pub(crate) fn hardware_to_answer(&mut self, now: Instant, source: Ip, came_from: Ethernet) -> Option<Ethernet> {
-        self.has_way_to(source).then(|| self.hardware_if_known(now, source).unwrap_or(came_from))
+        let known = match source.to_v4() {
+            Some(source) => self.neighbours.lookup(now, self.interface.next_hop(source)?),
+            None if !self.ndp.has_way_to(source.to_v6()) => return None,
+            None => self.ndp.lookup(now, source.to_v6()),
+        };
+        Some(known.unwrap_or(came_from))
     }
 
     /// Packets to `destination` seem to get lost: where they go is asked again. Returns what is believed until then.

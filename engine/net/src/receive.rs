@@ -28,6 +28,8 @@ pub(crate) struct Received<'a> {
     pub(crate) local: Local,
     pub(crate) meant: Meant,
     pub(crate) hop_limit: u8,
+    /// Whether a router has marked it: both bits of explicit congestion notification are set (RFC 3168 §5).
+    pub(crate) is_marked: bool,
     pub(crate) protocol: u8,
     /// Where in `packet` the protocol is named.
     pub(crate) named_at: u16,
@@ -132,6 +134,7 @@ impl Net {
             local: Local::IPV4,
             meant,
             hop_limit: 0,
+            is_marked: ip.is_marked,
             protocol: ip.protocol,
             named_at: 0,
             packet: packet.get(..usize::from(ip.total_bytes)).unwrap_or(packet),

@@ -53,6 +53,7 @@ impl Net {
             local,
             meant,
             hop_limit: ip.hop_limit,
+            is_marked: ip.is_marked,
             protocol: ip.next_header,
             named_at: NEXT_HEADER_AT as u16,
             packet,

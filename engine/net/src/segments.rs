@@ -8,9 +8,10 @@ use sometimes::buggify;
 use crate::checksum::Sum;
 use crate::cores::Hearsay;
 use crate::event::{ConnectionId, Event, Events, Place};
-use crate::flow::{Entry, Flow};
+use crate::flow::{Ends, Entry, Flow};
 use crate::icmp::{Report, Trouble};
 use crate::interface::Meant;
+use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_TCP;
 use crate::net::{Connection, Net};
 use crate::receive::Received;
@@ -235,7 +236,7 @@ impl Net {
     /// Somebody calls for a service: he is remembered, or gets a cookie, or has to call again.
     fn caller_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, used: Option<SequenceNumber>) {
         let caller = &arrival.caller;
-        let key = (caller.flow, self.link.own_address(caller.flow.local));
+        let key = self.ends(caller.flow);
         if self.half_open.is_full() {
             // Who is real sends the same SYN again.
             let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
@@ -292,9 +293,14 @@ impl Net {
 
     /// What was agreed on in the handshake that a segment completes and a cookie of ours stands for.
     pub(crate) fn cookie_completed(&self, now: Instant, arrival: &Arrival<'_>) -> Option<Handshake> {
-        let key = (arrival.caller.flow, self.link.own_address(arrival.caller.flow.local));
+        let key = self.ends(arrival.caller.flow);
         let offset = self.initial_sequences.timestamp_offset(&key);
         self.cookies.completed(now, &key, &arrival.segment, offset)
+    }
+
+    /// `flow` with the address of ours that it names, which is ours no longer if it has none.
+    fn ends(&self, flow: Flow) -> Ends {
+        Ends { flow, own: self.link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
     }
 
     fn refuse(&mut self, now: Instant, caller: &Caller, segment: &SegmentRepr<'_>) {
@@ -376,7 +382,7 @@ fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
         acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
         flags: Flags(flags),
         window: u16::from_be_bytes([w0, w1]),
-        congestion_experienced: is_marked(received),
+        congestion_experienced: received.is_marked,
         options: if options.is_empty() { Options::default() } else { Options::parse(options) },
         payload,
     };
@@ -388,14 +394,4 @@ fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
 fn is_intact(received: &Received<'_>) -> bool {
     let length = received.payload.len() as u16;
     Sum::pseudo_header(received.source, received.destination, PROTOCOL_TCP, length).and(received.payload).is_valid()
-}
-
-/// Whether a router has marked the packet: both bits of explicit congestion notification are set (RFC 3168 §5).
-#[inline]
-fn is_marked(received: &Received<'_>) -> bool {
-    match *received.packet {
-        [first, second, ..] if first >> 4 == 4 => second & 3 == 3,
-        [_, second, ..] => (second >> 4) & 3 == 3,
-        _ => false,
-    }
 }

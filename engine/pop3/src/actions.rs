@@ -6,8 +6,9 @@ use crate::number::MessageNumber;
 use crate::unique_id::UniqueId;
 
 /// The session's hands. Each call is carried out or queued at once; none waits, and what it starts is never answered
-/// from within the call.
-pub trait Actions {
+/// from within the call. As the host of a login they check what proves it and open the user's maildrop, locked: [`crate::Session::login_answered`] tells what came of
+/// it; a refusal may be held back for as long as guessing is to take.
+pub trait Actions: sasl::Host {
     /// What the server allows on this connection.
     fn settings(&self) -> Settings;
 
@@ -19,11 +20,7 @@ pub trait Actions {
     /// when it comes and is under 128 bytes.
     fn reply(&mut self, bytes: &[u8]);
 
-    /// Checks the password and opens the user's maildrop, locked. [`crate::Session::login_answered`] tells what came of
-    /// it; a refusal may be held back for as long as guessing is to take.
-    fn login(&mut self, user: &str, password: &[u8]);
-
-    /// Nobody waits for the login's answer any more: a maildrop that it opens is left at once.
+    /// Nobody waits any more for the answer to [`sasl::Host::login`]: a maildrop that it opens is left at once.
     fn abandon_login(&mut self);
 
     /// The size of a message of the open maildrop, in bytes as it is stored.

@@ -12,6 +12,8 @@ use crate::unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
 /// The longest reply to a command but for messages and lists, in bytes.
 pub const REPLY_BYTES_MAX: usize = 256;
 
+const _: () = assert!(b"+ \r\n".len() + sasl::CHALLENGE_BYTES_MAX <= REPLY_BYTES_MAX);
+
 /// What to tell a client for whom there is no session, before the connection is closed.
 pub const BUSY: &[u8] = b"-ERR [SYS/TEMP] Too many connections, try again later\r\n";
 
@@ -30,7 +32,7 @@ pub(crate) const NO_PLAIN_LOGIN: Reply = b"-ERR Passwords are not taken in plain
 pub(crate) const TLS_BUSY: Reply = b"-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n";
 pub(crate) const TLS_TWICE: Reply = b"-ERR TLS is spoken already\r\n";
 pub(crate) const LOGIN_CANCELLED: Reply = b"-ERR Login given up\r\n";
-pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"-ERR Not the base64 that was asked for\r\n";
+pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"-ERR Not the response that was asked for\r\n";
 pub(crate) const UNKNOWN_MECHANISM: Reply = b"-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n";
 pub(crate) const SEND_USER_FIRST: Reply = b"-ERR Send USER first\r\n";
 pub(crate) const LOG_IN_FIRST: Reply = b"-ERR Log in first\r\n";
@@ -62,6 +64,13 @@ pub(crate) fn read_error(error: ReadError) -> Reply {
         ReadError::TryLater => b"-ERR [SYS/TEMP] Message cannot be read now, try again later\r\n",
         ReadError::Damaged => b"-ERR [SYS/PERM] Message is damaged\r\n",
     }
+}
+
+/// What the client is to respond to in its login.
+pub(crate) fn login_challenge(challenge: &[u8], actions: &mut impl Actions) {
+    actions.reply(b"+ ");
+    actions.reply(challenge);
+    actions.reply(b"\r\n");
 }
 
 pub(crate) fn capabilities(actions: &mut impl Actions) {
@@ -124,9 +133,5 @@ impl Text {
 
     pub(crate) fn send(&self, actions: &mut impl Actions) {
         actions.reply(&self.0);
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
     }
 }

@@ -5,7 +5,7 @@
 //! This file has the events that concern all of them, and the end.
 //!
 //! Invariants:
-//! - `maildrop` is there exactly from an accepted login to [`Actions::leave_maildrop`].
+//! - `maildrop` is there exactly from an accepted login to [`Actions::leave_maildrop`]. The client knows of it when it has heard all that its mechanism has to say.
 //! - While something is under way for a command no further bytes are taken: responses leave in order.
 //! - After [`Expect::Closed`] nothing is asked of [`Actions`] any more.
 //!
@@ -259,7 +259,7 @@ impl Session {
             Line::Partial if self.expect == Expect::LongLineEnd => bytes.len(),
             Line::Partial => 0,
             Line::TooLong => {
-                self.given = None;
+                self.login_over(actions);
                 self.expect = Expect::LongLineEnd;
                 limit
             }
@@ -284,6 +284,10 @@ impl Session {
         self.expect = if self.maildrop.is_some() { Expect::Transaction } else { Expect::Authorization };
         self.waits_for = WaitsFor::Bytes;
         actions.set_deadline(Some(AUTOLOGOUT));
+        self.stop_if_stopping(actions);
+    }
+
+    fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
         if self.stopping == Stopping::AfterReply {
             self.end(reply::STOPPING, actions);
         }

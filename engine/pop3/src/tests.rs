@@ -7,6 +7,7 @@ mod listing;
 mod properties;
 mod retrieval;
 mod sasl;
+mod scram;
 mod stls;
 mod transaction;
 mod world;

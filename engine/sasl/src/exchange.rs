@@ -1,16 +1,20 @@
 //! An exchange, response by response.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 
 use base64ct::{Base64, Encoding};
+
+use crate::scram::{ClientFirst, Puzzle, Puzzled, ScramProof};
+use crate::verifier::Signature;
 
 /// The longest response that is read, in bytes of base64. Longer ones are refused.
 pub const RESPONSE_BYTES_MAX: usize = 1024;
 
 const DECODED_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 4 * 3;
 
-/// The mechanisms that there are, as they are announced.
-pub const NAMES: &str = "PLAIN LOGIN";
+/// The mechanisms that there are, as they are announced: the strongest first.
+pub const NAMES: &str = "SCRAM-SHA-256 PLAIN LOGIN";
 
 /// `Username:` and `Password:`, which some clients want letter by letter.
 const SEND_NAME: &[u8] = b"VXNlcm5hbWU6";
@@ -22,6 +26,8 @@ const GIVEN_UP: &[u8] = b"*";
 /// How a client proves who it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
+    /// RFC 7677: it proves that it knows the password, without saying it.
+    ScramSha256,
     /// RFC 4616: name and password in one response.
     Plain,
     /// The same in two.
@@ -31,10 +37,22 @@ pub enum Mechanism {
 impl Mechanism {
     /// The mechanism of that name, in any case.
     pub fn named(name: &[u8]) -> Option<Mechanism> {
-        [(&b"PLAIN"[..], Mechanism::Plain), (b"LOGIN", Mechanism::Login)]
-            .into_iter()
-            .find_map(|(known, mechanism)| name.eq_ignore_ascii_case(known).then_some(mechanism))
+        let known = [
+            (&b"SCRAM-SHA-256"[..], Mechanism::ScramSha256),
+            (b"PLAIN", Mechanism::Plain),
+            (b"LOGIN", Mechanism::Login),
+        ];
+        known.into_iter().find_map(|(known, mechanism)| name.eq_ignore_ascii_case(known).then_some(mechanism))
     }
+}
+
+/// Whoever knows the accounts.
+pub trait Host {
+    /// What a client is asked that wants to prove that it knows the password of `name`, whether anybody has that name or not.
+    fn puzzle(&mut self, name: &str) -> Puzzle;
+
+    /// The client has said who it is, and proved it or not: see what came of it, later.
+    fn login(&mut self, credentials: Credentials<'_>);
 }
 
 /// One exchange. What it waits for is the client's next response.
@@ -52,29 +70,46 @@ enum Expect {
     Name,
     /// LOGIN: the password to that name.
     Password(Box<str>),
+    /// SCRAM: who the client is.
+    ClientFirst,
+    /// SCRAM: the proof.
+    ClientFinal(Puzzled),
+    /// SCRAM: nothing, by which the client says that it has heard our signature.
+    Acknowledgement,
 }
 
 /// Who the client says that it is, and its proof.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Credentials<'a> {
     /// The name of its account.
     pub name: &'a str,
+    /// What it proves that by.
+    pub proof: Proof<'a>,
+}
+
+/// What a client proves by who it is.
+#[derive(Debug)]
+pub enum Proof<'a> {
     /// Its password.
-    pub password: &'a [u8],
+    Password(&'a [u8]),
+    /// That it knows its password.
+    Scram(ScramProof),
 }
 
 /// What comes of a response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The client is to be told this, as it is, and responds to it.
-    Challenge(&'static [u8]),
-    /// The exchange is over: its [`Credentials`] were told.
+    /// The client is to be told this, at most [`crate::CHALLENGE_BYTES_MAX`] bytes, as it is, and responds to it.
+    Challenge(Cow<'static, [u8]>),
+    /// The client has said all: its [`Credentials`] were told to the host.
     Complete,
+    /// The exchange is over: the client, which was let in, has heard our signature.
+    Acknowledged,
     /// The exchange is over: the client has given up.
     GivenUp,
     /// The exchange is over: the response is no base64, too long, or not what the mechanism asks for.
     Malformed,
-    /// The exchange is over: the client wants to act for somebody else than itself.
+    /// The exchange is over: the client wants to act for somebody else than itself, or what it proves is about another exchange.
     NotAllowed,
 }
 
@@ -84,32 +119,41 @@ impl Exchange {
         let expect = match mechanism {
             Mechanism::Plain => Expect::Message,
             Mechanism::Login => Expect::Name,
+            Mechanism::ScramSha256 => Expect::ClientFirst,
         };
         Exchange { expect }
     }
 
-    /// What a client is told that has not begun with a response: to be sent as it is.
-    pub fn challenge(&self) -> &'static [u8] {
-        match self.expect {
-            Expect::Message => b"",
-            Expect::Name => SEND_NAME,
-            Expect::Password(_) => SEND_PASSWORD,
-        }
+    /// What a client is told that has not begun with a response.
+    pub fn opening(&self) -> Answer {
+        let wants_name = matches!(self.expect, Expect::Name);
+        Answer::Challenge(Cow::Borrowed(if wants_name { SEND_NAME } else { b"" }))
     }
 
-    /// The response to a challenge has arrived. `hear` is told of the credentials once they are complete.
-    pub fn response_arrived(&mut self, response: &[u8], hear: impl FnOnce(Credentials<'_>)) -> Answer {
-        if response == GIVEN_UP { Answer::GivenUp } else { self.begun_with(response, hear) }
+    /// The client was let in by its proof, and is told that we know its password too. It is logged in when it has heard that: with [`Answer::Acknowledged`].
+    pub fn signed(signature: &Signature) -> (Exchange, Answer) {
+        let challenge = Answer::Challenge(Cow::Owned(signature.server_final()));
+        (Exchange { expect: Expect::Acknowledgement }, challenge)
+    }
+
+    /// Whether the client was let in already, and only has to hear our signature.
+    pub fn is_signed(&self) -> bool {
+        matches!(self.expect, Expect::Acknowledgement)
+    }
+
+    /// The response to a challenge has arrived.
+    pub fn response_arrived(&mut self, response: &[u8], host: &mut impl Host) -> Answer {
+        if response == GIVEN_UP { Answer::GivenUp } else { self.begun_with(response, host) }
     }
 
     /// The same of a response that came with the command, in base64. That a client has nothing to say, `=`, is malformed: there is no mechanism in which it has not.
-    pub fn begun_with(&mut self, response: &[u8], hear: impl FnOnce(Credentials<'_>)) -> Answer {
+    pub fn begun_with(&mut self, response: &[u8], host: &mut impl Host) -> Answer {
         let mut room = [0; DECODED_BYTES_MAX];
         let Ok(decoded) = Base64::decode(response, &mut room) else { return Answer::Malformed };
         match &self.expect {
             Expect::Message => match Message::parse(decoded) {
-                Some(message) if message.is_for_itself() => {
-                    hear(message.credentials);
+                Some(message) if is_for_itself(message.acts_for, message.name) => {
+                    host.login(Credentials { name: message.name, proof: Proof::Password(message.password) });
                     Answer::Complete
                 }
                 Some(_) => Answer::NotAllowed,
@@ -118,15 +162,36 @@ impl Exchange {
             Expect::Name => match name(decoded) {
                 Some(name) => {
                     self.expect = Expect::Password(name.into());
-                    Answer::Challenge(SEND_PASSWORD)
+                    Answer::Challenge(Cow::Borrowed(SEND_PASSWORD))
                 }
                 None => Answer::Malformed,
             },
             Expect::Password(name) => {
-                hear(Credentials { name, password: decoded });
+                host.login(Credentials { name, proof: Proof::Password(decoded) });
                 Answer::Complete
             }
+            Expect::ClientFirst => self.client_first_arrived(decoded, host),
+            Expect::ClientFinal(puzzled) => match puzzled.proof(decoded) {
+                Ok(proof) => {
+                    host.login(Credentials { name: puzzled.name(), proof: Proof::Scram(proof) });
+                    Answer::Complete
+                }
+                Err(answer) => answer,
+            },
+            Expect::Acknowledgement if decoded.is_empty() => Answer::Acknowledged,
+            Expect::Acknowledgement => Answer::Malformed,
         }
+    }
+
+    fn client_first_arrived(&mut self, message: &[u8], host: &mut impl Host) -> Answer {
+        let Some(first) = ClientFirst::parse(message) else { return Answer::Malformed };
+        if !is_for_itself(&first.acts_for, &first.name) {
+            return Answer::NotAllowed;
+        }
+        let puzzle = host.puzzle(&first.name);
+        let (puzzled, challenge) = first.answered_by(&puzzle);
+        self.expect = Expect::ClientFinal(puzzled);
+        Answer::Challenge(Cow::Owned(challenge))
     }
 }
 
@@ -134,7 +199,8 @@ impl Exchange {
 struct Message<'a> {
     /// For whom the client wants to act; empty: for itself.
     acts_for: &'a str,
-    credentials: Credentials<'a>,
+    name: &'a str,
+    password: &'a [u8],
 }
 
 impl<'a> Message<'a> {
@@ -143,15 +209,17 @@ impl<'a> Message<'a> {
         let acts_for = core::str::from_utf8(parts.next()?).ok()?;
         let name = name(parts.next()?)?;
         let password = parts.next().filter(|password| !password.contains(&0))?;
-        Some(Message { acts_for, credentials: Credentials { name, password } })
-    }
-
-    fn is_for_itself(&self) -> bool {
-        self.acts_for.is_empty() || self.acts_for.eq_ignore_ascii_case(self.credentials.name)
+        Some(Message { acts_for, name, password })
     }
 }
 
-fn name(bytes: &[u8]) -> Option<&str> {
+/// Whether a client that is `name` acts for nobody else.
+fn is_for_itself(acts_for: &str, name: &str) -> bool {
+    acts_for.is_empty() || acts_for.eq_ignore_ascii_case(name)
+}
+
+/// A name as it may be: text without control characters, and not empty.
+pub(crate) fn name(bytes: &[u8]) -> Option<&str> {
     let name = core::str::from_utf8(bytes).ok()?;
     (!name.is_empty() && !name.chars().any(char::is_control)).then_some(name)
 }

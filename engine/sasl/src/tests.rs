@@ -1,106 +1,58 @@
 //! What exchanges promise.
 
+mod exchanges;
+mod scram;
+mod verifiers;
+
 use std::string::{String, ToString};
 use std::vec::Vec;
 
 use base64ct::{Base64, Encoding};
-use proptest::prelude::*;
 
-use crate::{Answer, Exchange, Mechanism, RESPONSE_BYTES_MAX};
+use crate::{Answer, Credentials, Exchange, Host, Proof, Puzzle, ScramProof};
 
-/// What was heard of a login, or what came of the response instead.
-type Heard = Result<(String, Vec<u8>), Answer>;
-
-fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
-    let mut heard = None;
-    let answer =
-        exchange.response_arrived(response, |said| heard = Some((said.name.to_string(), said.password.to_vec())));
-    assert_eq!(answer == Answer::Complete, heard.is_some());
-    heard.ok_or(answer)
+/// A host that remembers what it hears, and asks what it was told to.
+#[derive(Default)]
+struct Ear {
+    puzzle: Option<Puzzle>,
+    asked_of: Option<String>,
+    name: Option<String>,
+    password: Option<Vec<u8>>,
+    proof: Option<ScramProof>,
 }
 
-fn plain(message: &[u8]) -> Heard {
-    respond(&mut Exchange::begin(Mechanism::Plain), Base64::encode_string(message).as_bytes())
-}
-
-fn complete(name: &str, password: &[u8]) -> Heard {
-    Ok((name.to_string(), password.to_vec()))
-}
-
-#[test]
-fn mechanisms_are_known_by_their_names_in_any_case() {
-    assert_eq!(Mechanism::named(b"plain"), Some(Mechanism::Plain));
-    assert_eq!(Mechanism::named(b"LogIn"), Some(Mechanism::Login));
-    for name in [&b""[..], b"PLAINS", b"CRAM-MD5", b"SCRAM-SHA-1", b"XOAUTH2", b"EXTERNAL", b"ANONYMOUS"] {
-        assert_eq!(Mechanism::named(name), None);
+impl Host for Ear {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        assert!(self.asked_of.is_none());
+        self.asked_of = Some(name.to_string());
+        self.puzzle.clone().unwrap()
     }
-}
 
-#[test]
-fn plain_says_name_and_password_at_once() {
-    assert_eq!(Exchange::begin(Mechanism::Plain).challenge(), b"");
-    assert_eq!(plain(b"\0ada\0two  words "), complete("ada", b"two  words "));
-    assert_eq!(plain(b"\0ada\0"), complete("ada", b""));
-    assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
-    // The example of RFC 4616 section 4, but for whom it acts.
-    assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
-    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(Answer::NotAllowed));
-    for malformed in [
-        &b""[..],
-        b"\0",
-        b"ada",
-        b"\0ada",
-        b"\0\0password",
-        b"\0ada\0pass\0word",
-        b"\0a\nb\0p",
-        b"\0\xff\0p",
-        b"\xff\0ada\0p",
-    ] {
-        assert_eq!(plain(malformed), Err(Answer::Malformed), "{malformed:?}");
-    }
-}
-
-#[test]
-fn login_asks_for_each_in_the_words_that_clients_want() {
-    let mut exchange = Exchange::begin(Mechanism::Login);
-    assert_eq!(exchange.challenge(), b"VXNlcm5hbWU6");
-    assert_eq!(respond(&mut exchange, b"YWRh"), Err(Answer::Challenge(b"UGFzc3dvcmQ6")));
-    assert_eq!(exchange.challenge(), b"UGFzc3dvcmQ6");
-    assert_eq!(respond(&mut exchange, b"c2VjcmV0"), complete("ada", b"secret"));
-    for malformed in [&b""[..], b"YQBi", b"/w==", b"!"] {
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), malformed), Err(Answer::Malformed));
-    }
-}
-
-#[test]
-fn what_is_no_base64_is_no_response() {
-    for response in
-        [&b"**"[..], b"AGFkYQBwYXNz=", b"AGFkYQBwYXN", b"AGFk YQBwYXNz", b"AGFkYQBwYXNz\r", b"AGFkYQ-_YXNz", b"="]
-    {
-        assert_eq!(respond(&mut Exchange::begin(Mechanism::Plain), response), Err(Answer::Malformed), "{response:?}");
-    }
-    let longest = [b"\0ada\0".as_slice(), &[b'x'; RESPONSE_BYTES_MAX / 4 * 3 - 5]].concat();
-    assert_eq!(plain(&longest), complete("ada", &longest[5..]));
-    assert_eq!(plain(&[&longest[..], b"x"].concat()), Err(Answer::Malformed));
-}
-
-#[test]
-fn a_client_begins_with_what_it_says_and_gives_up_by_a_sign_in_its_place() {
-    let begun_with = |response: &[u8]| Exchange::begin(Mechanism::Login).begun_with(response, |_| ());
-    assert_eq!(begun_with(b"YWRh"), Answer::Challenge(b"UGFzc3dvcmQ6"));
-    assert_eq!([begun_with(b"="), begun_with(b"*")], [Answer::Malformed; 2], "LOGIN wants a name");
-    assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), b"*"), Err(Answer::GivenUp));
-}
-
-proptest! {
-    #[test]
-    fn any_response_is_heard_as_it_was_said_or_not_at_all(response: Vec<u8>, encode: bool, login: bool) {
-        let mechanism = if login { Mechanism::Login } else { Mechanism::Plain };
-        let mut exchange = Exchange::begin(mechanism);
-        let said = if encode { Base64::encode_string(&response).into_bytes() } else { response.clone() };
-        if let Ok((name, password)) = respond(&mut exchange, &said) {
-            let plain = Base64::decode_vec(core::str::from_utf8(&said).unwrap()).unwrap();
-            prop_assert!(plain.ends_with(&[name.as_bytes(), b"\0", &password].concat()));
+    fn login(&mut self, credentials: Credentials<'_>) {
+        assert!(self.name.is_none());
+        self.name = Some(credentials.name.to_string());
+        match credentials.proof {
+            Proof::Password(password) => self.password = Some(password.to_vec()),
+            Proof::Scram(proof) => self.proof = Some(proof),
         }
     }
+}
+
+fn base64(text: impl AsRef<[u8]>) -> String {
+    Base64::encode_string(text.as_ref())
+}
+
+/// What a challenge says.
+fn challenge(answer: Answer) -> String {
+    match answer {
+        Answer::Challenge(challenge) => {
+            assert!(challenge.len() <= crate::CHALLENGE_BYTES_MAX);
+            String::from_utf8(Base64::decode_vec(core::str::from_utf8(&challenge).unwrap()).unwrap()).unwrap()
+        }
+        answer => std::panic!("{answer:?}"),
+    }
+}
+
+fn respond(exchange: &mut Exchange, message: impl AsRef<[u8]>, ear: &mut Ear) -> Answer {
+    exchange.response_arrived(base64(message).as_bytes(), ear)
 }

@@ -33,10 +33,14 @@ use alloc::vec::Vec;
 use machine::{CoreId, Machine, UnixTime};
 use pop3::LoginRefusal;
 use store::{
-    AccountId, Body, DeliveryId, INBOX, Outcome, Owners, Refusal, Room, Share, State, Store, Uid, UidRange, Wake,
+    AccountId, Body, DeliveryId, INBOX, Outcome, Owners, Recipient, Refusal, Room, Share, State, Store, Uid, UidRange,
+    Wake,
 };
 use tasks::{Continuation, FrameId};
+use webmail::Visit;
 
+use crate::certificates::Shown;
+use crate::clerks::Answer;
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::sizes::Sizes;
 
@@ -64,7 +68,7 @@ pub(crate) struct Elsewhere {
     /// Who is who, once mail is served.
     pub(crate) accounts: Arc<Accounts>,
     /// The recipients of a spread letter that one core owns.
-    recipients: Vec<AccountId>,
+    recipients: Vec<Recipient>,
 }
 
 /// A letter on its way into the store.
@@ -79,7 +83,7 @@ pub(crate) enum LetterId {
 pub(crate) struct Page {
     letter: Letter,
     /// Who gets the letter; in its first page only.
-    recipients: Vec<AccountId>,
+    recipients: Vec<Recipient>,
     length: usize,
     octets: [u8; PAGE_OCTETS],
 }
@@ -102,6 +106,8 @@ pub(crate) enum Request {
     OpenMaildrop { account: AccountId, frame: FrameId },
     /// A maildrop comes home, to be unlocked.
     CloseMaildrop(Box<Maildrop>),
+    /// Somebody whose connection has this frame asks for something of the webmail.
+    Visit(FrameId, Box<Visit>),
     /// The core owns its share of the shards now. To the first core only.
     TookOver,
     /// Callers are heard on the core from now on. To the first core only.
@@ -129,12 +135,14 @@ pub(crate) enum News {
     Prepared(Letter),
     /// What came of locking a maildrop.
     MaildropOpened { frame: FrameId, opened: Opened },
+    /// What is answered to who came with the connection of that frame.
+    VisitAnswered(FrameId, Box<Answer>),
     /// How the store is.
     Status(Status),
     /// These shards are the other core's from now on. From the first core only, as are the next two.
     Share(Box<Share>),
-    /// Mail is served from now on, for these accounts, which are owned so.
-    Serve(Arc<Accounts>, Owners),
+    /// Mail is served from now on, for these accounts, which are owned so, and with these certificates.
+    Serve(Arc<Accounts>, Owners, Arc<Shown>),
     /// The machine is asked to stop.
     Stop,
 }
@@ -154,10 +162,11 @@ impl Archive {
     /// Of one of `cores` cores. The first one's store begins to open the disk.
     pub(crate) fn new(core: CoreId, cores: u8, sizes: &Sizes, seed: [u8; 32], machine: &mut impl Machine) -> Archive {
         let limits = sizes.store_limits(cores);
-        let store = match core {
+        let mut store = match core {
             CoreId::FIRST => Store::keeper(limits, machine.disk(), seed, cores),
             _ => Store::guest(limits, seed),
         };
+        store.summarize_with(message::summarize);
         let elsewhere = (cores > 1).then(|| Elsewhere {
             distant: Distant::new(cores, sizes.transactions),
             spread: Spread::new(sizes.transactions),
@@ -193,6 +202,11 @@ impl Archive {
         }
     }
 
+    /// The core that owns an account.
+    pub(crate) fn owner(&self, account: AccountId) -> CoreId {
+        self.owners.of(account)
+    }
+
     pub(crate) fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
         match &self.elsewhere {
             None => self.own.store.account(id).map(KnownAccount::of),
@@ -200,16 +214,24 @@ impl Archive {
         }
     }
 
+    /// What the salts are made from that are told of names that nobody has.
+    pub(crate) fn secret_of_nobody(&self) -> [u8; 16] {
+        match &self.elsewhere {
+            None => accounts::secret_of_nobody(&self.own.store),
+            Some(elsewhere) => elsewhere.accounts.secret_of_nobody(),
+        }
+    }
+
     /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later ends the letter later.
-    pub(crate) fn begin(&mut self, recipients: &[AccountId]) -> Result<LetterId, Refusal> {
-        let owner = recipients.first().map_or(self.core, |first| self.owners.of(*first));
-        if recipients.iter().skip(1).all(|account| self.owners.of(*account) == owner) {
+    pub(crate) fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+        let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
+        if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {
             return self.begin_at(owner, recipients);
         }
         self.begin_spread(recipients)
     }
 
-    fn begin_at(&mut self, owner: CoreId, recipients: &[AccountId]) -> Result<LetterId, Refusal> {
+    fn begin_at(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         match self.distant_at(owner) {
             None => self.own.store.begin(recipients).map(LetterId::Own),
             Some(distant) => distant.begin(owner, recipients).map(LetterId::Distant),
@@ -312,6 +334,19 @@ impl Archive {
         match self.distant_at(owner) {
             None => self.own.maildrops.close(&maildrop),
             Some(distant) => distant.ask(owner, Request::CloseMaildrop(maildrop)),
+        }
+    }
+
+    /// The client of the session of `frame` asks for something of an account's webmail: what is answered is told later. Comes back if the account is one of this
+    /// core's.
+    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Box<Visit>) -> Option<Box<Visit>> {
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => Some(visit),
+            Some(distant) => {
+                distant.visit(owner, frame, visit);
+                None
+            }
         }
     }
 

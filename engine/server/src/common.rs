@@ -1,6 +1,7 @@
 //! What all sessions of a core share: the network, the store, the clocks of this turn, and who is who.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -11,8 +12,11 @@ use net::{ConnectionId, Net};
 use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, Outcome};
 use tasks::{DelayQueue, Entry, FrameId, GateId, Gates, Passage, ResumeQueue};
+use tls::Text;
 
 use crate::archive::Archive;
+use crate::certificates::Upload;
+use crate::clerks::Clerks;
 use crate::configuration::Access;
 use crate::directory::Directory;
 use crate::identifier::Identifiers;
@@ -38,6 +42,12 @@ pub(crate) enum Point {
     Deleted,
     /// The engine itself: an account has been made.
     AccountMade,
+    /// The same: a certificate that was kept is read.
+    CertificateRead,
+    /// The same: a certificate is kept.
+    CertificateKept,
+    /// The same: one that no longer counts is removed.
+    CertificateRemoved,
     /// A letter for accounts of several cores: one of them has room for more of it.
     PartRoom,
     /// The same: this core may know now whether it has space for its part.
@@ -46,22 +56,28 @@ pub(crate) enum Point {
     PartPrepared,
     /// The same: one of them has it on the disk.
     PartStored,
+    /// A clerk of the webmail: something that he asked the store for.
+    Clerk,
 }
 
 impl Point {
-    const ALL: [Point; 9] = [
+    const ALL: [Point; 13] = [
         Point::MessageRoom,
         Point::MessageStored,
         Point::MessageRead,
         Point::Deleted,
         Point::AccountMade,
+        Point::CertificateRead,
+        Point::CertificateKept,
+        Point::CertificateRemoved,
         Point::PartRoom,
         Point::PartSpace,
         Point::PartPrepared,
         Point::PartStored,
+        Point::Clerk,
     ];
 
-    pub(crate) fn entry(self) -> Entry {
+    pub(crate) const fn entry(self) -> Entry {
         Entry(self as u32)
     }
 
@@ -87,6 +103,8 @@ pub(crate) struct Common {
     pub(crate) net: Net,
     pub(crate) secure: Secure,
     pub(crate) store: Archive,
+    /// Who works on the webmail of this core's accounts.
+    pub(crate) clerks: Clerks,
     /// Deadlines of sessions, one each.
     pub(crate) deadlines: DelayQueue,
     /// Sessions that go on in the resume phase.
@@ -110,6 +128,14 @@ pub(crate) struct Common {
     pub(crate) request_log: Vec<String>,
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
+    /// Certificates that are to take the place of others, the first one first.
+    pub(crate) uploads: VecDeque<Upload>,
+    /// Bytes of bodies that this core's sessions of HTTP may hold.
+    pub(crate) bodies: usize,
+    /// Bytes of replies that they hold until clients have taken them.
+    pub(crate) replies: usize,
+    /// How many either may be.
+    pub(crate) bodies_max: usize,
     /// Deletions whose clients have left.
     pub(crate) orphans: Vec<Orphan>,
     /// Connections above which callers are sent away.
@@ -132,8 +158,18 @@ impl Common {
     pub(crate) fn send(&mut self, caller: Caller, bytes: &[u8]) -> usize {
         match caller.channel {
             Channel::Plain => self.net.send(self.now, caller.connection, bytes),
-            Channel::Tls => self.secure.send(self.now, caller.connection, bytes, &mut self.net),
+            Channel::Tls => self.secure.send(self.now, caller.connection, bytes.into(), &mut self.net),
         }
+    }
+
+    /// Queues the first part of `text`, which is said as [`Common::say`] does, and as much of the second as there is room for, sealed together. Says how much of
+    /// the second that was.
+    pub(crate) fn seal(&mut self, caller: Caller, text: Text<'_>) -> usize {
+        let taken = self.secure.send(self.now, caller.connection, text, &mut self.net);
+        if taken < text.first.len() {
+            self.break_off(caller.connection);
+        }
+        taken.saturating_sub(text.first.len())
     }
 
     /// How many bytes [`Common::send`] would take now.

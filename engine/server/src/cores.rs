@@ -41,9 +41,12 @@ use net::NetMessage;
 use rings::{Receiver, Sender};
 use sometimes::{buggify, sometimes};
 use store::{Answer, Errand};
+use tasks::FrameId;
 use tls::Certificate;
 
 use crate::archive::{News, Request};
+use crate::certificates::{Replaced, Shown, Upload};
+use crate::clerks::Visitor;
 use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
@@ -108,14 +111,14 @@ pub(crate) struct Lane {
     core: CoreId,
     sender: Sender<Message>,
     receiver: Receiver<Message>,
-    /// Parcels to go home, and failed logins to be told: what has no queue where it comes from.
-    waiting: VecDeque<Message>,
+    /// Parcels to go home, failed logins and certificates to be told: what has no queue where it comes from.
+    pub(crate) waiting: VecDeque<Message>,
     /// Nobody listens there any more.
     is_over: bool,
 }
 
 /// What one core tells another.
-enum Message {
+pub(crate) enum Message {
     /// To the owner of accounts.
     Request(Request),
     /// From the owner of accounts.
@@ -130,6 +133,14 @@ enum Message {
     Parcel(Box<Parcel>),
     /// It was sent, and comes home.
     ParcelSent(Box<Parcel>),
+    /// A certificate, to the core that keeps them.
+    Upload(Box<Upload>),
+    /// From the core that keeps them: these certificates are shown from now on.
+    Certificates(Arc<Shown>),
+    /// They are.
+    CertificatesShown,
+    /// From the core that keeps them: what came of a certificate that the session of this frame has sent.
+    Uploaded(FrameId, Box<Replaced>),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<Failure>),
 }
@@ -192,12 +203,21 @@ impl Engine {
                     parcels.came_home(parcel);
                 }
             }
+            Message::Upload(upload) => self.common.uploads.push_back(Upload { core: Some(from), ..*upload }),
+            Message::Certificates(shown) => self.certificates_arrived(from, shown),
+            Message::CertificatesShown => self.certificates_shown(),
+            Message::Uploaded(frame, replaced) => self.session_certificate_replaced(frame, *replaced),
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
             Message::Request(request) => {
                 if self.core == CoreId::FIRST && matches!(request, Request::Left) {
                     self.lanes.iter_mut().filter(|lane| lane.core == from).for_each(|lane| lane.is_over = true);
                 }
-                self.common.store.own.requested(from, request);
+                match request {
+                    Request::Visit(frame, visit) => {
+                        self.common.clerks.visited(Visitor { core: Some(from), frame }, visit);
+                    }
+                    request => self.common.store.own.requested(from, request),
+                }
             }
             Message::News(news) => self.news_arrived(from, news, machine),
             Message::Errand(errand) => self.common.store.own.store.errand_arrived(from, errand),
@@ -211,20 +231,32 @@ impl Engine {
             News::PageDone(page) => elsewhere.distant.page_done(page),
             News::Woken(wake) => elsewhere.distant.woken(wake),
             News::Prepared(letter) => elsewhere.distant.prepared(letter),
+            News::VisitAnswered(frame, answer) => {
+                elsewhere.distant.visit_answered();
+                self.session_visit_answered(frame, *answer);
+            }
             News::Status(status) => elsewhere.distant.status_changed(from, status),
             News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
             News::Share(share) => {
                 self.common.store.own.store.take_over(share);
                 self.common.store.ask(from, Request::TookOver);
             }
-            News::Serve(accounts, owners) => {
+            News::Serve(accounts, owners, shown) => {
                 self.common.logins.make_room_for(accounts.password_hashes());
                 elsewhere.accounts = accounts;
                 self.common.store.served_by(owners);
+                self.show(shown);
                 self.listen();
                 self.common.store.ask(from, Request::Serving);
             }
             News::Stop => self.begin_stopping(machine),
+        }
+    }
+
+    /// Tells another core something that has no queue where it comes from.
+    pub(crate) fn tell_core(&mut self, core: CoreId, message: Message) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.core == core) {
+            lane.waiting.push_back(message);
         }
     }
 
@@ -254,7 +286,11 @@ impl Engine {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
         }
-        let mut is_any_full = false;
+        // Most turns have nothing to tell.
+        self.is_untold = self.has_messages();
+        if !self.is_untold {
+            return;
+        }
         for lane in &mut self.lanes {
             if lane.is_over {
                 while lane.next_message(&mut self.parcels, &mut self.common).is_some() {}
@@ -271,9 +307,9 @@ impl Engine {
             if posted {
                 machine.wake(lane.core);
             }
-            is_any_full |= !lane.sender.has_room();
         }
-        if is_any_full && self.has_messages() {
+        self.is_untold = self.has_messages();
+        if self.is_untold {
             sometimes!(RingFull);
         }
     }
@@ -294,12 +330,11 @@ impl Lane {
 
 impl Engine {
     /// Whether something waits to be told to another core.
-    pub(crate) fn has_messages(&self) -> bool {
-        !self.lanes.is_empty()
-            && (self.common.store.has_messages()
-                || self.common.net.has_messages()
-                || self.parcels.as_ref().is_some_and(Parcels::has_filled)
-                || self.lanes.iter().any(|lane| !lane.waiting.is_empty()))
+    fn has_messages(&self) -> bool {
+        self.common.store.has_messages()
+            || self.common.net.has_messages()
+            || self.parcels.as_ref().is_some_and(Parcels::has_filled)
+            || self.lanes.iter().any(|lane| !lane.waiting.is_empty())
     }
 }
 

@@ -12,7 +12,7 @@ use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::AccountId;
 
 use crate::archive::Archive;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, User};
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
@@ -22,12 +22,14 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 pub(crate) struct Directory {
     domains: Vec<String>,
     postmaster: Option<String>,
+    administrators: Vec<String>,
 }
 
 impl Directory {
     pub(crate) fn new(configuration: &Configuration) -> Directory {
         Directory {
             domains: configuration.domains.iter().map(|domain| domain.as_str().to_string()).collect(),
+            administrators: addresses(configuration.users.iter().filter(|user| user.is_administrator)),
             postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
         }
     }
@@ -73,10 +75,19 @@ impl Directory {
         Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
     }
 
+    /// Whether the configuration makes an administrator of the account.
+    pub(crate) fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
+        store.account(account).is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
+    }
+
     fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }
+}
+
+fn addresses<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
+    users.map(|user| user.address.as_str().to_string()).collect()
 }
 
 /// Who wants to log in.

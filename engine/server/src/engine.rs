@@ -19,11 +19,13 @@ use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
 
+use crate::certificates::Certificates;
 use crate::common::{Common, Point};
 use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
 use crate::life::{Ending, Life};
+use crate::making::Making;
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
@@ -72,6 +74,9 @@ pub struct Engine {
     pub(crate) sizes: Sizes,
     /// The accounts that the configuration asks for, until they are made.
     pub(crate) users: Vec<User>,
+    /// The one of them that is being made.
+    pub(crate) making: Option<Box<Making>>,
+    pub(crate) certificates: Certificates,
     /// When the certificates end, on the first core.
     pub(crate) expiry: Expiry,
     pub(crate) scratch: Box<[u8; SCRATCH_BYTES]>,
@@ -82,6 +87,8 @@ pub struct Engine {
     pub(crate) runs_short: bool,
     /// A phase of this turn left something undone.
     pub(crate) unfinished: bool,
+    /// Something waits to be told to another core, whose ring was full in this turn.
+    pub(crate) is_untold: bool,
 }
 
 impl Engine {
@@ -92,7 +99,7 @@ impl Engine {
         common: Common,
         sizes: Sizes,
         users: Vec<User>,
-        expiry: Expiry,
+        (certificates, expiry): (Certificates, Expiry),
     ) -> Engine {
         Engine {
             core,
@@ -105,12 +112,15 @@ impl Engine {
             failure_is_known: false,
             sizes,
             users,
+            making: None,
+            certificates,
             expiry,
             scratch: Box::new([0; SCRATCH_BYTES]),
             events: Events::new(),
             hand: 0,
             runs_short: false,
             unfinished: false,
+            is_untold: false,
         }
     }
 
@@ -128,8 +138,14 @@ impl Engine {
         self.completions(machine);
         self.deadlines(machine);
         self.resume();
+        if self.common.clerks.has_work() {
+            self.let_clerks_work(machine);
+        }
         self.live(machine);
         self.look_at_expiry(machine);
+        if !self.common.uploads.is_empty() {
+            self.take_up_upload(machine);
+        }
         self.out(machine);
         if !self.common.request_log.is_empty() {
             self.tell_requests(machine);
@@ -162,6 +178,10 @@ impl Engine {
         while let Some(Wake { continuation, outcome }) = self.common.store.next_wake() {
             match Point::of(continuation.entry) {
                 Some(Point::AccountMade) => self.account_made(outcome, machine),
+                Some(Point::CertificateRead) => self.certificate_read(outcome, machine),
+                Some(Point::CertificateKept) => self.certificate_kept(outcome, machine),
+                Some(Point::CertificateRemoved) => {}
+                Some(Point::Clerk) => self.clerk_woken(continuation.frame, outcome, machine),
                 Some(point) => self.session_woken(continuation.frame, point, outcome),
                 None => {}
             }
@@ -243,15 +263,15 @@ impl Engine {
     }
 
     fn next(&mut self) -> Next {
-        let has_messages = self.has_messages();
         if let Life::Stopped(ending) = self.life
-            && !has_messages
+            && !self.is_untold
         {
             return Next::Stopped(ending);
         }
         self.runs_short = self.is_short();
-        let has_more = self.unfinished || has_messages || self.common.store.has_wakes();
-        if has_more || !self.common.ready.is_empty() || self.is_hurried() {
+        let has_more =
+            self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.has_visits();
+        if has_more || !self.common.ready.is_empty() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }
         let next = Instant::or_never(self.common.net.next_deadline())

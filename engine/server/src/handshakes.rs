@@ -9,9 +9,11 @@
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
 use machine::{BLOCK_BYTES, Micros};
+use sometimes::sometimes;
 use tls::Event;
 
 use crate::common::{Common, HANDSHAKES};
+use crate::outcomes::Handshakes;
 use crate::secure::Channel;
 use crate::services::Security;
 use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
@@ -57,6 +59,7 @@ impl Session {
         let Talk::Handshake(handshake) = &self.talk else { return true };
         let connection = self.caller.connection;
         if !common.secure.has_begun(connection) && !common.secure.begin(connection, self.caller.service) {
+            common.secure.outcomes.turned_away += 1;
             common.break_off(connection);
             return false;
         }
@@ -87,10 +90,18 @@ impl Session {
         common.leave(HANDSHAKES, frame);
         match event {
             Some(Event::Established(agreed)) => {
+                if agreed.is_resumed {
+                    sometimes!(TicketTaken);
+                }
+                common.secure.outcomes.was_established(&agreed);
                 common.secure.handshake_ended();
                 self.speak_within(agreed.protocol, common);
             }
-            Some(Event::Failed(_)) => self.hears_no_more(common),
+            Some(Event::Failed(failure)) => {
+                sometimes!(HandshakeFailed);
+                common.secure.outcomes.has_failed(&failure);
+                self.hears_no_more(common);
+            }
             _ => {}
         }
     }
@@ -133,17 +144,30 @@ impl Session {
         }
     }
 
+    /// We break a handshake off: it has had its time, or there is none for it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn break_handshake_off(&mut self, count: fn(&mut Handshakes) -> &mut u64, common: &mut Common) {
+        self.give_handshake_up(count, common);
+        common.break_off(self.caller.connection);
+    }
+
     /// The connection is gone in the middle of a handshake, or after it.
     pub(crate) fn tls_ended(&mut self, common: &mut Common) {
-        if let Talk::Handshake(handshake) = &self.talk {
-            if handshake.stage == Stage::Queued {
-                common.leave(HANDSHAKES, self.caller.connection.0);
-            }
-            if common.secure.has_begun(self.caller.connection) {
-                common.secure.handshake_ended();
-            }
-            self.talk = Talk::Over;
-        }
+        self.give_handshake_up(|outcomes| &mut outcomes.given_up, common);
         common.secure.end(self.caller.connection);
+    }
+
+    /// A handshake will never be done, if it is one; this counts it if it had begun.
+    fn give_handshake_up(&mut self, count: fn(&mut Handshakes) -> &mut u64, common: &mut Common) {
+        let Talk::Handshake(handshake) = &self.talk else { return };
+        if handshake.stage == Stage::Queued {
+            common.leave(HANDSHAKES, self.caller.connection.0);
+        }
+        if common.secure.has_begun(self.caller.connection) {
+            common.secure.handshake_ended();
+            *count(&mut common.secure.outcomes) += 1;
+        }
+        self.talk = Talk::Over;
     }
 }

@@ -2,15 +2,23 @@
 //!
 //! The bytes of a file are never copied: the connection's segments point into the packed site; unless they are sealed on their way.
 
+mod asking;
+mod webmail;
+
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-use http::{DATE_BYTES, Exchange, Remembered, Secrecy, Site};
+use http::{DATE_BYTES, Exchange, Method, Question, Remembered, Reply, Secrecy, Site};
 use machine::{Micros, Piece};
+use tls::Text;
 
+use crate::certificates::{CERTIFICATE_PATH, METHODS, Upload};
 use crate::common::Common;
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
+
+use asking::Errand;
 
 /// Bytes of responses that a client may leave unread before its next request is looked at: so those who never read cannot
 /// have all the memory.
@@ -25,6 +33,10 @@ const LOGGED_BYTES_MAX: usize = 200;
 /// One HTTP connection.
 pub(crate) struct Conversation {
     session: Session,
+    /// What the question waits for that the session has asked, if it waits here.
+    errand: Option<Box<Errand>>,
+    /// Bytes of replies that the session held when somebody last looked, while it held some.
+    held: usize,
 }
 
 /// What is spoken on it, as both sides have agreed.
@@ -50,6 +62,27 @@ impl Session {
         }
     }
 
+    fn replied(&mut self, reply: Reply, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.replied(reply, hands),
+            Session::Two(session) => session.replied(reply, hands),
+        }
+    }
+
+    fn admitted(&mut self, limit: usize, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.admitted(limit, hands),
+            Session::Two(session) => session.admitted(limit, hands),
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        match self {
+            Session::One(session) => session.held_bytes(),
+            Session::Two(session) => session.held_bytes(),
+        }
+    }
+
     pub(crate) fn stopping(&mut self, hands: &mut Hands<'_>) {
         match self {
             Session::One(session) => session.stopping(hands),
@@ -68,14 +101,16 @@ impl Session {
 impl Conversation {
     /// A client has connected.
     pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
-        let mut hands = Hands { common, caller, unread_bytes_max: UNREAD_BYTES_MAX };
-        Conversation { session: Session::One(http::Session::connected(&mut hands)) }
+        let mut errand = None;
+        let mut hands = Hands { common, caller, errand: &mut errand, unread_bytes_max: UNREAD_BYTES_MAX };
+        Conversation { session: Session::One(http::Session::connected(&mut hands)), errand, held: 0 }
     }
 
     /// A client has connected that would rather speak HTTP/2.
     pub(crate) fn begin_two(caller: Caller, common: &mut Common) -> Conversation {
-        let mut hands = Hands { common, caller, unread_bytes_max: usize::MAX };
-        Conversation { session: Session::Two(Box::new(http::two::Session::connected(&mut hands))) }
+        let mut errand = None;
+        let mut hands = Hands { common, caller, errand: &mut errand, unread_bytes_max: usize::MAX };
+        Conversation { session: Session::Two(Box::new(http::two::Session::connected(&mut hands))), errand, held: 0 }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -86,6 +121,7 @@ impl Conversation {
         match waits_for {
             http::WaitsFor::Bytes => WaitsFor::Bytes,
             http::WaitsFor::SendRoom => WaitsFor::SendRoom,
+            http::WaitsFor::Us => WaitsFor::Us,
             http::WaitsFor::Nothing => WaitsFor::Nothing,
         }
     }
@@ -99,14 +135,24 @@ impl Conversation {
     ) -> R {
         // A stream that waits for room must not keep others from being answered: each takes its part of all that there is.
         let unread_bytes_max = if let Session::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
-        act(&mut self.session, &mut Hands { common, caller, unread_bytes_max })
+        let done = act(&mut self.session, &mut Hands { common, caller, errand: &mut self.errand, unread_bytes_max });
+        if self.held > 0 {
+            self.count_held(common);
+        }
+        done
     }
+}
+
+/// The name under which who asks for `host` finds us over TLS: never a stranger's.
+fn host_over_tls<'a>(host: &'a str, common: &'a Common) -> &'a str {
+    if common.secure.is_named(host) { host } else { &common.hostname }
 }
 
 /// A session's hands.
 pub(crate) struct Hands<'a> {
     common: &'a mut Common,
     caller: Caller,
+    errand: &'a mut Option<Box<Errand>>,
     /// How many bytes may wait for the client when a response is begun.
     unread_bytes_max: usize,
 }
@@ -118,6 +164,14 @@ impl http::Outlet for Hands<'_> {
 
     fn send(&mut self, bytes: &[u8]) {
         self.common.say(self.caller, bytes);
+    }
+
+    fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
+        if self.caller.channel == Channel::Plain {
+            self.send(head);
+            return self.send_static(bytes);
+        }
+        self.common.seal(self.caller, Text { first: head, second: bytes })
     }
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
@@ -154,7 +208,31 @@ impl http::Actions for Hands<'_> {
     }
 
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
-        if self.common.secure.is_named(host) { host } else { &self.common.hostname }
+        host_over_tls(host, self.common)
+    }
+
+    fn methods(&self, path: &[u8]) -> &'static [Method] {
+        match path {
+            _ if path == CERTIFICATE_PATH.as_bytes() => METHODS,
+            _ if ::webmail::is_path(path) => ::webmail::METHODS,
+            _ => &[],
+        }
+    }
+
+    fn asked(&mut self, question: &Question<'_>) {
+        *self.errand = Errand::begin(question, self.caller, self.common).map(Box::new);
+    }
+
+    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
+        if ::webmail::is_path(question.path.as_bytes()) {
+            *self.errand = Errand::form(question, body, self.caller, self.common).map(Box::new);
+            return;
+        }
+        self.common.uploads.push_back(Upload { core: None, frame: self.caller.connection.0, pem: body });
+    }
+
+    fn released(&mut self, limit: usize) {
+        self.common.bodies -= limit;
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {
@@ -179,6 +257,10 @@ impl http::Actions for Hands<'_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
+        // The answer that is held back has the only one that there is; the session sets its own again with it.
+        if self.errand.as_ref().is_some_and(|errand| errand.is_held_back()) {
+            return;
+        }
         self.common.set_deadline(self.caller.connection, after);
     }
 

@@ -3,6 +3,7 @@
 use core::iter::Sum;
 
 use crate::engine::Engine;
+use crate::outcomes::Handshakes;
 use crate::sending::Parcels;
 
 /// What sessions hold at this moment. Nothing of it when there is none.
@@ -28,6 +29,10 @@ pub struct InUse {
     pub deliveries: usize,
     /// Parts of messages on their way from the disk, or not yet done with.
     pub reads: usize,
+    /// Requests of the webmail that clerks of this core work on.
+    pub visits: usize,
+    /// Bytes of forms and replies of HTTP that sessions hold.
+    pub bodies: usize,
     /// Blocks of bytes that were received and not taken, or sent and not acknowledged.
     pub blocks: usize,
     /// Connections that have something to send, or to be acknowledged.
@@ -51,6 +56,8 @@ impl Sum for InUse {
             maildrop_messages: one.maildrop_messages + other.maildrop_messages,
             deliveries: one.deliveries + other.deliveries,
             reads: one.reads + other.reads,
+            visits: one.visits + other.visits,
+            bodies: one.bodies + other.bodies,
             blocks: one.blocks + other.blocks,
             send_queues: one.send_queues + other.send_queues,
             receive_queues: one.receive_queues + other.receive_queues,
@@ -60,6 +67,11 @@ impl Sum for InUse {
 }
 
 impl Engine {
+    /// How handshakes of TLS have ended since the start.
+    pub fn handshakes(&self) -> Handshakes {
+        self.common.secure.outcomes
+    }
+
     /// What is in use now. Looks at every session: for people and tests, not for every turn.
     pub fn in_use(&self) -> InUse {
         let (sizes, common) = (self.sizes.pools(), &self.common);
@@ -76,6 +88,8 @@ impl Engine {
             maildrop_messages: maildrops.messages(),
             deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
+            visits: common.clerks.under_way(),
+            bodies: common.bodies + common.replies,
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),
             receive_queues: sizes.receive_queues - pools.free_receive_queues(),

@@ -10,13 +10,14 @@
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `archive` | the store as sessions see it on every core, and what its owner does for the others |
 //! | `session` | what happens to a connection, told to its session |
-//! | `secure`, `handshakes` | TLS between connections and their sessions, and how it begins |
+//! | `secure`, `handshakes`, `outcomes` | TLS between connections and their sessions, how it begins, and how often it does not |
+//! | `certificates` | certificates that take the place of others while the machine serves |
 //! | `expiry` | certificates that end soon |
 //! | `pressure` | who has to go when something runs short |
 //! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
-//! | `logins` | a password, a gate, an answer in time |
+//! | `logins` | a password, a gate, an answer in time; or a proof |
 //! | `directory` | from a path to an account |
-//! | `life`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
+//! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `common` | what all sessions share |
 #![no_std]
@@ -25,6 +26,8 @@
 extern crate alloc;
 
 mod archive;
+mod certificates;
+mod clerks;
 mod common;
 pub mod configuration;
 mod cores;
@@ -38,6 +41,8 @@ mod in_use;
 mod life;
 mod logins;
 mod maildrop;
+mod making;
+mod outcomes;
 mod pop3_service;
 mod pressure;
 mod secure;
@@ -48,10 +53,12 @@ mod sizes;
 mod smtp_service;
 mod start;
 
+pub use certificates::CERTIFICATE_PATH;
 pub use cores::{CORES_MAX, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
+pub use outcomes::Handshakes;
 pub use services::{
     HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security, ServiceEntry,
 };

@@ -2,18 +2,16 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt::Write;
 
 use machine::{CoreId, Instant, Machine, Micros};
 use net::{Address, Service};
-use store::{NewAccount, Outcome, Owners, State};
-use tasks::{Continuation, FrameId};
+use store::{Owners, State};
+use tasks::FrameId;
 
 use crate::archive::Request;
-use crate::common::Point;
-use crate::configuration::Password;
 use crate::engine::Engine;
+use crate::outcomes::Handshakes;
 use crate::services::{SERVICES, Security};
 use crate::session::Session;
 
@@ -24,17 +22,19 @@ const FAREWELL: Micros = Micros::from_secs(5);
 const REST: Micros = Micros::from_secs(2);
 
 /// The frame of the engine itself: no connection has it.
-const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
+pub(crate) const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
 
 /// Where in its life the engine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
     /// The store is being opened, and recovered. A core that does not own it waits to be told to serve.
     Opening,
-    /// The accounts of the configuration are looked up and made, one a turn.
+    /// The accounts of the configuration are looked up and made: see `making`.
     MakingAccounts,
     /// The store makes an account.
     AccountMade,
+    /// The certificates that took the place of others are read.
+    ReadingCertificates,
     /// The other cores take over their shares of the shards: nobody knows of how many yet, or these many cores own some.
     Sharing(Option<Owners>),
     /// The other cores begin to listen.
@@ -75,7 +75,8 @@ impl Engine {
         self.announce_failure(machine);
         match self.life {
             Life::Opening => self.look_at_store(machine),
-            Life::MakingAccounts => self.make_next_account(machine),
+            Life::MakingAccounts => self.make_accounts(machine),
+            Life::ReadingCertificates => self.read_next_certificate(machine),
             Life::Sharing(owners) => self.share_out(owners, machine),
             Life::Assembling => self.serve_when_all_do(machine),
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
@@ -88,6 +89,7 @@ impl Engine {
             Life::Opening
                 | Life::MakingAccounts
                 | Life::AccountMade
+                | Life::ReadingCertificates
                 | Life::Sharing(_)
                 | Life::Assembling
                 | Life::Serving
@@ -101,6 +103,7 @@ impl Engine {
     pub(crate) fn is_hurried(&self) -> bool {
         match self.life {
             Life::MakingAccounts => true,
+            Life::ReadingCertificates => self.certificates.is_to_be_read(),
             Life::Stopping { .. } => self.is_alone(),
             Life::Leaving { .. } => self.has_nothing_left(),
             Life::AwaitingOthers { .. } => self.are_others_over(),
@@ -162,49 +165,25 @@ impl Engine {
                 let secret = own.store.secret(b"IPv6 addresses");
                 self.common.net.begin_ipv6(self.common.now, &secret);
                 self.life = Life::MakingAccounts;
-                self.make_next_account(machine);
+                self.make_accounts(machine);
             }
         }
     }
 
-    fn make_next_account(&mut self, machine: &mut impl Machine) {
-        while let Some(user) = self.users.last() {
-            if self.common.store.own.store.find(user.address.as_str()).is_none() {
-                return self.make_account(machine);
-            }
-            self.users.pop();
-        }
+    /// All accounts that the configuration asks for are there.
+    pub(crate) fn accounts_are_made(&mut self, machine: &mut impl Machine) {
         self.common.store.note_accounts();
         let hashes = self.common.store.own.store.accounts().map(|account| account.password_hash());
         self.common.logins.make_room_for(hashes);
+        self.begin_reading_certificates();
+        self.life = Life::ReadingCertificates;
+        self.read_next_certificate(machine);
+    }
+
+    /// All is read that has to be read before the shards are shared out.
+    pub(crate) fn begin_sharing(&mut self, machine: &mut impl Machine) {
         self.life = Life::Sharing(None);
         self.share_out(None, machine);
-    }
-
-    fn make_account(&mut self, machine: &mut impl Machine) {
-        let Some(user) = self.users.pop() else { return };
-        let mut salt = [0; mail::SALT_BYTES];
-        machine.random(&mut salt);
-        let hash = match &user.password {
-            Password::Plain(password) => self.common.logins.hash(password, salt).unwrap_or_default(),
-            Password::Argon2id(hash) => hash.clone(),
-        };
-        let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
-        let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash: &hash };
-        let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
-        match self.common.store.own.store.create_account(&account, self.common.wall, continuation) {
-            Ok(_) => self.life = Life::AccountMade,
-            Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
-        }
-    }
-
-    pub(crate) fn account_made(&mut self, outcome: Outcome, machine: &mut impl Machine) {
-        if let Outcome::Refused(refusal) = outcome {
-            machine.print(format_args!("store: an account is not made: {refusal:?}"));
-        }
-        if self.life == Life::AccountMade {
-            self.life = Life::MakingAccounts;
-        }
     }
 
     /// Hands over to the other cores what they are to own; once all have it, they are told to serve.
@@ -217,7 +196,7 @@ impl Engine {
             let store = &mut self.common.store;
             store.served_by(owners);
             if let Some(accounts) = store.elsewhere().map(|elsewhere| Arc::clone(&elsewhere.accounts)) {
-                store.own.tell_to_serve(&accounts, owners);
+                store.own.tell_to_serve(&accounts, owners, self.certificates.shown());
             }
             self.life = Life::Assembling;
             self.serve_when_all_do(machine);
@@ -266,12 +245,21 @@ impl Engine {
         if self.has_nothing_left() || self.common.now >= until {
             self.tell_all(|session, common| common.break_off(session.caller.connection));
             self.tell_share(machine);
+            self.tell_handshakes(machine);
             self.common.store.leave_others();
             // They were told at the same time as this core, and may have more to do.
             let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
             let until = self.common.now + patience;
             self.life = Life::AwaitingOthers { until };
             self.stop_after_others(until, machine);
+        }
+    }
+
+    /// How the core's handshakes of TLS ended, if there were any.
+    fn tell_handshakes(&self, machine: &mut impl Machine) {
+        let outcomes = self.handshakes();
+        if outcomes != Handshakes::default() {
+            machine.print(format_args!("{}: {outcomes}", self.core));
         }
     }
 
@@ -290,9 +278,11 @@ impl Engine {
         machine.print(format_args!("{}: {share}", self.core));
     }
 
-    /// No core goes while another may ask it for something; so the first one, which has the disk, goes last.
+    /// No core goes while another may ask it for something, or has to send its last words; so the first one, which has the disk, goes
+    /// last.
     fn stop_after_others(&mut self, until: Instant, machine: &mut impl Machine) {
-        if !self.are_others_over() && self.common.now < until {
+        let is_heard = self.parcels.as_ref().is_none_or(|parcels| parcels.under_way() == 0);
+        if !(is_heard && self.are_others_over()) && self.common.now < until {
             return;
         }
         if self.core == CoreId::FIRST {
@@ -305,7 +295,7 @@ impl Engine {
 
     /// Whether no connection is left, and nothing on its way to the disk.
     fn has_nothing_left(&self) -> bool {
-        self.is_alone() && self.common.store.is_at_rest()
+        self.is_alone() && self.common.store.is_at_rest() && self.common.clerks.under_way() == 0
     }
 
     /// Whether no other core may ask for something any more, or there is none.

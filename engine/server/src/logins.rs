@@ -1,9 +1,11 @@
-//! Logins: a name and a password arrive, and an answer follows in a later turn.
+//! Logins: a name and what proves it arrive, and an answer follows in a later turn.
 //!
 //! A password hash costs some 20 ms and can't be cut, so whoever needs one passes a gate, first come first served, and one
-//! hash is computed a turn. A password that was right within the last hour needs none. The answer to a failed login waits as
-//! long as the throttle says; the answer to a right one waits for nothing. That is so whatever the protocol: an attempt is begun, decided and ended here, and its session only
-//! says what came of it.
+//! hash is computed a turn. A password that was right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it spares us, and here a few hashes of a
+//! hundred bytes. The answer to a failed login waits as long as the throttle says; the answer to a right one waits for nothing. That is so whatever the protocol: an attempt is begun,
+//! decided and ended here, and its session only says what came of it.
+//!
+//! Of a name that nobody has, and of an account that has no verifier, the same is said and done as of any other ([`Verifier::of_nobody`]).
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -12,6 +14,7 @@ use core::net::IpAddr;
 
 use machine::{Instant, Micros};
 use mail::{Hasher, Throttle, VerifiedLogins};
+use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
 use store::AccountId;
 
 use crate::common::{Common, HASHER};
@@ -21,10 +24,18 @@ use crate::session::Caller;
 /// A login that waits for its turn, or for its answer.
 pub(crate) struct Attempt {
     login: Login,
-    password: Vec<u8>,
+    heard: Heard,
     peer: IpAddr,
     throttled: Throttled,
     pub(crate) state: AttemptState,
+    /// What the client is to hear that was let in by a proof.
+    signature: Option<Signature>,
+}
+
+/// What the client has said to prove who it is.
+enum Heard {
+    Password(Vec<u8>),
+    Scram(ScramProof),
 }
 
 /// Whether failures of this client count.
@@ -40,6 +51,8 @@ enum Throttled {
 pub(crate) enum AttemptState {
     /// It waits for the hasher, or owns it.
     Hashing,
+    /// Its proof is looked at when its turn has come.
+    Proving,
     /// Its password is known to be right.
     Verified(AccountId),
     /// It is let in, and what it was for may take its time.
@@ -77,6 +90,7 @@ pub(crate) struct Logins {
     hasher: Hasher,
     throttle: Throttle,
     verified: VerifiedLogins,
+    nonces: Nonces,
     under_way: usize,
     /// Failures that other cores have not been told of; not there where there is no other core.
     failures: Option<VecDeque<Failure>>,
@@ -89,9 +103,17 @@ pub(crate) struct Failure {
 }
 
 impl Attempt {
-    fn new(login: Login, password: &[u8], peer: IpAddr, throttled: Throttled) -> Attempt {
-        let state = AttemptState::Hashing;
-        Attempt { login, password: password.into(), peer, throttled, state }
+    fn new(login: Login, proof: Proof<'_>, peer: IpAddr, throttled: Throttled) -> Attempt {
+        let (heard, state) = match proof {
+            Proof::Password(password) => (Heard::Password(password.into()), AttemptState::Hashing),
+            Proof::Scram(proof) => (Heard::Scram(proof), AttemptState::Proving),
+        };
+        Attempt { login, heard, peer, throttled, state, signature: None }
+    }
+
+    /// What the client is to hear that was let in by a proof.
+    pub(crate) fn signature(&self) -> Option<Signature> {
+        self.signature
     }
 
     /// The account that it is for, if that exists.
@@ -102,12 +124,13 @@ impl Attempt {
 
 impl Logins {
     /// `cores`: how many the machine has.
-    pub(crate) fn new(cores: u8, hasher: Hasher, keys: [[u8; 16]; 2]) -> Logins {
+    pub(crate) fn new(cores: u8, hasher: Hasher, keys: [[u8; 16]; 2], nonces: Nonces) -> Logins {
         let [throttle, verified] = keys;
         Logins {
             hasher,
             throttle: Throttle::new(throttle),
             verified: VerifiedLogins::new(verified),
+            nonces,
             under_way: 0,
             failures: (cores > 1).then(VecDeque::new),
         }
@@ -119,26 +142,27 @@ impl Logins {
         attempt.throttled == Throttled::No || self.throttle.login_begins(attempt.peer, now)
     }
 
-    /// Whether the password is known to be right without a hash.
+    /// Whether it is a password that is known to be right without a hash.
     fn is_verified(&self, attempt: &Attempt, hash: &str, now: Instant) -> bool {
-        self.verified.contains(hash, &attempt.password, now)
+        matches!(&attempt.heard, Heard::Password(password) if self.verified.contains(hash, password, now))
     }
 
-    /// Computes the one hash that decides `attempt`. `known` is its account and that account's password hash.
-    fn decide(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Verdict {
-        let granted = match known {
-            Some((account, hash)) => {
-                let right = self.hasher.verify(&attempt.password, hash) == Ok(true);
-                if right {
-                    self.verified.insert(hash, &attempt.password, now);
-                }
-                Some(account).filter(|_| right)
-            }
-            None => {
-                self.hasher.spend(&attempt.password);
-                None
-            }
+    /// Computes the one hash that decides a password: whom it lets in. `known` is the account and that account's password hash.
+    fn verify(&mut self, attempt: &Attempt, known: Option<(AccountId, &str)>, now: Instant) -> Option<AccountId> {
+        let Heard::Password(password) = &attempt.heard else { return None };
+        let Some((account, hash)) = known else {
+            self.hasher.spend(password);
+            return None;
         };
+        let is_right = self.hasher.verify(password, hash) == Ok(true);
+        if is_right {
+            self.verified.insert(hash, password, now);
+        }
+        is_right.then_some(account)
+    }
+
+    /// What comes of an attempt that lets this one in, or nobody.
+    fn verdict(&mut self, attempt: &Attempt, granted: Option<AccountId>, now: Instant) -> Verdict {
         match granted {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
@@ -165,7 +189,7 @@ impl Logins {
     pub(crate) fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
-            AttemptState::Hashing | AttemptState::Verified(_) | AttemptState::Granted => true,
+            AttemptState::Hashing | AttemptState::Proving | AttemptState::Verified(_) | AttemptState::Granted => true,
             AttemptState::TooMany | AttemptState::Refused => false,
         };
         if attempt.throttled == Throttled::Yes && is_undecided_or_right {
@@ -190,24 +214,36 @@ impl Logins {
 }
 
 impl Common {
-    /// A name and a password have arrived. What comes of them is decided in a later turn, which is given to the caller's session.
-    pub(crate) fn login_begins(&mut self, name: &str, password: &[u8], caller: Caller) -> Attempt {
+    /// What a client is asked that wants to prove that it knows the password of `name`.
+    pub(crate) fn puzzle(&mut self, name: &str) -> Puzzle {
+        let login = self.directory.login(&self.store, name);
+        let nonce = self.logins.nonces.draw();
+        self.verifier(&login).puzzle(nonce)
+    }
+
+    /// What proofs of `login` are checked against.
+    fn verifier(&self, login: &Login) -> Verifier {
+        let nobody = Verifier::of_nobody(&self.store.secret_of_nobody(), &login.name);
+        let known = login.account.and_then(|account| self.store.account(account));
+        known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(nobody)
+    }
+
+    /// A client has said who it is. What comes of that is decided in a later turn, which is given to the caller's session.
+    pub(crate) fn login_begins(&mut self, credentials: Credentials<'_>, caller: Caller) -> Attempt {
         let throttled = match self.access.is_unthrottled(caller.address) {
             true => Throttled::No,
             false => Throttled::Yes,
         };
-        let login = self.directory.login(&self.store, name);
-        let mut attempt = Attempt::new(login, password, caller.address, throttled);
+        let login = self.directory.login(&self.store, credentials.name);
+        let mut attempt = Attempt::new(login, credentials.proof, caller.address, throttled);
         let known = attempt.account().and_then(|account| self.store.account(account));
-        attempt.state = if !self.logins.begin(&attempt, self.now) {
-            AttemptState::TooMany
+        if !self.logins.begin(&attempt, self.now) {
+            attempt.state = AttemptState::TooMany;
         } else if let Some(known) =
             known.filter(|known| self.logins.is_verified(&attempt, known.password_hash, self.now))
         {
-            AttemptState::Verified(known.id)
-        } else {
-            AttemptState::Hashing
-        };
+            attempt.state = AttemptState::Verified(known.id);
+        }
         match attempt.state {
             AttemptState::Hashing => self.enter(HASHER, caller.connection.0),
             _ => self.ready.resume(caller.connection.0),
@@ -225,9 +261,13 @@ impl Common {
             AttemptState::Verified(account) => Verdict::Granted(account),
             AttemptState::Hashing => {
                 let known = attempt.account().and_then(|id| Some((id, self.store.account(id)?.password_hash)));
-                let verdict = self.logins.decide(attempt, known, self.now);
+                let granted = self.logins.verify(attempt, known, self.now);
                 self.leave(HASHER, frame);
-                verdict
+                self.logins.verdict(attempt, granted, self.now)
+            }
+            AttemptState::Proving => {
+                let granted = self.look_at_proof(attempt);
+                self.logins.verdict(attempt, granted, self.now)
             }
         };
         Some(match verdict {
@@ -242,6 +282,13 @@ impl Common {
                 Decision::HeldBack
             }
         })
+    }
+
+    /// Whom the attempt's proof lets in; what the client is told then is noted.
+    fn look_at_proof(&self, attempt: &mut Attempt) -> Option<AccountId> {
+        let Heard::Scram(proof) = &attempt.heard else { return None };
+        attempt.signature = self.verifier(&attempt.login).check(proof);
+        attempt.account().filter(|_| attempt.signature.is_some())
     }
 
     /// Nobody waits for the attempt's answer any more.

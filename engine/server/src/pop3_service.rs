@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 
 use machine::Micros;
 use pop3::{MessageNumber, PlainLogin, Settings, Tls};
+use sasl::{Credentials, Puzzle};
 use store::Outcome;
 use tasks::Continuation;
 
@@ -158,6 +159,16 @@ impl Hands<'_> {
     }
 }
 
+impl sasl::Host for Hands<'_> {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        self.common.puzzle(name)
+    }
+
+    fn login(&mut self, credentials: Credentials<'_>) {
+        login::begin(credentials, self);
+    }
+}
+
 impl pop3::Actions for Hands<'_> {
     fn settings(&self) -> Settings {
         let is_hidden = self.caller.channel == Channel::Tls;
@@ -183,10 +194,6 @@ impl pop3::Actions for Hands<'_> {
 
     fn reply(&mut self, bytes: &[u8]) {
         self.common.say(self.caller, bytes);
-    }
-
-    fn login(&mut self, user: &str, password: &[u8]) {
-        login::begin(user, password, self);
     }
 
     fn abandon_login(&mut self) {

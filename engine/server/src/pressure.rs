@@ -151,6 +151,7 @@ impl Session {
         sometimes!(SessionSentAway);
         // Who does not read would not hear a goodbye, and it would take a buffer more.
         match shortage {
+            _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, common),
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
                 common.break_off(self.caller.connection);
             }

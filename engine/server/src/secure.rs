@@ -16,12 +16,14 @@ use core::mem::take;
 
 use machine::{BLOCK_BYTES, Instant, UnixTime};
 use net::{ConnectionId, Net, Service};
+use sometimes::{buggify, sometimes};
 use tls::{
-    Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Offer, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX, Sealed,
-    Settings, TicketKeys,
+    Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX,
+    Sealed, Settings, Text, TicketKeys,
 };
 
 use crate::common::Common;
+use crate::outcomes::Handshakes;
 use crate::services::{Protocol, SERVICES, Security};
 use crate::session::{Session, WaitsFor};
 
@@ -51,10 +53,13 @@ pub(crate) struct Secure {
     settings: Vec<Option<Settings>>,
     certificates: Vec<Certificate>,
     clock: Clock,
+    tickets: TicketKeys,
     /// In the slot of each connection.
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
+    /// How those ended that are over.
+    pub(crate) outcomes: Handshakes,
     /// What TLS itself has to say, on its way to the connection.
     out: Box<[u8]>,
     scratch: Vec<u8>,
@@ -66,27 +71,38 @@ impl Secure {
 
     /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
     pub(crate) fn new(certificates: &[Certificate], secret: &[u8; 32], connections: usize) -> Secure {
-        let clock = Clock::default();
-        let tickets = TicketKeys::new(secret);
-        let offer = |service: &crate::ServiceEntry| {
-            // Known large senders of mail break on tickets.
-            let tickets = (service.protocol != Protocol::Smtp).then_some(&tickets);
-            let offer = Offer { name: service.name, protocols: service.alpn, tickets };
-            let is_offered = service.security != Security::None && !certificates.is_empty();
-            is_offered.then(|| Settings::new(certificates.to_vec(), &clock, &offer).ok()).flatten()
-        };
-        let settings = SERVICES.iter().map(offer).collect();
+        let (clock, tickets) = (Clock::default(), TicketKeys::new(secret));
         let connections = if certificates.is_empty() { 0 } else { connections };
         Secure {
-            settings,
+            settings: settings(certificates, &clock, &tickets),
             certificates: certificates.to_vec(),
             connections: (0..connections).map(|_| None).collect(),
             handshakes: 0,
+            outcomes: Handshakes::default(),
             handshakes_max: (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN),
             out: vec![0; FLIGHT_BYTES_MAX].into_boxed_slice(),
             scratch: vec![0; SCRATCH_BYTES],
             clock,
+            tickets,
         }
+    }
+
+    /// Shows these certificates to whoever comes from now on. Who is here stays; and a ticket of before is as good as ever: it was given over TLS to whom a certificate was shown.
+    pub(crate) fn show(&mut self, certificates: Vec<Certificate>) {
+        if self.is_there() {
+            self.settings = settings(&certificates, &self.clock, &self.tickets);
+            self.certificates = certificates;
+        }
+    }
+
+    /// Whether the machine speaks TLS.
+    pub(crate) fn is_there(&self) -> bool {
+        !self.certificates.is_empty()
+    }
+
+    /// The certificates, the one for everybody else first.
+    pub(crate) fn certificates(&self) -> &[Certificate] {
+        &self.certificates
     }
 
     /// Whether there is TLS for the service.
@@ -111,7 +127,7 @@ impl Secure {
 
     /// Whether another handshake could begin.
     pub(crate) fn may_begin(&self) -> bool {
-        self.handshakes < self.handshakes_max
+        self.handshakes < self.handshakes_max && !buggify!(NoHandshake)
     }
 
     /// Whether handshakes run short.
@@ -122,7 +138,10 @@ impl Secure {
     /// A client of the service has said its first word. False: there are too many handshakes, and this one does not begin.
     pub(crate) fn begin(&mut self, connection: ConnectionId, service: Service) -> bool {
         let settings = self.settings.get(usize::from(service.0)).and_then(Option::as_ref);
-        let Some(settings) = settings.filter(|_| self.may_begin()) else { return false };
+        let Some(settings) = settings.filter(|_| self.may_begin()) else {
+            sometimes!(HandshakesFull);
+            return false;
+        };
         let Some(place) = self.connections.get_mut(connection.index()) else { return false };
         assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
         *place = Connection::accept(settings).ok().map(Box::new);
@@ -148,11 +167,12 @@ impl Secure {
         }
     }
 
-    /// Seals as much of `bytes` as there is room for, and says how much that was.
-    pub(crate) fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8], net: &mut Net) -> usize {
+    /// Seals as much of `text` as there is room for, in as few records as that takes, and says how much that was.
+    pub(crate) fn send(&mut self, now: Instant, connection: ConnectionId, text: Text<'_>, net: &mut Net) -> usize {
         let Some(tls) = self.of_mut(connection) else { return 0 };
         let mut taken = 0;
-        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+        while taken < text.len() {
+            let rest = text.behind(taken);
             let least = SEALED_OVERHEAD_MAX + rest.len().min(RECORD_BYTES_LEAST);
             let mut sealed = Sealed { taken: 0, written: 0 };
             net.send_with(now, connection, least, |room| {
@@ -186,6 +206,18 @@ impl Secure {
     fn of_mut(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(connection.index())?.as_deref_mut()
     }
+}
+
+/// What each service offers with these certificates.
+fn settings(certificates: &[Certificate], clock: &Clock, tickets: &TicketKeys) -> Vec<Option<Settings>> {
+    let offer = |service: &crate::ServiceEntry| {
+        // Known large senders of mail break on tickets.
+        let tickets = (service.protocol != Protocol::Smtp).then_some(tickets);
+        let offer = Offer { name: service.name, protocols: service.alpn, tickets };
+        let is_offered = service.security != Security::None && !certificates.is_empty();
+        is_offered.then(|| Settings::new(certificates.to_vec(), clock, &offer).ok()).flatten()
+    };
+    SERVICES.iter().map(offer).collect()
 }
 
 /// How much plaintext surely fits where so many bytes do: each block takes a record at the least, one may end what was begun, and one begin what follows.
@@ -301,6 +333,9 @@ impl Session {
                     return done;
                 }
                 Event::PeerClosed | Event::Failed(_) => {
+                    if let Event::Failed(Failure::Refused(_)) = event {
+                        sometimes!(RecordRefused);
+                    }
                     self.hears_no_more(common);
                     return done;
                 }

@@ -16,13 +16,15 @@ use store::Outcome;
 use tasks::FrameId;
 
 use crate::archive::Opened;
+use crate::certificates::Replaced;
+use crate::clerks::{Answer, Told};
 use crate::common::{Common, Point};
 use crate::engine::Engine;
 use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake, Stage};
 use crate::pressure::Mark;
 use crate::secure::Channel;
 use crate::services::{Protocol, SERVICES, SMTP, Security, ServiceEntry};
-use crate::{http_service, pop3_service, smtp_service};
+use crate::{certificates, http_service, pop3_service, smtp_service};
 
 /// The longest greeting, in bytes. What has no room for it waits.
 const GREETING_BYTES_MAX: usize = 512;
@@ -133,6 +135,7 @@ impl Session {
     fn begin_with_handshake(caller: Caller, common: &mut Common) -> Session {
         let handshake = Handshake { stage: Stage::Bytes };
         if common.is_crowded() {
+            common.secure.outcomes.turned_away += 1;
             common.break_off(caller.connection);
         } else {
             common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
@@ -233,6 +236,20 @@ impl Session {
         }
     }
 
+    /// Something came of the certificate that the client sent.
+    fn certificate_replaced(&mut self, replaced: Replaced, common: &mut Common) {
+        if let Talk::Http(talk) = &mut self.talk {
+            talk.replied(certificates::reply_to(replaced), self.caller, common);
+        }
+    }
+
+    /// A clerk has answered what the client asked for.
+    fn visit_answered(&mut self, told: Told, common: &mut Common) {
+        if let Talk::Http(talk) = &mut self.talk {
+            talk.visit_answered(told, self.caller, common);
+        }
+    }
+
     /// The client has been silent, or deaf, for too long.
     pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
         if self.waits_for() == WaitsFor::Nothing {
@@ -241,8 +258,9 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.deadline_expired(self.caller, common),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
-            Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.deadline_expired(hands)),
-            Talk::Handshake(_) | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::Http(talk) => talk.deadline_expired(self.caller, common),
+            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.late, common),
+            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -253,7 +271,8 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
-            Talk::Handshake(_) | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, common),
+            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -274,7 +293,8 @@ impl Session {
             Talk::Pop3(talk) => talk.resumed(self.caller, common),
             Talk::Handshake(_) => self.handshake_resumed(common),
             Talk::Smtp(talk) => talk.resumed(self.caller, common),
-            Talk::Http(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Http(talk) => talk.resumed(self.caller, common),
+            Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
@@ -324,8 +344,10 @@ impl Session {
             self.tls_ended(common);
         }
         self.peer_closed(common);
-        if let Talk::Pop3(talk) = &mut self.talk {
-            talk.ended(self.caller, common);
+        match &mut self.talk {
+            Talk::Pop3(talk) => talk.ended(self.caller, common),
+            Talk::Http(talk) => talk.ended(self.caller, common),
+            Talk::Smtp(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         common.deadlines.cancel(self.caller.connection.0);
     }
@@ -387,6 +409,16 @@ impl Engine {
         if let Some(Ok(unwanted)) = opened {
             self.common.store.close_maildrop(unwanted);
         }
+    }
+
+    pub(crate) fn session_certificate_replaced(&mut self, frame: FrameId, replaced: Replaced) {
+        self.tell(frame, |session, common| session.certificate_replaced(replaced, common));
+    }
+
+    /// A clerk has answered what the client asked for.
+    pub(crate) fn session_visit_answered(&mut self, frame: FrameId, answer: Answer) {
+        self.common.bodies -= answer.form_bytes;
+        self.tell(frame, |session, common| session.visit_answered(answer.told, common));
     }
 
     pub(crate) fn session_deadline_expired(&mut self, frame: FrameId) {

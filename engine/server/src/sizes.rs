@@ -63,6 +63,11 @@ impl Sizes {
         })
     }
 
+    /// Bytes that bodies of HTTP's requests may take at a time.
+    pub(crate) fn http_bodies_bytes(&self) -> usize {
+        (self.buffer_bytes / 2).max(512 * 1024)
+    }
+
     /// The smallest memory that so many cores run in together, in bytes.
     pub fn memory_bytes_min(cores: u8) -> u64 {
         MEMORY_BYTES_MIN + u64::from(cores.saturating_sub(1)) * MEMORY_BYTES_MORE

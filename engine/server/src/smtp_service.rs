@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 
 use machine::Micros;
 use message::{Assurance, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
+use sasl::{Credentials, Puzzle};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
-use store::{AccountId, Outcome, Refusal, State};
+use store::{Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
@@ -47,7 +48,7 @@ pub(crate) struct Transaction {
     reverse_path: String,
     /// The first recipient as the client wrote it.
     first_recipient: String,
-    accounts: Vec<AccountId>,
+    recipients: Vec<Recipient>,
     message: Option<Incoming>,
 }
 
@@ -64,7 +65,7 @@ impl Transaction {
         Transaction {
             reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
             first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
-            accounts: Vec::with_capacity(8),
+            recipients: Vec::with_capacity(8),
             message: None,
         }
     }
@@ -72,7 +73,7 @@ impl Transaction {
     fn clear(&mut self) {
         self.reverse_path.clear();
         self.first_recipient.clear();
-        self.accounts.clear();
+        self.recipients.clear();
         self.message = None;
     }
 }
@@ -241,6 +242,16 @@ impl Hands<'_> {
     }
 }
 
+impl sasl::Host for Hands<'_> {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        self.common.puzzle(name)
+    }
+
+    fn login(&mut self, credentials: Credentials<'_>) {
+        login::begin(credentials, self);
+    }
+}
+
 impl smtp::Actions for Hands<'_> {
     fn settings(&self) -> Settings {
         let tls = match (self.caller.channel, &self.common.secure) {
@@ -282,14 +293,14 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
-        let account = self.recipient_account(path)?;
+        let recipient = Recipient::inbox(self.recipient_account(path)?);
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
         if transaction.first_recipient.is_empty() {
             transaction.first_recipient.push_str(path.text());
         }
         // Two addresses of one account get one copy.
-        if !transaction.accounts.contains(&account) {
-            transaction.accounts.push(account);
+        if !transaction.recipients.contains(&recipient) {
+            transaction.recipients.push(recipient);
         }
         Ok(())
     }
@@ -303,7 +314,7 @@ impl smtp::Actions for Hands<'_> {
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
-        let letter = self.common.store.begin(&transaction.accounts).map_err(message_refusal)?;
+        let letter = self.common.store.begin(&transaction.recipients).map_err(message_refusal)?;
         let identifier = self.common.identifiers.next();
         transaction.message = Some(Incoming { letter, identifier, hops: ReceivedCount::default() });
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
@@ -332,10 +343,6 @@ impl smtp::Actions for Hands<'_> {
             common.store.abort(incoming.letter);
         }
         self.message_dropped();
-    }
-
-    fn login(&mut self, name: &str, password: &[u8]) {
-        login::begin(name, password, self);
     }
 
     fn abandon_login(&mut self) {

@@ -1,6 +1,7 @@
 //! How an engine is made: every table, pool and queue gets its size here, once.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -10,9 +11,12 @@ use machine::{Card, CoreId, Machine};
 use mail::Hasher;
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
+use sasl::Nonces;
 use tasks::{DelayQueue, Gates, ResumeQueue};
 
 use crate::archive::Archive;
+use crate::certificates::Certificates;
+use crate::clerks::Clerks;
 use crate::common::{Common, GATES};
 use crate::configuration::{Configuration, Network};
 use crate::cores::Seed;
@@ -43,6 +47,7 @@ impl Engine {
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
             secure: Secure::new(&certificates, &secret, sizes.connections),
             store: Archive::new(core, cores, &sizes, random(machine), machine),
+            clerks: Clerks::new(),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
             hostname: configuration.hostname.as_str().to_string(),
@@ -52,7 +57,11 @@ impl Engine {
             transactions: (0..sizes.transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Box::new([0; TRACE_BYTES_MAX]),
             gates: Gates::new(GATES, sizes.connections),
-            logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)]),
+            uploads: VecDeque::new(),
+            bodies: 0,
+            replies: 0,
+            bodies_max: sizes.http_bodies_bytes(),
+            logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
             site,
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,
@@ -67,7 +76,8 @@ impl Engine {
             CoreId::FIRST => (configuration.users.iter().rev().cloned().collect(), Expiry::of(&certificates)),
             _ => (Vec::new(), Expiry::default()),
         };
-        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, users, expiry)
+        let certificates = Certificates::new(certificates);
+        Engine::with(core, lanes, Parcels::new(core, card.queues), common, sizes, users, (certificates, expiry))
     }
 }
 

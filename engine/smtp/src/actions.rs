@@ -5,8 +5,9 @@ use machine::Micros;
 use crate::command::Mail;
 use crate::path::ForwardPath;
 
-/// The session's hands. Each call is carried out or queued at once; none waits.
-pub trait Actions {
+/// The session's hands. Each call is carried out or queued at once; none waits. As the host of a login they check what proves it: [`crate::Session::login_answered`] tells what came of
+/// that, not from within the call; a refusal may be held back for as long as guessing is to take.
+pub trait Actions: sasl::Host {
     /// What the server allows. Asked for often: a copy of a few words.
     fn settings(&self) -> Settings;
 
@@ -53,11 +54,7 @@ pub trait Actions {
     /// The message will never be whole: drop it.
     fn message_abort(&mut self);
 
-    /// AUTH: checks the password. [`crate::Session::login_answered`] tells what came of it, not from within this call; a refusal may be held back for as long as
-    /// guessing is to take.
-    fn login(&mut self, name: &str, password: &[u8]);
-
-    /// Nobody waits for the login's answer any more.
+    /// Nobody waits any more for the answer to [`sasl::Host::login`], which [`crate::Session::login_answered`] tells; or the client does not want what it was granted.
     fn abandon_login(&mut self);
 
     /// Calls [`crate::Session::deadline_expired`] after so long, instead of any deadline set before; `None`: never.

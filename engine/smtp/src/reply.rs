@@ -38,7 +38,7 @@ pub(crate) const TLS_BUSY: Reply = b"454 4.7.0 Too many are about to speak TLS, 
 
 pub(crate) const LINE_TOO_LONG: Reply = b"500 5.5.2 Line too long\r\n";
 pub(crate) const LOGIN_CANCELLED: Reply = b"501 5.7.0 Login given up\r\n";
-pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"501 5.5.2 Not the base64 that was asked for\r\n";
+pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"501 5.5.2 Not the response that was asked for\r\n";
 pub(crate) const UNKNOWN_MECHANISM: Reply =
     b"504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n";
 pub(crate) const LOGIN_TWICE: Reply = b"503 5.5.1 Logged in already\r\n";

@@ -315,7 +315,7 @@ impl Session {
             }
             Line::Partial => Taken::AndWait(0, WaitsFor::Bytes),
             Line::TooLong => {
-                self.exchange = None;
+                self.exchange_over(actions);
                 self.expect = Expect::LongLineEnd;
                 Taken::AndGoOn(0)
             }
@@ -358,7 +358,7 @@ impl Session {
 
     fn finish(&mut self, actions: &mut impl Actions) {
         self.transaction_over(actions);
-        self.exchange = None;
+        self.exchange_over(actions);
         if self.expect == Expect::LoginAnswer {
             actions.abandon_login();
         }

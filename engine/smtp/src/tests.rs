@@ -8,6 +8,7 @@ mod login;
 mod paths;
 mod properties;
 mod room;
+mod scram;
 mod smuggling;
 mod starttls;
 mod world;

@@ -30,7 +30,7 @@ macro_rules! names {
 }
 
 names! {
-    /// A place of the engine.
+    /// A place of the engine, or of a room that it lives in.
     Place:
     /// A journal goes on in another segment.
     JournalLinked,
@@ -82,6 +82,18 @@ names! {
     DeskRefuses,
     /// A letter of another core is given up.
     DeskForgets,
+    /// There is no room for another handshake of TLS.
+    HandshakesFull,
+    /// A handshake comes to nothing.
+    HandshakeFailed,
+    /// A client is known by its ticket.
+    TicketTaken,
+    /// A record is refused once the handshake is done.
+    RecordRefused,
+    /// A room's own: the power is cut in the middle of a handshake.
+    CutInHandshake,
+    /// A room's own: a letter is acknowledged over TLS.
+    AcknowledgedOverTls,
 }
 
 names! {
@@ -119,6 +131,8 @@ names! {
     NoRoomBetweenCores,
     /// All parcels of a core are on their way.
     NoParcel,
+    /// There is no room for another handshake of TLS.
+    NoHandshake,
 }
 
 /// Marks a place that simulations must reach now and then.

@@ -4,11 +4,11 @@
 
 use crate::group::Pending;
 use crate::hash::Hash;
-use crate::index::{Account, AccountId};
+use crate::index::{Account, AccountId, UID_VALIDITY_LOST};
 use crate::record::{self, REMOVED_RANGES};
 use crate::segments::Reason as Want;
 use crate::store::{Shard, Store};
-use crate::types::{Flags, INBOX, MailboxId, Outcome, Refusal, Uid, UidRange};
+use crate::types::{BUILT_IN, Flags, MailboxId, Outcome, Refusal, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -26,6 +26,8 @@ pub struct NewAccount<'a> {
     pub aliases: &'a [&'a str],
     /// What a password is checked against, in the caller's form.
     pub password_hash: &'a str,
+    /// What a proof is checked against by who knows the password and does not say it, in the caller's form; empty: nothing is.
+    pub verifier: &'a str,
 }
 
 /// What is known of an account.
@@ -53,6 +55,11 @@ impl<'a> AccountInfo<'a> {
     /// What a password is checked against.
     pub fn password_hash(&self) -> &'a str {
         &self.account.password_hash
+    }
+
+    /// What a proof of knowing the password is checked against; empty: nothing is.
+    pub fn verifier(&self) -> &'a str {
+        &self.account.verifier
     }
 
     /// Its mailboxes and their names.
@@ -87,7 +94,7 @@ impl Store {
         all.filter(|account| account.is_named()).map(|account| AccountInfo { account })
     }
 
-    /// Makes an account with an empty inbox; `continuation` is woken with [`Outcome::AccountCreated`].
+    /// Makes an account with its built-in mailboxes, empty; `continuation` is woken with [`Outcome::AccountCreated`].
     ///
     /// Errors: `AddressTaken` for the address or an alias, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn create_account(
@@ -107,7 +114,7 @@ impl Store {
         if !self.segments.may_take(Want::Delivery) {
             return Err(Refusal::DiskFull);
         }
-        let shard = self.room_in(id, crate::block::RECORDS_MAX)?;
+        let shard = self.room_in(id, crate::block::RECORDS_MAX + BUILT_IN.len() * 64)?;
         if shard.index.accounts.get(&id).is_some_and(Account::is_named) {
             return Err(Refusal::AddressTaken);
         }
@@ -115,37 +122,44 @@ impl Store {
         account.address = new.address.into();
         account.aliases = new.aliases.iter().map(|alias| Box::from(*alias)).collect();
         account.password_hash = new.password_hash.into();
+        account.verifier = new.verifier.into();
         record::put_account(&mut shard.gathered, &account);
-        let inbox = shard.index.mailbox(id, INBOX.0);
-        let counts = inbox.map_or((1, 0), |inbox| (inbox.uid_next, inbox.highest_modseq));
-        let uid_validity = inbox.map(|inbox| inbox.uid_validity).filter(|known| *known > 0).unwrap_or(uid_validity);
-        record::put_mailbox(&mut shard.gathered, id, INBOX.0, uid_validity, counts, "INBOX");
+        for (mailbox, name) in BUILT_IN {
+            let known = shard.index.mailbox(id, mailbox.0);
+            let counts = known.map_or((1, 0), |known| (known.uid_next, known.highest_modseq));
+            let kept = known.map(|known| known.uid_validity).filter(|kept| *kept > UID_VALIDITY_LOST);
+            let uid_validity = kept.unwrap_or(uid_validity);
+            record::put_mailbox(&mut shard.gathered, id, mailbox.0, uid_validity, counts, name);
+        }
         shard.pending.push(Pending::Account(continuation, id));
         let addresses: Vec<Box<str>> = addresses().map(Box::from).collect();
         self.directory.extend(addresses.into_iter().map(|address| (address, id)));
         Ok(id)
     }
 
-    /// Changes what an account's password is checked against; `continuation` is woken with [`Outcome::Changed`].
+    /// Changes what an account's password and proofs of knowing it are checked against: both, since they are of one password. `continuation` is woken with
+    /// [`Outcome::Changed`].
     ///
     /// Errors: `NoSuchAccount`, `TooLarge`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn set_password_hash(
+    pub fn set_password(
         &mut self,
         id: AccountId,
-        password_hash: &str,
+        (password_hash, verifier): (&str, &str),
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         self.check_serving()?;
-        if password_hash.len() > PASSWORD_HASH_MAX {
+        if password_hash.len() > PASSWORD_HASH_MAX || verifier.len() > VERIFIER_MAX {
             return Err(Refusal::TooLarge);
         }
         let shard = self.room_in(id, crate::block::RECORDS_MAX)?;
         let account = shard.index.accounts.get_mut(&id).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
         // The record is made from the account as it will be; the index itself changes when the record is durable.
-        let before = core::mem::replace(&mut account.password_hash, password_hash.into());
+        let hash_before = core::mem::replace(&mut account.password_hash, password_hash.into());
+        let verifier_before = core::mem::replace(&mut account.verifier, verifier.into());
         record::put_account(&mut shard.gathered, account);
-        account.password_hash = before;
+        account.password_hash = hash_before;
+        account.verifier = verifier_before;
         shard.pending.push(Pending::Change(continuation));
         Ok(())
     }
@@ -196,7 +210,7 @@ impl Store {
     }
 
     /// The account's shard, if records of `bytes` can gather in it and will find space on the disk.
-    fn room_in(&mut self, account: AccountId, bytes: usize) -> Result<&mut Shard, Refusal> {
+    pub(crate) fn room_in(&mut self, account: AccountId, bytes: usize) -> Result<&mut Shard, Refusal> {
         let geometry = self.segments.geometry;
         let has_segment = self.segments.may_take(Want::Journal);
         let shard = self.shards.get_mut(account.shard().index()).ok_or(Refusal::NoSuchAccount)?;
@@ -213,7 +227,7 @@ impl Store {
 
     /// The id that an account with this address has.
     fn account_id(&self, address: &str) -> AccountId {
-        let Hash(bytes) = self.superblock.key.hash(address.as_bytes());
+        let Hash(bytes) = self.superblock.key.hash_name(address.as_bytes());
         AccountId(Hash(bytes).short())
     }
 
@@ -225,19 +239,22 @@ impl Store {
 const ADDRESS_MAX: usize = 254;
 const ALIASES_MAX: usize = 8;
 const PASSWORD_HASH_MAX: usize = 256;
-/// Room for what later accounts have: a verifier and settings.
-const OTHERS_MAX: usize = 1024;
+const VERIFIER_MAX: usize = 256;
+/// Room for what later accounts have: settings.
+const OTHERS_MAX: usize = 768;
 
 fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
     let fits = |text: &str, most: usize| !text.is_empty() && text.len() <= most;
     let sound = fits(new.address, ADDRESS_MAX)
         && new.aliases.len() <= ALIASES_MAX
         && new.aliases.iter().all(|alias| fits(alias, ADDRESS_MAX))
-        && new.password_hash.len() <= PASSWORD_HASH_MAX;
+        && new.password_hash.len() <= PASSWORD_HASH_MAX
+        && new.verifier.len() <= VERIFIER_MAX;
     if sound { Ok(()) } else { Err(Refusal::TooLarge) }
 }
 
 const _: () = assert!(
-    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + PASSWORD_HASH_MAX + OTHERS_MAX + 32 <= crate::block::RECORDS_MAX,
+    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + PASSWORD_HASH_MAX + VERIFIER_MAX + OTHERS_MAX + 32
+        <= crate::block::RECORDS_MAX,
     "the largest account fits into a block"
 );

@@ -4,7 +4,6 @@
 //! - The state is read when no group is in flight, and stands before the changes of the same group.
 //! - The root moves only after everything behind the new one is durable; the old segments are free only after that is.
 
-use crate::chunk::chunks_of;
 use crate::group::blocks_of;
 use crate::index::{AccountId, Index};
 use crate::layout::{SegmentIndex, ShardId};
@@ -17,7 +16,7 @@ use sometimes::{buggify, sometimes};
 
 /// Bytes of records after which the walk pauses until the next group.
 const STEP_BYTES: usize = 11 * 1024;
-/// Bytes of chunks of large messages after which a range ends.
+/// Bytes of records `chunks` after which a range ends.
 const RANGE_CHUNKS_BYTES: usize = 4 * 1024;
 /// The most blocks by which a journal may outgrow its index before a checkpoint is due, and the pages of the disk for each of
 /// them; two segments are allowed on any disk.
@@ -154,6 +153,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
                 if account.is_named() {
                     record::put_account(out, account);
                 }
+                record::put_gone(out, *id, account.mailbox_next - 1);
                 Cursor::Mailbox(*id, 0)
             }
             None => Cursor::End,
@@ -174,7 +174,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
     }
 }
 
-/// Appends one range of messages, and before it the chunks of the large ones in it.
+/// Appends one range of messages, and before it the chunks of those whose place must be told.
 fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut Vec<u8>) -> Cursor {
     let next_mailbox = Cursor::Mailbox(id, number.saturating_add(1));
     let Some(mailbox) = index.mailbox(id, number) else { return next_mailbox };
@@ -182,10 +182,8 @@ fn messages(index: &Index, (id, number, from): (AccountId, u32, u32), out: &mut 
     let limit = out.len() + RANGE_CHUNKS_BYTES;
     let (mut count, mut last) = (0, None);
     let _ = entries().try_for_each(|entry| {
-        if chunks_of(entry.octets) > 1
-            && let Some(large) = index.large.get(&entry.guid())
-        {
-            record::put_chunks(out, entry.guid(), &large.pages);
+        if let Some(placed) = index.placed.get(&entry.guid()) {
+            record::put_chunks(out, entry.guid(), &placed.pages);
         }
         (count, last) = (count + 1, Some(entry.uid));
         if out.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

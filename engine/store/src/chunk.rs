@@ -1,23 +1,31 @@
 //! The chunks of bodies. Section 5 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A chunk is believed only at its own page, under the keyed hash.
+//! - A chunk is believed only at its own page, under the keyed hash. Its head, which has the hash of its octets in it, can be believed by itself: it fits a page.
 //! - The octets of a body lie in its chunks in order, [`CHUNK_OCTETS`] in each but the last.
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{HASH_BYTES, Key};
 use crate::index::AccountId;
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
+use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
-/// Bytes before the octets.
-pub(crate) const HEADER_BYTES: usize = 96;
+/// Bytes before the octets: a sector.
+pub(crate) const HEADER_BYTES: usize = 512;
+/// The bytes of it before the summary.
+const FIELDS_BYTES: usize = 112;
+/// The most bytes of a summary.
+pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
 /// The octets in each chunk but the last.
 pub(crate) const CHUNK_OCTETS: usize = PIECE_BYTES - HEADER_BYTES;
 /// The most chunks of one body.
 pub(crate) const CHUNKS_MAX: u32 = 4096;
 /// The octets of the largest body.
 pub const BODY_OCTETS_MAX: u32 = CHUNKS_MAX * CHUNK_OCTETS as u32;
+
+/// Where in the head the hash of the octets stands.
+const OCTETS_HASH_AT: usize = 96;
 
 const KIND_PART: u8 = 1;
 const KIND_LAST: u8 = 2;
@@ -31,6 +39,7 @@ pub(crate) struct Header {
     pub(crate) length: u32,
     pub(crate) mailbox: u32,
     pub(crate) uid_validity: u32,
+    pub(crate) conversation: u64,
     /// In the last chunk only.
     pub(crate) last: Option<Last>,
 }
@@ -63,18 +72,18 @@ pub(crate) fn pages_for(length: usize) -> u32 {
 }
 
 /// Makes `buffer`, which holds the octets behind the room for the header, the chunk for `page`. Returns the first eight bytes of the hash.
-pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) -> u64 {
+pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header, summary: &[u8]) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
-    let end = HEADER_BYTES + header.length as usize;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
     let last = header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0 });
-    let mut fields = [0; HEADER_BYTES];
-    Fields::of(&mut fields)
+    let octets = key.hash([octets_of(buffer, header.length)]);
+    let mut head = [0; HEADER_BYTES];
+    Fields::of(&mut head)
         .skip(HASH_BYTES)
         .u32(MAGIC)
         .u8(kind)
         .u8(pages)
-        .u16(0)
+        .u16(summary.len() as u16)
         .u64(u64::from(page.0))
         .u64(header.account.0)
         .u64(header.guid)
@@ -85,19 +94,29 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header) ->
         .u32(last.uid)
         .u32(last.octets)
         .u64(last.modseq)
-        .u32(last.date);
-    if let Some(head) = buffer.first_chunk_mut::<HEADER_BYTES>() {
-        *head = fields;
+        .u32(last.date)
+        .skip(4)
+        .u64(header.conversation);
+    head.iter_mut().skip(OCTETS_HASH_AT).zip(octets.0).for_each(|(place, byte)| *place = byte);
+    if let Some(place) = head.get_mut(FIELDS_BYTES..FIELDS_BYTES + summary.len()) {
+        place.copy_from_slice(summary);
     }
-    key.seal(buffer, end).short()
+    if let Some(place) = buffer.first_chunk_mut() {
+        *place = head;
+    }
+    key.seal(buffer, FIELDS_BYTES + summary.len()).short()
 }
 
-/// Gives the chunk in `buffer` its new place. The chunk has been parsed before.
-pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, header: &Header) {
+fn octets_of(buffer: &[u8], length: u32) -> &[u8] {
+    buffer.get(HEADER_BYTES..HEADER_BYTES + length as usize).unwrap_or_default()
+}
+
+/// Gives the chunk in `buffer` its new place. It has been parsed as `chunk` before.
+pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk) {
     if let Some(place) = buffer.get_mut(24..32) {
         place.copy_from_slice(&u64::from(page.0).to_le_bytes());
     }
-    key.seal(buffer, HEADER_BYTES + header.length as usize);
+    key.seal(buffer, chunk.summary().end);
 }
 
 /// A chunk that was read and found sound.
@@ -106,10 +125,26 @@ pub(crate) struct Chunk {
     pub(crate) header: Header,
     pub(crate) pages: u32,
     pub(crate) hash: u64,
+    summary: usize,
+}
+
+impl Chunk {
+    /// Where in its bytes the summary lies.
+    pub(crate) fn summary(&self) -> Range<usize> {
+        FIELDS_BYTES..FIELDS_BYTES + self.summary
+    }
 }
 
 /// The chunk at the start of `bytes`, if it is a sound one that was meant for `page`.
 pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
+    let chunk = parse_head(bytes, key, page)?;
+    let octets = bytes.get(HEADER_BYTES..HEADER_BYTES + chunk.header.length as usize)?;
+    let stored = bytes.get(OCTETS_HASH_AT..OCTETS_HASH_AT + HASH_BYTES)?;
+    (key.hash([octets]).0 == *stored).then_some(chunk)
+}
+
+/// The same of its first page alone, where the octets do not matter.
+pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     let mut reader = Reader::new(bytes);
     reader.take(HASH_BYTES)?;
     if reader.u32()? != MAGIC {
@@ -117,24 +152,30 @@ pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     }
     let kind = reader.u8()?;
     let pages = u32::from(reader.u8()?);
-    reader.u16()?;
+    let summary = usize::from(reader.u16()?);
     if reader.u64()? != u64::from(page.0) {
         return None;
     }
+    if summary > SUMMARY_BYTES {
+        return None;
+    }
+    let hash = key.check(bytes, FIELDS_BYTES + summary)?.short();
     let account = AccountId(reader.u64()?);
     let guid = reader.u64()?;
     let index = reader.u32()?;
     let length = reader.u32()?;
-    if length as usize > CHUNK_OCTETS || !(1..=PIECE_PAGES).contains(&pages) || index >= CHUNKS_MAX {
+    let is_possible = length as usize <= CHUNK_OCTETS && (1..=PIECE_PAGES).contains(&pages) && index < CHUNKS_MAX;
+    if !is_possible {
         return None;
     }
-    let hash = key.check(bytes, HEADER_BYTES + length as usize)?.short();
     let mailbox = reader.u32()?;
     let uid_validity = reader.u32()?;
     let last = Last { uid: reader.u32()?, octets: reader.u32()?, modseq: reader.count()?, date: reader.u32()? };
-    let header =
-        Header { account, guid, index, length, mailbox, uid_validity, last: (kind == KIND_LAST).then_some(last) };
-    Some(Chunk { header, pages, hash })
+    reader.take(4)?;
+    let conversation = reader.u64()?;
+    let last = (kind == KIND_LAST).then_some(last);
+    let header = Header { account, guid, index, length, mailbox, uid_validity, conversation, last };
+    Some(Chunk { header, pages, hash, summary })
 }
 
 /// Whether a chunk might begin here: to skip over what is none without hashing it.

@@ -11,7 +11,7 @@ use crate::backing::{Backing, Purpose};
 use crate::chunk::{self, Chunk, chunks_of};
 use crate::group::{Awaiting, Pending};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
-use crate::record::{self, Move};
+use crate::record::{self, Move, Place};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::Store;
 use alloc::boxed::Box;
@@ -121,19 +121,19 @@ impl Store {
     fn living(&self, chunk: &Chunk, page: Page) -> Option<Move> {
         let header = &chunk.header;
         let index = &self.shard(header.account.shard())?.index;
-        let found = match (header.last, index.large.get(&header.guid)) {
-            (_, Some(large)) => {
-                let known = *large.pages.get(header.index as usize)?;
-                (large.account == header.account && known == page.0).then_some((large.mailbox, large.uid))
+        let found = match (header.last, index.placed.get(&header.guid)) {
+            (_, Some(placed)) => {
+                let known = *placed.pages.get(header.index as usize)?;
+                (placed.account == header.account && known == page.0).then_some(placed.place)
             }
             (Some(last), None) => {
                 let entry = index.mailbox(header.account, header.mailbox)?.messages.find(last.uid)?;
                 let same = entry.guid() == header.guid && entry.page == page.0 && chunks_of(entry.octets) == 1;
-                same.then_some((header.mailbox, last.uid))
+                same.then_some(Place { mailbox: header.mailbox, uid: last.uid })
             }
             (None, None) => None,
         };
-        let (mailbox, uid) = found?;
+        let Place { mailbox, uid } = found?;
         Some(Move {
             account: header.account,
             mailbox,
@@ -169,7 +169,7 @@ impl Store {
             return self.give(copy);
         };
         let moved = Move { to, ..moved };
-        chunk::readdress(&mut copy, &self.superblock.key, to, &chunk.header);
+        chunk::readdress(&mut copy, &self.superblock.key, to, chunk);
         match self.cleaner.moves.insert(moved) {
             Ok(number) => {
                 sometimes!(ChunkMoved);

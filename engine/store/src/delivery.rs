@@ -11,13 +11,12 @@ mod room;
 pub(crate) use room::WantsRoom;
 
 use crate::backing::{Backing, Parity, Purpose};
-use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES};
+use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES};
 use crate::group::Awaiting;
-use crate::index::AccountId;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{INBOX, Refusal};
+use crate::types::{Recipient, Refusal, Summarize};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -49,7 +48,7 @@ enum Expect {
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     expect: Expect,
-    recipients: Vec<AccountId>,
+    recipients: Vec<Recipient>,
     guids: Vec<u64>,
     /// The octets behind room for a header, of the chunk that gathers.
     staging: Option<Box<[u8]>>,
@@ -60,6 +59,10 @@ pub(crate) struct Delivery {
     cursor: usize,
     /// Their pages: all recipients' of the first chunk, of the second …
     pages: Vec<u32>,
+    /// Of the message, from when the first chunk is complete on.
+    is_summarized: bool,
+    summary: Vec<u8>,
+    conversation: u64,
     /// The last chunk's pages, one for each recipient.
     last_pages: Vec<u32>,
     last_pages_each: u32,
@@ -79,18 +82,33 @@ impl Delivery {
             core::mem::take(&mut self.guids),
             core::mem::take(&mut self.pages),
             core::mem::take(&mut self.last_pages),
+            core::mem::take(&mut self.summary),
         );
         *self = Delivery {
             recipients: lists.0,
             guids: lists.1,
             pages: lists.2,
             last_pages: lists.3,
+            summary: lists.4,
             ..Delivery::default()
         };
         self.recipients.clear();
         self.guids.clear();
         self.pages.clear();
         self.last_pages.clear();
+        self.summary.clear();
+    }
+
+    /// The first chunk is complete, if `chunks` is still 0.
+    fn summarize_once(&mut self, summarize: Summarize) {
+        if self.chunks > 0 || core::mem::replace(&mut self.is_summarized, true) {
+            return;
+        }
+        let octets = self.staging.as_ref().and_then(|staging| staging.get(HEADER_BYTES..HEADER_BYTES + self.length));
+        let mut summary = [0; SUMMARY_BYTES];
+        let (length, conversation) = summarize(octets.unwrap_or_default(), &mut summary);
+        self.summary.extend_from_slice(summary.get(..length).unwrap_or_default());
+        self.conversation = conversation;
     }
 }
 /// Whether something could be done now.
@@ -102,11 +120,11 @@ enum Progress {
 }
 
 impl Store {
-    /// Begins a message for the inboxes of `recipients`, each of which gets it wholly or not at all.
+    /// Begins a message for `recipients`, each of which gets it wholly or not at all.
     ///
-    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` (nobody gets it), `Busy` for too many deliveries
-    /// or recipients.
-    pub fn begin(&mut self, recipients: &[AccountId]) -> Result<DeliveryId, Refusal> {
+    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (nobody gets it), `Busy` for too many
+    /// deliveries or recipients.
+    pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.check_serving()?;
         if self.index_is_full() {
             return Err(Refusal::IndexFull);
@@ -116,15 +134,16 @@ impl Store {
         }
         let mut delivery = self.idle_deliveries.pop().unwrap_or_default();
         delivery.reset();
-        for account in recipients {
-            let index = self.shard_mut(account.shard()).map(|shard| &mut shard.index);
-            let Some(index) = index.filter(|index| index.mailbox(*account, INBOX.0).is_some()) else {
-                self.idle_deliveries.push(delivery);
-                return Err(Refusal::NoSuchAccount);
-            };
-            delivery.guids.push(index.guid_next);
-            index.guid_next += 1;
-            delivery.recipients.push(*account);
+        for recipient in recipients {
+            let shard = self.shards.get_mut(recipient.account.shard().index());
+            match shard.map_or(Err(Refusal::NoSuchAccount), |shard| shard.index.guid_for(recipient)) {
+                Ok(guid) => delivery.guids.push(guid),
+                Err(refusal) => {
+                    self.idle_deliveries.push(delivery);
+                    return Err(refusal);
+                }
+            }
+            delivery.recipients.push(*recipient);
         }
         self.deliveries.insert(delivery).map(DeliveryId).map_err(|delivery| {
             self.idle_deliveries.push(delivery);
@@ -253,9 +272,12 @@ impl Store {
 
     /// Writes the full chunk for each recipient that has not got it.
     fn write_chunk(&mut self, id: FrameId) -> Result<Result<(), Wanted>, Refusal> {
+        if let Some(delivery) = self.deliveries.get_mut(id) {
+            delivery.summarize_once(self.summarize);
+        }
         loop {
             let Some(delivery) = self.deliveries.get(id) else { return Err(Refusal::NoSuchDelivery) };
-            let Some(account) = delivery.recipients.get(delivery.cursor).copied() else {
+            let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {
                 return Ok(Ok(()));
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
@@ -263,7 +285,7 @@ impl Store {
             if copy.is_none() && !is_last {
                 return Ok(Err(Wanted::Copy));
             }
-            let page = self.allocate(account.shard(), PIECE_PAGES, Want::Delivery);
+            let page = self.allocate(recipient.account.shard(), PIECE_PAGES, Want::Delivery);
             if page.is_none() && self.awaits_segments() {
                 copy.into_iter().for_each(|copy| self.pool.give(copy));
                 return Ok(Err(Wanted::Space));
@@ -277,8 +299,8 @@ impl Store {
             };
             delivery.pages.push(page.0);
             let Some(mut buffer) = delivery.buffer_for_recipient(copy) else { return Ok(Err(Wanted::Copy)) };
-            let header = delivery.header(account, None);
-            chunk::emit(&mut buffer, &self.superblock.key, page, &header);
+            let header = delivery.header(recipient, None);
+            chunk::emit(&mut buffer, &self.superblock.key, page, &header, &delivery.summary);
             delivery.cursor += 1;
             if is_last {
                 delivery.chunks += 1;
@@ -341,14 +363,23 @@ impl Delivery {
         Some(copy)
     }
 
-    fn header(&self, account: AccountId, last: Option<chunk::Last>) -> chunk::Header {
+    /// Of the message of the recipient at the cursor.
+    fn conversation(&self) -> u64 {
+        match self.conversation {
+            0 => self.guids.get(self.cursor).copied().unwrap_or(0),
+            conversation => conversation,
+        }
+    }
+
+    fn header(&self, recipient: Recipient, last: Option<chunk::Last>) -> chunk::Header {
         chunk::Header {
-            account,
+            account: recipient.account,
             guid: self.guids.get(self.cursor).copied().unwrap_or(0),
             index: self.chunks,
             length: self.length as u32,
-            mailbox: INBOX.0,
+            mailbox: recipient.mailbox.0,
             uid_validity: 0,
+            conversation: self.conversation(),
             last,
         }
     }

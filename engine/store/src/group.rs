@@ -14,7 +14,7 @@ use crate::record::{self, Record};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
 use crate::superblock::Root;
-use crate::types::{Outcome, State, WhyReadOnly};
+use crate::types::{Filed, MailboxId, Outcome, State, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::{buggify, sometimes};
@@ -26,6 +26,8 @@ pub(crate) enum Pending {
     Delivery(FrameId),
     Account(Continuation, AccountId),
     Change(Continuation),
+    Mailbox(Continuation, MailboxId),
+    Filed(Continuation, Filed),
     Move(FrameId),
     /// Pages of a torn message that opening dropped.
     Drop(Page, u32),
@@ -102,7 +104,8 @@ impl Store {
     }
 
     /// Cuts a shard's records into blocks and queues them; leaves them where they are when there is no space.
-    fn seal_shard(&mut self, number: ShardId, before: Vec<u8>) {
+    fn seal_shard(&mut self, number: ShardId, mut before: Vec<u8>) {
+        self.carry_out_orders(number, &mut before);
         let Some(shard) = self.shards.get_mut(number.index()) else { return };
         let gathered = core::mem::take(&mut shard.gathered);
         let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
@@ -117,8 +120,10 @@ impl Store {
         if blocks > 0 {
             self.write_blocks(number, fence, blocks, &records);
         }
-        self.dirty &= !(1 << number.0);
         let Some(shard) = self.shards.get_mut(number.index()) else { return };
+        if shard.orders.is_empty() {
+            self.dirty &= !(1 << number.0);
+        }
         self.group.pending.append(&mut shard.pending);
         shard.gathered = records;
         shard.gathered.clear();
@@ -292,6 +297,8 @@ impl Store {
                 Pending::Delivery(delivery) => self.recipient_flushed(delivery),
                 Pending::Account(continuation, id) => self.wake(continuation, Outcome::AccountCreated(id)),
                 Pending::Change(continuation) => self.wake(continuation, Outcome::Changed),
+                Pending::Mailbox(continuation, id) => self.wake(continuation, Outcome::MailboxCreated(id)),
+                Pending::Filed(continuation, filed) => self.wake(continuation, Outcome::Filed(filed)),
                 Pending::Move(number) => self.move_applied(number),
                 Pending::Drop(page, pages) => self.segments.unpin(page, pages),
             }
@@ -300,6 +307,7 @@ impl Store {
     }
 
     fn apply_group(&mut self) {
+        let mut applied = 0u64;
         for (number, place) in self.group.blocks.drain(..) {
             let (Some(pair), Some(shard)) = (place, self.shards.get_mut(number.index())) else { continue };
             let before = shard.index.resident_bytes();
@@ -316,6 +324,12 @@ impl Store {
             }
             self.resident_bytes = self.resident_bytes + shard.index.resident_bytes() - before;
             self.pool.give_pair(pair);
+            applied |= 1 << number.0;
+        }
+        for number in ShardId::all().filter(|number| applied >> number.0 & 1 == 1) {
+            if let Some(shard) = self.shards.get_mut(number.index()) {
+                shard.index.group_ended();
+            }
         }
     }
 
@@ -350,8 +364,13 @@ impl Store {
             shard.gathered.clear();
         }
         self.dirty = 0;
+        self.refuse_orders();
         for one in pending {
-            if let Pending::Account(continuation, _) | Pending::Change(continuation) = one {
+            if let Pending::Account(continuation, _)
+            | Pending::Change(continuation)
+            | Pending::Mailbox(continuation, _)
+            | Pending::Filed(continuation, _) = one
+            {
                 self.refuse_change(continuation);
             }
         }

@@ -1,42 +1,54 @@
-//! The keyed hash under which everything on the disk stands: SipHash-1-3-128 under a key of the disk's own.
+//! The keyed hash under which everything on the disk stands: SipHash-1-3-128, under a key of the disk's own, of the record's digest. Section 1 of
+//! `docs/format.md`.
 
 use core::hash::Hasher;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use crate::digest::Digester;
+
 /// Bytes of a hash.
 pub(crate) const HASH_BYTES: usize = 16;
 
-/// The disk's hash key.
+/// The disk's hash key, with what comes of it.
 #[derive(Clone)]
 pub(crate) struct Key {
     bytes: [u8; 16],
-    hasher: SipHasher13,
+    names: SipHasher13,
+    seals: SipHasher13,
+    digester: Digester,
 }
 
 impl Key {
     pub(crate) fn new(bytes: [u8; 16]) -> Key {
-        Key { bytes, hasher: SipHasher13::new_with_key(&bytes) }
+        let names = SipHasher13::new_with_key(&bytes);
+        let mut number = 0_u64;
+        let mut secret = || {
+            let secret = names.hash(&number.to_le_bytes()).as_bytes();
+            number += 1;
+            secret
+        };
+        Key { bytes, names, seals: SipHasher13::new_with_key(&secret()), digester: Digester::new(secret) }
     }
 
     pub(crate) fn bytes(&self) -> [u8; 16] {
         self.bytes
     }
 
-    pub(crate) fn hash(&self, bytes: &[u8]) -> Hash {
-        Hash(self.hasher.hash(bytes).as_bytes())
+    /// The hash of a name, which is not as long as a record. No name is eight bytes long and ends in a zero.
+    pub(crate) fn hash_name(&self, name: &[u8]) -> Hash {
+        Hash(self.names.hash(name).as_bytes())
     }
 
-    /// The hash of two byte strings in a row; the first is a multiple of eight bytes long.
-    pub(crate) fn hash_two(&self, first: &[u8], second: &[u8]) -> Hash {
-        let mut hasher = self.hasher;
-        hasher.write(first);
-        hasher.write(second);
+    /// The hash of a record that consists of these parts.
+    pub(crate) fn hash<const N: usize>(&self, parts: [&[u8]; N]) -> Hash {
+        let mut hasher = self.seals;
+        parts.iter().for_each(|part| hasher.write(&self.digester.digest(part).to_le_bytes()));
         Hash(hasher.finish128().as_bytes())
     }
 
     /// Puts the hash of `record` from its 17th byte to `end` into its first 16 bytes.
     pub(crate) fn seal(&self, record: &mut [u8], end: usize) -> Hash {
-        let hash = self.hash(record.get(HASH_BYTES..end).unwrap_or_default());
+        let hash = self.hash([record.get(HASH_BYTES..end).unwrap_or_default()]);
         if let Some(place) = record.first_chunk_mut::<HASH_BYTES>() {
             *place = hash.0;
         }
@@ -46,7 +58,7 @@ impl Key {
     /// The hash of `record` as [`Key::seal`] put it there, if it is right.
     pub(crate) fn check(&self, record: &[u8], end: usize) -> Option<Hash> {
         let (stored, _) = record.split_first_chunk::<HASH_BYTES>()?;
-        let hash = self.hash(record.get(HASH_BYTES..end)?);
+        let hash = self.hash([record.get(HASH_BYTES..end)?]);
         (hash.0 == *stored).then_some(hash)
     }
 }
@@ -65,7 +77,7 @@ impl Hash {
 
 /// Random numbers spun from the machine's random seed: for keys, ids and the first `previous` of a journal.
 pub(crate) struct Random {
-    key: Key,
+    hasher: SipHasher13,
     count: u64,
 }
 
@@ -74,13 +86,13 @@ impl Random {
         let (first, second) = seed.split_at(16);
         let mut key = [0; 16];
         key.copy_from_slice(first);
-        let mixed = Key::new(key).hash(second);
-        Random { key: Key::new(mixed.0), count: 0 }
+        let mixed = SipHasher13::new_with_key(&key).hash(second).as_bytes();
+        Random { hasher: SipHasher13::new_with_key(&mixed), count: 0 }
     }
 
     pub(crate) fn bytes(&mut self) -> [u8; 16] {
         self.count += 1;
-        self.key.hash(&self.count.to_le_bytes()).0
+        self.hasher.hash(&self.count.to_le_bytes()).as_bytes()
     }
 
     pub(crate) fn number(&mut self) -> u64 {

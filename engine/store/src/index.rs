@@ -3,13 +3,15 @@
 //! Invariants:
 //! - It changes only by applying records that are durable: the same code serves while running and while replaying.
 //! - UIDNEXT and HIGHESTMODSEQ never fall.
-//! - A message of several chunks has its list of pages in `large`; one of a single chunk has none.
+//! - A message of several chunks, or one that was filed, is in `placed` with the pages of its chunks: what is said of it where they lie may name the
+//!   mailbox that it came to. All others are where their chunk says.
 
 pub(crate) use crate::messages::{ENTRY_BYTES, Entry, Messages};
 
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::layout::{Page, ShardId};
-use crate::record::Record;
+use crate::record::{Place, Record};
+use crate::types::{BUILT_IN, MailboxId, Recipient, Refusal};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -50,11 +52,12 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    fn new(id: u32, uid_validity: u32) -> Mailbox {
+    fn new(id: u32) -> Mailbox {
+        let built_in = BUILT_IN.iter().find(|(known, _)| known.0 == id);
         Mailbox {
             id,
-            name: Box::from(""),
-            uid_validity,
+            name: Box::from(built_in.map_or("", |(_, name)| name)),
+            uid_validity: UID_VALIDITY_LOST,
             uid_next: 1,
             highest_modseq: 0,
             given_uid_next: 1,
@@ -93,6 +96,8 @@ pub(crate) struct Account {
     pub(crate) verifier: Box<str>,
     pub(crate) settings: Box<str>,
     pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
+    /// The number of the mailbox that is made next: none is ever used again.
+    pub(crate) mailbox_next: u32,
 }
 
 impl Account {
@@ -106,6 +111,7 @@ impl Account {
             verifier: empty(),
             settings: empty(),
             mailboxes: BTreeMap::new(),
+            mailbox_next: OWN_MAILBOX_MIN,
         }
     }
 
@@ -122,16 +128,27 @@ impl Account {
     }
 
     pub(crate) fn mailbox_or_new(&mut self, id: u32, uid_validity: u32) -> &mut Mailbox {
-        self.mailboxes.entry(id).or_insert_with(|| Mailbox::new(id, uid_validity))
+        self.mailbox_next = self.mailbox_next.max(id.saturating_add(1));
+        let mailbox = self.mailboxes.entry(id).or_insert_with(|| Mailbox::new(id));
+        mailbox.uid_validity = mailbox.uid_validity.max(uid_validity);
+        mailbox
     }
 }
 
-/// A message of several chunks.
+/// The UIDVALIDITY of a mailbox that is known by its messages or its account alone, for the moment or for good.
+pub(crate) const UID_VALIDITY_LOST: u32 = 1;
+
+/// The number of the first mailbox that is not built in.
+pub(crate) const OWN_MAILBOX_MIN: u32 = 16;
+
+/// What a message that was filed, or has several chunks, takes in memory beside the rest, 4 bytes a chunk not counted.
+pub const RESIDENT_BYTES_PLACED: usize = 112;
+
+/// A message that is not found by what its chunks say of it.
 #[derive(Debug)]
-pub(crate) struct Large {
+pub(crate) struct Placed {
     pub(crate) account: AccountId,
-    pub(crate) mailbox: u32,
-    pub(crate) uid: u32,
+    pub(crate) place: Place,
     pub(crate) pages: Vec<u32>,
 }
 
@@ -146,12 +163,14 @@ pub(crate) enum Space {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) accounts: BTreeMap<AccountId, Account>,
-    pub(crate) large: BTreeMap<u64, Large>,
+    pub(crate) placed: BTreeMap<u64, Placed>,
     pub(crate) guid_next: u64,
     pub(crate) messages: u64,
-    pub(crate) large_chunks: u64,
-    /// The chunks of large messages whose own record comes later in the group.
+    pub(crate) placed_chunks: u64,
+    /// The chunks of messages whose own record comes later in the group.
     announced: BTreeMap<u64, Vec<u32>>,
+    /// Where messages went that were filed in this group: what was asked of them before still speaks of where they were.
+    forwards: BTreeMap<(AccountId, Place), Place>,
 }
 
 impl Index {
@@ -168,6 +187,20 @@ impl Index {
         self.accounts.get_mut(&account)?.mailbox_mut(mailbox)
     }
 
+    /// The GUID number of a message that is to come for `recipient`.
+    ///
+    /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there.
+    pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
+        let MailboxId(mailbox) = recipient.mailbox;
+        let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
+        if mailbox >= OWN_MAILBOX_MIN || account.mailbox(mailbox).is_none() {
+            return Err(Refusal::NoSuchMailbox);
+        }
+        let guid = self.guid_next;
+        self.guid_next += 1;
+        Ok(guid)
+    }
+
     /// Where the chunk with `index` of a message lies, and in how many pages.
     pub(crate) fn chunk(&self, entry: &Entry, index: u32) -> Option<(Page, u32)> {
         let chunks = chunks_of(entry.octets);
@@ -176,7 +209,7 @@ impl Index {
         }
         let page = match chunks {
             1 => entry.page,
-            _ => *self.large.get(&entry.guid())?.pages.get(index as usize)?,
+            _ => *self.placed.get(&entry.guid())?.pages.get(index as usize)?,
         };
         Some((Page(page), pages_of_chunk(entry.octets, index)))
     }
@@ -193,7 +226,6 @@ impl Index {
             Record::Mailbox { account, mailbox, uid_validity, uid_next, highest_modseq, name } => {
                 let mailbox = self.account_or_unnamed(account).mailbox_or_new(mailbox, uid_validity);
                 mailbox.name = name.into();
-                mailbox.uid_validity = uid_validity;
                 mailbox.saw(uid_next, highest_modseq);
             }
             Record::Delivered { account, mailbox, uid_validity, entry, .. } => {
@@ -210,30 +242,42 @@ impl Index {
                 self.forget_announced();
             }
             Record::Removed { account, mailbox, modseq, ranges } => {
-                for range in ranges.pairs() {
-                    self.remove(account, mailbox, &[range], space);
+                for (first, last) in ranges.pairs() {
+                    self.remove(account, mailbox, &[(first, last)], space);
+                    self.remove_forwarded(account, mailbox, (first, last), space);
                 }
                 if let Some(mailbox) = self.mailbox_mut(account, mailbox) {
                     mailbox.saw(0, modseq);
                 }
             }
-            Record::Flags { account, mailbox, uid, modseq, flags, keywords } => {
-                let Some(mailbox) = self.mailbox_mut(account, mailbox) else { return };
-                mailbox.saw(0, modseq);
-                if let Some(entry) = mailbox.messages.find_mut(uid) {
-                    entry.set_flags(flags, keywords, modseq);
+            Record::Flags { account, place, modseq, flags, keywords } => {
+                if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
+                    mailbox.saw(0, modseq);
+                }
+                let place = self.forwards.get(&(account, place)).copied().unwrap_or(place);
+                if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
+                    mailbox.messages.set_flags(place.uid, (flags, keywords), modseq);
                 }
             }
             Record::Moved { account, mailbox, uid, guid, index, from, to } => {
-                if let Some(pages) = self.moved((account, mailbox, uid), guid, index, from, to) {
+                if let Some(pages) = self.moved((account, Place { mailbox, uid }), guid, index, from, to) {
                     space(Space::Lives(to, pages));
                     space(Space::Died(from, pages));
                 }
             }
             Record::Shard { guid_next } => self.guid_next = self.guid_next.max(guid_next),
+            Record::Filed { account, from, modseq, to, uid_validity, entry } => {
+                self.file(account, (from, modseq), (to, uid_validity), entry);
+            }
+            Record::Gone { account, mailbox } => {
+                let account = self.account_or_unnamed(account);
+                account.mailboxes.remove(&mailbox);
+                account.mailbox_next = account.mailbox_next.max(mailbox.saturating_add(1));
+            }
         }
     }
 
+    /// An account has its built-in mailboxes, whatever became of their own records.
     fn apply_account(&mut self, record: &Record<'_>) {
         let Record::Account { id, address, aliases, password_hash, verifier, settings } = *record else { return };
         let account = self.account_or_unnamed(id);
@@ -242,6 +286,9 @@ impl Index {
         account.password_hash = password_hash.into();
         account.verifier = verifier.into();
         account.settings = settings.into();
+        for (mailbox, _) in BUILT_IN {
+            account.mailbox_or_new(mailbox.0, UID_VALIDITY_LOST);
+        }
     }
 
     /// Makes a message visible; false when it was already, or when not all its chunks are known.
@@ -249,8 +296,8 @@ impl Index {
         let guid = entry.guid();
         self.guid_next = self.guid_next.max(guid + 1);
         let chunks = chunks_of(entry.octets);
-        let pages = if chunks > 1 { self.announced.remove(&guid) } else { None };
-        if chunks > 1 && pages.as_ref().is_none_or(|pages| pages.len() != chunks as usize) {
+        let pages = self.announced.remove(&guid).filter(|pages| pages.len() == chunks as usize);
+        if chunks > 1 && pages.is_none() {
             return false;
         }
         let known = self.account_or_unnamed(account).mailbox_or_new(mailbox, uid_validity);
@@ -260,10 +307,28 @@ impl Index {
         }
         self.messages += 1;
         if let Some(pages) = pages {
-            self.large_chunks += u64::from(chunks);
-            self.large.insert(guid, Large { account, mailbox, uid: entry.uid, pages });
+            self.placed_chunks += u64::from(chunks);
+            self.placed.insert(guid, Placed { account, place: Place { mailbox, uid: entry.uid }, pages });
         }
         true
+    }
+
+    /// Takes a message out of one mailbox, if it is known to be there, and puts it into another.
+    fn file(&mut self, account: AccountId, (from, modseq): (Place, u64), (to, uid_validity): (u32, u32), entry: Entry) {
+        let known = self.mailbox(account, from.mailbox).and_then(|mailbox| mailbox.messages.find(from.uid));
+        if known.is_some_and(|known| known.guid() == entry.guid()) {
+            self.remove(account, from.mailbox, &[(from.uid, from.uid)], &mut |_| {});
+        }
+        if let Some(mailbox) = self.mailbox_mut(account, from.mailbox) {
+            mailbox.saw(0, modseq);
+        }
+        self.forwards.insert((account, from), Place { mailbox: to, uid: entry.uid });
+        self.insert(account, to, uid_validity, entry);
+    }
+
+    /// All records of a group have been applied.
+    pub(crate) fn group_ended(&mut self) {
+        self.forwards.clear();
     }
 
     /// Where the chunks from `first` on of a message lie that is to be made visible next.
@@ -289,15 +354,14 @@ impl Index {
         let Some(known) = self.accounts.get_mut(&account).and_then(|account| account.mailbox_mut(mailbox)) else {
             return;
         };
-        let (large, messages, large_chunks) = (&mut self.large, &mut self.messages, &mut self.large_chunks);
+        let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
         for (first, last) in ranges {
             known.messages.remove(*first, *last, &mut |entry| {
                 *messages -= 1;
-                if chunks_of(entry.octets) == 1 {
+                let Some(gone) = placed.remove(&entry.guid()) else {
                     return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
-                }
-                let Some(gone) = large.remove(&entry.guid()) else { return };
-                *large_chunks -= gone.pages.len() as u64;
+                };
+                *placed_chunks -= gone.pages.len() as u64;
                 for (page, index) in gone.pages.iter().zip(0..) {
                     space(Space::Died(Page(*page), pages_of_chunk(entry.octets, index)));
                 }
@@ -305,33 +369,50 @@ impl Index {
         }
     }
 
-    /// Notes a chunk's new place, if it still is where it was moved from; how many pages it takes.
+    /// Takes out what was filed out of these UIDs in the same group.
+    fn remove_forwarded(
+        &mut self,
+        account: AccountId,
+        mailbox: u32,
+        (first, last): (u32, u32),
+        space: &mut impl FnMut(Space),
+    ) {
+        let of = |uid| (account, Place { mailbox, uid });
+        if first > last || self.forwards.is_empty() {
+            return;
+        }
+        let gone: Vec<Place> = self.forwards.range(of(first)..=of(last)).map(|(_, place)| *place).collect();
+        for place in gone {
+            self.remove(account, place.mailbox, &[(place.uid, place.uid)], space);
+        }
+    }
+
+    /// Notes a chunk's new place, if it still is where it was moved from; how many pages it takes. The message may have been filed
+    /// since the record was made.
     fn moved(
         &mut self,
-        (account, mailbox, uid): (AccountId, u32, u32),
+        (account, place): (AccountId, Place),
         guid: u64,
         index: u32,
         from: Page,
         to: Page,
     ) -> Option<u32> {
-        let entry = self.accounts.get_mut(&account)?.mailbox_mut(mailbox)?.messages.find_mut(uid)?;
-        if entry.guid() != guid {
+        let mut placed = self.placed.get_mut(&guid).filter(|placed| placed.account == account);
+        let place = placed.as_ref().map_or(place, |placed| placed.place);
+        let mailbox = self.accounts.get_mut(&account)?.mailbox_mut(place.mailbox)?;
+        let entry = mailbox.messages.find_mut(place.uid).filter(|entry| entry.guid() == guid)?;
+        let known = match &mut placed {
+            Some(placed) => placed.pages.get_mut(index as usize)?,
+            None => &mut entry.page,
+        };
+        if *known != from.0 {
             return None;
         }
-        let octets = entry.octets;
-        if chunks_of(octets) > 1 {
-            let place = self.large.get_mut(&guid)?.pages.get_mut(index as usize)?;
-            if *place != from.0 {
-                return None;
-            }
-            *place = to.0;
-        } else if entry.page != from.0 {
-            return None;
-        }
+        *known = to.0;
         if index == 0 {
             entry.page = to.0;
         }
-        Some(pages_of_chunk(octets, index))
+        Some(pages_of_chunk(entry.octets, index))
     }
 
     fn account_or_unnamed(&mut self, id: AccountId) -> &mut Account {

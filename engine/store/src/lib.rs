@@ -13,7 +13,7 @@
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
 //! | `messages`, `index` | what is known in memory; changes only by applying durable records |
 //! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
-//! | `delivery`, `reading`, `changes` | what users of the store ask for |
+//! | `delivery`, `reading`, `changes`, `orders` | what users of the store ask for |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
 //! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
 //! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
@@ -36,6 +36,7 @@ mod checkpoint;
 mod chunk;
 mod cleaning;
 mod delivery;
+mod digest;
 mod fsck;
 mod group;
 mod hash;
@@ -44,6 +45,7 @@ mod keeper;
 mod layout;
 mod messages;
 mod opening;
+mod orders;
 mod pool;
 mod reading;
 mod rebuild;
@@ -58,19 +60,20 @@ mod tests;
 mod types;
 
 pub use changes::{AccountInfo, NewAccount};
-pub use chunk::BODY_OCTETS_MAX;
+pub use chunk::{BODY_OCTETS_MAX, SUMMARY_BYTES};
 pub use delivery::DeliveryId;
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
-pub use index::AccountId;
+pub use index::{AccountId, RESIDENT_BYTES_PLACED};
 pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use messages::RESIDENT_BYTES_PER_MESSAGE;
 pub use opening::{Damage, Finding};
+pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use reading::Body;
 pub use sharing::{Owners, Share};
 pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    Flags, Guid, INBOX, Limits, MailboxId, MailboxInfo, MessageInfo, Modseq, Outcome, Reason, Refusal, State, Uid,
-    UidRange, Wake, WhyReadOnly,
+    ARCHIVE, BUILT_IN, DRAFTS, Filed, Flags, Guid, INBOX, JUNK, Limits, MailboxId, MailboxInfo, MessageInfo, Modseq,
+    Outcome, Reason, Recipient, Refusal, SENT, State, Summarize, TRASH, Uid, UidRange, Wake, WhyReadOnly,
 };

@@ -1,13 +1,14 @@
-//! The messages of one mailbox in memory: entries of 32 bytes in blocks, ascending by UID.
+//! The messages of one mailbox in memory: entries of 40 bytes in blocks, ascending by UID.
 //!
 //! Invariants:
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
+use crate::types::Flags;
 use alloc::vec::Vec;
 
 /// Bytes of one message, in memory as in the journal.
-pub(crate) const ENTRY_BYTES: usize = 32;
+pub(crate) const ENTRY_BYTES: usize = 40;
 /// What a message takes in memory at most, when half of the places in blocks are unused.
 pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES;
 const BLOCK_ENTRIES: usize = 64;
@@ -25,15 +26,23 @@ pub(crate) struct Entry {
     pub(crate) date: u32,
     modseq_and_keywords: u64,
     guid_and_flags: u64,
+    /// What it is an answer to, in one number; the same for all messages of a conversation.
+    pub(crate) conversation: u64,
 }
 
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
-const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 64);
+const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 80);
 
 impl Entry {
+    /// A message that is a conversation by itself.
     pub(crate) fn new(uid: u32, octets: u32, page: u32, date: u32, modseq: u64, guid: u64) -> Entry {
         let modseq_and_keywords = modseq & LOW_48;
-        Entry { uid, octets, page, date, modseq_and_keywords, guid_and_flags: guid & LOW_48 }
+        Entry { uid, octets, page, date, modseq_and_keywords, guid_and_flags: guid & LOW_48, conversation: guid }
+    }
+
+    /// The same message in this conversation.
+    pub(crate) fn in_conversation(self, conversation: u64) -> Entry {
+        Entry { conversation, ..self }
     }
 
     pub(crate) fn modseq(&self) -> u64 {
@@ -52,9 +61,20 @@ impl Entry {
         (self.guid_and_flags >> 48) as u8
     }
 
+    pub(crate) fn is_seen(&self) -> bool {
+        self.flags() & Flags::SEEN.0 != 0
+    }
+
     pub(crate) fn set_flags(&mut self, flags: u8, keywords: u16, modseq: u64) {
         self.modseq_and_keywords = modseq & LOW_48 | u64::from(keywords) << 48;
         self.guid_and_flags = self.guid() | u64::from(flags) << 48;
+    }
+
+    /// The same message under another UID.
+    pub(crate) fn filed(&self, uid: u32, modseq: u64) -> Entry {
+        let mut filed = Entry { uid, ..*self };
+        filed.set_flags(self.flags(), self.keywords(), modseq);
+        filed
     }
 
     pub(crate) fn to_bytes(self) -> [u8; ENTRY_BYTES] {
@@ -65,7 +85,8 @@ impl Entry {
             .u32(self.page)
             .u32(self.date)
             .u64(self.modseq_and_keywords)
-            .u64(self.guid_and_flags);
+            .u64(self.guid_and_flags)
+            .u64(self.conversation);
         bytes
     }
 
@@ -78,6 +99,7 @@ impl Entry {
             date: reader.u32().unwrap_or(0),
             modseq_and_keywords: reader.u64().unwrap_or(0),
             guid_and_flags: reader.u64().unwrap_or(0),
+            conversation: reader.u64().unwrap_or(0),
         }
     }
 }
@@ -87,12 +109,18 @@ impl Entry {
 pub(crate) struct Messages {
     blocks: Vec<Vec<Entry>>,
     count: u32,
+    unseen: u32,
     octets: u64,
 }
 
 impl Messages {
     pub(crate) fn len(&self) -> u32 {
         self.count
+    }
+
+    /// How many are not flagged `\\Seen`.
+    pub(crate) fn unseen(&self) -> u32 {
+        self.unseen
     }
 
     pub(crate) fn octets(&self) -> u64 {
@@ -109,6 +137,20 @@ impl Messages {
         let (first, others) = blocks.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
         let start = first.partition_point(|entry| entry.uid < uid);
         first.iter().skip(start).chain(others.iter().flatten())
+    }
+
+    /// The entries below `uid`, or all, the highest first.
+    pub(crate) fn iter_below(&self, uid: Option<u32>) -> impl Iterator<Item = &Entry> {
+        let blocks = self.blocks.get(..=self.block_of(uid.unwrap_or(u32::MAX))).unwrap_or_default();
+        let entries = blocks.iter().rev().flat_map(|block| block.iter().rev());
+        entries.skip_while(move |entry| uid.is_some_and(|uid| entry.uid >= uid))
+    }
+
+    /// How many entries are below `uid`.
+    pub(crate) fn count_below(&self, uid: u32) -> u32 {
+        let (before, rest) = self.blocks.split_at_checked(self.block_of(uid)).unwrap_or_default();
+        let within = rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid));
+        (before.iter().map(Vec::len).sum::<usize>() + within) as u32
     }
 
     /// The entry at `index`, counted from the lowest UID.
@@ -132,6 +174,15 @@ impl Messages {
         let block = self.blocks.get_mut(number)?;
         let index = block.binary_search_by_key(&uid, |entry| entry.uid).ok()?;
         block.get_mut(index)
+    }
+
+    /// Gives a message these flags, if it is there.
+    pub(crate) fn set_flags(&mut self, uid: u32, (flags, keywords): (u8, u16), modseq: u64) {
+        let Some(entry) = self.find_mut(uid) else { return };
+        let was_seen = entry.is_seen();
+        entry.set_flags(flags, keywords, modseq.max(entry.modseq()));
+        let is_seen = entry.is_seen();
+        self.unseen = self.unseen + u32::from(was_seen) - u32::from(is_seen);
     }
 
     /// Puts an entry in its place; false when its UID is taken.
@@ -170,7 +221,7 @@ impl Messages {
 
     /// Takes out the entries from `first` to `last`, telling each to `removed`.
     pub(crate) fn remove(&mut self, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
-        let (mut count, mut octets) = (0, 0);
+        let (mut count, mut unseen, mut octets) = (0, 0, 0);
         let start = self.block_of(first);
         for block in self.blocks.iter_mut().skip(start) {
             if block.first().is_none_or(|entry| entry.uid > last) {
@@ -180,6 +231,7 @@ impl Messages {
                 let stays = entry.uid < first || entry.uid > last;
                 if !stays {
                     count += 1;
+                    unseen += u32::from(!entry.is_seen());
                     octets += u64::from(entry.octets);
                     removed(entry);
                 }
@@ -188,6 +240,7 @@ impl Messages {
         }
         if count > 0 {
             self.count -= count;
+            self.unseen -= unseen;
             self.octets -= octets;
             self.merge();
         }
@@ -195,6 +248,7 @@ impl Messages {
 
     fn counted(&mut self, entry: &Entry) {
         self.count += 1;
+        self.unseen += u32::from(!entry.is_seen());
         self.octets += u64::from(entry.octets);
     }
 

@@ -12,12 +12,14 @@ use crate::store::Store;
 use crate::types::{MailboxId, MailboxInfo, MessageInfo, Outcome, Refusal, State, Uid};
 use alloc::boxed::Box;
 use core::fmt;
+use core::ops::Range;
 use sometimes::buggify;
 use tasks::{Continuation, FrameId};
 
 /// A verified part of a body, in a buffer of the store's: give it back with [`Store::give_back`].
 pub struct Body {
     account: AccountId,
+    uid: Uid,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
@@ -29,7 +31,12 @@ impl Body {
         self.account
     }
 
-    /// The octets, from the offset that was asked for to the end of the chunk; at most 32,672, none at the end of an empty body.
+    /// Of which message it is.
+    pub fn uid(&self) -> Uid {
+        self.uid
+    }
+
+    /// The octets, from the offset that was asked for to the end of the chunk; at most 32,256, none at the end of an empty body.
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
@@ -48,8 +55,16 @@ pub(crate) struct Read {
     account: AccountId,
     mailbox: u32,
     uid: u32,
-    offset: u32,
+    part: Part,
     place: Option<Place>,
+}
+
+/// What of a message is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// The octets from here to the end of their chunk.
+    From(u32),
+    Summary,
 }
 
 /// Where a read reads, and what it must find there.
@@ -90,6 +105,36 @@ impl Store {
             .map(move |entry| MessageInfo::of(entry, prefix))
     }
 
+    /// The messages from `uid` on, ascending.
+    pub fn messages_from(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        Uid(uid): Uid,
+    ) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.guid_prefix();
+        let entries = self.known(account, mailbox).into_iter().flat_map(move |mailbox| mailbox.messages.iter_from(uid));
+        entries.map(move |entry| MessageInfo::of(entry, prefix))
+    }
+
+    /// The messages below `uid`, or all, descending.
+    pub fn messages_below(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Option<Uid>,
+    ) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.guid_prefix();
+        let known = self.known(account, mailbox).into_iter();
+        let entries = known.flat_map(move |mailbox| mailbox.messages.iter_below(uid.map(|Uid(uid)| uid)));
+        entries.map(move |entry| MessageInfo::of(entry, prefix))
+    }
+
+    /// How many messages have a lower UID.
+    pub fn count_below(&self, account: AccountId, mailbox: MailboxId, Uid(uid): Uid) -> u32 {
+        self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages.count_below(uid))
+    }
+
     /// Asks for the octets of a message from `offset` on, to the end of the chunk that `offset` lies in. `continuation` is
     /// woken with [`Outcome::Body`], or with [`Outcome::Refused`]: `Damaged`, `NoSuchMessage`.
     ///
@@ -110,13 +155,38 @@ impl Store {
         if offset >= octets && (octets > 0 || offset > 0) {
             return Err(Refusal::PastEnd);
         }
+        let read =
+            Read { continuation, account, mailbox: mailbox.0, uid: uid.0, part: Part::From(offset), place: None };
+        // Small messages take single pages, of which there are enough for all: they need not wait behind large ones.
+        self.begin_read(read, pages_of_chunk(octets, 0) == 1)
+    }
+
+    /// Asks for a message's summary. `continuation` is woken as by [`Store::read`].
+    ///
+    /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `Busy` for too many reads.
+    pub fn read_summary(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        uid: Uid,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        if matches!(self.state, State::Opening | State::Refused(_)) {
+            return Err(Refusal::NotServing);
+        }
+        let messages = &self.known(account, mailbox).ok_or(Refusal::NoSuchMailbox)?.messages;
+        messages.find(uid.0).ok_or(Refusal::NoSuchMessage)?;
+        self.begin_read(
+            Read { continuation, account, mailbox: mailbox.0, uid: uid.0, part: Part::Summary, place: None },
+            true,
+        )
+    }
+
+    fn begin_read(&mut self, read: Read, is_small: bool) -> Result<(), Refusal> {
         if self.reads.len() + self.bodies_lent >= self.limits.reads || buggify!(NoRead) {
             return Err(Refusal::Busy);
         }
-        let read = Read { continuation, account, mailbox: mailbox.0, uid: uid.0, offset, place: None };
         let id = self.reads.insert(read).map_err(|_| Refusal::Busy)?;
-        // Small messages take single pages, of which there are enough for all: they need not wait behind large ones.
-        let is_small = pages_of_chunk(octets, 0) == 1;
         if !(self.waiting_reads.is_empty() || is_small) || !self.start_read(id) {
             self.waiting_reads.push_back(id);
         }
@@ -132,12 +202,16 @@ impl Store {
     /// Starts a read, unless there is no buffer for it; false in that case.
     pub(crate) fn start_read(&mut self, id: FrameId) -> bool {
         let Some(read) = self.reads.get(id).copied() else { return true };
-        let index = read.offset / CHUNK_OCTETS as u32;
         let place = self.shard(read.account.shard()).and_then(|shard| {
             let entry = shard.index.mailbox(read.account, read.mailbox)?.messages.find(read.uid)?;
+            let index = match read.part {
+                Part::From(offset) => offset / CHUNK_OCTETS as u32,
+                Part::Summary => 0,
+            };
             let (page, pages) = shard.index.chunk(entry, index)?;
-            let length = entry.octets.saturating_sub(read.offset / CHUNK_OCTETS as u32 * CHUNK_OCTETS as u32);
-            Some(Place { page, pages, guid: entry.guid(), index, length: length.min(CHUNK_OCTETS as u32) })
+            let pages = if read.part == Part::Summary { 1 } else { pages };
+            let length = entry.octets.saturating_sub(index * CHUNK_OCTETS as u32).min(CHUNK_OCTETS as u32);
+            Some(Place { page, pages, guid: entry.guid(), index, length })
         });
         let Some(place) = place else {
             self.end_read(id, Outcome::Refused(Refusal::NoSuchMessage));
@@ -161,7 +235,8 @@ impl Store {
         let Some(read) = self.reads.get(id).copied() else { return };
         let Some(place) = read.place else { return };
         self.segments.read_ended(place.page);
-        let sound = chunk::parse(&buffer, &self.superblock.key, place.page).filter(|chunk| {
+        let parse = if read.part == Part::Summary { chunk::parse_head } else { chunk::parse };
+        let sound = parse(&buffer, &self.superblock.key, place.page).filter(|chunk| {
             let header = chunk.header;
             let is_meant = header.account == read.account && header.guid == place.guid && header.index == place.index;
             // Who reads on from where a shorter chunk ends would never come to the end.
@@ -169,10 +244,23 @@ impl Store {
         });
         match sound {
             Some(chunk) => {
-                let start = HEADER_BYTES + read.offset as usize % CHUNK_OCTETS;
-                let end = HEADER_BYTES + chunk.header.length as usize;
+                let Range { start, end } = match read.part {
+                    Part::Summary => chunk.summary(),
+                    Part::From(offset) => {
+                        HEADER_BYTES + offset as usize % CHUNK_OCTETS..HEADER_BYTES + chunk.header.length as usize
+                    }
+                };
                 self.bodies_lent += 1;
-                self.end_read(id, Outcome::Body(Body { account: read.account, buffer, start: start.min(end), end }));
+                self.end_read(
+                    id,
+                    Outcome::Body(Body {
+                        account: read.account,
+                        uid: Uid(read.uid),
+                        buffer,
+                        start: start.min(end),
+                        end,
+                    }),
+                );
             }
             None => {
                 self.end_read(id, Outcome::Refused(Refusal::Damaged));

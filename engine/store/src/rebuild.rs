@@ -143,7 +143,7 @@ impl Store {
         let shard = self.shards.get_mut(number.index())?;
         let known = shard.index.mailbox(account, header.mailbox);
         let taken = known.and_then(|mailbox: &Mailbox| mailbox.messages.find(last.uid));
-        if taken.is_some_and(|entry| entry.guid() == guid) || shard.index.large.contains_key(&guid) {
+        if taken.is_some_and(|entry| entry.guid() == guid) || shard.index.placed.contains_key(&guid) {
             return None;
         }
         let uid = match (taken, known) {
@@ -151,6 +151,7 @@ impl Store {
             _ => last.uid,
         };
         let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
+        let entry = entry.in_conversation(header.conversation);
         if chunks > 1 {
             shard.index.announce(guid, 0, pages.iter().copied());
         }

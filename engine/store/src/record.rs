@@ -21,6 +21,8 @@ const MOVED: u8 = 8;
 const SHARD: u8 = 9;
 /// Says nothing to the index: see [`put_life`].
 const LIFE: u8 = 10;
+const FILED: u8 = 11;
+const GONE: u8 = 12;
 
 /// The most pages named in one record `chunks`.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
@@ -79,8 +81,7 @@ pub(crate) enum Record<'a> {
     },
     Flags {
         account: AccountId,
-        mailbox: u32,
-        uid: u32,
+        place: Place,
         modseq: u64,
         flags: u8,
         keywords: u16,
@@ -97,6 +98,25 @@ pub(crate) enum Record<'a> {
     Shard {
         guid_next: u64,
     },
+    Filed {
+        account: AccountId,
+        from: Place,
+        modseq: u64,
+        to: u32,
+        uid_validity: u32,
+        entry: Entry,
+    },
+    Gone {
+        account: AccountId,
+        mailbox: u32,
+    },
+}
+
+/// A mailbox, and a UID in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Place {
+    pub(crate) mailbox: u32,
+    pub(crate) uid: u32,
 }
 
 /// Numbers of four bytes in a row.
@@ -202,8 +222,7 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
     Some(match kind {
         FLAGS => Record::Flags {
             account: AccountId(reader.u64()?),
-            mailbox: reader.u32()?,
-            uid: reader.u32()?,
+            place: Place { mailbox: reader.u32()?, uid: reader.u32()? },
             modseq: reader.count()?,
             flags: reader.u8()?,
             keywords: reader.u16()?,
@@ -218,6 +237,15 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             to: Page(reader.u32()?),
         },
         SHARD => Record::Shard { guid_next: reader.count()? },
+        FILED => Record::Filed {
+            account: AccountId(reader.u64()?),
+            from: Place { mailbox: reader.u32()?, uid: reader.u32()? },
+            modseq: reader.count()?,
+            to: reader.u32()?,
+            uid_validity: reader.u32()?,
+            entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
+        },
+        GONE => Record::Gone { account: AccountId(reader.u64()?), mailbox: reader.u32()? },
         _ => return None,
     })
 }
@@ -400,4 +428,30 @@ pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
 
 pub(crate) fn put_shard(out: &mut Vec<u8>, guid_next: u64) {
     put(out, SHARD, |out| put_u64(out, guid_next));
+}
+
+pub(crate) fn put_filed(
+    out: &mut Vec<u8>,
+    account: AccountId,
+    (from, modseq): (Place, u64),
+    (to, uid_validity): (u32, u32),
+    entry: &Entry,
+) {
+    put(out, FILED, |out| {
+        put_u64(out, account.0);
+        put_u32(out, from.mailbox);
+        put_u32(out, from.uid);
+        put_u64(out, modseq);
+        put_u32(out, to);
+        put_u32(out, uid_validity);
+        out.extend_from_slice(&entry.to_bytes());
+    });
+}
+
+/// Neither this mailbox nor one with a lower number that is not told of will ever be made again.
+pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
+    put(out, GONE, |out| {
+        put_u64(out, account.0);
+        put_u32(out, mailbox);
+    });
 }

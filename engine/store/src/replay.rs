@@ -189,6 +189,7 @@ impl Replay {
                 self.recent.push(Recent { account, mailbox, uid: entry.uid, guid: entry.guid(), check });
             }
         }
+        self.index.group_ended();
     }
 
     /// Looks for the link that leads on, at the end of the segment.

@@ -14,11 +14,12 @@ use crate::index::{AccountId, Index};
 use crate::keeper::{Keeper, Role};
 use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, Page, SHARDS, SegmentIndex, ShardId};
 use crate::opening::{Finding, Opening};
+use crate::orders::Order;
 use crate::pool::Pool;
 use crate::reading::Read;
 use crate::segments::{Owner, Reason as Want, Segments, reserve_of};
 use crate::superblock::Superblock;
-use crate::types::{Limits, Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
+use crate::types::{Limits, Outcome, Reason, Refusal, State, Summarize, Wake, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -57,6 +58,8 @@ pub(crate) struct Shard {
     /// Records for the next group, and who waits for them.
     pub(crate) gathered: Vec<u8>,
     pub(crate) pending: Vec<Pending>,
+    /// Changes that are to become records when the next group is made.
+    pub(crate) orders: VecDeque<Order>,
 }
 
 /// The disk's space.
@@ -94,6 +97,7 @@ impl Room {
 pub struct Store {
     pub(crate) state: State,
     pub(crate) limits: Limits,
+    pub(crate) summarize: Summarize,
     pub(crate) random: Random,
     pub(crate) role: Role,
     pub(crate) backing: DiskQueue,
@@ -178,6 +182,7 @@ impl Store {
         Store {
             state: State::Opening,
             limits,
+            summarize: |_, _| (0, 0),
             superblock: Superblock {
                 sequence: 0,
                 id: random.bytes(),
@@ -217,6 +222,11 @@ impl Store {
         }
     }
 
+    /// Messages that are delivered from now on are summarized like this; before they have empty summaries, and are conversations by themselves.
+    pub fn summarize_with(&mut self, summarize: Summarize) {
+        self.summarize = summarize;
+    }
+
     /// What the store is doing.
     pub fn state(&self) -> State {
         self.state
@@ -224,7 +234,7 @@ impl Store {
 
     /// A secret that this disk alone knows, for `purpose`; the same each time the disk is opened. Without meaning before it is.
     pub fn secret(&self, purpose: &[u8]) -> [u8; 16] {
-        self.superblock.key.hash(purpose).0
+        self.superblock.key.hash_name(purpose).0
     }
 
     /// What opening found damaged.
@@ -400,12 +410,14 @@ impl Store {
 impl Index {
     /// What the messages take in memory at most.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        self.messages * crate::RESIDENT_BYTES_PER_MESSAGE as u64 + self.large_chunks * 4
+        let placed = self.placed.len() * crate::RESIDENT_BYTES_PLACED;
+        self.messages * crate::RESIDENT_BYTES_PER_MESSAGE as u64 + placed as u64 + self.placed_chunks * 4
     }
 
     /// About how many blocks a checkpoint of this shard takes.
     pub(crate) fn checkpoint_blocks(&self) -> u32 {
-        let bytes = self.messages * 36 + self.large_chunks * 5 + self.accounts.len() as u64 * 600;
+        let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
+        let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000;
         (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
     }
 }

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 const MAGIC: &[u8; 8] = b"BAREPOST";
 /// The format that this code reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 const HEAD_BYTES: usize = 96;
 const ROOT_BYTES: usize = 32;
 const END: usize = HEAD_BYTES + SHARDS * ROOT_BYTES;
@@ -140,7 +140,7 @@ fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>
 }
 
 fn page_hash(key: &Key, bytes: &[u8]) -> Option<Hash> {
-    Some(key.hash_two(bytes.get(32..END)?, bytes.get(..16)?))
+    Some(key.hash([bytes.get(32..END)?, bytes.get(..16)?]))
 }
 
 fn write(bytes: &mut [u8], at: usize, field: &[u8]) {

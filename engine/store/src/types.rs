@@ -1,5 +1,6 @@
 //! The words in which the store is spoken to.
 
+use crate::chunk::SUMMARY_BYTES;
 use crate::index::{AccountId, Entry, Mailbox};
 use crate::reading::Body;
 use core::fmt;
@@ -17,8 +18,8 @@ pub struct Limits {
     pub reads: usize,
     /// Bytes of buffers for bodies of more than a page; at least 256 KiB are taken.
     pub buffer_bytes: usize,
-    /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each, 4 more for each 32 KiB of a
-    /// large one). Above it deliveries are refused.
+    /// Bytes that messages may take in the index ([`crate::RESIDENT_BYTES_PER_MESSAGE`] each, [`crate::RESIDENT_BYTES_PLACED`] more for
+    /// each that was filed or has more than 32 KiB, and 4 for each 32 KiB of it). Above it deliveries are refused.
     pub resident_bytes: u64,
 }
 
@@ -46,8 +47,22 @@ impl UidRange {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MailboxId(pub u32);
 
-/// The mailbox that every account has, and that deliveries go to.
+/// The mailbox that deliveries go to.
 pub const INBOX: MailboxId = MailboxId(1);
+/// Letters that are not sent yet (RFC 6154).
+pub const DRAFTS: MailboxId = MailboxId(2);
+/// Letters that were sent.
+pub const SENT: MailboxId = MailboxId(3);
+/// What is done with, and kept.
+pub const ARCHIVE: MailboxId = MailboxId(4);
+/// What nobody asked for.
+pub const JUNK: MailboxId = MailboxId(5);
+/// What is to be removed.
+pub const TRASH: MailboxId = MailboxId(6);
+
+/// The mailboxes that every account has from its beginning to its end, and their names.
+pub const BUILT_IN: [(MailboxId, &str); 6] =
+    [(INBOX, "INBOX"), (DRAFTS, "Drafts"), (SENT, "Sent"), (ARCHIVE, "Archive"), (JUNK, "Junk"), (TRASH, "Trash")];
 
 /// A modification sequence (RFC 7162).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -95,6 +110,8 @@ pub struct MailboxInfo {
     pub highest_modseq: Modseq,
     /// How many messages.
     pub messages: u32,
+    /// How many of them are not flagged `\\Seen`.
+    pub unseen: u32,
     /// Octets of all of them.
     pub octets: u64,
 }
@@ -106,6 +123,7 @@ impl MailboxInfo {
             uid_next: Uid(mailbox.uid_next),
             highest_modseq: Modseq(mailbox.highest_modseq),
             messages: mailbox.messages.len(),
+            unseen: mailbox.messages.unseen(),
             octets: mailbox.messages.octets(),
         }
     }
@@ -124,10 +142,12 @@ pub struct MessageInfo {
     pub modseq: Modseq,
     /// Its flags.
     pub flags: Flags,
-    /// Its keywords, a bit each; what they are called is the mailbox's affair.
+    /// Its keywords, a bit each; what they are called is the account's affair.
     pub keywords: u16,
     /// Its name for ever.
     pub guid: Guid,
+    /// The same for all messages of a conversation.
+    pub conversation: u64,
 }
 
 impl MessageInfo {
@@ -140,8 +160,42 @@ impl MessageInfo {
             flags: Flags(entry.flags()),
             keywords: entry.keywords(),
             guid: Guid(u128::from(store) << 64 | u128::from(entry.guid())),
+            conversation: entry.conversation,
         }
     }
+}
+
+/// To whom a message is delivered, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recipient {
+    /// Who gets it.
+    pub account: AccountId,
+    /// One of the [`BUILT_IN`] mailboxes.
+    pub mailbox: MailboxId,
+    /// The flags that it has from the beginning.
+    pub flags: Flags,
+}
+
+impl Recipient {
+    /// New mail for `account`.
+    pub const fn inbox(account: AccountId) -> Recipient {
+        Recipient { account, mailbox: INBOX, flags: Flags(0) }
+    }
+}
+
+/// Makes the summary of a message: what is to be known of it without reading it. It sees the octets of its first chunk, up to 31 KiB, writes into the bytes
+/// that it is lent, and says how many, and to which conversation the message belongs (0: to none but its own).
+pub type Summarize = fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64);
+
+/// Messages that were filed into another mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Filed {
+    /// All that were asked for up to this UID were filed; those above it were too many for one go, and are to be asked for again.
+    pub last: Uid,
+    /// How many.
+    pub count: u32,
+    /// The UIDs that they have now, in the order of those that they had.
+    pub now: UidRange,
 }
 
 /// The end of something that was asked for.
@@ -160,12 +214,16 @@ pub enum Outcome {
     Room,
     /// The message is durable for every recipient.
     Delivered,
-    /// A verified part of a body. Give it back when done with it.
+    /// A verified part of a body, or a summary. Give it back when done with it.
     Body(Body),
-    /// The change is durable: a removal, flags, a password.
+    /// The change is durable: a removal, flags, a password, a mailbox's name or end.
     Changed,
     /// The account exists, durably.
     AccountCreated(AccountId),
+    /// The mailbox exists, durably.
+    MailboxCreated(MailboxId),
+    /// Some of the messages are in the other mailbox, durably.
+    Filed(Filed),
     /// It was not done. After [`Refusal::ReadOnly`] nobody can say whether the disk has it.
     Refused(Refusal),
 }
@@ -183,12 +241,20 @@ pub enum Refusal {
     IndexFull,
     /// Too much is under way: try again later.
     Busy,
-    /// Larger than [`crate::BODY_OCTETS_MAX`], or an account whose texts are too long.
+    /// Larger than [`crate::BODY_OCTETS_MAX`], a name or an account whose texts are too long, or too many ranges.
     TooLarge,
     /// No such account.
     NoSuchAccount,
     /// No such mailbox.
     NoSuchMailbox,
+    /// The mailbox is one that every account has.
+    BuiltIn,
+    /// The mailbox has messages.
+    NotEmpty,
+    /// The account has a mailbox of this name.
+    NameTaken,
+    /// The account has as many mailboxes as it may.
+    TooMany,
     /// No such message, or it was removed meanwhile.
     NoSuchMessage,
     /// No such delivery, or it is committed already.

@@ -11,6 +11,7 @@ use core::fmt;
 use core::time::Duration;
 
 use machine::UnixTime;
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
@@ -140,6 +141,11 @@ impl Certificate {
         if now < self.valid_from { Err(CertificateError::NotYetValid(self.valid_from)) } else { Ok(()) }
     }
 
+    /// From when on it is valid.
+    pub fn valid_from(&self) -> UnixTime {
+        self.valid_from
+    }
+
     /// Until when it is valid.
     pub fn valid_until(&self) -> UnixTime {
         self.valid_until
@@ -155,6 +161,24 @@ impl Certificate {
         self.names.iter().any(|own| names::matches(own, name))
     }
 
+    /// Whether there is a host that both were made for.
+    pub fn shares_a_name_with(&self, other: &Certificate) -> bool {
+        other.names().any(|name| self.is_for(name)) || self.names().any(|name| other.is_for(name))
+    }
+
+    /// Whether it was made for every host that `other` was made for.
+    pub fn covers(&self, other: &Certificate) -> bool {
+        !other.names.is_empty() && other.names().all(|name| self.is_for(name))
+    }
+
+    /// What it is known by: SHA-256 of its own bytes, without its chain.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let own = self.key.cert.first().map(|own| own.as_ref()).unwrap_or_default();
+        let mut bytes = [0; SHA256_OUTPUT_LEN];
+        bytes.iter_mut().zip(digest(&SHA256, own).as_ref()).for_each(|(place, byte)| *place = *byte);
+        Fingerprint(bytes)
+    }
+
     pub(crate) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.key)
     }
@@ -163,6 +187,20 @@ impl Certificate {
     pub(crate) fn with_key(mut self, key: CertifiedKey) -> Certificate {
         self.key = Arc::new(key);
         self
+    }
+}
+
+/// SHA-256 of a certificate, written as OpenSSL writes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, byte) in self.0.iter().enumerate() {
+            let colon = if index > 0 { ":" } else { "" };
+            write!(out, "{colon}{byte:02X}")?;
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use core::mem::replace;
 
 use crate::failure::Failure;
 use crate::handshake::{Handshake, Stepped};
+use crate::protection::Text;
 use crate::settings::Settings;
 use crate::traffic::Traffic;
 
@@ -180,9 +181,9 @@ impl Connection {
 
     /// Seals as much of `plaintext` as fits into one record that fits into `into`, which must have more than [`crate::SEALED_OVERHEAD_MAX`] bytes. Takes nothing before the
     /// handshake is done, nor once the connection is closed for sending.
-    pub fn seal(&mut self, plaintext: &[u8], into: &mut [u8]) -> Sealed {
+    pub fn seal<'a>(&mut self, plaintext: impl Into<Text<'a>>, into: &mut [u8]) -> Sealed {
         match &mut self.expect {
-            Expect::Traffic(traffic) => traffic.seal(plaintext, into),
+            Expect::Traffic(traffic) => traffic.seal(plaintext.into(), into),
             Expect::Handshake(_) | Expect::Nothing => Sealed { taken: 0, written: 0 },
         }
     }

@@ -2,19 +2,43 @@
 
 use core::fmt;
 
+use rustls::Error;
+
 use crate::alert::Alert;
 
 /// Why a connection came to nothing: for the log. The peer has been told by an alert, unless it told us.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Failure {
     /// The handshake failed.
-    Handshake(rustls::Error),
+    Handshake(Error),
     /// A record after the handshake was refused with this alert.
     Refused(Alert),
     /// The peer has given up.
     PeerGaveUp(Alert),
     /// The peer has closed its side before the handshake was done.
     PeerLeft,
+}
+
+/// What kind of reason a failure is: for counting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// No version, algorithm or protocol is known to both sides.
+    NoCommonGround,
+    /// What came is no TLS, or not as it was sent.
+    Broken,
+    /// The peer has refused us, or has left.
+    PeerGaveUp,
+}
+
+impl Failure {
+    /// What kind of reason it is.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => Reason::NoCommonGround,
+            Failure::Handshake(_) | Failure::Refused(_) => Reason::Broken,
+            Failure::PeerGaveUp(_) | Failure::PeerLeft => Reason::PeerGaveUp,
+        }
+    }
 }
 
 impl fmt::Display for Failure {

@@ -24,9 +24,11 @@
 //! |---|---|---|---|---|
 //! | 0.1 ms | 0.1 ms | 0.5 ms | 0.65 ms | 22 ms |
 //!
+//! A client that exchanges keys by X25519MLKEM768 makes that 0.08 to 0.1 ms longer; a whole handshake with its connection then takes 2.34 million instructions in the image instead of 1.43.
+//!
 //! Randomness comes from the machine: ring asks the crate `getrandom`, which is ours. The time of day is what [`Clock`] was last told.
 //!
-//! Answers to: RFC 8446, RFC 5246, RFC 5077 and RFC 8446 section 4.6.1 (tickets), RFC 5288, RFC 7905, RFC 7301 (ALPN), RFC 6066 section 3 (SNI), RFC 6125 section 6.4.
+//! Answers to: RFC 8446, draft-ietf-tls-ecdhe-mlkem, RFC 5246, RFC 5077 and RFC 8446 section 4.6.1 (tickets), RFC 5288, RFC 7905, RFC 7301 (ALPN), RFC 6066 section 3 (SNI), RFC 6125 section 6.4.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -40,6 +42,7 @@ mod clock;
 mod connection;
 mod failure;
 mod handshake;
+mod hybrid;
 mod names;
 mod pack;
 mod protection;
@@ -49,13 +52,13 @@ mod tickets;
 mod traffic;
 
 pub use alert::Alert;
-pub use certificate::{CHAIN_BYTES_MAX, Certificate, CertificateError, Day, RSA_BITS_MAX};
+pub use certificate::{CHAIN_BYTES_MAX, Certificate, CertificateError, Day, Fingerprint, RSA_BITS_MAX};
 pub use clock::Clock;
 pub use connection::{Agreed, Connection, Event, Progress, Sealed, Version};
-pub use failure::Failure;
+pub use failure::{Failure, Reason};
 pub use handshake::FLIGHT_BYTES_MAX;
 pub use pack::{BadPack, pack, unpack};
-pub use protection::SEALED_OVERHEAD_MAX;
+pub use protection::{SEALED_OVERHEAD_MAX, Text};
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use settings::{Offer, Settings, SettingsError};
 pub use tickets::{TICKET_PERIOD_SECONDS, TicketKeys};

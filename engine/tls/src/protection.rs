@@ -55,6 +55,65 @@ pub(crate) struct Half {
     pub(crate) layout: Layout,
 }
 
+/// Plaintext that lies in two places, and is to become one record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Text<'a> {
+    /// What comes first.
+    pub first: &'a [u8],
+    /// What follows it.
+    pub second: &'a [u8],
+}
+
+/// In one place.
+impl<'a> From<&'a [u8]> for Text<'a> {
+    fn from(whole: &'a [u8]) -> Text<'a> {
+        Text { first: whole, second: &[] }
+    }
+}
+
+impl<'a, const LENGTH: usize> From<&'a [u8; LENGTH]> for Text<'a> {
+    fn from(whole: &'a [u8; LENGTH]) -> Text<'a> {
+        whole.as_slice().into()
+    }
+}
+
+impl<'a> Text<'a> {
+    /// Bytes in both places.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.second.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What there is behind the first `count` bytes.
+    pub fn behind(self, count: usize) -> Text<'a> {
+        let of_second = count.saturating_sub(self.first.len());
+        Text {
+            first: self.first.get(count..).unwrap_or_default(),
+            second: self.second.get(of_second..).unwrap_or_default(),
+        }
+    }
+
+    fn up_to(self, count: usize) -> Text<'a> {
+        let of_second = count.saturating_sub(self.first.len());
+        Text {
+            first: self.first.get(..count).unwrap_or(self.first),
+            second: self.second.get(..of_second).unwrap_or(self.second),
+        }
+    }
+
+    /// `place`: exactly as long as the text.
+    fn copy_to(self, place: &mut [u8]) -> Option<()> {
+        let (first, second) = place.split_at_mut_checked(self.first.len())?;
+        first.copy_from_slice(self.first);
+        second.copy_from_slice(self.second);
+        Some(())
+    }
+}
+
 /// Where the content of an opened record lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
@@ -117,10 +176,15 @@ impl Half {
 
     /// Seals as much of `plaintext` as fits into one record in `into`, which it fills from its beginning, and returns how many bytes of each were used. None of
     /// both when there is no room for a byte, and when the key is at its end.
-    pub(crate) fn seal(&mut self, content: Content, plaintext: &[u8], into: &mut [u8]) -> (usize, usize) {
+    pub(crate) fn seal<'a>(
+        &mut self,
+        content: Content,
+        plaintext: impl Into<Text<'a>>,
+        into: &mut [u8],
+    ) -> (usize, usize) {
         let (before, behind) = self.layout.around();
         let room = into.len().saturating_sub(before + behind).min(PLAINTEXT_BYTES_MAX);
-        let plaintext = plaintext.get(..room).unwrap_or(plaintext);
+        let plaintext = plaintext.into().up_to(room);
         let length = before + plaintext.len() + behind;
         let Some(record) = into.get_mut(..length).filter(|_| room > 0 && self.left > 0) else {
             return (0, 0);
@@ -132,7 +196,7 @@ impl Half {
     }
 
     /// Seals a record. `record`: exactly as long as it will be.
-    pub(crate) fn seal_record(&mut self, content: Content, plaintext: &[u8], record: &mut [u8]) -> Option<()> {
+    pub(crate) fn seal_record(&mut self, content: Content, plaintext: Text<'_>, record: &mut [u8]) -> Option<()> {
         let nonce = self.nonce();
         let outer = if self.layout == Layout::Tls13 { Content::ApplicationData } else { content };
         let header = header(outer, record.len() - HEADER_BYTES);
@@ -143,19 +207,19 @@ impl Half {
         let tag = match self.layout {
             Layout::Tls13 => {
                 let (kind, text) = payload.split_last_mut()?;
-                text.copy_from_slice(plaintext);
+                plaintext.copy_to(text)?;
                 *kind = content as u8;
                 self.key.seal_in_place_separate_tag(sealing, Aad::from(header), payload)
             }
             Layout::Tls12Explicit => {
                 let (explicit, text) = payload.split_first_chunk_mut::<EXPLICIT_BYTES>()?;
                 explicit.copy_from_slice(nonce.get(SALT_BYTES..)?);
-                text.copy_from_slice(plaintext);
+                plaintext.copy_to(text)?;
                 let data = self.tls12_data(header, plaintext.len());
                 self.key.seal_in_place_separate_tag(sealing, Aad::from(data), text)
             }
             Layout::Tls12 => {
-                payload.copy_from_slice(plaintext);
+                plaintext.copy_to(payload)?;
                 let data = self.tls12_data(header, plaintext.len());
                 self.key.seal_in_place_separate_tag(sealing, Aad::from(data), payload)
             }

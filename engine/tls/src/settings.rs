@@ -11,6 +11,7 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::certificate::Certificate;
 use crate::clock::Clock;
+use crate::hybrid::X25519_MLKEM768;
 use crate::names::Names;
 use crate::tickets::TicketKeys;
 
@@ -60,8 +61,9 @@ impl Settings {
         if certificates.is_empty() {
             return Err(SettingsError::NoCertificate);
         }
-        let provider = Arc::new(ring::default_provider());
-        let builder = ServerConfig::builder_with_details(provider, Arc::new(clock.clone()));
+        let mut provider = ring::default_provider();
+        provider.kx_groups.insert(0, X25519_MLKEM768);
+        let builder = ServerConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
         let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
         let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Names::new(certificates)));
         config.alpn_protocols = offer.protocols.iter().map(|protocol| protocol.to_vec()).collect();

@@ -15,7 +15,7 @@ use rustls::{ExtractedSecrets, ProtocolVersion};
 use crate::alert::Alert;
 use crate::connection::{Event, Progress, Sealed, Version};
 use crate::failure::Failure;
-use crate::protection::{Half, Opened};
+use crate::protection::{Half, Opened, Text};
 use crate::record::{Content, Front, bytes_wanted};
 
 /// How many records in a row may bring nothing.
@@ -194,7 +194,7 @@ impl Traffic {
     }
 
     /// Seals the next record of plaintext.
-    pub(crate) fn seal(&mut self, plaintext: &[u8], into: &mut [u8]) -> Sealed {
+    pub(crate) fn seal(&mut self, plaintext: Text<'_>, into: &mut [u8]) -> Sealed {
         let mut written = 0;
         if self.is_closed {
             return Sealed { taken: 0, written };

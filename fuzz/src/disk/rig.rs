@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES, Sector, UnixTime};
 use store::{
-    AccountId, INBOX, Limits, MessageInfo, NewAccount, Outcome, PAGE_BYTES, ReadSectors, Refusal, Store, Uid,
-    Unreadable,
+    AccountId, INBOX, Limits, MessageInfo, NewAccount, Outcome, PAGE_BYTES, ReadSectors, Recipient, Refusal, Store,
+    Uid, Unreadable,
 };
 use tasks::{Continuation, Entry, FrameId};
 
@@ -120,7 +120,7 @@ impl Rig {
             return Ok(account);
         }
         let continuation = self.continuation();
-        let new = NewAccount { address, aliases: &[], password_hash: "secret" };
+        let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
         self.store.create_account(&new, NOW, continuation)?;
         match self.answer() {
             Outcome::AccountCreated(account) => Ok(account),
@@ -134,7 +134,7 @@ impl Rig {
     }
 
     pub(super) fn deliver(&mut self, account: AccountId, body: &[u8]) -> Result<(), Refusal> {
-        let delivery = self.store.begin(&[account])?;
+        let delivery = self.store.begin(&[Recipient::inbox(account)])?;
         let mut taken = 0;
         while taken < body.len() {
             let continuation = self.continuation();

@@ -9,11 +9,39 @@ use super::image::{Image, PAGES};
 const SUPERBLOCKS: [usize; 4] = [0, 8, PAGES - 8, PAGES - 4];
 const FIRST_SEGMENT_PAGE: usize = 24;
 
+/// 2^127 - 1.
+const PRIME: u128 = u128::MAX >> 1;
+
+/// The hash of a record in these parts, by section 1.
 fn hash(key: [u8; 16], parts: &[&[u8]]) -> [u8; 16] {
     use std::hash::Hasher;
-    let mut hasher = SipHasher13::new_with_key(&key);
-    parts.iter().for_each(|part| hasher.write(part));
+    let secret = |number: u64| SipHasher13::new_with_key(&key).hash(&number.to_le_bytes()).as_bytes();
+    let mut hasher = SipHasher13::new_with_key(&secret(0));
+    let place = u128::from_le_bytes(secret(1)) & (PRIME >> 3);
+    let words: Vec<u64> = (2..10).flat_map(secret).collect::<Vec<u8>>().chunks(8).map(word).collect();
+    parts.iter().for_each(|part| hasher.write(&digest(part, place, &words).to_le_bytes()));
     hasher.finish128().as_bytes()
+}
+
+fn digest(bytes: &[u8], place: u128, secrets: &[u64]) -> u128 {
+    bytes.chunks(128).fold(bytes.len() as u128, |value, block| {
+        let mut words: Vec<u64> = block.chunks(8).map(word).collect();
+        words.resize(words.len().next_multiple_of(2), 0);
+        let added: Vec<u64> = words.iter().zip(secrets).map(|(word, secret)| word.wrapping_add(*secret)).collect();
+        let products = added.chunks(2).map(|pair| u128::from(pair[0]) * u128::from(pair[1]));
+        let sum = products.fold(0, u128::wrapping_add) % (1 << 126);
+        (product(value, place) + sum) % PRIME
+    })
+}
+
+/// Up to eight bytes, as if zeros followed.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Modulo the prime, one bit of `b` after the other.
+fn product(a: u128, b: u128) -> u128 {
+    (0..128).rev().fold(0, |sum, bit| (sum * 2 % PRIME + (b >> bit & 1) * a) % PRIME)
 }
 
 fn key_in(page: &[u8]) -> [u8; 16] {
@@ -75,7 +103,11 @@ fn renew_block(image: &mut Image, page: usize, key: [u8; 16], renamed: &mut BTre
 fn renew_chunk(image: &mut Image, page: usize, key: [u8; 16]) {
     let bytes = image.page(page);
     let length = u32::from_le_bytes([bytes[52], bytes[53], bytes[54], bytes[55]]);
-    let run = image.run(page, 96 + (length as usize).min(1 << 20));
-    let seal = hash(key, &[&run[16..]]);
-    image.page_mut(page)[..16].copy_from_slice(&seal);
+    let run = image.run(page, 512 + (length as usize).min(1 << 20));
+    let octets = hash(key, &[&run[512..]]);
+    let bytes = image.page_mut(page);
+    bytes[96..112].copy_from_slice(&octets);
+    let end = 112 + usize::from(u16::from_le_bytes([bytes[22], bytes[23]]).min(400));
+    let seal = hash(key, &[&bytes[16..end]]);
+    bytes[..16].copy_from_slice(&seal);
 }

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use http::{Actions, DATE_BYTES, Exchange, File, Outlet, RESPONSE_HEAD_BYTES_MAX, Remembered, Secrecy, Site, pack};
+use http::{
+    Actions, DATE_BYTES, Exchange, File, Method, Outlet, Question, RESPONSE_HEAD_BYTES_MAX, Remembered, Secrecy, Site,
+    pack,
+};
 use machine::Micros;
 
 /// One request, as the server tells of it: method, target, status, bytes of the response's body.
@@ -19,9 +22,29 @@ pub(crate) struct World {
     pub(crate) closed: bool,
     /// The bytes of each file, in each of its codings.
     pub(crate) contents: Vec<&'static [u8]>,
+    /// What the program was asked and has not answered.
+    pub(crate) stage: Option<Stage>,
+    /// Bytes that it has admitted and that are not released.
+    pub(crate) admitted: usize,
+    has_program: bool,
     site: Site,
     remembered: Remembered,
 }
+
+/// How far a question has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// It was asked so.
+    Asked(Method),
+    /// Its body is there.
+    Told,
+}
+
+/// Bytes of a body that are admitted.
+pub(crate) const BODY_BYTES_MAX: usize = 64;
+
+/// What the program says to everything.
+pub(crate) const REPLY: &[u8] = b"what a program says";
 
 fn files() -> BTreeMap<String, File> {
     let file = |content_type: &str, plain: &[u8]| File {
@@ -58,10 +81,11 @@ fn packed() -> (Site, Vec<&'static [u8]>) {
 }
 
 impl World {
-    /// A server with a small site.
+    /// A server with a small site, and a program beside it.
     pub(crate) fn small() -> World {
         let (site, contents) = SITE.get_or_init(packed);
-        World::new(*site, contents.clone())
+        let contents = contents.iter().copied().chain([REPLY]).collect();
+        World { has_program: true, ..World::new(*site, contents) }
     }
 
     /// A server with `site`, whose files have these `contents`.
@@ -74,6 +98,9 @@ impl World {
             deadline: None,
             closed: false,
             contents,
+            stage: None,
+            admitted: 0,
+            has_program: false,
             site,
             remembered: Remembered::nothing(),
         }
@@ -118,6 +145,29 @@ impl Actions for World {
 
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
         if host == "a" { host } else { "own.test" }
+    }
+
+    fn methods(&self, path: &[u8]) -> &'static [Method] {
+        match path {
+            b"/p/page" if self.has_program => &[Method::Get, Method::Head],
+            b"/p/form" if self.has_program => &[Method::Get, Method::Head, Method::Post, Method::Put],
+            _ => &[],
+        }
+    }
+
+    fn asked(&mut self, question: &Question<'_>) {
+        assert!(!self.closed && self.stage.is_none(), "one question at a time");
+        self.stage = Some(Stage::Asked(question.method));
+    }
+
+    fn body_arrived(&mut self, _: &Question<'_>, body: Vec<u8>) {
+        assert!(body.len() <= BODY_BYTES_MAX, "no more is taken than was admitted");
+        assert!(!self.closed && self.stage.is_none(), "one question at a time");
+        self.stage = Some(Stage::Told);
+    }
+
+    fn released(&mut self, limit: usize) {
+        self.admitted = self.admitted.checked_sub(limit).expect("what is released was admitted");
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

@@ -1,20 +1,18 @@
 //! A second reading of a conversation: from the client's bytes and the maildrop, what each response must be. Written from
-//! RFC 1939.
+//! RFC 1939 and RFC 5034.
 
-use pop3::LINE_BYTES_MAX;
+use pop3::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 
 use super::world::World;
 
-/// The commands of a client, each without its line end; `None` for one that is too long.
-fn commands(mut bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
-    let mut commands = Vec::new();
+/// The lines of a client, each without its LF.
+fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut lines = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-        let line = &bytes[..end];
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        commands.push((end < LINE_BYTES_MAX).then(|| line.to_vec()));
+        lines.push(&bytes[..end]);
         bytes = &bytes[end + 1..];
     }
-    commands
+    lines
 }
 
 /// What the server has said, read from its start.
@@ -39,7 +37,7 @@ impl<'a> Heard<'a> {
         let line = self.line().expect("a response ends with its line");
         assert!(line.len() <= 510 && line.iter().all(|byte| (b' '..0x7f).contains(byte)), "{line:?}");
         let text = String::from_utf8_lossy(line).into_owned();
-        assert!(text.starts_with("+OK") || text.starts_with("-ERR "), "{text:?}");
+        assert!(["+OK", "-ERR ", "+ "].iter().any(|start| text.starts_with(start)), "{text:?}");
         Some((text.starts_with("+OK"), text))
     }
 
@@ -62,6 +60,8 @@ struct Reading<'a> {
     heard: Heard<'a>,
     world: &'a World,
     logged_in: bool,
+    /// The client's next line is its response to a challenge.
+    challenged: bool,
     marked: Vec<bool>,
 }
 
@@ -71,11 +71,14 @@ pub(super) fn check(bytes: &[u8], world: &World) {
         heard: Heard { bytes: &world.sent },
         world,
         logged_in: false,
+        challenged: false,
         marked: vec![false; world.messages.len()],
     };
     assert!(reading.heard.status().is_some_and(|(positive, _)| positive), "a greeting comes first");
-    for command in commands(bytes) {
-        if !reading.response(command.as_deref()) {
+    for line in lines(bytes) {
+        let limit = if reading.challenged { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+        let command = (line.len() < limit).then(|| line.strip_suffix(b"\r").unwrap_or(line));
+        if !reading.response(command) {
             return;
         }
     }
@@ -97,6 +100,13 @@ impl Reading<'_> {
             assert!(self.world.closed || self.world.is_asked(), "no response to {:?}", String::from_utf8_lossy(line));
             return false;
         };
+        if self.challenged || verb == b"AUTH" {
+            assert!(!self.logged_in || !positive, "nobody logs in twice");
+            self.challenged = text.starts_with("+ ");
+            self.logged_in |= positive;
+            return positive || self.challenged || !(self.world.closed && self.heard.bytes.is_empty());
+        }
+        assert!(!text.starts_with("+ "), "only a login has challenges: {text:?}");
         if !positive {
             let deleted_some = verb == b"QUIT" && text.contains("[SYS/TEMP]");
             return if deleted_some { self.deleted() } else { !(self.world.closed && self.heard.bytes.is_empty()) };

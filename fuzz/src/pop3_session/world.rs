@@ -3,6 +3,7 @@
 
 use machine::Micros;
 use pop3::{Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, REPLY_BYTES_MAX, Settings, UniqueId};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 
 /// The most bytes of a reply for which no room is made.
 const SHORT_REPLY_BYTES: usize = 128;
@@ -18,6 +19,10 @@ const MESSAGES: [&[u8]; 8] = [
     b"\r\n.",
     b"a: b\r\n\r\nthis one is damaged\r\n",
 ];
+
+/// What is kept of "pencil", and our nonce, in the example of RFC 7677, whose messages the dictionary knows.
+const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 /// The message that is being read.
 #[derive(Clone)]
@@ -39,8 +44,20 @@ pub(super) struct World {
     pub(super) deleted: Vec<usize>,
     marks: Vec<bool>,
     is_open: bool,
-    login: Option<String>,
+    login: Option<Login>,
     deleting: bool,
+}
+
+/// A login that was asked for.
+struct Login {
+    user: String,
+    proof: Proved,
+}
+
+/// What was said to prove it.
+enum Proved {
+    Password,
+    Scram(Option<Signature>),
 }
 
 impl World {
@@ -64,13 +81,14 @@ impl World {
     }
 
     /// The answer to the login that was asked for.
-    pub(super) fn log_in(&mut self) -> Result<(), LoginRefusal> {
-        let user = self.login.take().expect("a login was asked for");
-        let answer = match user.as_str() {
-            "mallory" => Err(LoginRefusal::Credentials),
-            "twin" => Err(LoginRefusal::InUse),
-            "later" => Err(LoginRefusal::TryLater),
-            _ => Ok(()),
+    pub(super) fn log_in(&mut self) -> Result<Option<Signature>, LoginRefusal> {
+        let Login { user, proof } = self.login.take().expect("a login was asked for");
+        let answer = match (user.as_str(), proof) {
+            ("mallory", _) | (_, Proved::Scram(None)) => Err(LoginRefusal::Credentials),
+            ("twin", _) => Err(LoginRefusal::InUse),
+            ("later", _) => Err(LoginRefusal::TryLater),
+            (_, Proved::Password) => Ok(None),
+            (_, Proved::Scram(signature)) => Ok(signature),
         };
         self.is_open = answer.is_ok();
         answer
@@ -93,6 +111,25 @@ impl World {
     }
 }
 
+impl Host for World {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        assert!(!self.is_open && !self.closed && self.login.is_none());
+        self.log.push(format!("puzzle {name:?}"));
+        Verifier::parse(VERIFIER).expect("it is one").puzzle(NONCE.into())
+    }
+
+    fn login(&mut self, Credentials { name, proof }: Credentials<'_>) {
+        assert!(!self.is_open && !self.closed && self.login.is_none());
+        assert!(!name.is_empty() && !name.chars().any(|c| c.is_ascii_control()));
+        self.log.push(format!("login {name:?} {proof:?}"));
+        let proof = match proof {
+            Proof::Password(_) => Proved::Password,
+            Proof::Scram(proof) => Proved::Scram(Verifier::parse(VERIFIER).expect("it is one").check(&proof)),
+        };
+        self.login = Some(Login { user: name.into(), proof });
+    }
+}
+
 impl Actions for World {
     fn settings(&self) -> Settings {
         Settings { plain_login: PlainLogin::Offered, faults_max: 12, ..Settings::default() }
@@ -107,13 +144,6 @@ impl Actions for World {
         assert!(bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES, "a long reply without room");
         self.sent.extend_from_slice(bytes);
         self.send_room = self.send_room.saturating_sub(bytes.len());
-    }
-
-    fn login(&mut self, user: &str, password: &[u8]) {
-        assert!(!self.is_open && !self.closed && self.login.is_none());
-        assert!(!user.is_empty() && !user.chars().any(|c| c.is_ascii_control()));
-        self.log.push(format!("login {user:?} {password:?}"));
-        self.login = Some(user.into());
     }
 
     fn abandon_login(&mut self) {

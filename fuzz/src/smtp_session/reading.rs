@@ -1,9 +1,9 @@
 //! A second reading of a conversation: from the client's bytes and the server's replies, how many replies there must be
-//! and what must have been stored. Written from RFC 5321 and RFC 3030, and simple: it looks at one byte after the other.
+//! and what must have been stored. Written from RFC 5321, RFC 3030 and RFC 4954, and simple: it looks at one byte after the other.
 
 use std::collections::VecDeque;
 
-use smtp::LINE_BYTES_MAX;
+use smtp::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 
 use super::world::World;
 
@@ -29,7 +29,7 @@ fn replies(sent: &[u8]) -> VecDeque<Reply> {
     for line in text.split_terminator("\r\n") {
         let bytes = line.as_bytes();
         assert!(bytes.len() <= 510 && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)), "{line:?}");
-        assert!(bytes.len() > 4 && bytes[..3].iter().all(u8::is_ascii_digit), "{line:?}");
+        assert!((bytes.len() > 4 || line == "334 ") && bytes[..3].iter().all(u8::is_ascii_digit), "{line:?}");
         assert!(lines.is_empty() || lines[..3] == line[..3], "one reply has one code: {text:?}");
         lines.push_str(line);
         match bytes[3] {
@@ -59,7 +59,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn line(&mut self) -> Found {
+    fn line(&mut self, limit: usize) -> Found {
         let Some(end) = self.bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
             return Found::Incomplete;
         };
@@ -70,7 +70,7 @@ impl Reader<'_> {
         }
         let line = self.bytes[..end].to_vec();
         self.bytes = &self.bytes[end + 2..];
-        if end < LINE_BYTES_MAX { Found::Line(line) } else { Found::LongLine }
+        if end < limit { Found::Line(line) } else { Found::LongLine }
     }
 
     /// The message up to CRLF.CRLF, its dots undone; `None` when its end is not there.
@@ -118,12 +118,21 @@ struct Reading<'a> {
     chunks: Vec<u8>,
     /// What must have been stored.
     stored: Vec<Vec<u8>>,
+    /// The client's next line is its response to a challenge.
+    challenged: bool,
+    logged_in: bool,
 }
 
 /// Checks that `world` has heard and stored what the client's `bytes` say.
 pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
-    let mut reading =
-        Reading { reader: Reader { bytes }, replies: replies(&world.sent), chunks: Vec::new(), stored: Vec::new() };
+    let mut reading = Reading {
+        reader: Reader { bytes },
+        replies: replies(&world.sent),
+        chunks: Vec::new(),
+        stored: Vec::new(),
+        challenged: false,
+        logged_in: false,
+    };
     let greeting = reading.replies.pop_front().expect("a greeting comes first");
     assert_eq!(greeting.code, 220);
     while reading.command(world, message_bytes_max) {}
@@ -139,25 +148,49 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
 impl Reading<'_> {
     /// Reads one command and its reply; false when there is no more.
     fn command(&mut self, world: &World, message_bytes_max: u64) -> bool {
-        let line = match self.reader.line() {
+        let limit = if self.challenged { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
+        let line = match self.reader.line(limit) {
             Found::Incomplete => return false,
             Found::BareLineEnd => return self.reply_is(521),
-            Found::LongLine => return self.reply_is(500),
+            Found::LongLine => {
+                self.challenged = false;
+                return self.reply_is(500);
+            }
             Found::Line(line) => line,
         };
+        if self.challenged {
+            return self.login_goes_on(world);
+        }
         let line = line.trim_ascii_end();
         let word = line.split(|byte| *byte == b' ').next().unwrap_or_default().to_ascii_uppercase();
         if word == b"BDAT" && std::str::from_utf8(line).is_ok() {
             return self.chunk(line, message_bytes_max, world);
         }
+        if word == b"AUTH" {
+            return self.login_goes_on(world);
+        }
         let Some(reply) = self.replies.pop_front() else { panic!("no reply to {:?}", String::from_utf8_lossy(line)) };
         match (word.as_slice(), reply.code) {
+            (_, 235 | 334) => panic!("only a login is answered by {}", reply.code),
             (b"DATA", 354) => return self.message(message_bytes_max, world),
             (_, 354) => panic!("only DATA is answered by 354"),
             (b"QUIT", code) => assert!(matches!(code, 221 | 421 | 500 | 501)),
             (b"RSET" | b"EHLO" | b"HELO", 250) => self.chunks.clear(),
             _ => {}
         }
+        self.goes_on_after(&reply)
+    }
+
+    /// Reads the reply to AUTH, or to a response in a login.
+    fn login_goes_on(&mut self, world: &World) -> bool {
+        let Some(reply) = self.replies.pop_front() else {
+            assert!(world.is_asked() || world.closed, "no reply to a login");
+            return false;
+        };
+        self.challenged = reply.code == 334;
+        assert!(!self.logged_in || !matches!(reply.code, 235 | 334), "nobody logs in twice");
+        self.logged_in |= reply.code == 235;
+        assert!(matches!(reply.code, 235 | 334 | 421 | 454 | 500..=504 | 535), "{:?}", reply.text);
         self.goes_on_after(&reply)
     }
 

@@ -2,12 +2,18 @@
 //! and asserts what a session owes to it.
 
 use machine::Micros;
+use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 use smtp::{
-    Actions, Envelope, ForwardPath, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal, SenderRefusal, Settings,
+    Actions, Envelope, ForwardPath, LoginRefusal, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal,
+    SenderRefusal, Settings,
 };
 
 /// The most bytes of a reply for which no room is made.
 const SHORT_REPLY_BYTES: usize = 128;
+
+/// What is kept of "pencil", and our nonce, in the example of RFC 7677, whose messages the dictionary knows.
+const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 pub(super) struct World {
     pub(super) sent: Vec<u8>,
@@ -27,10 +33,14 @@ pub(super) struct World {
     message: Option<Vec<u8>>,
     /// The message that is whole and not answered.
     whole: Option<Vec<u8>>,
+    /// What is to be answered to the login that was asked for.
+    login: Option<Result<Option<Signature>, LoginRefusal>>,
+    /// Whoever was let in may not want to be yet.
+    is_signed: bool,
 }
 
 impl World {
-    pub(super) fn new(message_bytes_max: u64) -> World {
+    pub(super) fn new(message_bytes_max: u64, login: smtp::Login) -> World {
         World {
             sent: Vec::new(),
             log: Vec::new(),
@@ -44,12 +54,27 @@ impl World {
                 message_bytes_max,
                 recipients_max: 4,
                 refused_recipients_max: 5,
+                login,
                 ..Settings::default()
             },
             sender: None,
             message: None,
             whole: None,
+            login: None,
+            is_signed: false,
         }
+    }
+
+    /// The answer to the login that was asked for.
+    pub(super) fn log_in(&mut self) -> Result<Option<Signature>, LoginRefusal> {
+        let answer = self.login.take().expect("a login was asked for");
+        self.is_signed = matches!(answer, Ok(Some(_)));
+        answer
+    }
+
+    /// Whether a login was asked for and is not answered.
+    pub(super) fn is_asked(&self) -> bool {
+        self.login.is_some()
     }
 
     /// What the store answers to the message that is whole.
@@ -72,6 +97,28 @@ impl World {
 
     fn goes_wrong(&self, what: &str) -> bool {
         self.sender.as_ref().is_some_and(|sender| sender == what)
+    }
+}
+
+impl Host for World {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        assert!(!self.closed && self.login.is_none() && self.sender.is_none());
+        self.log.push(format!("puzzle {name:?}"));
+        Verifier::parse(VERIFIER).expect("it is one").puzzle(NONCE.into())
+    }
+
+    fn login(&mut self, Credentials { name, proof }: Credentials<'_>) {
+        assert!(!self.closed && self.login.is_none() && self.sender.is_none());
+        self.log.push(format!("login {name:?} {proof:?}"));
+        self.login = Some(match (name, proof) {
+            ("mallory", _) => Err(LoginRefusal::Credentials),
+            ("later", _) => Err(LoginRefusal::TryLater),
+            (_, Proof::Password(_)) => Ok(None),
+            (_, Proof::Scram(proof)) => match Verifier::parse(VERIFIER).expect("it is one").check(&proof) {
+                None => Err(LoginRefusal::Credentials),
+                signature => Ok(signature),
+            },
+        });
     }
 }
 
@@ -177,12 +224,10 @@ impl Actions for World {
         assert!(!self.closed && self.message.take().is_some(), "a message is dropped once");
     }
 
-    fn login(&mut self, _: &str, _: &[u8]) {
-        unreachable!("AUTH is not known here");
-    }
-
     fn abandon_login(&mut self) {
-        unreachable!("no login was begun");
+        let was_signed = std::mem::take(&mut self.is_signed);
+        assert!(!self.closed && (self.login.take().is_some() || was_signed));
+        self.log.push("no login".into());
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
@@ -192,7 +237,8 @@ impl Actions for World {
 
     fn close(&mut self) {
         assert!(!self.closed, "a connection is closed once");
-        assert!(self.sender.is_none() && self.message.is_none(), "what was begun is ended before the end");
+        let nothing_is_open = self.sender.is_none() && self.message.is_none() && self.login.is_none();
+        assert!(nothing_is_open, "what was begun is ended before the end");
         self.closed = true;
     }
 }

@@ -8,7 +8,7 @@
 use http::Site;
 use machine::{CoreId, Instant, Machine};
 use server::configuration::Configuration;
-use server::{Engine, InUse, Next, Sizes, seeds};
+use server::{Engine, Handshakes, InUse, Next, Sizes, seeds};
 use tls::Certificate;
 
 use crate::SimulatedMachine;
@@ -18,6 +18,7 @@ pub struct Engines {
     first: Core,
     others: Vec<Core>,
     knows_of_stop: bool,
+    held: Option<u8>,
 }
 
 struct Core {
@@ -44,7 +45,12 @@ impl Engines {
         };
         let first = make(0, first);
         let others = (1..).zip(others).map(|(number, seed)| make(number, seed)).collect();
-        Engines { first, others, knows_of_stop: false }
+        Engines { first, others, knows_of_stop: false, held: None }
+    }
+
+    /// This core gets no turn from now on, whatever happens; or each gets its turns.
+    pub fn hold(&mut self, core: Option<u8>) {
+        self.held = core;
     }
 
     /// The engine of the first core, which owns the disk.
@@ -58,7 +64,7 @@ impl Engines {
             return ended;
         }
         let mut soonest = Instant::NEVER;
-        for (_, core) in self.numbered() {
+        for (_, core) in self.not_held() {
             match core.next {
                 Next::Now => return Next::Now,
                 Next::At(at) => soonest = soonest.min(at),
@@ -70,7 +76,7 @@ impl Engines {
 
     /// Whether anything has happened that ends a core's sleep.
     pub fn is_woken(&self, machine: &SimulatedMachine) -> bool {
-        self.numbered().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
+        self.not_held().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
     }
 
     /// When core `core` wants its turn, unless something wakes it before.
@@ -88,7 +94,7 @@ impl Engines {
         machine.sort_frames();
         let now = machine.now;
         let mut due: Vec<u8> = self
-            .numbered()
+            .not_held()
             .filter(|(number, core)| match core.next {
                 Next::Now => true,
                 Next::At(at) => at <= now || self.wakes(*number, machine),
@@ -97,7 +103,7 @@ impl Engines {
             .map(|(number, _)| number)
             .collect();
         if due.is_empty() {
-            due = self.numbered().filter(|(_, core)| !is_over(core)).map(|(number, _)| number).collect();
+            due = self.not_held().filter(|(_, core)| !is_over(core)).map(|(number, _)| number).collect();
         }
         while !due.is_empty() {
             let place = if due.len() > 1 { machine.dice.below(due.len() as u64) as usize } else { 0 };
@@ -134,12 +140,21 @@ impl Engines {
         self.numbered().map(|(_, core)| core.engine.in_use()).sum()
     }
 
+    /// How handshakes of TLS have ended on all cores together.
+    pub fn handshakes(&self) -> Handshakes {
+        self.numbered().map(|(_, core)| core.engine.handshakes()).sum()
+    }
+
     fn core(&self, number: u8) -> &Core {
         usize::from(number).checked_sub(1).and_then(|place| self.others.get(place)).unwrap_or(&self.first)
     }
 
     fn numbered(&self) -> impl Iterator<Item = (u8, &Core)> {
         (0..).zip(std::iter::once(&self.first).chain(&self.others))
+    }
+
+    fn not_held(&self) -> impl Iterator<Item = (u8, &Core)> {
+        self.numbered().filter(|(number, _)| self.held != Some(*number))
     }
 
     fn wakes(&self, core: u8, machine: &SimulatedMachine) -> bool {

@@ -184,13 +184,14 @@ fn explain(whole: &Scenario) {
 
 fn print_counts(rooms: u64, counts: &Counts) {
     println!(
-        "{rooms} rooms, {} of them with several cores a machine, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} pages, {} frames, {} turns, {} s of virtual time",
+        "{rooms} rooms, {} of them with several cores a machine, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} pages, {} clients over TLS, {} frames, {} turns, {} s of virtual time",
         counts.several_cores,
         counts.cuts,
         counts.acknowledged,
         counts.read,
         counts.deleted,
         counts.pages,
+        counts.shielded,
         counts.frames,
         counts.turns,
         counts.micros / 1_000_000

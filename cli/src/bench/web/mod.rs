@@ -6,28 +6,21 @@
 mod draw;
 mod load;
 mod pace;
-mod peer;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
-use super::counters::Counters;
+use super::beside::{Beside, Side, SiteFile};
 use super::median;
-use super::network::{enter, ip, widen};
+use super::network::{enter, widen};
 use super::profile::Functions;
 use super::report::{Report, Row};
-use super::workplace::refuse_if_stopped;
 use crate::failure::Failure;
-use crate::guest::{Accelerator, Event, Guest, Linux, MachineType, Network, Running, Setup};
 use crate::house::House;
-use crate::run::DataFolder;
 use crate::stop::Stop;
 use crate::terminal::remark;
 use crate::{image, packages};
 use load::{Generator, Load, Measured, Outcome, Target};
 use pace::Paced;
-use peer::Peer;
 
 const SENDFILE: &str = "nginx, sendfile on";
 const PLAIN: &str = "nginx, sendfile off";
@@ -35,9 +28,8 @@ const PLAIN: &str = "nginx, sendfile off";
 const PLAIN_PORT: u16 = 81;
 
 const SMALL: &str = "4k.bin";
-const SMALL_BYTES: usize = 4 << 10;
 const LARGE: &str = "10m.bin";
-const LARGE_BYTES: usize = 10 << 20;
+const FILES: [SiteFile; 2] = [(SMALL, 4 << 10), (LARGE, 10 << 20)];
 const CONNECTIONS: [u32; 4] = [1, 16, 100, 1_000];
 const LARGE_CONNECTIONS: [u32; 2] = [1, 16];
 
@@ -47,9 +39,7 @@ const AIM_CLOSES: f64 = 10_000.0;
 const AIM_KEPT: f64 = 3_000.0;
 
 const ROUNDS: usize = 3;
-const READY_BUDGET: Duration = Duration::from_secs(120);
-const MEMORY_MIB: u32 = 256;
-const DONE: &str = include_str!("peer/done.lua");
+const DONE: &str = include_str!("done.lua");
 
 /// What a load came to on ours, on nginx with `sendfile`, and without.
 struct Case {
@@ -58,32 +48,19 @@ struct Case {
 }
 
 struct Tools {
-    qemu: PathBuf,
-    image: PathBuf,
-    peer: Peer,
-    folder: PathBuf,
+    beside: Beside,
     generator: Generator,
     /// Of our image; and the folder for profiles.
     functions: Functions,
     profiles: PathBuf,
-    /// Of our guest and of the peer.
-    counters: [Counters; 2],
 }
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let tools = Tools::get(house, stop)?;
-    let machine = format!(
-        "QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap; wrk with one thread; peer: {}",
-        tools.peer.name
-    );
+    let machine = format!("{}; wrk with one thread", tools.beside.machine());
     let stop_of_thread = stop.clone();
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let measuring = std::thread::spawn(move || {
-        let measured = enter().and_then(|()| measure(&tools, &stop_of_thread));
-        // What cannot be removed lies under target/ and harms nobody.
-        let _ = std::fs::remove_dir_all(&tools.folder);
-        measured
-    });
+    let measuring = std::thread::spawn(move || enter().and_then(|()| measure(&tools, &stop_of_thread)));
     let (cases, paced) = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine,
@@ -97,109 +74,33 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 impl Tools {
     fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
-        packages::program("ip", "iproute2", stop)?;
         let wrk = packages::program("wrk", "wrk", stop)?;
         let h2load = packages::program("h2load", "nghttp2-client", stop)?;
-        let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
-        let image = image::build(house, stop)?;
-        let folder = house.target(format!("bench/web-{}", std::process::id()));
-        let site = folder.join("ours/site");
-        make_site(&site)?;
-        configure(&folder.join("ours"))?;
-        let script = folder.join("done.lua");
+        let beside = Beside::make(house, "web", &FILES, stop)?;
+        let script = beside.folder.join("done.lua");
         std::fs::write(&script, DONE).map_err(Failure::io("writing a script for wrk"))?;
-        let peer = peer::make(house, &site, stop)?;
-        let counters = [Counters::new(house, stop)?, Counters::new(house, stop)?];
         let functions = Functions::read(&image::unstripped(house))?;
-        let profiles = house.target("bench");
-        Ok(Tools {
-            qemu,
-            image,
-            peer,
-            folder,
-            generator: Generator { wrk, h2load, script },
-            functions,
-            profiles,
-            counters,
-        })
-    }
-}
-
-/// Files that no compression makes smaller.
-fn make_site(site: &Path) -> Result<(), Failure> {
-    let doing = "making a site";
-    std::fs::create_dir_all(site).map_err(Failure::io(doing))?;
-    for (name, bytes) in [(SMALL, SMALL_BYTES), (LARGE, LARGE_BYTES)] {
-        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-        let words = std::iter::repeat_with(|| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
-        });
-        let content: Vec<u8> = words.flatten().take(bytes).collect();
-        std::fs::write(site.join(name), content).map_err(Failure::io(doing))?;
-    }
-    Ok(())
-}
-
-fn configure(folder: &Path) -> Result<(), Failure> {
-    let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{}/24\"\n[web]\nsite = \"site/\"\n\
-         [access]\nunthrottled_from = [\"{}/32\"]\n",
-        Side::Ours.guest(),
-        Side::Ours.host()
-    );
-    std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring our guest"))
-}
-
-/// Whose guest.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Ours,
-    Peer,
-}
-
-impl Side {
-    fn interface(self) -> &'static str {
-        match self {
-            Side::Ours => "ours",
-            Side::Peer => "peer",
-        }
-    }
-
-    fn host(self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 9, self as u8, 1)
-    }
-
-    fn guest(self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 9, self as u8, 2)
+        Ok(Tools { beside, generator: Generator { wrk, h2load, script }, functions, profiles: house.target("bench") })
     }
 }
 
 fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
     widen()?;
-    let [ours, peers] = &tools.counters;
-    let data = DataFolder::open(&tools.folder.join("ours"))?;
-    data.pass_lock_on()?;
-    let our_guest = start(tools, &data, Side::Ours, ours)?;
-    let peer_guest = start(tools, &data, Side::Peer, peers)?;
-    for (side, guest, port) in
-        [(Side::Ours, &our_guest, 80), (Side::Peer, &peer_guest, 80), (Side::Peer, &peer_guest, PLAIN_PORT)]
-    {
-        wait_for(side, guest, port, stop)?;
-    }
-    let (our_idle, peer_idle) = (load::idle(ours)?, load::idle(peers)?);
-    let target = |side: Side, port: u16, counters, idle| Target {
+    let beside = &tools.beside;
+    // They run until these are dropped.
+    let _our_guest = beside.boot(Side::Ours, &[80], stop)?;
+    let _peer_guest = beside.boot(Side::Peer, &[80, PLAIN_PORT], stop)?;
+    let (our_idle, peer_idle) = (load::idle(beside.counters(Side::Ours))?, load::idle(beside.counters(Side::Peer))?);
+    let target = |side: Side, port: u16, idle| Target {
         url: format!("http://{}:{port}", side.guest()),
         interface: side.interface(),
-        counters,
+        counters: beside.counters(side),
         idle,
     };
     let targets = [
-        target(Side::Ours, 80, ours, our_idle),
-        target(Side::Peer, 80, peers, peer_idle),
-        target(Side::Peer, PLAIN_PORT, peers, peer_idle),
+        target(Side::Ours, 80, our_idle),
+        target(Side::Peer, 80, peer_idle),
+        target(Side::Peer, PLAIN_PORT, peer_idle),
     ];
     let mut cases = Vec::new();
     for load in loads() {
@@ -213,7 +114,7 @@ fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
         remark(format_args!("{}: {} requests/s", case.name(), rates.join(" beside ")));
         cases.push(case);
     }
-    let paced = pace::measure(&tools.generator, &cases, &targets, &tools.folder, stop)?;
+    let paced = pace::measure(&tools.generator, &cases, &targets, &beside.folder, stop)?;
     Ok((cases, paced))
 }
 
@@ -222,59 +123,6 @@ fn loads() -> impl Iterator<Item = Load> {
         .into_iter()
         .flat_map(|closes| CONNECTIONS.map(|connections| Load { file: SMALL, connections, closes }));
     small.chain(LARGE_CONNECTIONS.map(|connections| Load { file: LARGE, connections, closes: false }))
-}
-
-/// Boots a guest: both with the same flags, card, disk and plugin, apart from what is booted.
-fn start(tools: &Tools, data: &DataFolder, side: Side, counters: &Counters) -> Result<Guest, Failure> {
-    let interface = side.interface();
-    ip(&format!("tuntap add dev {interface} mode tap vnet_hdr"))?;
-    ip(&format!("addr add {}/24 dev {interface}", side.host()))?;
-    ip(&format!("link set {interface} up"))?;
-    let peer = &tools.peer;
-    let linux = Linux { initramfs: peer.initramfs.clone(), arguments: peer.arguments(&format!("{}/24", side.guest())) };
-    let disk = match side {
-        Side::Ours => data.disk_path.clone(),
-        Side::Peer => {
-            let path = tools.folder.join("peer.img");
-            std::fs::File::create(&path)
-                .and_then(|file| file.set_len(1 << 20))
-                .map_err(Failure::io("making a disk"))?;
-            path
-        }
-    };
-    Guest::start(&Setup {
-        qemu: tools.qemu.clone(),
-        image: if side == Side::Ours { tools.image.clone() } else { peer.kernel.clone() },
-        machine: MachineType::Q35,
-        accelerator: Accelerator::Tcg,
-        cores: 1,
-        memory_mib: MEMORY_MIB,
-        network: Network::Tap { interface: interface.into(), queues: 1 },
-        disk,
-        configuration: data.configuration_path.clone(),
-        site: data.site_path.clone(),
-        certificates: data.certificates_path.clone(),
-        plugin: Some(counters.plugin()),
-        linux: (side == Side::Peer).then_some(linux),
-    })
-}
-
-fn wait_for(side: Side, guest: &Guest, port: u16, stop: &Stop) -> Result<(), Failure> {
-    let address = SocketAddr::from((side.guest(), port));
-    let mut said = Vec::new();
-    let started = Instant::now();
-    while started.elapsed() < READY_BUDGET {
-        refuse_if_stopped(stop)?;
-        if TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok() {
-            return Ok(());
-        }
-        match guest.next_event(Duration::from_millis(100)) {
-            Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
-            Some(Event::Ended) => break,
-            None => {}
-        }
-    }
-    Err(Failure::broke(format_args!("the guest at {address} does not serve; it said\n{}", said.join("\n"))))
 }
 
 /// The summary of several rounds, in each of which every target has its turn; of ours a profile, too.

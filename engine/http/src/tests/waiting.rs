@@ -33,6 +33,20 @@ fn a_large_file_is_queued_as_room_comes_and_the_next_request_waits_its_turn() {
 }
 
 #[test]
+fn a_response_and_the_front_of_its_file_are_queued_at_once() {
+    let mut talk = large();
+    talk.world.room = RESPONSE_HEAD_BYTES_MAX + 1000;
+    talk.arrive(request(&["GET /large HTTP/1.1"]).as_bytes());
+    assert!(talk.world.uncopied > 0);
+    assert_eq!(talk.world.queued, 2, "head and front; and what there was no room for");
+    talk.world.room += 3 * LARGE;
+    talk.arrive(b"");
+    assert_eq!(talk.world.queued, 3);
+    talk.arrive(request(&["GET /large HTTP/1.1"]).as_bytes());
+    assert_eq!(talk.world.queued, 4, "head and all");
+}
+
+#[test]
 fn parts_are_queued_as_room_comes() {
     let mut talk = large();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;

@@ -7,7 +7,10 @@ use std::vec::Vec;
 
 use machine::Micros;
 
-use crate::{Actions, Exchange, File, Outlet, Remembered, Secrecy, Session, Site, WaitsFor, pack};
+use crate::{
+    Actions, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply, Secrecy, Session, Site, WaitsFor,
+    pack,
+};
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 pub(super) const HELLO: &[u8] = b"Hello, world, this is a file.\n";
@@ -55,12 +58,19 @@ pub(super) struct World {
     pub(super) said: Vec<u8>,
     /// Bytes that were queued without a copy.
     pub(super) uncopied: usize,
+    /// How often something was queued.
+    pub(super) queued: usize,
     pub(super) room: usize,
     /// Less than that for what is not copied.
     pub(super) static_room: Option<usize>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) log: Vec<(String, String, u16, u64)>,
+    /// What the program was asked, and what bodies it was sent.
+    pub(super) asked: Vec<Heard>,
+    pub(super) bodies: Vec<Vec<u8>>,
+    /// Bytes of bodies that the program has admitted and that were not released.
+    pub(super) admitted: usize,
 }
 
 impl World {
@@ -71,11 +81,15 @@ impl World {
             secrecy: Secrecy::Optional,
             said: Vec::new(),
             uncopied: 0,
+            queued: 0,
             room: 1 << 20,
             static_room: None,
             deadline: None,
             closed: false,
             log: Vec::new(),
+            asked: Vec::new(),
+            bodies: Vec::new(),
+            admitted: 0,
         }
     }
 }
@@ -88,17 +102,26 @@ impl Outlet for World {
     fn send(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.room, "a response's head is begun only when there is room for it");
         assert!(!self.closed);
+        self.queued += 1;
         self.room -= bytes.len();
         self.said.extend_from_slice(bytes);
     }
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
         assert!(!self.closed);
+        self.queued += 1;
         let count = bytes.len().min(self.room).min(self.static_room.unwrap_or(usize::MAX));
         self.static_room = self.static_room.map(|room| room - count);
         self.room -= count;
         self.uncopied += count;
         self.said.extend_from_slice(&bytes[..count]);
+        count
+    }
+
+    fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
+        self.send(head);
+        let count = self.send_static(bytes);
+        self.queued -= 1;
         count
     }
 }
@@ -120,6 +143,28 @@ impl Actions for World {
         if host == "web.test" { host } else { "own.test" }
     }
 
+    fn methods(&self, path: &[u8]) -> &'static [Method] {
+        match path {
+            b"/app/page" => &[Method::Get, Method::Head],
+            path if path.starts_with(b"/app/") => &[Method::Get, Method::Head, Method::Post, Method::Put],
+            _ => &[],
+        }
+    }
+
+    fn asked(&mut self, question: &Question<'_>) {
+        self.asked.push(Heard::of(question));
+    }
+
+    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
+        assert!(!body.is_empty() || question.body == Announced::Nothing);
+        self.asked.push(Heard::of(question));
+        self.bodies.push(body);
+    }
+
+    fn released(&mut self, limit: usize) {
+        self.admitted -= limit;
+    }
+
     fn date(&mut self) -> [u8; 29] {
         *b"Tue, 03 Nov 2026 21:04:05 GMT"
     }
@@ -136,6 +181,31 @@ impl Actions for World {
     fn close(&mut self) {
         assert!(!self.closed, "a session is closed once");
         self.closed = true;
+    }
+}
+
+/// What a program was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Heard {
+    /// Method, path and query, and host.
+    pub(super) line: String,
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) body: Announced,
+}
+
+impl Heard {
+    fn of(question: &Question<'_>) -> Heard {
+        let Question { method, path, query, host, body, .. } = *question;
+        let fields = [
+            ("authorization", question.authorization),
+            ("cookie", question.cookie),
+            ("content-type", question.content_type),
+            ("origin", question.origin),
+            ("sec-fetch-site", question.sec_fetch_site),
+            ("user-agent", question.user_agent),
+        ];
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))).collect();
+        Heard { line: std::format!("{} {path}?{query} {host}", method.name()), fields, body }
     }
 }
 
@@ -199,6 +269,19 @@ impl Talk {
         if self.session.waits_for() == WaitsFor::Bytes {
             assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
         }
+    }
+
+    /// The program lets a body come.
+    pub(super) fn admit(&mut self, limit: usize) {
+        self.world.admitted += limit;
+        self.session.admitted(limit, &mut self.world);
+        self.arrive(b"");
+    }
+
+    /// The program replies.
+    pub(super) fn reply(&mut self, reply: Reply) {
+        self.session.replied(reply, &mut self.world);
+        self.arrive(b"");
     }
 
     /// Asks and returns the one response. `head`: lines without their ends.

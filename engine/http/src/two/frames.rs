@@ -28,6 +28,9 @@ impl Session {
         if length > FRAME_BYTES_MAX {
             return Err(ErrorCode::FrameSizeError);
         }
+        if self.is_of_undecided(&head) {
+            return self.body_of_undecided(head.stream, actions);
+        }
         match head.kind {
             Kind::Headers => return self.head_arrived(&head, bytes, actions),
             Kind::Data => return self.body_begins(&head, bytes, actions),
@@ -55,7 +58,7 @@ impl Session {
             Kind::Settings => self.settings_arrived(&head, payload, actions)?,
             Kind::Ping => self.ping_arrived(&head, payload, actions)?,
             Kind::WindowUpdate => self.window_opened(&head, payload, actions)?,
-            Kind::ResetStream => self.stream_reset(&head)?,
+            Kind::ResetStream => self.stream_reset(&head, actions)?,
             _ => self.priority_arrived(&head, actions)?,
         }
         Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + length))
@@ -124,11 +127,11 @@ impl Session {
         self.reset(head.stream, code, actions)
     }
 
-    fn stream_reset(&mut self, head: &FrameHead) -> Result<(), ErrorCode> {
+    fn stream_reset(&mut self, head: &FrameHead, actions: &mut impl Actions) -> Result<(), ErrorCode> {
         self.check_begun(head.stream)?;
         self.calm.pay(Price::Reset)?;
         if let Some(place) = self.streams.iter().position(|stream| stream.id == head.stream) {
-            self.forget(place);
+            self.forget(place, actions);
         }
         Ok(())
     }
@@ -139,7 +142,8 @@ impl Session {
         match head.stream {
             0 => Err(ErrorCode::ProtocolError),
             _ if head.length == 5 => Ok(()),
-            stream if stream > self.last_stream => Err(ErrorCode::FrameSizeError),
+            // Of a stream that nobody has begun nothing is said, not even its end.
+            stream if self.check_begun(stream).is_err() => Err(ErrorCode::FrameSizeError),
             stream => {
                 self.calm.pay(Price::Reset)?;
                 self.reset(stream, ErrorCode::FrameSizeError, actions)
@@ -166,8 +170,9 @@ impl Session {
         }
         self.received = self.received.saturating_add(head.length);
         match self.client_half(head.stream) {
-            Some(ClientHalf::Open) => {}
-            Some(ClientHalf::Unread) => return Ok(self.pass_over(taken, left + padding)),
+            Some(ClientHalf::Open) => self.upload_comes(head.stream, head.length),
+            // The first cannot be: such a frame is not looked at.
+            Some(ClientHalf::Undecided | ClientHalf::Unread) => return Ok(self.pass_over(taken, left + padding)),
             Some(ClientHalf::Closed) | None => {
                 self.calm.pay(Price::Nothing)?;
                 if !self.was_reset(head.stream) {
@@ -179,36 +184,38 @@ impl Session {
         }
         self.expect = Expect::Body { stream: head.stream, bytes: left, padding, is_last };
         if left + padding == 0 {
-            self.body_part_ended(head.stream, is_last)?;
+            self.body_part_ended(head.stream, is_last, actions)?;
         }
         Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + taken))
     }
 
     /// Bytes of a body, or the padding behind them.
-    pub(super) fn body_arrived(&mut self, arrived: &[u8]) -> Result<Taken, ErrorCode> {
+    pub(super) fn body_arrived(&mut self, arrived: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
         let Expect::Body { stream, bytes, padding, is_last } = self.expect else { return Ok(Taken::AndGoOn(0)) };
         let of_body = arrived.len().min(bytes as usize);
         let of_padding = (arrived.len() - of_body).min(padding as usize);
         let (left, padding) = (bytes - of_body as u32, padding - of_padding as u32);
         self.expect = Expect::Body { stream, bytes: left, padding, is_last };
-        if let Some(Stream { expect: stream::Expect::Body { came, .. }, .. }) = self.stream_mut(stream) {
-            *came += of_body as u64;
+        match self.stream_mut(stream).map(|stream| &mut stream.expect) {
+            Some(stream::Expect::Body { came, .. }) => *came += of_body as u64,
+            Some(stream::Expect::Upload(inquiry)) => inquiry.keep(arrived.get(..of_body).unwrap_or_default()),
+            _ => {}
         }
         if left == 0 && padding == 0 {
-            self.body_part_ended(stream, is_last)?;
+            self.body_part_ended(stream, is_last, actions)?;
         }
         Ok(Taken::AndGoOn(of_body + of_padding))
     }
 
     /// A frame with a part of a body has ended.
-    fn body_part_ended(&mut self, id: u32, is_last: bool) -> Result<(), ErrorCode> {
+    fn body_part_ended(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
         self.expect = Expect::Frame;
-        let Some(stream) = self.stream_mut(id) else { return Ok(()) };
-        let stream::Expect::Body { came, .. } = &stream.expect else { return Ok(()) };
-        if !is_last && *came <= BODY_BYTES_MAX {
-            return Ok(());
-        }
-        if stream.body_ended(is_last) { Ok(()) } else { self.calm.pay(Price::Reset) }
+        let is_too_long = match self.stream_mut(id).map(|stream| &stream.expect) {
+            Some(stream::Expect::Body { came, .. }) => *came > BODY_BYTES_MAX,
+            Some(stream::Expect::Upload(_)) => return self.upload_part_ended(id, is_last, actions),
+            _ => return Ok(()),
+        };
+        if is_last || is_too_long { self.body_ended(id, is_last, actions) } else { Ok(()) }
     }
 
     /// `None`: nothing is remembered of the stream.

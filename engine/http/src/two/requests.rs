@@ -12,13 +12,14 @@ use http2::{ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, flags};
 use super::calm::Price;
 use super::frames::BODY_BYTES_MAX;
 use super::request::{Request, check_trailers};
-use super::response;
+use super::response::{self, Beginning};
 use super::sending::Step;
 use super::session::{Session, Taken};
 use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
 use crate::actions::{Actions, Exchange};
 use crate::answer::Answer;
 use crate::head::{HEAD_BYTES_MAX, Head, Name};
+use crate::question::Course;
 use crate::response::Status;
 use crate::session::WaitsFor;
 
@@ -115,7 +116,8 @@ impl Session {
         self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
         match self.client_half(head.stream) {
             Some(ClientHalf::Open) => self.trailers_arrived(head, &fields, actions)?,
-            Some(ClientHalf::Unread) => {}
+            // The first cannot be: such a frame is not looked at.
+            Some(ClientHalf::Undecided | ClientHalf::Unread) => {}
             // Of its stream alone, strictly; but whether that is known any more depends on how far its answer has come.
             Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
             None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
@@ -134,11 +136,11 @@ impl Session {
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         let is_right = head.has(flags::END_STREAM) && check_trailers(fields).is_ok();
-        let Some(stream) = self.stream_mut(head.stream).filter(|_| is_right) else {
+        if !is_right {
             self.calm.pay(Price::Reset)?;
             return self.reset(head.stream, ErrorCode::ProtocolError, actions);
-        };
-        if stream.body_ended(true) { Ok(()) } else { self.calm.pay(Price::Reset) }
+        }
+        self.body_ended(head.stream, true, actions)
     }
 
     /// A client asks for something.
@@ -168,8 +170,11 @@ impl Session {
             return self.reset(head.stream, ErrorCode::ProtocolError, actions);
         };
         let asked = request.head();
-        let answer = answer_to(&asked, actions);
         let length = request.length;
+        let answer = match course_of(&asked, actions) {
+            Course::Known(answer) => answer,
+            Course::Asked(asked) => return self.question_arrived(head.stream, asked, (is_whole, length), actions),
+        };
         let is_waited_for = length.unwrap_or(0) <= BODY_BYTES_MAX && !asked.lists(Name::Expect, "100-continue");
         if is_whole || !is_waited_for {
             return self.answer(head.stream, answer, is_whole, actions);
@@ -181,19 +186,35 @@ impl Session {
     }
 
     /// Gives an answer; what of it does not go at once waits for its turn. There is room for its head.
-    fn answer(&mut self, id: u32, answer: Answer, is_whole: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
-        let outgoing = response::begin(id, &answer, actions);
+    pub(super) fn answer(
+        &mut self,
+        id: u32,
+        mut answer: Answer,
+        is_whole: bool,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        let mut beginning = Beginning::new();
+        let outgoing = response::begin(id, &mut answer, &mut beginning, actions);
         self.calm.answered();
-        if outgoing.is_nothing() && is_whole {
+        let is_over = outgoing.is_nothing();
+        if is_over {
+            actions.send(&beginning);
+            beginning.clear();
+        }
+        if is_over && is_whole {
             return Ok(());
         }
-        let is_over = outgoing.is_nothing();
         let expect = if is_over { stream::Expect::Reset(ErrorCode::NoError) } else { stream::Expect::Window(outgoing) };
         let window = self.line.initial_window();
         let mut stream = Stream { id, window, expect, is_unread: !is_whole && !is_over };
         // Most answers are over with their first frame.
         let is_alone = self.streams.is_empty() && is_whole;
-        if !is_alone || self.line.send(&mut stream, &mut self.calm, actions)? != Step::Done {
+        let is_done =
+            is_alone && self.line.send_body(&mut stream, &mut beginning, &mut self.calm, actions)? == Step::Done;
+        if !beginning.is_empty() {
+            actions.send(&beginning);
+        }
+        if !is_done {
             self.streams.push(stream);
         }
         Ok(())
@@ -207,11 +228,11 @@ fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Answe
 }
 
 /// The answer that HTTP/1.1 would give; but a request that makes no sense is answered on its stream, and the connection goes on.
-fn answer_to(head: &Head<'_, '_>, actions: &mut impl Actions) -> Answer {
-    let answer = head.check_host().and_then(|()| Answer::to(head, actions));
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(status) => return refusal(status, head.method == b"HEAD", actions),
+fn course_of(head: &Head<'_, '_>, actions: &mut impl Actions) -> Course {
+    let answer = match head.check_host().and_then(|()| Answer::to(head, actions)) {
+        Ok(Course::Known(answer)) => answer,
+        Ok(asked) => return asked,
+        Err(status) => return Course::Known(refusal(status, head.method == b"HEAD", actions)),
     };
     actions.answered(|| Exchange {
         method: core::str::from_utf8(head.method).unwrap_or_default(),
@@ -219,5 +240,5 @@ fn answer_to(head: &Head<'_, '_>, actions: &mut impl Actions) -> Answer {
         status: answer.status().code(),
         bytes: answer.body_bytes(),
     });
-    answer
+    Course::Known(answer)
 }

@@ -5,7 +5,7 @@
 //! Answers to: RFC 9113 sections 6.2, 8.2.2 and 8.3.2.
 
 use heapless::Vec;
-use http2::{FRAME_HEAD_BYTES, FrameHead, Full, Kind, encode_field, encode_status, flags};
+use http2::{FRAME_HEAD_BYTES, FrameHead, Full, Kind, encode_field, encode_secret, encode_status, flags};
 
 use crate::actions::Actions;
 use crate::answer::Answer;
@@ -15,12 +15,14 @@ use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 /// The longest frame with a head: a field costs at most a byte more than a line does.
 pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
 
-/// Queues the head of an answer, and returns its body. There is room for [`HEAD_FRAME_BYTES_MAX`].
-pub(super) fn begin(stream: u32, answer: &Answer, actions: &mut impl Actions) -> Outgoing {
+/// What a response begins with: the frame with its head, and the head of a frame with its body.
+pub(super) type Beginning = Vec<u8, { HEAD_FRAME_BYTES_MAX + FRAME_HEAD_BYTES }>;
+
+/// Puts the head of an answer into `frame`, which is empty, and returns its body.
+pub(super) fn begin(stream: u32, answer: &mut Answer, frame: &mut Beginning, actions: &mut impl Actions) -> Outgoing {
     let mut head = ResponseHead::default();
     let outgoing = answer.begin(&mut head, actions);
-    let mut frame = Vec::<u8, HEAD_FRAME_BYTES_MAX>::new();
-    let fits = encode(answer.status().code(), head.as_bytes(), &mut frame);
+    let fits = encode(answer.status().code(), head.as_bytes(), frame);
     debug_assert!(fits.is_ok(), "no head is longer");
     let end_stream = if outgoing.is_nothing() { flags::END_STREAM } else { 0 };
     let length = frame.len().saturating_sub(FRAME_HEAD_BYTES) as u32;
@@ -28,12 +30,11 @@ pub(super) fn begin(stream: u32, answer: &Answer, actions: &mut impl Actions) ->
     if let Some(place) = frame.first_chunk_mut() {
         *place = FrameHead { length, kind: Kind::Headers, flags, stream }.bytes();
     }
-    actions.send(&frame);
     outgoing
 }
 
 /// Behind room for the frame's head, the status and the fields of `head`.
-fn encode(status: u16, head: &[u8], frame: &mut Vec<u8, HEAD_FRAME_BYTES_MAX>) -> Result<(), Full> {
+fn encode(status: u16, head: &[u8], frame: &mut Beginning) -> Result<(), Full> {
     frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| Full)?;
     encode_status(frame, status)?;
     // The first line is the status line.
@@ -43,8 +44,11 @@ fn encode(status: u16, head: &[u8], frame: &mut Vec<u8, HEAD_FRAME_BYTES_MAX>) -
         rest = behind.strip_prefix(b"\r\n").unwrap_or_default();
         let Some(colon) = memchr::memchr(b':', line) else { continue };
         let (name, value) = line.split_at_checked(colon).unwrap_or_default();
-        if name != b"Connection" {
-            encode_field(frame, name, value.strip_prefix(b": ").unwrap_or_default())?;
+        let value = value.strip_prefix(b": ").unwrap_or_default();
+        match name {
+            b"Connection" => {}
+            b"Set-Cookie" => encode_secret(frame, name, value)?,
+            _ => encode_field(frame, name, value)?,
         }
     }
     Ok(())

@@ -9,7 +9,7 @@
 use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags};
 
 use super::calm::{Calm, Price};
-use super::response::{self, HEAD_FRAME_BYTES_MAX};
+use super::response::{self, Beginning, HEAD_FRAME_BYTES_MAX};
 use super::session::send_frame;
 use super::stream::{Expect, Stream};
 use crate::actions::{Actions, Outlet};
@@ -100,7 +100,7 @@ impl Line {
         self.unsent.is_empty()
     }
 
-    /// Lets a stream send one frame.
+    /// Lets a stream send one frame, or the head of its answer with the first one of the body.
     ///
     /// Errors: the client has everything sent in crumbs.
     pub(super) fn send(
@@ -109,34 +109,54 @@ impl Line {
         calm: &mut Calm,
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
-        let outgoing = match &mut stream.expect {
-            Expect::Body { .. } => return Ok(Step::Waits),
+        let mut beginning = Beginning::new();
+        match &mut stream.expect {
+            Expect::Body { .. } | Expect::Turn(_) | Expect::Us(_) | Expect::Upload(_) => return Ok(Step::Waits),
             Expect::Room(_) | Expect::Window(Outgoing::Nothing) | Expect::Reset(_) if !self.has_room(actions) => {
                 return Ok(Step::NoRoom);
             }
             Expect::Room(answer) => {
-                let outgoing = response::begin(stream.id, answer, actions);
+                let outgoing = response::begin(stream.id, answer, &mut beginning, actions);
                 calm.answered();
-                let is_over = outgoing.is_nothing();
+                if outgoing.is_nothing() {
+                    actions.send(&beginning);
+                    return Ok(Step::Done);
+                }
                 stream.expect = Expect::Window(outgoing);
-                return Ok(if is_over { Step::Done } else { Step::On });
             }
             Expect::Window(Outgoing::Nothing) => {
-                self.data(stream.id, &[], flags::END_STREAM, actions);
+                self.data(stream.id, &mut beginning, &[], flags::END_STREAM, actions);
                 return Ok(Step::Done);
             }
             Expect::Reset(code) => {
                 send_frame(Kind::ResetStream, 0, stream.id, &code.bytes(), actions);
                 return Ok(Step::Done);
             }
-            Expect::Window(outgoing) => outgoing,
-        };
+            Expect::Window(_) => {}
+        }
+        let is_begun = !beginning.is_empty();
+        let step = self.send_body(stream, &mut beginning, calm, actions)?;
+        if !beginning.is_empty() {
+            actions.send(&beginning);
+        }
+        Ok(if is_begun && step != Step::Done { Step::On } else { step })
+    }
+
+    /// Sends a frame of the body, and before it `beginning`, which is empty then; unless there is nothing that may be sent.
+    pub(super) fn send_body(
+        &mut self,
+        stream: &mut Stream,
+        beginning: &mut Beginning,
+        calm: &mut Calm,
+        actions: &mut impl Actions,
+    ) -> Result<Step, ErrorCode> {
+        let Expect::Window(outgoing) = &mut stream.expect else { return Ok(Step::Waits) };
         let window = self.window.min(stream.window).max(0) as usize;
         if window == 0 {
             return Ok(Step::Waits);
         }
-        let room = self.body_room(actions);
         if let Outgoing::Bytes(bytes) = outgoing {
+            let room = self.body_room(actions).saturating_sub(beginning.len());
             let wanted = bytes.len().min(window).min(FRAME_BYTES_MAX);
             if room < wanted.min(PART_BYTES_MIN) {
                 return Ok(Step::NoRoom);
@@ -145,11 +165,14 @@ impl Line {
             *bytes = rest;
             let is_last = rest.is_empty();
             stream.window -= now.len() as i32;
-            self.data(stream.id, now, if is_last { flags::END_STREAM } else { 0 }, actions);
+            self.data(stream.id, beginning, now, if is_last { flags::END_STREAM } else { 0 }, actions);
             self.account(now.len() as u32, is_last, calm)?;
             return Ok(if is_last { Step::Done } else { Step::On });
         }
-        if room < PART_BYTES_MIN {
+        if !beginning.is_empty() {
+            return Ok(Step::On);
+        }
+        if self.body_room(actions) < PART_BYTES_MIN {
             return Ok(Step::NoRoom);
         }
         let before = stream.window;
@@ -172,13 +195,23 @@ impl Line {
         if bytes < DRIBBLE_BYTES && !is_last { calm.pay(Price::Nothing) } else { Ok(()) }
     }
 
-    /// Queues a frame of a body.
-    fn data(&mut self, stream: u32, bytes: &'static [u8], flags: u8, actions: &mut impl Outlet) {
+    /// Queues `beginning`, which is empty then, and a frame of a body.
+    fn data(
+        &mut self,
+        stream: u32,
+        beginning: &mut Beginning,
+        bytes: &'static [u8],
+        flags: u8,
+        actions: &mut impl Outlet,
+    ) {
         let length = bytes.len() as u32;
         self.window -= length as i32;
-        actions.send(&FrameHead { length, kind: Kind::Data, flags, stream }.bytes());
-        self.unsent = bytes;
-        self.end_frame(actions);
+        let fits = beginning.extend_from_slice(&FrameHead { length, kind: Kind::Data, flags, stream }.bytes());
+        debug_assert!(fits.is_ok(), "there is room for the head of a frame behind any head of an answer");
+        let sent = actions.send_before(beginning, bytes);
+        beginning.clear();
+        self.unsent = bytes.get(sent..).unwrap_or_default();
+        self.moved = self.moved.saturating_add(sent as u32);
     }
 }
 
@@ -213,7 +246,8 @@ impl<A: Actions> Outlet for Parts<'_, A> {
         let count = bytes.len().min(self.send_room());
         if count > 0 {
             *self.window -= count as i32;
-            self.line.data(self.stream, bytes.get(..count).unwrap_or_default(), 0, self.actions);
+            let now = bytes.get(..count).unwrap_or_default();
+            self.line.data(self.stream, &mut Beginning::new(), now, 0, self.actions);
         }
         count
     }

@@ -1,6 +1,6 @@
 //! One connection of HTTP/2: its waiting points, and what it sends when it may.
 //!
-//! What a frame does stands in `frames.rs` and `requests.rs` beside this.
+//! What a frame does stands in `frames.rs` and `requests.rs` beside this, what a program is asked in `questions.rs`.
 //!
 //! Answers to: RFC 9113 sections 3.4, 5.4, 6.8 and 9.1.
 
@@ -48,6 +48,14 @@ pub struct Session {
     reset: [u32; RESET_STREAMS],
     /// Bytes of bodies that came since the client was told that more may come.
     pub(super) received: u32,
+    /// The stream whose question is with the program; it may be over since.
+    pub(super) asking: Option<u32>,
+    /// Whether a question may wait for its turn.
+    pub(super) has_questions: bool,
+    /// Whether enough of a body that is wanted has come for its sender to have all of the time again.
+    pub(super) has_brought: bool,
+    /// Whether somebody may be told to send more of one.
+    pub(super) has_untold: bool,
 }
 
 /// What the session waits for. One variant a waiting point.
@@ -73,14 +81,17 @@ enum Patience {
     Idle,
     Request,
     Response,
+    /// It waits for us.
+    Us,
 }
 
 impl Patience {
-    fn timeout(self) -> Micros {
+    fn timeout(self) -> Option<Micros> {
         match self {
-            Patience::Idle => IDLE_TIMEOUT,
-            Patience::Request => REQUEST_TIMEOUT,
-            Patience::Response => RESPONSE_TIMEOUT,
+            Patience::Idle => Some(IDLE_TIMEOUT),
+            Patience::Request => Some(REQUEST_TIMEOUT),
+            Patience::Response => Some(RESPONSE_TIMEOUT),
+            Patience::Us => None,
         }
     }
 }
@@ -119,6 +130,10 @@ impl Session {
             last_stream: 0,
             reset: [0; RESET_STREAMS],
             received: 0,
+            asking: None,
+            has_questions: false,
+            has_brought: false,
+            has_untold: false,
         }
     }
 
@@ -134,7 +149,7 @@ impl Session {
     }
 
     /// Bytes have arrived, or there may be room now. Returns how many bytes were taken; the rest is to be offered again, with what follows it. The rest
-    /// is never more than [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for room.
+    /// is never more than [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for room or for us.
     #[inline(never)]
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let last_stream = self.last_stream;
@@ -143,11 +158,17 @@ impl Session {
         match result.and_then(|waits_for| Ok((waits_for, self.send_on(actions)?))) {
             Ok((WaitsFor::Nothing, _)) => return bytes.len(),
             Ok((WaitsFor::SendRoom, _) | (_, Step::NoRoom)) => self.waits_for = WaitsFor::SendRoom,
-            Ok(_) => self.waits_for = WaitsFor::Bytes,
+            Ok((waits_for, _)) => self.waits_for = waits_for,
             Err(code) => {
                 self.end(code, actions);
                 return bytes.len();
             }
+        }
+        if self.has_questions {
+            self.ask_next(actions);
+        }
+        if self.asking.is_some() && self.waits_for == WaitsFor::Bytes {
+            self.waits_for = WaitsFor::Us;
         }
         if self.is_ending && self.streams.is_empty() && !self.line.is_within_frame() {
             self.close(actions);
@@ -174,7 +195,7 @@ impl Session {
             _ if bytes.is_empty() && self.expect != Expect::Closed => Ok(Taken::AndWait(WaitsFor::Bytes)),
             Expect::Preface => self.preface_arrived(bytes),
             Expect::Settings | Expect::Frame => self.frame_arrived(bytes, actions),
-            Expect::Body { .. } => self.body_arrived(bytes),
+            Expect::Body { .. } => self.body_arrived(bytes, actions),
             Expect::Rest(left) => {
                 let count = bytes.len().min(left as usize);
                 let left = left - count as u32;
@@ -203,14 +224,14 @@ impl Session {
         if !self.line.end_frame(actions) {
             return Ok(Step::NoRoom);
         }
-        self.tell_of_received(actions);
+        let is_told = self.tell_of_received(actions);
         let mut in_vain = 0;
         while in_vain < self.streams.len() {
             self.turn %= self.streams.len();
             let Some(stream) = self.streams.get_mut(self.turn) else { break };
             let step = self.line.send(stream, &mut self.calm, actions)?;
             match step {
-                Step::Done => self.stream_done(self.turn),
+                Step::Done => self.stream_done(self.turn, actions),
                 Step::On => (in_vain, self.turn) = (0, self.turn + 1),
                 Step::Waits => (in_vain, self.turn) = (in_vain + 1, self.turn + 1),
                 Step::NoRoom => return Ok(Step::NoRoom),
@@ -219,19 +240,25 @@ impl Session {
                 return Ok(Step::NoRoom);
             }
         }
-        Ok(Step::Waits)
+        Ok(if is_told { Step::Waits } else { Step::NoRoom })
     }
 
-    /// Lets the client send more, whatever its bytes were for: nobody keeps them.
-    fn tell_of_received(&mut self, actions: &mut impl Actions) {
-        if self.received >= RECEIVED_BYTES && self.line.has_room(actions) {
+    /// Lets the client send more, whatever its bytes were for. False: there is no room to say so.
+    fn tell_of_received(&mut self, actions: &mut impl Actions) -> bool {
+        let is_due = self.received >= RECEIVED_BYTES;
+        let has_room = !is_due || self.line.has_room(actions);
+        if is_due && has_room {
             let increment = core::mem::take(&mut self.received).to_be_bytes();
             send_frame(Kind::WindowUpdate, 0, 0, &increment, actions);
         }
+        if self.has_untold {
+            self.open_windows(actions);
+        }
+        has_room && !self.has_untold
     }
 
     /// All of the answer to the stream at this place is queued. If the client may still send on it, it is told that nobody listens.
-    fn stream_done(&mut self, place: usize) {
+    fn stream_done(&mut self, place: usize, actions: &mut impl Actions) {
         let Some(stream) = self.streams.get_mut(place) else { return };
         if core::mem::take(&mut stream.is_unread) {
             stream.expect = stream::Expect::Reset(ErrorCode::NoError);
@@ -241,13 +268,14 @@ impl Session {
             let id = stream.id;
             self.remember_reset(id);
         }
-        self.forget(place);
+        self.forget(place, actions);
     }
 
     /// The stream at this place is over.
-    pub(super) fn forget(&mut self, place: usize) {
+    pub(super) fn forget(&mut self, place: usize, actions: &mut impl Actions) {
         if place < self.streams.len() {
-            self.streams.remove(place);
+            let admitted = self.streams.remove(place).admitted();
+            admitted.into_iter().for_each(|limit| actions.released(limit));
         }
         if self.turn > place {
             self.turn -= 1;
@@ -265,7 +293,7 @@ impl Session {
             return Err(ErrorCode::EnhanceYourCalm);
         }
         if let Some(place) = self.streams.iter().position(|waiting| waiting.id == stream) {
-            self.forget(place);
+            self.forget(place, actions);
         }
         self.remember_reset(stream);
         send_frame(Kind::ResetStream, 0, stream, &code.bytes(), actions);
@@ -331,27 +359,45 @@ impl Session {
     fn close(&mut self, actions: &mut impl Actions) {
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
-        self.streams = Vec::new();
+        for limit in core::mem::take(&mut self.streams).iter().filter_map(Stream::admitted) {
+            actions.released(limit);
+        }
         actions.set_deadline(None);
         actions.close();
     }
 
-    /// The client has time for what it is to do next: what it trickles prolongs none but what takes an answer on.
+    /// The client has all of its time again: it had to wait for us.
+    pub(super) fn renew_patience(&mut self, actions: &mut impl Actions) {
+        if self.expect != Expect::Closed {
+            self.patience = self.patience_due();
+            actions.set_deadline(self.patience.timeout());
+        }
+    }
+
+    /// The client has time for what it is to do next: what it trickles prolongs none but what takes an answer on, or brings much of a body that is wanted.
     fn set_patience(&mut self, has_asked: bool, actions: &mut impl Actions) {
         let has_moved = self.line.has_moved();
-        let patience = match () {
-            () if self.streams.iter().any(|stream| stream.client_half() != ClientHalf::Open) => Patience::Response,
-            () if self.is_within_head || !self.streams.is_empty() => Patience::Request,
-            () => Patience::Idle,
-        };
+        let has_brought = core::mem::take(&mut self.has_brought);
+        let patience = self.patience_due();
         let goes_on = match patience {
             Patience::Idle => has_asked,
-            Patience::Request => false,
-            Patience::Response => has_moved,
+            Patience::Request => has_brought,
+            Patience::Response => has_moved || has_brought,
+            Patience::Us => false,
         };
         if goes_on || patience != self.patience {
             self.patience = patience;
-            actions.set_deadline(Some(patience.timeout()));
+            actions.set_deadline(patience.timeout());
+        }
+    }
+
+    fn patience_due(&self) -> Patience {
+        match () {
+            () if self.streams.iter().any(Stream::is_to_be_taken) => Patience::Response,
+            () if self.is_within_head => Patience::Request,
+            () if self.streams.iter().any(|stream| stream.client_half() == ClientHalf::Open) => Patience::Request,
+            () if !self.streams.is_empty() => Patience::Us,
+            () => Patience::Idle,
         }
     }
 }

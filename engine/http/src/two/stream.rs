@@ -9,6 +9,8 @@ use http2::ErrorCode;
 use crate::answer::Answer;
 use crate::outgoing::Outgoing;
 
+use super::questions::Inquiry;
+
 /// The most streams of one client, those counted that wait for room or windows.
 pub(super) const STREAMS_MAX: usize = 100;
 
@@ -28,6 +30,12 @@ pub(super) struct Stream {
 pub(super) enum Expect {
     /// The rest of a request's body, of which so many bytes have come. Then its answer is due.
     Body { answer: Box<Answer>, length: Option<u64>, came: u64 },
+    /// Its turn to be asked, or to hand over its body.
+    Turn(Box<Inquiry>),
+    /// What the program says to it.
+    Us(Box<Inquiry>),
+    /// The rest of a body whose sender was admitted.
+    Upload(Box<Inquiry>),
     /// Room for the head of its answer.
     Room(Box<Answer>),
     /// Windows and room for the rest of the answer's body; when there is none left, room to say so.
@@ -41,6 +49,8 @@ pub(super) enum Expect {
 pub(super) enum ClientHalf {
     /// The rest of its request, which is waited for.
     Open,
+    /// The same, of which nobody knows yet whether it is wanted.
+    Undecided,
     /// The same, which nobody waits for.
     Unread,
     /// Nothing.
@@ -50,7 +60,8 @@ pub(super) enum ClientHalf {
 impl Stream {
     pub(super) fn client_half(&self) -> ClientHalf {
         match self.expect {
-            Expect::Body { .. } => ClientHalf::Open,
+            Expect::Body { .. } | Expect::Upload(_) => ClientHalf::Open,
+            Expect::Turn(_) | Expect::Us(_) if self.is_unread => ClientHalf::Undecided,
             _ if self.is_unread => ClientHalf::Unread,
             _ => ClientHalf::Closed,
         }
@@ -59,15 +70,46 @@ impl Stream {
     /// The request's body has ended, or is too long to be waited for. False: it is not as long as it was said to be.
     pub(super) fn body_ended(&mut self, is_last: bool) -> bool {
         let before = core::mem::replace(&mut self.expect, Expect::Reset(ErrorCode::ProtocolError));
-        let Expect::Body { answer, length, came } = before else {
-            self.expect = before;
-            return true;
+        let (length, came, next) = match before {
+            Expect::Body { answer, length, came } => (length, came, Expect::Room(answer)),
+            Expect::Upload(inquiry) => (inquiry.length, inquiry.came, Expect::Turn(inquiry)),
+            other => {
+                self.expect = other;
+                return true;
+            }
         };
         let is_right = !is_last || length.is_none_or(|length| length == came);
         if is_right {
-            self.expect = Expect::Room(answer);
+            self.expect = next;
             self.is_unread = !is_last;
         }
         is_right
+    }
+
+    /// Its question, if that has no answer yet.
+    pub(super) fn inquiry(&self) -> Option<&Inquiry> {
+        match &self.expect {
+            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => Some(inquiry),
+            _ => None,
+        }
+    }
+
+    /// How many bytes of a body were admitted, as long as it is held.
+    pub(super) fn admitted(&self) -> Option<usize> {
+        self.inquiry().and_then(Inquiry::admitted)
+    }
+
+    /// Bytes of memory that its answer holds until it is sent.
+    pub(super) fn own_bytes(&self) -> usize {
+        match &self.expect {
+            Expect::Room(answer) => answer.own_bytes(),
+            Expect::Window(outgoing) => outgoing.own_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Whether it is for the client to take something.
+    pub(super) fn is_to_be_taken(&self) -> bool {
+        matches!(self.expect, Expect::Room(_) | Expect::Window(_) | Expect::Reset(_))
     }
 }

@@ -82,6 +82,11 @@ impl Post {
         })
     }
 
+    /// Whether there is a [`Post::next_state`].
+    pub(super) fn has_state(&self, link: &Link) -> bool {
+        self.told_address != link.interface.address || self.told_ipv6 != link.ndp.revision()
+    }
+
     pub(super) fn next(&mut self) -> Option<Message> {
         self.hearsay.pop_front().map(Message::Hearsay).or_else(|| self.frames.pop_front().map(Message::Frame))
     }

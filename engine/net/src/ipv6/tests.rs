@@ -19,7 +19,8 @@ fn a_header_of_ours_is_read_as_it_was_written() {
     let mut packet = header(source, destination, 58, 255, 4).to_vec();
     packet.extend([1, 2, 3, 4, 5]);
     let read = Header::parse(&packet).unwrap();
-    assert_eq!(read, Header { source, destination, next_header: 58, hop_limit: 255, payload_bytes: 4 });
+    let is_marked = false;
+    assert_eq!(read, Header { source, destination, is_marked, next_header: 58, hop_limit: 255, payload_bytes: 4 });
     assert_eq!(read.cut(&packet).unwrap().len(), 44, "what follows is padding");
     assert_eq!(read.cut(&packet[..43]), None);
     packet[0] = 0x45;

@@ -8,13 +8,13 @@
 
 use alloc::boxed::Box;
 
-use sasl::{Answer, Exchange, Mechanism};
+use sasl::{Answer, Credentials, Exchange, Mechanism, Proof, Signature};
 
 use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
 use crate::command::{Command, Fault};
 use crate::reply::{self, Text};
 
-use super::{Expect, Given, OpenMaildrop, Session, WaitsFor};
+use super::{AUTOLOGOUT, Expect, Given, OpenMaildrop, Session, WaitsFor};
 
 impl Session {
     pub(super) fn authorization_command_arrived(&mut self, command: &Command<'_>, actions: &mut impl Actions) {
@@ -57,17 +57,19 @@ impl Session {
         };
         self.expect = Expect::LoginAnswer;
         self.waits_for = WaitsFor::Login;
-        actions.login(&user, password);
+        actions.login(Credentials { name: &user, proof: Proof::Password(password) });
     }
 
     fn login_asked_for(&mut self, mechanism: &[u8], response: Option<&[u8]>, actions: &mut impl Actions) {
         let Some(mechanism) = Mechanism::named(mechanism) else {
             return self.fault(reply::UNKNOWN_MECHANISM, actions);
         };
+        // What USER gave is no part of this login, nor of the next.
+        self.given = None;
         let mut exchange = Exchange::begin(mechanism);
         let answer = match response {
-            None => Answer::Challenge(exchange.challenge()),
-            Some(response) => exchange.begun_with(response, |heard| actions.login(heard.name, heard.password)),
+            None => exchange.opening(),
+            Some(response) => exchange.begun_with(response, actions),
         };
         self.exchange_went_on(exchange, answer, actions);
     }
@@ -75,45 +77,76 @@ impl Session {
     pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
         self.expect = Expect::Authorization;
         let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else { return };
-        let answer = exchange.response_arrived(line, |heard| actions.login(heard.name, heard.password));
+        let answer = exchange.response_arrived(line, actions);
         self.exchange_went_on(exchange, answer, actions);
     }
 
     fn exchange_went_on(&mut self, exchange: Exchange, answer: Answer, actions: &mut impl Actions) {
-        // What USER gave is no part of this login, nor of the next.
-        self.given = None;
-        match answer {
+        let fault = match answer {
             Answer::Challenge(challenge) => {
                 self.given = Some(Box::new(Given::Exchange(exchange)));
                 self.expect = Expect::LoginResponse;
-                Text::new().put(b"+ ").put(challenge).put(b"\r\n").send(actions);
+                return reply::login_challenge(&challenge, actions);
             }
             Answer::Complete => {
                 self.expect = Expect::LoginAnswer;
                 self.waits_for = WaitsFor::Login;
+                return;
             }
-            Answer::GivenUp => self.fault(reply::LOGIN_CANCELLED, actions),
-            Answer::Malformed => self.fault(reply::BAD_LOGIN_RESPONSE, actions),
-            Answer::NotAllowed => self.fault(reply::login_refusal(LoginRefusal::Credentials), actions),
+            Answer::Acknowledged => return self.logged_in(actions),
+            Answer::GivenUp => reply::LOGIN_CANCELLED,
+            Answer::Malformed => reply::BAD_LOGIN_RESPONSE,
+            Answer::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
+        };
+        self.given = Some(Box::new(Given::Exchange(exchange)));
+        self.login_over(actions);
+        self.fault(fault, actions);
+    }
+
+    /// What the client has said of its login, if anything, does not come to its end; the maildrop that it was granted is not wanted then.
+    pub(super) fn login_over(&mut self, actions: &mut impl Actions) {
+        let given = self.given.take();
+        let is_granted = matches!(given.as_deref(), Some(Given::Exchange(exchange)) if exchange.is_signed());
+        if is_granted && self.maildrop.take().is_some() {
+            actions.leave_maildrop();
         }
     }
 
-    /// The login has opened `maildrop`, or was refused.
-    pub fn login_answered(&mut self, result: Result<Maildrop, LoginRefusal>, actions: &mut impl Actions) {
+    /// The login has opened a maildrop, and the client is told by the signature, if there is one, that the server is who it says it is; or it was refused.
+    pub fn login_answered(
+        &mut self,
+        result: Result<(Maildrop, Option<Signature>), LoginRefusal>,
+        actions: &mut impl Actions,
+    ) {
         if self.expect != Expect::LoginAnswer {
             return;
         }
         self.expect = Expect::Authorization;
         match result {
-            Ok(maildrop) => self.logged_in(maildrop, actions),
+            Ok((maildrop, signature)) => {
+                self.maildrop = Some(OpenMaildrop { all: maildrop, marked: Maildrop { messages: 0, bytes: 0 } });
+                match signature {
+                    None => self.logged_in(actions),
+                    Some(signature) => self.signature_follows(&signature, actions),
+                }
+            }
             Err(refusal) => self.login_refused(refusal, actions),
         }
     }
 
-    fn logged_in(&mut self, maildrop: Maildrop, actions: &mut impl Actions) {
+    /// The client hears that the server knows its password too, and is logged in once it says that it has heard.
+    fn signature_follows(&mut self, signature: &Signature, actions: &mut impl Actions) {
+        let (exchange, answer) = Exchange::signed(signature);
+        self.exchange_went_on(exchange, answer, actions);
+        self.waits_for = WaitsFor::Bytes;
+        actions.set_deadline(Some(AUTOLOGOUT));
+        self.stop_if_stopping(actions);
+    }
+
+    fn logged_in(&mut self, actions: &mut impl Actions) {
+        let Some(maildrop) = self.maildrop else { return };
         self.faults = 0;
-        self.maildrop = Some(OpenMaildrop { all: maildrop, marked: Maildrop { messages: 0, bytes: 0 } });
-        Text::new().put(b"+OK ").put_decimal(maildrop.messages.into()).put(b" messages\r\n").send(actions);
+        Text::new().put(b"+OK ").put_decimal(maildrop.all.messages.into()).put(b" messages\r\n").send(actions);
         self.command_answered(actions);
     }
 

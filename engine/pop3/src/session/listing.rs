@@ -39,9 +39,9 @@ impl Session {
     pub(super) fn continue_listing(&mut self, mut listing: Listing, actions: &mut impl Actions) {
         let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
         let began_at = listing.next;
-        let mut room = actions.send_room();
         while listing.next.0 <= messages {
-            let enough_room = room >= TEXT_BYTES_MAX + reply::END.len();
+            // Looked at for each line: over TLS each takes more than it has bytes.
+            let enough_room = actions.send_room() >= TEXT_BYTES_MAX + reply::END.len();
             if !enough_room || self.visited >= VISITED_PER_TURN_MAX {
                 self.expect = Expect::Listing(listing);
                 self.waits_for = if enough_room { WaitsFor::Turn } else { WaitsFor::SendRoom };
@@ -50,7 +50,7 @@ impl Session {
                 }
                 return;
             }
-            room = room.saturating_sub(listing.write_line(actions));
+            listing.write_line(actions);
             listing.next.0 += 1;
             self.visited += 1;
         }
@@ -60,10 +60,10 @@ impl Session {
 }
 
 impl Listing {
-    /// Writes the next message's line, if it has one; returns its length.
-    fn write_line(&self, actions: &mut impl Actions) -> usize {
+    /// Writes the next message's line, if it has one.
+    fn write_line(&self, actions: &mut impl Actions) {
         if actions.is_marked(self.next) {
-            return 0;
+            return;
         }
         let mut line = Text::new();
         match self.listed {
@@ -71,6 +71,5 @@ impl Listing {
             Listed::UniqueIds => line.put_unique_id(self.next, &actions.unique_id(self.next)),
         };
         line.put(b"\r\n").send(actions);
-        line.bytes().len()
     }
 }

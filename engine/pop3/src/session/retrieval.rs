@@ -56,9 +56,10 @@ impl Retrieval {
 
     /// Sends what of `bytes` there is room for, stuffed. Returns how many that were.
     fn send(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
-        let mut room = actions.send_room().saturating_sub(TAIL_BYTES);
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            // Looked at for each reply: over TLS each takes more than it has bytes.
+            let room = actions.send_room().saturating_sub(TAIL_BYTES);
             let count = bytes_before_dot(self.position, rest).min(room);
             if let Some(run) = rest.get(..count).filter(|run| !run.is_empty()) {
                 actions.reply(run);
@@ -68,13 +69,11 @@ impl Retrieval {
                 actions.reply(b"..");
                 self.position = Position::InLine;
                 sent += 1;
-                room -= 2;
                 continue;
             } else {
                 break;
             }
             sent += count;
-            room -= count;
         }
         sent
     }

@@ -24,8 +24,9 @@ fn a_login_opens_the_maildrop() {
 fn capabilities_say_what_there_is() {
     const COMMON: &str =
         "RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n";
-    let offered =
-        "+OK Capabilities follow\r\nTOP\r\nUIDL\r\nUSER\r\nUTF8 USER\r\nSASL PLAIN LOGIN\r\n".to_string() + COMMON;
+    let offered = "+OK Capabilities follow\r\nTOP\r\nUIDL\r\nUSER\r\nUTF8 USER\r\nSASL SCRAM-SHA-256 PLAIN LOGIN\r\n"
+        .to_string()
+        + COMMON;
     assert!(offered.len() <= REPLY_BYTES_MAX);
     Conversation::new().exchange(&[("CAPA\r\n", &offered)]);
     Conversation::logged_in().exchange(&[("capa\r\n", &offered)]);

@@ -55,7 +55,7 @@ fn a_silent_client_is_logged_out_without_a_word_and_nothing_is_deleted() {
         talk.session.stopping(&mut talk.world);
         talk.session.resumed(&mut talk.world);
         talk.session.deleted(Ok(()), &mut talk.world);
-        talk.session.login_answered(Ok(Maildrop { messages: 0, bytes: 0 }), &mut talk.world);
+        talk.session.login_answered(Ok((Maildrop { messages: 0, bytes: 0 }, None)), &mut talk.world);
     }
 }
 

@@ -7,7 +7,7 @@ use super::world::Conversation;
 use crate::{LoginRefusal, WaitsFor};
 
 const IN: &str = "+OK 3 messages\r\n";
-const MALFORMED: &str = "-ERR Not the base64 that was asked for\r\n";
+const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
 /// NUL, `ada`, NUL, `secret`.
 const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
 

@@ -4,11 +4,16 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use machine::Micros;
+use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 
 use crate::{
     Actions, DeletionError, LoginRefusal, Maildrop, MessageNumber, PlainLogin, ReadError, Session, Settings, UniqueId,
     WaitsFor,
 };
+
+/// What is kept of "pencil", and our nonce, in the example of RFC 7677.
+const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 /// The server's side.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub(super) struct World {
     /// The message that is being read.
     pub(super) reading: Option<Vec<u8>>,
     pub(super) maildrop_open: bool,
+    /// What a client hears that has proved that it knows the password.
+    signature: Option<Signature>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
 }
@@ -43,6 +50,7 @@ impl World {
             marks: std::vec![false; messages.len()],
             reading: None,
             maildrop_open: false,
+            signature: None,
             deadline: None,
             closed: false,
         }
@@ -50,6 +58,28 @@ impl World {
 
     fn assert_open(&self) {
         assert!(self.maildrop_open && !self.closed);
+    }
+}
+
+impl Host for World {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        assert!(!self.closed);
+        self.log.push(std::format!("puzzle {name:?}"));
+        Verifier::parse(VERIFIER).unwrap().puzzle(NONCE.to_string())
+    }
+
+    fn login(&mut self, credentials: Credentials<'_>) {
+        assert!(!self.maildrop_open && !self.closed);
+        let name = credentials.name;
+        match credentials.proof {
+            Proof::Password(password) => {
+                self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
+            }
+            Proof::Scram(proof) => {
+                self.signature = Verifier::parse(VERIFIER).unwrap().check(&proof);
+                self.log.push(std::format!("login {name:?}, proved: {}", self.signature.is_some()));
+            }
+        }
     }
 }
 
@@ -67,11 +97,6 @@ impl Actions for World {
         assert!(bytes.len() <= self.send_room, "{} bytes into {}", bytes.len(), self.send_room);
         self.sent.extend_from_slice(bytes);
         self.send_room -= bytes.len();
-    }
-
-    fn login(&mut self, user: &str, password: &[u8]) {
-        assert!(!self.maildrop_open && !self.closed);
-        self.log.push(std::format!("login {user:?} {:?}", String::from_utf8_lossy(password)));
     }
 
     fn abandon_login(&mut self) {
@@ -239,7 +264,8 @@ impl Conversation {
         let messages = self.world.messages.len() as u32;
         let bytes = self.world.messages.iter().map(|message| message.len() as u64).sum();
         self.world.maildrop_open = answer.is_ok();
-        self.session.login_answered(answer.map(|()| Maildrop { messages, bytes }), &mut self.world);
+        let answer = answer.map(|()| (Maildrop { messages, bytes }, self.world.signature.take()));
+        self.session.login_answered(answer, &mut self.world);
         true
     }
 

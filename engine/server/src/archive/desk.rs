@@ -94,6 +94,8 @@ impl Desk {
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
+            // They go to the clerks.
+            Request::Visit(..) => {}
             request @ (Request::Read { .. } | Request::Remove { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);

@@ -14,8 +14,9 @@ use alloc::vec::Vec;
 
 use machine::{CoreId, UnixTime};
 use sometimes::sometimes;
-use store::{AccountId, Body, Outcome, Refusal, Room, State, Uid, UidRange, Wake};
+use store::{AccountId, Body, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
+use webmail::Visit;
 
 use super::desk::end_of;
 use super::{End, PAGE_OCTETS, Page, Request, Status};
@@ -35,6 +36,8 @@ pub(crate) struct Distant {
     reads: usize,
     /// Removals asked for.
     removals: usize,
+    /// Requests of the webmail that were not answered.
+    visits: usize,
     wakes: VecDeque<Wake>,
 }
 
@@ -80,12 +83,13 @@ impl Distant {
             pages: (0..2 * letters).map(|_| Box::new(page())).collect(),
             reads: 0,
             removals: 0,
+            visits: 0,
             wakes: VecDeque::with_capacity(4 * letters),
         }
     }
 
     /// Begins a letter for accounts of `owner`.
-    pub(super) fn begin(&mut self, owner: CoreId, recipients: &[AccountId]) -> Result<Letter, Refusal> {
+    pub(super) fn begin(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<Letter, Refusal> {
         // Who has not told yet how it is, is asked.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
@@ -230,6 +234,16 @@ impl Distant {
         Ok(())
     }
 
+    pub(super) fn visit(&mut self, owner: CoreId, frame: FrameId, visit: Box<Visit>) {
+        self.visits += 1;
+        self.ask(owner, Request::Visit(frame, visit));
+    }
+
+    /// The owner has answered a request of the webmail.
+    pub(crate) fn visit_answered(&mut self) {
+        self.visits -= 1;
+    }
+
     /// Tells `owner` something that ends nothing, or whose end it tells by itself.
     pub(super) fn ask(&mut self, owner: CoreId, request: Request) {
         if let Some(owner) = self.owners.get_mut(owner.index()) {
@@ -307,7 +321,7 @@ impl Distant {
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0
+        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0 && self.visits == 0
     }
 
     /// Whether an owner is so far behind that nothing more is begun.

@@ -7,6 +7,7 @@ use store::{Owners, Store, Wake};
 
 use super::desk::Desk;
 use super::{Accounts, News, Request, core_of};
+use crate::certificates::Shown;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
 
@@ -70,10 +71,10 @@ impl Own {
         self.desk.as_ref().is_none_or(|desk| desk.have_taken_over() + 1 == usize::from(owners.count()))
     }
 
-    /// Tells all other cores that mail is served from now on, for these accounts.
-    pub(crate) fn tell_to_serve(&mut self, accounts: &Arc<Accounts>, owners: Owners) {
+    /// Tells all other cores that mail is served from now on, for these accounts and with these certificates.
+    pub(crate) fn tell_to_serve(&mut self, accounts: &Arc<Accounts>, owners: Owners, shown: &Arc<Shown>) {
         if let Some(desk) = &mut self.desk {
-            desk.tell_all(|| News::Serve(Arc::clone(accounts), owners));
+            desk.tell_all(|| News::Serve(Arc::clone(accounts), owners, Arc::clone(shown)));
         }
     }
 
@@ -82,7 +83,7 @@ impl Own {
         self.desk.as_ref().is_none_or(Desk::all_serve)
     }
 
-    fn tell(&mut self, core: CoreId, news: News) {
+    pub(crate) fn tell(&mut self, core: CoreId, news: News) {
         if let Some(desk) = &mut self.desk {
             desk.tell(core, news);
         }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use machine::{CoreId, UnixTime};
 use sometimes::sometimes;
-use store::{AccountId, Outcome, Refusal, Wake};
+use store::{Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
 use super::{Archive, LetterId};
@@ -149,13 +149,13 @@ impl Parts {
 
 impl Archive {
     /// Begins a letter for each core that owns some of the recipients.
-    pub(super) fn begin_spread(&mut self, recipients: &[AccountId]) -> Result<LetterId, Refusal> {
+    pub(super) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         sometimes!(LetterSpread);
         let letter = self.elsewhere.as_mut().ok_or(Refusal::NoSuchAccount)?.spread.begin()?;
         for owner in (0..self.owners.count()).map(CoreId) {
             let Some(elsewhere) = &mut self.elsewhere else { break };
             let mut theirs = core::mem::take(&mut elsewhere.recipients);
-            theirs.extend(recipients.iter().filter(|account| self.owners.of(**account) == owner));
+            theirs.extend(recipients.iter().filter(|recipient| self.owners.of(recipient.account) == owner));
             let begun = if theirs.is_empty() { None } else { Some(self.begin_at(owner, &theirs)) };
             theirs.clear();
             let Some(elsewhere) = &mut self.elsewhere else { break };

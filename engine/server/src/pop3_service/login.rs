@@ -3,15 +3,16 @@
 use alloc::boxed::Box;
 
 use pop3::LoginRefusal;
+use sasl::Credentials;
 
 use crate::archive::Opened;
 use crate::logins::{AttemptState, Decision};
 
 use super::Hands;
 
-/// A name and a password have arrived. What comes of them is decided in a later turn.
-pub(super) fn begin(user: &str, password: &[u8], hands: &mut Hands<'_>) {
-    hands.state.attempt = Some(Box::new(hands.common.login_begins(user, password, hands.caller)));
+/// The client has said who it is. What comes of that is decided in a later turn.
+pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
+    hands.state.attempt = Some(Box::new(hands.common.login_begins(credentials, hands.caller)));
 }
 
 /// The attempt's turn has come: it has the hasher, or needs none.
@@ -55,8 +56,10 @@ pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
 }
 
 fn answer(result: Result<pop3::Maildrop, LoginRefusal>, session: &mut pop3::Session, hands: &mut Hands<'_>) {
-    if let Some(attempt) = hands.state.attempt.take() {
-        hands.common.logins.end(&attempt, hands.common.now);
+    let attempt = hands.state.attempt.take();
+    if let Some(attempt) = &attempt {
+        hands.common.logins.end(attempt, hands.common.now);
     }
-    session.login_answered(result, hands);
+    let signature = attempt.and_then(|attempt| attempt.signature());
+    session.login_answered(result.map(|maildrop| (maildrop, signature)), hands);
 }

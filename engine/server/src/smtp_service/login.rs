@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use sasl::Credentials;
 use smtp::{ForwardPath, LoginRefusal, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
@@ -19,9 +20,9 @@ pub(crate) enum Login {
     Of(AccountId),
 }
 
-/// A name and a password have arrived. What comes of them is decided in a later turn.
-pub(super) fn begin(name: &str, password: &[u8], hands: &mut Hands<'_>) {
-    *hands.login = Some(Box::new(Login::UnderWay(hands.common.login_begins(name, password, hands.caller))));
+/// The client has said who it is. What comes of that is decided in a later turn.
+pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
+    *hands.login = Some(Box::new(Login::UnderWay(hands.common.login_begins(credentials, hands.caller))));
 }
 
 /// The attempt's turn has come: it has the hasher, or needs none.
@@ -47,7 +48,7 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_
     is_held_back
 }
 
-/// Nobody waits for the answer any more.
+/// Nobody waits for the answer any more, or the client does not want to be who it has proved to be.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
     if let Some(Login::UnderWay(attempt)) = hands.login.take().map(|login| *login) {
         hands.common.login_abandoned(&attempt, hands.caller);
@@ -55,11 +56,13 @@ pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
 }
 
 fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    let mut signature = None;
     if let Some(Login::UnderWay(attempt)) = hands.login.take().map(|login| *login) {
         hands.common.logins.end(&attempt, hands.common.now);
+        signature = attempt.signature();
     }
     *hands.login = result.ok().map(|account| Box::new(Login::Of(account)));
-    session.login_answered(result.map(|_| ()), hands);
+    session.login_answered(result.map(|_| signature), hands);
 }
 
 impl Hands<'_> {

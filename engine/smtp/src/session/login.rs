@@ -2,11 +2,14 @@
 //!
 //! A wrong name and a wrong password get the same answer after the same time; that time is the server's to choose, and the session waits for as long as it takes.
 //!
+//! A client that proves itself by SCRAM is let in before it has heard that the server knows its password too, and is logged in once it says that it has heard: the signature is one more
+//! challenge, to which it responds by an empty line (RFC 4954 section 4 has no room for it in the reply).
+//!
 //! Answers to: RFC 4954 sections 4 and 6, RFC 3207 section 4, RFC 6409 section 4.3, RFC 8314 section 3.3.
 
 use alloc::boxed::Box;
 
-use sasl::{Answer, Exchange, Mechanism};
+use sasl::{Answer, Exchange, Mechanism, Signature};
 
 use crate::actions::{Actions, Login, LoginRefusal};
 use crate::command::Fault;
@@ -39,52 +42,66 @@ impl Session {
     }
 
     fn login_begins(&mut self, mechanism: Mechanism, response: Option<&str>, actions: &mut impl Actions) {
-        let mut exchange = Box::new(Exchange::begin(mechanism));
+        let mut exchange = Exchange::begin(mechanism);
         let answer = match response {
-            None => Answer::Challenge(exchange.challenge()),
-            Some(response) => {
-                exchange.begun_with(response.as_bytes(), |heard| actions.login(heard.name, heard.password))
-            }
+            None => exchange.opening(),
+            Some(response) => exchange.begun_with(response.as_bytes(), actions),
         };
-        self.exchange_went_on(exchange, answer, actions);
+        self.exchange = Some(Box::new(exchange));
+        self.exchange_went_on(answer, actions);
     }
 
     pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
         self.expect = Expect::Command;
-        let Some(mut exchange) = self.exchange.take() else { return };
-        let answer = exchange.response_arrived(line, |heard| actions.login(heard.name, heard.password));
-        self.exchange_went_on(exchange, answer, actions);
+        let Some(exchange) = &mut self.exchange else { return };
+        let answer = exchange.response_arrived(line, actions);
+        self.exchange_went_on(answer, actions);
     }
 
-    fn exchange_went_on(&mut self, exchange: Box<Exchange>, answer: Answer, actions: &mut impl Actions) {
-        match answer {
+    fn exchange_went_on(&mut self, answer: Answer, actions: &mut impl Actions) {
+        let fault = match answer {
             Answer::Challenge(challenge) => {
-                self.exchange = Some(exchange);
                 self.expect = Expect::LoginResponse;
-                reply::login_challenge(challenge, actions);
+                return reply::login_challenge(&challenge, actions);
             }
             Answer::Complete => {
+                self.exchange = None;
                 self.expect = Expect::LoginAnswer;
                 self.waits_for = WaitsFor::Login;
+                return;
             }
-            Answer::GivenUp => self.fault(reply::LOGIN_CANCELLED, actions),
-            Answer::Malformed => self.fault(reply::BAD_LOGIN_RESPONSE, actions),
-            Answer::NotAllowed => self.fault(reply::login_refusal(LoginRefusal::Credentials), actions),
+            Answer::Acknowledged => {
+                self.exchange = None;
+                return self.logged_in(actions);
+            }
+            Answer::GivenUp => reply::LOGIN_CANCELLED,
+            Answer::Malformed => reply::BAD_LOGIN_RESPONSE,
+            Answer::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
+        };
+        self.exchange_over(actions);
+        self.fault(fault, actions);
+    }
+
+    /// The exchange, if there is one, does not come to its end; what it was granted is not wanted then.
+    pub(super) fn exchange_over(&mut self, actions: &mut impl Actions) {
+        if self.exchange.take().is_some_and(|exchange| exchange.is_signed()) {
+            actions.abandon_login();
         }
     }
 
-    /// The client is who it says it is, or was refused. Bytes are taken again afterwards.
-    pub fn login_answered(&mut self, result: Result<(), LoginRefusal>, actions: &mut impl Actions) {
+    /// The client is who it says it is, and is told by the signature, if there is one, that the server is too; or was refused. Bytes are taken again afterwards.
+    pub fn login_answered(&mut self, result: Result<Option<Signature>, LoginRefusal>, actions: &mut impl Actions) {
         if self.expect != Expect::LoginAnswer {
             return;
         }
         self.expect = Expect::Command;
         self.waits_for = WaitsFor::Bytes;
         match result {
-            Ok(()) => {
-                self.identity = Identity::Proved;
-                self.faults = 0;
-                actions.reply(reply::LOGGED_IN);
+            Ok(None) => self.logged_in(actions),
+            Ok(Some(signature)) => {
+                let (exchange, answer) = Exchange::signed(&signature);
+                self.exchange = Some(Box::new(exchange));
+                self.exchange_went_on(answer, actions);
             }
             Err(LoginRefusal::Credentials) => {
                 self.failed_logins = self.failed_logins.saturating_add(1);
@@ -97,5 +114,11 @@ impl Session {
         }
         self.renew_deadline(actions);
         self.stop_if_stopping(actions);
+    }
+
+    fn logged_in(&mut self, actions: &mut impl Actions) {
+        self.identity = Identity::Proved;
+        self.faults = 0;
+        actions.reply(reply::LOGGED_IN);
     }
 }

@@ -11,7 +11,7 @@ use crate::{Login, LoginRefusal, SenderRefusal, Session, Tls, WaitsFor};
 const IN: &str = "235 2.7.0 Logged in\r\n";
 const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
 const GIVEN_UP: &str = "501 5.7.0 Login given up\r\n";
-const MALFORMED: &str = "501 5.5.2 Not the base64 that was asked for\r\n";
+const MALFORMED: &str = "501 5.5.2 Not the response that was asked for\r\n";
 /// NUL, `ada`, NUL, `secret`.
 const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
 
@@ -35,7 +35,7 @@ fn logging_in_is_announced_where_it_may_be_done() {
     for (login, is_announced) in [(Login::Absent, false), (Login::AfterTls, false), (Login::Required, true)] {
         let mut talk = talk_with(login, Tls::Offered);
         talk.says("EHLO client.test\r\n");
-        assert_eq!(talk.replies().contains("250-AUTH PLAIN LOGIN\r\n"), is_announced, "{login:?}");
+        assert_eq!(talk.replies().contains("250-AUTH SCRAM-SHA-256 PLAIN LOGIN\r\n"), is_announced, "{login:?}");
     }
 }
 
@@ -190,7 +190,7 @@ fn a_stopping_server_still_answers_the_login_and_a_lost_client_gives_it_up() {
     talk.says(PLAIN);
     talk.session.peer_closed(&mut talk.world);
     assert!(talk.world.closed && talk.world.is_settled());
-    talk.session.login_answered(Ok(()), &mut talk.world);
+    talk.session.login_answered(Ok(None), &mut talk.world);
     assert_eq!(talk.replies(), "");
     let mut talk = self::talk();
     talk.says("AUTH LOGIN\r\n");

@@ -4,11 +4,16 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use machine::Micros;
+use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 
 use crate::{
     Actions, Envelope, Extensions, ForwardPath, Login, LoginRefusal, Mail, MessageRefusal, REPLY_BYTES_MAX,
     RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
 };
+
+/// What is kept of "pencil", and our nonce, in the example of RFC 7677.
+const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
 /// The server's side.
 #[derive(Debug)]
@@ -34,6 +39,10 @@ pub(super) struct World {
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) login_open: bool,
+    /// What a client hears that has proved that it knows the password.
+    signature: Option<Signature>,
+    /// It was let in so.
+    is_signed: bool,
     transaction_open: bool,
     message_open: bool,
     message_whole: bool,
@@ -57,6 +66,8 @@ impl World {
             deadline: None,
             closed: false,
             login_open: false,
+            signature: None,
+            is_signed: false,
             transaction_open: false,
             message_open: false,
             message_whole: false,
@@ -66,6 +77,29 @@ impl World {
     /// What was ended as often as it was begun.
     pub(super) fn is_settled(&self) -> bool {
         !self.transaction_open && !self.message_open && !self.message_whole && !self.login_open
+    }
+}
+
+impl Host for World {
+    fn puzzle(&mut self, name: &str) -> Puzzle {
+        assert!(!self.closed);
+        self.log.push(std::format!("puzzle {name:?}"));
+        Verifier::parse(VERIFIER).unwrap().puzzle(NONCE.to_string())
+    }
+
+    fn login(&mut self, credentials: Credentials<'_>) {
+        assert!(!self.login_open && !self.transaction_open && !self.closed);
+        self.login_open = true;
+        let name = credentials.name;
+        match credentials.proof {
+            Proof::Password(password) => {
+                self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
+            }
+            Proof::Scram(proof) => {
+                self.signature = Verifier::parse(VERIFIER).unwrap().check(&proof);
+                self.log.push(std::format!("login {name:?}, proved: {}", self.signature.is_some()));
+            }
+        }
     }
 }
 
@@ -175,14 +209,8 @@ impl Actions for World {
         self.log.push("abort".to_string());
     }
 
-    fn login(&mut self, name: &str, password: &[u8]) {
-        assert!(!self.login_open && !self.transaction_open && !self.closed);
-        self.login_open = true;
-        self.log.push(std::format!("login {name:?} {:?}", String::from_utf8_lossy(password)));
-    }
-
     fn abandon_login(&mut self) {
-        assert!(core::mem::take(&mut self.login_open) && !self.closed);
+        assert!((core::mem::take(&mut self.login_open) || core::mem::take(&mut self.is_signed)) && !self.closed);
         self.log.push("no login".to_string());
     }
 
@@ -268,6 +296,8 @@ impl Conversation {
                 WaitsFor::Login => match self.login_answer {
                     Some(answer) => {
                         self.world.login_open = false;
+                        let answer = answer.map(|()| self.world.signature.take());
+                        self.world.is_signed = matches!(answer, Ok(Some(_)));
                         self.session.login_answered(answer, &mut self.world);
                     }
                     None => break,

@@ -10,7 +10,7 @@ use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::record;
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{INBOX, Outcome, Refusal, WhyReadOnly};
+use crate::types::{MailboxId, Outcome, Recipient, Refusal, WhyReadOnly};
 use alloc::vec::Vec;
 use tasks::FrameId;
 
@@ -36,6 +36,9 @@ impl Store {
         }
         if self.fit_staging(id) == Progress::Later {
             return Progress::Later;
+        }
+        if let Some(delivery) = self.deliveries.get_mut(id) {
+            delivery.summarize_once(self.summarize);
         }
         match self.allocate_last(id) {
             Ok(Progress::Done) => {}
@@ -79,9 +82,9 @@ impl Store {
         delivery.last_pages_each = pages;
         let (from, to) = (delivery.last_pages.len(), delivery.recipients.len());
         for number in from..to {
-            let account = self.deliveries.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
-            let Some(account) = account else { return Err(Refusal::NoSuchDelivery) };
-            let Some(page) = self.allocate(account.shard(), pages, Want::Delivery) else {
+            let recipient = self.deliveries.get(id).and_then(|delivery| delivery.recipients.get(number).copied());
+            let Some(recipient) = recipient else { return Err(Refusal::NoSuchDelivery) };
+            let Some(page) = self.allocate(recipient.account.shard(), pages, Want::Delivery) else {
                 return if self.awaits_segments() { Ok(Progress::Later) } else { Err(Refusal::DiskFull) };
             };
             if let Some(delivery) = self.deliveries.get_mut(id) {
@@ -96,7 +99,8 @@ impl Store {
         let to_leave = self.pages_to_leave();
         let delivery = self.deliveries.get_mut(id)?;
         let number = delivery.cursor;
-        let account = *delivery.recipients.get(number)?;
+        let recipient = *delivery.recipients.get(number)?;
+        let Recipient { account, mailbox: MailboxId(mailbox), flags } = recipient;
         let page = Page(*delivery.last_pages.get(number)?);
         let guid = *delivery.guids.get(number)?;
         let is_last = number + 1 == delivery.recipients.len();
@@ -109,12 +113,12 @@ impl Store {
             return Some(Progress::Later);
         }
         let mut buffer = delivery.buffer_for_recipient(copy)?;
-        let mailbox = shard.index.mailbox_mut(account, INBOX.0)?;
-        let (uid, modseq) = (mailbox.next_uid(), mailbox.next_modseq());
-        let uid_validity = mailbox.uid_validity;
+        let known = shard.index.mailbox_mut(account, mailbox)?;
+        let (uid, modseq) = (known.next_uid(), known.next_modseq());
+        let uid_validity = known.uid_validity;
         let last = chunk::Last { uid, octets: delivery.octets, modseq, date: delivery.date };
-        let header = chunk::Header { uid_validity, ..delivery.header(account, Some(last)) };
-        let check = chunk::emit(&mut buffer, &self.superblock.key, page, &header);
+        let header = chunk::Header { uid_validity, ..delivery.header(recipient, Some(last)) };
+        let check = chunk::emit(&mut buffer, &self.superblock.key, page, &header, &delivery.summary);
         let mut first_page = page.0;
         if delivery.chunks > 0 {
             let recipients = delivery.recipients.len();
@@ -124,7 +128,9 @@ impl Store {
             first_page = pages.first().copied().unwrap_or(page.0);
         }
         let entry = Entry::new(uid, delivery.octets, first_page, delivery.date, modseq, guid);
-        record::put_delivered(&mut shard.gathered, account, INBOX.0, uid_validity, &entry, check);
+        let mut entry = entry.in_conversation(header.conversation);
+        entry.set_flags(flags.0, 0, modseq);
+        record::put_delivered(&mut shard.gathered, account, mailbox, uid_validity, &entry, check);
         shard.pending.push(Pending::Delivery(id));
         delivery.cursor += 1;
         delivery.groups += 1;

@@ -2,8 +2,8 @@
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits};
-use crate::chunk::CHUNK_OCTETS;
-use crate::types::{Flags, INBOX, Limits, Outcome, Refusal, Uid};
+use crate::chunk::{CHUNK_OCTETS, HEADER_BYTES};
+use crate::types::{BUILT_IN, Flags, INBOX, Limits, Outcome, Recipient, Refusal, Uid};
 use crate::{NewAccount, Store};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ fn bodies_of_every_edge_come_back_exact_also_after_a_restart() {
     let ada = rig.create("ada@example.org");
     let chunk = CHUNK_OCTETS;
     let mut sizes: Vec<usize> = alloc::vec![0, 1, 2, 4000, 4001, 65_535, 65_536, 65_537];
-    for edge in [4096 - 96, 8192 - 96, chunk, 2 * chunk, 3 * chunk, 40 * chunk] {
+    for edge in [4096 - HEADER_BYTES, 8192 - HEADER_BYTES, chunk, 2 * chunk, 3 * chunk, 40 * chunk] {
         sizes.extend([edge - 1, edge, edge + 1]);
     }
     for (size, number) in sizes.iter().zip(1..) {
@@ -60,7 +60,7 @@ fn a_body_is_read_from_any_offset() {
     let ada = rig.create("ada@example.org");
     let octets = body(1, 100_000);
     rig.deliver(&[ada], &octets).unwrap();
-    for offset in [0, 1, 32_671, 32_672, 32_673, 65_344, 99_999] {
+    for offset in [0, 1, 32_255, 32_256, 32_257, 64_512, 99_999] {
         let (number, continuation) = rig.continuation();
         rig.store.read(ada, INBOX, Uid(1), offset, continuation).unwrap();
         rig.settle();
@@ -91,7 +91,7 @@ fn a_turn_of_many_deliveries_costs_one_flush() {
     let before = rig.disk.flushes;
     let mut waiting = Vec::new();
     for (account, number) in accounts.iter().zip(1..) {
-        let delivery = rig.store.begin(&[*account]).unwrap();
+        let delivery = rig.store.begin(&[Recipient::inbox(*account)]).unwrap();
         rig.append(delivery, &body(number, 1000)).unwrap();
         let (number, continuation) = rig.continuation();
         rig.store.commit(delivery, NOW, continuation).unwrap();
@@ -106,7 +106,7 @@ fn a_turn_of_many_deliveries_costs_one_flush() {
 fn nobody_is_told_and_nothing_is_seen_before_the_flush() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
-    let delivery = rig.store.begin(&[ada]).unwrap();
+    let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(delivery, &body(1, 1000)).unwrap();
     let (number, continuation) = rig.continuation();
     rig.store.commit(delivery, NOW, continuation).unwrap();
@@ -146,7 +146,7 @@ fn many_streams_share_a_small_pool_without_deadlock() {
     let bodies: Vec<Vec<u8>> = (1..=24).map(|number| body(number, 30_000 + number as usize * 9_000)).collect();
     let mut streams: Vec<_> = (0..24)
         .map(|number| {
-            let to: Vec<_> = accounts.iter().copied().skip(number % 5).collect();
+            let to: Vec<_> = accounts.iter().copied().skip(number % 5).map(Recipient::inbox).collect();
             (rig.store.begin(&to).unwrap(), 0, None::<u32>, to.len())
         })
         .collect();
@@ -187,7 +187,7 @@ fn an_aborted_delivery_leaves_nothing_and_its_space_is_free_again() {
     let ada = rig.create("ada@example.org");
     let before = rig.store.space();
     for number in 0..100 {
-        let delivery = rig.store.begin(&[ada]).unwrap();
+        let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
         rig.append(delivery, &body(number, 200_000)).unwrap();
         rig.store.abort(delivery);
         rig.settle();
@@ -202,24 +202,30 @@ fn an_aborted_delivery_leaves_nothing_and_its_space_is_free_again() {
 fn accounts_are_found_by_address_and_alias_for_ever() {
     let mut rig = Rig::new(16 * MIB);
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: "ada@example.org", aliases: &["postmaster@example.org"], password_hash: "one" };
+    let new = NewAccount {
+        address: "ada@example.org",
+        aliases: &["postmaster@example.org"],
+        password_hash: "one",
+        verifier: "a proof",
+    };
     let ada = rig.store.create_account(&new, NOW, continuation).unwrap();
     assert_eq!(rig.store.find("ada@example.org"), None);
     let again = rig.store.create_account(&new, NOW, continuation);
     assert_eq!(again, Err(Refusal::AddressTaken));
     rig.settle();
-    rig.store.set_password_hash(ada, "two", continuation).unwrap();
+    rig.store.set_password(ada, ("two", "another"), continuation).unwrap();
     rig.settle();
     for _ in 0..2 {
         assert_eq!(rig.store.find("ada@example.org"), Some(ada));
         assert_eq!(rig.store.find("postmaster@example.org"), Some(ada));
         assert_eq!(rig.store.find("eve@example.org"), None);
         let info = rig.store.account(ada).unwrap();
-        assert_eq!((info.address(), info.password_hash()), ("ada@example.org", "two"));
+        assert_eq!((info.address(), info.password_hash(), info.verifier()), ("ada@example.org", "two", "another"));
         assert_eq!(info.aliases().collect::<Vec<_>>(), ["postmaster@example.org"]);
-        assert_eq!(info.mailboxes().collect::<Vec<_>>(), [(INBOX, "INBOX")]);
+        assert_eq!(info.mailboxes().collect::<Vec<_>>(), BUILT_IN);
         assert_eq!(rig.store.accounts().count(), 1);
-        let other = NewAccount { address: "eve@example.org", aliases: &["ada@example.org"], password_hash: "" };
+        let other =
+            NewAccount { address: "eve@example.org", aliases: &["ada@example.org"], password_hash: "", verifier: "" };
         assert_eq!(rig.store.create_account(&other, NOW, continuation), Err(Refusal::AddressTaken));
         rig = rig.cut(Cut::Prefix(0));
     }
@@ -233,10 +239,16 @@ fn the_largest_account_fits() {
     let aliases: Vec<&str> = names[1..].iter().map(|name| &**name).collect();
     let hash = String::from_utf8(alloc::vec![b'h'; 256]).unwrap();
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: &names[0], aliases: &aliases, password_hash: &hash };
+    let new = NewAccount { address: &names[0], aliases: &aliases, password_hash: &hash, verifier: &hash };
+    let longer = String::from_utf8(alloc::vec![b'v'; 257]).unwrap();
+    let too_long = NewAccount { verifier: &longer, ..new };
+    assert_eq!(rig.store.create_account(&too_long, NOW, continuation), Err(Refusal::TooLarge));
     rig.store.create_account(&new, NOW, continuation).unwrap();
     rig.settle();
-    let rig = rig.cut(Cut::Prefix(0));
+    let mut rig = rig.cut(Cut::Prefix(0));
+    let ada = rig.store.find(&names[0]).unwrap();
+    assert_eq!(rig.store.set_password(ada, (&hash, &longer), continuation), Err(Refusal::TooLarge));
+    assert_eq!(rig.store.account(ada).unwrap().verifier(), hash);
     assert!(names.iter().all(|name| rig.store.find(name).is_some()));
 }
 
@@ -320,7 +332,10 @@ fn a_mailbox_is_listed_by_index_and_uid() {
 
 #[test]
 fn a_limit_on_memory_refuses_deliveries_and_nothing_else() {
-    let mut rig = Rig::with_limits(16 * MIB, Limits { resident_bytes: 640, ..limits() });
+    let mut rig = Rig::with_limits(
+        16 * MIB,
+        Limits { resident_bytes: 10 * crate::RESIDENT_BYTES_PER_MESSAGE as u64, ..limits() },
+    );
     let ada = rig.create("ada@example.org");
     let taken = (0..20).take_while(|number| rig.deliver(&[ada], &body(*number, 10)).is_ok()).count();
     assert_eq!(taken, 10);

@@ -1,14 +1,14 @@
 //! Buffers are few, and nobody who waits for one is forgotten.
 
 use super::rig::{MIB, NOW, Rig, body, limits};
-use crate::types::{Limits, Outcome};
+use crate::types::{Limits, Outcome, Recipient};
 use crate::{AccountId, DeliveryId};
 use alloc::vec::Vec;
 
 /// A delivery that has filled its first page; the number of the continuation that it waits with when it found no larger
 /// buffer.
 fn begun(rig: &mut Rig, account: AccountId) -> (DeliveryId, Option<u32>) {
-    let delivery = rig.store.begin(&[account]).unwrap();
+    let delivery = rig.store.begin(&[Recipient::inbox(account)]).unwrap();
     let (number, continuation) = rig.continuation();
     let octets = body(1, 8_000);
     let taken = rig.store.append(delivery, &octets, continuation).unwrap();
@@ -61,13 +61,13 @@ fn deliveries_given_up_while_they_wait_are_not_remembered() {
 fn a_letter_to_many_leaves_every_delivery_a_page_for_its_first_octets() {
     let many = Limits { recipients: 100, ..limits() };
     let mut rig = Rig::with_limits(16 * MIB, many);
-    let accounts: Vec<AccountId> = (0..100).map(|number| rig.create(&alloc::format!("user{number}"))).collect();
-    let delivery = rig.store.begin(&accounts).unwrap();
+    let all: Vec<_> = (0..100).map(|number| Recipient::inbox(rig.create(&alloc::format!("user{number}")))).collect();
+    let delivery = rig.store.begin(&all).unwrap();
     rig.append(delivery, &body(1, 100)).unwrap();
     let (_, continuation) = rig.continuation();
     rig.store.commit(delivery, NOW, continuation).unwrap();
     for _ in 1..many.deliveries {
-        let delivery = rig.store.begin(&accounts[..1]).unwrap();
+        let delivery = rig.store.begin(&all[..1]).unwrap();
         let (_, continuation) = rig.continuation();
         assert_eq!(rig.store.append(delivery, &body(2, 100), continuation), Ok(100));
     }

@@ -2,7 +2,7 @@
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
-use crate::types::INBOX;
+use crate::types::{INBOX, Recipient};
 use crate::{AccountId, NewAccount, block};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -63,7 +63,7 @@ fn check_delivery(mut rig: Rig, ada: AccountId, octets: &[u8], acknowledged: boo
 }
 
 fn deliver(rig: &mut Rig, ada: AccountId, octets: &[u8]) {
-    let delivery = rig.store.begin(&[ada]).unwrap();
+    let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(delivery, octets).unwrap();
     let (_, continuation) = rig.continuation();
     rig.store.commit(delivery, NOW, continuation).unwrap();
@@ -126,7 +126,7 @@ fn the_first_account_cut_anywhere_is_there_or_not_and_surely_once_acknowledged()
         Rig::new(2 * MIB),
         |rig| {
             let (_, continuation) = rig.continuation();
-            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x" };
+            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x", verifier: "" };
             rig.store.create_account(&new, NOW, continuation).unwrap();
             rig.store.turn_ended();
             rig.exchange();
@@ -243,7 +243,7 @@ fn with_long_account() -> (Rig, AccountId) {
     let aliases: Vec<String> = ('a'..'i').map(name).collect();
     let aliases: Vec<&str> = aliases.iter().map(|alias| &**alias).collect();
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: "ada@example.org", aliases: &aliases, password_hash: "first" };
+    let new = NewAccount { address: "ada@example.org", aliases: &aliases, password_hash: "first", verifier: "" };
     let ada = rig.store.create_account(&new, NOW, continuation).unwrap();
     rig.settle();
     (rig.cut(Cut::Prefix(usize::MAX)), ada)
@@ -253,7 +253,7 @@ fn with_long_account() -> (Rig, AccountId) {
 fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize, cut: Cut) -> Rig {
     let (_, continuation) = rig.continuation();
     for password in passwords {
-        rig.store.set_password_hash(ada, password, continuation).unwrap();
+        rig.store.set_password(ada, (password, ""), continuation).unwrap();
     }
     rig.store.turn_ended();
     rig.exchange();

@@ -2,11 +2,12 @@
 
 use super::disk::{Cut, Dice, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits};
+use crate::index::{Account, Index};
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::opening::Damage;
 use crate::segments::Owner;
-use crate::types::{INBOX, Outcome, Reason, Refusal, State, WhyReadOnly};
-use crate::{AccountId, NewAccount, Store, block, chunk};
+use crate::types::{BUILT_IN, Flags, INBOX, Outcome, Reason, Recipient, Refusal, SENT, State, WhyReadOnly};
+use crate::{AccountId, NewAccount, Store, block, chunk, record};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
@@ -125,7 +126,7 @@ fn a_message_dropped_as_torn_keeps_its_pages_until_that_is_durable() {
     }
     assert!(rig.list(ada).is_empty());
     // The next message is being written, and that the first one is dropped is not durable yet.
-    let delivery = rig.store.begin(&[ada]).unwrap();
+    let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(delivery, &body(2, 70_000)).unwrap();
     let mut disk = rig.disk.clone();
     disk.unreadable.clear();
@@ -234,7 +235,7 @@ fn a_lost_journal_block_is_noticed_and_its_mail_found_again() {
 }
 
 /// The disk when all journals are lost.
-fn without_journals(disk: &TestDisk) -> TestDisk {
+pub(super) fn without_journals(disk: &TestDisk) -> TestDisk {
     let rig = Rig::on(disk.clone());
     let mut disk = disk.clone();
     let geometry = rig.store.segments.geometry;
@@ -267,6 +268,35 @@ fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
 }
 
 #[test]
+fn what_is_rebuilt_is_in_the_mailbox_that_it_was_delivered_to() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    let sent = Recipient { account: ada, mailbox: SENT, flags: Flags::default() };
+    rig.deliver_to(&[sent], &body(1, 40_000)).unwrap();
+    let validity = rig.store.mailbox(ada, SENT).unwrap().uid_validity;
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    let mut rig = Rig::on(without_journals(&rig.disk));
+    assert_eq!(rig.create("ada@example.org"), ada);
+    assert_eq!((rig.list(ada).len(), rig.list_in(ada, SENT).len()), (0, 1));
+    assert_eq!(rig.store.mailbox(ada, SENT).unwrap().uid_validity, validity);
+}
+
+#[test]
+fn an_account_whose_mailboxes_are_lost_has_the_built_in_ones() {
+    let id = AccountId(7);
+    let mut index = Index::of_shard(ShardId(7));
+    let mut named = Account::unnamed(id);
+    named.address = "ada@example.org".into();
+    let mut records = Vec::new();
+    record::put_account(&mut records, &named);
+    record::records(&records).for_each(|record| index.apply(&record, &mut |_| {}));
+    for (mailbox, name) in BUILT_IN {
+        let known = index.mailbox(id, mailbox.0).unwrap();
+        assert_eq!((&*known.name, known.uid_validity, known.uid_next), (name, 1, 1));
+    }
+}
+
+#[test]
 fn a_rebuild_finds_what_lies_across_the_edge_of_a_piece() {
     let mut rig = Rig::new(2 * MIB);
     let account = rig.create("ada@example.org");
@@ -293,7 +323,7 @@ fn an_index_that_is_lost_altogether_is_rebuilt_from_the_bodies() {
         assert!(rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account)));
         // The account is made again, as the configuration does, and finds its mail.
         let (_, continuation) = rig.continuation();
-        let new = NewAccount { address, aliases: &[], password_hash: "secret" };
+        let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
         assert_eq!(rig.store.create_account(&new, NOW, continuation), Ok(*account));
         rig.settle();
         let list = rig.list(*account);
@@ -316,7 +346,7 @@ fn refused(disk: &TestDisk) -> Reason {
     let State::Refused(reason) = rig.store.state() else { panic!("{:?}", rig.store.state()) };
     assert_eq!(rig.fsck().refused, Some(reason));
     let (_, continuation) = rig.continuation();
-    let new = NewAccount { address: "a@b", aliases: &[], password_hash: "" };
+    let new = NewAccount { address: "a@b", aliases: &[], password_hash: "", verifier: "" };
     assert_eq!(rig.store.create_account(&new, NOW, continuation), Err(Refusal::NotServing));
     reason
 }
@@ -324,13 +354,15 @@ fn refused(disk: &TestDisk) -> Reason {
 #[test]
 fn an_unknown_format_is_refused_without_writing() {
     let filled = filled();
-    let mut disk = filled.disk.clone();
-    for page in rig_slots(&filled) {
-        let mut bytes = disk.peek(page);
-        bytes[8] = 2;
-        disk.poke(page, bytes);
+    for version in [1, crate::FORMAT_VERSION + 1] {
+        let mut disk = filled.disk.clone();
+        for page in rig_slots(&filled) {
+            let mut bytes = disk.peek(page);
+            bytes[8] = version as u8;
+            disk.poke(page, bytes);
+        }
+        assert_eq!(refused(&disk), Reason::OtherFormat(version));
     }
-    assert_eq!(refused(&disk), Reason::OtherFormat(2));
 }
 
 fn rig_slots(filled: &Filled) -> Vec<u64> {
@@ -344,7 +376,7 @@ fn one_slot_that_says_another_format_is_only_damage() {
     for page in rig_slots(&filled) {
         let mut disk = filled.disk.clone();
         let mut bytes = disk.peek(page);
-        bytes[8] = 2;
+        bytes[8] = 1;
         disk.poke(page, bytes);
         let mut rig = Rig::on(disk);
         assert_eq!(lost(&mut rig, &filled), 0);
@@ -457,14 +489,14 @@ fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
     rig.disk.fail_writes = true;
     let mut waiting = Vec::new();
     for number in 0..4 {
-        let delivery = rig.store.begin(&[filled.accounts[number % 3].0]).unwrap();
+        let delivery = rig.store.begin(&[Recipient::inbox(filled.accounts[number % 3].0)]).unwrap();
         rig.append(delivery, &body(99, 100)).unwrap();
         let (number, continuation) = rig.continuation();
         rig.store.commit(delivery, NOW, continuation).unwrap();
         waiting.push(number);
     }
     let (number, continuation) = rig.continuation();
-    rig.store.set_password_hash(ada, "other", continuation).unwrap();
+    rig.store.set_password(ada, ("other", ""), continuation).unwrap();
     waiting.push(number);
     rig.settle();
     for number in waiting {
@@ -487,7 +519,7 @@ fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
             // Only the superblock is written.
             rig.store.superblock_due = true;
         } else {
-            rig.store.set_password_hash(ada, "other", continuation).unwrap();
+            rig.store.set_password(ada, ("other", ""), continuation).unwrap();
         }
         rig.disk.fail_writes = true;
         rig.settle();
@@ -502,7 +534,7 @@ fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
 fn a_failed_chunk_fails_its_delivery_alone() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
-    let delivery = rig.store.begin(&[ada]).unwrap();
+    let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.disk.fail_writes = true;
     rig.append(delivery, &body(1, 40_000)).unwrap();
     rig.settle();
@@ -521,7 +553,7 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
     assert!(report.is_clean(), "{report}");
     let text = report.to_string();
     assert!(
-        text.contains("format 1") && text.contains("2048 KiB: 126 segments of") || text.contains("KiB: 30 segments"),
+        text.contains("format 2") && text.contains("2048 KiB: 126 segments of") || text.contains("KiB: 30 segments"),
         "{text}"
     );
     assert!(text.contains("nothing is wrong"), "{text}");
@@ -573,7 +605,7 @@ fn nothing_on_a_disk_makes_opening_panic() {
             for message in rig.list(*account) {
                 let _ = rig.read(*account, &message);
             }
-            let _ = rig.store.begin(&[*account]).map(|delivery| rig.store.abort(delivery));
+            let _ = rig.store.begin(&[Recipient::inbox(*account)]).map(|delivery| rig.store.abort(delivery));
         }
         rig.settle();
     }

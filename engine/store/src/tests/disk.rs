@@ -77,6 +77,7 @@ pub(crate) struct TestDisk {
     pub(crate) fail_flushes: bool,
     pub(crate) writes: u64,
     pub(crate) reads: u64,
+    pub(crate) sectors_read: u64,
     pub(crate) flushes: u64,
     pub(crate) requests_most: usize,
 }
@@ -104,6 +105,7 @@ impl TestDisk {
             fail_flushes: false,
             writes: 0,
             reads: 0,
+            sectors_read: 0,
             flushes: 0,
             requests_most: 0,
         }
@@ -147,6 +149,7 @@ impl TestDisk {
 
     fn read_now(&mut self, sector: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         self.reads += 1;
+        self.sectors_read += (buffer.len() / SECTOR_BYTES) as u64;
         for (bytes, number) in buffer.chunks_mut(SECTOR_BYTES).zip(sector..) {
             if self.unreadable.contains(&number) {
                 return Err(DiskError::Failed);

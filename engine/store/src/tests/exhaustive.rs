@@ -3,6 +3,7 @@
 
 use super::disk::{Cut, Fate, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
+use crate::types::Recipient;
 use crate::{AccountId, NewAccount, Outcome};
 use alloc::vec::Vec;
 
@@ -89,7 +90,7 @@ fn with_account() -> (Rig, AccountId) {
 }
 
 fn deliver(rig: &mut Rig, ada: AccountId) {
-    let delivery = rig.store.begin(&[ada]).unwrap();
+    let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(delivery, &body(2, 300)).unwrap();
     let (_, continuation) = rig.continuation();
     rig.store.commit(delivery, NOW, continuation).unwrap();
@@ -185,7 +186,7 @@ fn whichever_sectors_of_the_first_account_arrive_it_is_there_or_not() {
         Rig::new(MIB),
         |rig| {
             let (_, continuation) = rig.continuation();
-            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x" };
+            let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "x", verifier: "" };
             rig.store.create_account(&new, NOW, continuation).unwrap();
             rig.store.turn_ended();
             rig.exchange();

@@ -4,6 +4,7 @@ use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body};
 use crate::block::{self, Header};
 use crate::bytes::COUNT_MAX;
+use crate::chunk::HEADER_BYTES;
 use crate::hash::Key;
 use crate::index::AccountId;
 use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, Page, SegmentIndex, ShardId};
@@ -29,7 +30,9 @@ fn a_chunk_of_another_length_than_its_message_has_is_damaged() {
     let message = rig.list(account)[0];
     for length in [0_u32, 299, 300, 301] {
         chunk[52..56].copy_from_slice(&length.to_le_bytes());
-        key.seal(&mut chunk, 96 + length as usize);
+        let octets = key.hash([&chunk[HEADER_BYTES..HEADER_BYTES + length as usize]]);
+        chunk[96..112].copy_from_slice(&octets.0);
+        key.seal(&mut chunk, 112);
         for (number, bytes) in chunk.chunks(SECTOR_BYTES).enumerate() {
             rig.disk.poke(sector + number as u64, bytes.try_into().unwrap());
         }

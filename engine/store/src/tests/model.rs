@@ -6,7 +6,7 @@
 
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{NOW, Rig, body};
-use crate::types::{Flags, INBOX, Outcome, Refusal, Uid, UidRange};
+use crate::types::{ARCHIVE, Flags, INBOX, MailboxId, Outcome, Recipient, Refusal, TRASH, Uid, UidRange};
 use crate::{AccountId, DeliveryId};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -21,6 +21,8 @@ enum Fate {
     There,
     /// Its removal was asked for, nobody was told yet.
     Leaving,
+    /// It is to be filed, nobody was told yet: it is here or there.
+    Filing(MailboxId),
     Gone,
 }
 
@@ -28,23 +30,34 @@ enum Fate {
 struct Message {
     length: usize,
     fate: Fate,
+    mailbox: MailboxId,
     uid: Option<Uid>,
     /// What its flags may be: the first is what they were last known to be.
     flags: Vec<u8>,
 }
+
+impl Message {
+    fn new(length: usize, fate: Fate) -> Message {
+        Message { length, fate, mailbox: INBOX, uid: None, flags: alloc::vec![0] }
+    }
+}
+
+/// Where messages are filed.
+const MAILBOXES: [MailboxId; 3] = [INBOX, ARCHIVE, TRASH];
 
 struct Account {
     id: AccountId,
     address: String,
     passwords: Vec<String>,
     messages: BTreeMap<u64, Message>,
-    highest_uid: u32,
+    highest_uids: BTreeMap<MailboxId, u32>,
 }
 
 enum Waiting {
     Delivery(u64, Vec<usize>),
     Removal(usize, Vec<u64>),
     Flags(usize, u64, u8),
+    Filing(usize, Vec<u64>, MailboxId),
     Password(usize, String),
 }
 
@@ -76,7 +89,7 @@ impl World {
                 let address = format!("user{number}@example.org");
                 let id = rig.create(&address);
                 let passwords = alloc::vec![String::from("secret")];
-                Account { id, address, passwords, messages: BTreeMap::new(), highest_uid: 0 }
+                Account { id, address, passwords, messages: BTreeMap::new(), highest_uids: BTreeMap::new() }
             })
             .collect();
         let dice = Dice(seed ^ 0xABCD);
@@ -90,6 +103,7 @@ impl World {
             10..=11 => self.remove(),
             12 => self.set_flags(),
             13 => self.set_password(),
+            14 => self.file(),
             _ => {}
         }
         let completions = self.dice.below(6) as usize;
@@ -105,13 +119,13 @@ impl World {
         let owner = |number: &usize| owners.of(self.accounts[*number].id);
         // A letter for accounts of several cores is one for each of them.
         to.retain(|number| owner(number) == owner(&first));
-        let ids: Vec<AccountId> = to.iter().map(|number| self.accounts[*number].id).collect();
+        let ids: Vec<Recipient> = to.iter().map(|number| Recipient::inbox(self.accounts[*number].id)).collect();
         let length = match self.dice.below(12) {
             0..=8 => 8 + self.dice.below(3000),
             9..=10 => 4000 + self.dice.below(20_000),
             _ => 30_000 + self.dice.below(70_000),
         };
-        let Ok(id) = self.rig.at(ids[0]).begin(&ids) else { return };
+        let Ok(id) = self.rig.at(ids[0].account).begin(&ids) else { return };
         let token = self.next_token;
         self.next_token += 1;
         let octets = body(token, length as usize);
@@ -154,8 +168,7 @@ impl World {
             let stream = self.streams.swap_remove(chosen);
             if store.commit(stream.id, NOW, continuation).is_ok() {
                 for account in &stream.to {
-                    let message =
-                        Message { length: stream.octets.len(), fate: Fate::Asked, uid: None, flags: alloc::vec![0] };
+                    let message = Message::new(stream.octets.len(), Fate::Asked);
                     self.accounts[*account].messages.insert(stream.token, message);
                 }
                 self.waiting.insert(number, Waiting::Delivery(stream.token, stream.to));
@@ -163,13 +176,14 @@ impl World {
         }
     }
 
-    /// Some messages that are seen now.
-    fn some_seen(&mut self) -> Option<(usize, Vec<u64>)> {
+    /// Some messages that are seen now in one mailbox.
+    fn some_seen(&mut self) -> Option<(usize, MailboxId, Vec<u64>)> {
         let account = self.dice.below(self.accounts.len() as u64) as usize;
+        let mailbox = MAILBOXES[self.dice.below(4) as usize % MAILBOXES.len()];
         let seen: Vec<u64> = self.accounts[account]
             .messages
             .iter()
-            .filter(|(_, message)| message.fate == Fate::There && message.uid.is_some())
+            .filter(|(_, message)| message.fate == Fate::There && message.mailbox == mailbox && message.uid.is_some())
             .map(|(token, _)| *token)
             .collect();
         if seen.is_empty() {
@@ -177,17 +191,17 @@ impl World {
         }
         let from = self.dice.below(seen.len() as u64) as usize;
         let count = 1 + self.dice.below(8) as usize;
-        Some((account, seen.into_iter().skip(from).take(count).collect()))
+        Some((account, mailbox, seen.into_iter().skip(from).take(count).collect()))
     }
 
     fn remove(&mut self) {
         self.learn_uids();
-        let Some((account, tokens)) = self.some_seen() else { return };
+        let Some((account, mailbox, tokens)) = self.some_seen() else { return };
         let (number, continuation) = self.rig.continuation();
         let known = &mut self.accounts[account];
         let uids: Vec<UidRange> =
             tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
-        match self.rig.at(known.id).remove(known.id, INBOX, &uids, continuation) {
+        match self.rig.at(known.id).remove(known.id, mailbox, &uids, continuation) {
             Ok(()) => {
                 for token in &tokens {
                     known.messages.get_mut(token).unwrap().fate = Fate::Leaving;
@@ -200,14 +214,31 @@ impl World {
 
     fn set_flags(&mut self) {
         self.learn_uids();
-        let Some((account, tokens)) = self.some_seen() else { return };
+        let Some((account, mailbox, tokens)) = self.some_seen() else { return };
         let (number, continuation) = self.rig.continuation();
         let flags = self.dice.below(32) as u8;
         let id = self.accounts[account].id;
         let message = self.accounts[account].messages.get_mut(&tokens[0]).unwrap();
-        if self.rig.at(id).set_flags(id, INBOX, message.uid.unwrap(), (Flags(flags), 0), continuation).is_ok() {
+        if self.rig.at(id).set_flags(id, mailbox, message.uid.unwrap(), (Flags(flags), 0), continuation).is_ok() {
             message.flags.push(flags);
             self.waiting.insert(number, Waiting::Flags(account, tokens[0], flags));
+        }
+    }
+
+    fn file(&mut self) {
+        self.learn_uids();
+        let Some((account, from, mut tokens)) = self.some_seen() else { return };
+        let to = MAILBOXES[self.dice.below(3) as usize];
+        let (number, continuation) = self.rig.continuation();
+        let known = &mut self.accounts[account];
+        tokens.sort_by_key(|token| known.messages[token].uid);
+        let uids: Vec<UidRange> =
+            tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
+        if self.rig.at(known.id).file(known.id, from, &uids, to, continuation).is_ok() {
+            for token in &tokens {
+                known.messages.get_mut(token).unwrap().fate = Fate::Filing(to);
+            }
+            self.waiting.insert(number, Waiting::Filing(account, tokens, to));
         }
     }
 
@@ -216,7 +247,7 @@ impl World {
         let (number, continuation) = self.rig.continuation();
         let password = format!("password {}", self.dice.next());
         let id = self.accounts[account].id;
-        if self.rig.at(id).set_password_hash(id, &password, continuation).is_ok() {
+        if self.rig.at(id).set_password(id, (&password, &format!("proof of {password}")), continuation).is_ok() {
             self.accounts[account].passwords.push(password.clone());
             self.waiting.insert(number, Waiting::Password(account, password));
         }
@@ -232,7 +263,7 @@ impl World {
             let length = 60_000;
             match self.rig.deliver(&[self.accounts[number].id], &body(token, length)) {
                 Ok(()) => {
-                    let message = Message { length, fate: Fate::There, uid: None, flags: alloc::vec![0] };
+                    let message = Message::new(length, Fate::There);
                     self.accounts[number].messages.insert(token, message);
                 }
                 Err(refusal) => {
@@ -248,9 +279,11 @@ impl World {
     fn empty(&mut self) {
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
-            let uids: Vec<u32> = self.rig.list(id).iter().map(|message| message.uid.0).collect();
-            for some in uids.chunks(8) {
-                self.rig.remove(id, some).unwrap();
+            for mailbox in MAILBOXES {
+                let uids: Vec<u32> = self.rig.list_in(id, mailbox).iter().map(|message| message.uid.0).collect();
+                for some in uids.chunks(8) {
+                    self.rig.remove_in(id, mailbox, some).unwrap();
+                }
             }
             self.accounts[number].messages.values_mut().for_each(|message| message.fate = Fate::Gone);
         }
@@ -277,6 +310,16 @@ impl World {
                     let at = known.iter().position(|known| *known == flags).unwrap_or(0);
                     known.drain(..at);
                 }
+                (Waiting::Filing(account, tokens, to), Outcome::Filed(filed)) => {
+                    let uids = filed.now.first.0..=filed.now.last.0;
+                    assert_eq!(filed.count as usize, tokens.len(), "so few fit into any group");
+                    self.learn_uids();
+                    for (token, uid) in tokens.iter().zip(uids) {
+                        let message = self.accounts[account].messages.get_mut(token).unwrap();
+                        assert_eq!((message.mailbox, message.uid), (to, Some(Uid(uid))));
+                        message.fate = Fate::There;
+                    }
+                }
                 (Waiting::Password(account, password), Outcome::Changed) => {
                     let known = &mut self.accounts[account].passwords;
                     let at = known.iter().position(|known| *known == password).unwrap();
@@ -291,30 +334,41 @@ impl World {
         self.accounts[account].messages.get_mut(&token).unwrap().fate = fate;
     }
 
-    /// Finds the UIDs of messages that became visible, without reading: by their order among equals in length.
+    /// Finds the UIDs of messages that became visible.
     fn learn_uids(&mut self) {
         for number in 0..self.accounts.len() {
-            let known: BTreeSet<Uid> = self.accounts[number].messages.values().filter_map(|one| one.uid).collect();
-            for message in self.rig.list(self.accounts[number].id) {
-                if known.contains(&message.uid) {
-                    continue;
+            let id = self.accounts[number].id;
+            for mailbox in MAILBOXES {
+                let there = self.accounts[number].messages.values().filter(|one| one.mailbox == mailbox);
+                let known: BTreeSet<Uid> = there.filter_map(|one| one.uid).collect();
+                for message in self.rig.list_in(id, mailbox) {
+                    if !known.contains(&message.uid) {
+                        let octets = self.rig.read_in(id, mailbox, &message).unwrap();
+                        self.saw(number, mailbox, message.uid, &octets);
+                    }
                 }
-                let octets = self.rig.read(self.accounts[number].id, &message).unwrap();
-                self.saw(number, message.uid, &octets);
             }
         }
     }
 
-    fn saw(&mut self, account: usize, uid: Uid, octets: &[u8]) -> u64 {
+    fn saw(&mut self, account: usize, mailbox: MailboxId, uid: Uid, octets: &[u8]) -> u64 {
         let token = u64::from_le_bytes(octets[..8].try_into().unwrap());
         let account = &mut self.accounts[account];
         let message = account.messages.get_mut(&token).expect("a message that nobody committed");
         assert_eq!(octets, body(token, message.length), "a message in part");
+        if let Fate::Filing(to) = message.fate
+            && (mailbox != message.mailbox || message.uid != Some(uid))
+        {
+            assert_eq!(to, mailbox, "a message was filed elsewhere");
+            (message.mailbox, message.uid) = (mailbox, None);
+        }
+        assert_eq!(message.mailbox, mailbox, "a message changed its mailbox");
+        let highest = account.highest_uids.entry(mailbox).or_default();
         match message.uid {
             Some(known) => assert_eq!(known, uid, "a message changed its UID"),
             None => {
-                assert!(uid.0 > account.highest_uid, "UID {uid:?} after {}", account.highest_uid);
-                account.highest_uid = uid.0;
+                assert!(uid.0 > *highest, "UID {uid:?} after {highest}");
+                *highest = uid.0;
                 message.uid = Some(uid);
             }
         }
@@ -351,11 +405,15 @@ impl World {
             assert_eq!(known.address(), self.accounts[number].address);
             let password = String::from(known.password_hash());
             assert!(self.accounts[number].passwords.contains(&password));
+            let first = "secret";
+            let proof = if password == first { String::new() } else { format!("proof of {password}") };
+            assert_eq!(known.verifier(), proof, "a password and a proof of another");
             self.accounts[number].passwords = alloc::vec![password];
             let mut seen = BTreeSet::new();
-            for message in self.rig.list(id) {
-                let octets = self.rig.read(id, &message).unwrap();
-                let token = self.saw(number, message.uid, &octets);
+            let all = MAILBOXES.map(|mailbox| self.rig.list_in(id, mailbox).into_iter().map(move |one| (mailbox, one)));
+            for (mailbox, message) in all.into_iter().flatten() {
+                let octets = self.rig.read_in(id, mailbox, &message).unwrap();
+                let token = self.saw(number, mailbox, message.uid, &octets);
                 assert!(seen.insert(token), "a message twice");
                 let known = self.accounts[number].messages.get_mut(&token).unwrap();
                 assert!(known.fate != Fate::Gone, "a message came back from the dead");
@@ -363,8 +421,14 @@ impl World {
                 known.flags = alloc::vec![message.flags.0];
                 known.fate = Fate::There;
             }
-            let uid_next = self.rig.at(id).mailbox(id, INBOX).unwrap().uid_next;
-            assert!(uid_next.0 > self.accounts[number].highest_uid, "UIDNEXT fell");
+            for mailbox in MAILBOXES {
+                let info = self.rig.at(id).mailbox(id, mailbox).unwrap();
+                let highest = self.accounts[number].highest_uids.get(&mailbox).copied().unwrap_or(0);
+                assert!(info.uid_next.0 > highest, "UIDNEXT fell");
+                let unseen =
+                    self.rig.list_in(id, mailbox).iter().filter(|one| !one.flags.contains(Flags::SEEN)).count();
+                assert_eq!(info.unseen as usize, unseen);
+            }
             for (token, message) in &mut self.accounts[number].messages {
                 if !seen.contains(token) {
                     assert!(message.fate != Fate::There, "message {token} of {} octets is lost", message.length);
@@ -432,8 +496,8 @@ fn every_promise_holds_after_any_power_cut_where_several_cores_own_shards_of_a_d
     let (mut full, mut shared) = (0, 0);
     for seed in 3000..3000 + LIVES {
         let mut world = World::new(seed, 5 << 20, 2 + seed as usize % 4);
-        world.rig.cores = 2;
         for _ in 0..4 {
+            world.rig.cores = 2;
             world = world.cut();
             shared += u64::from(world.rig.owners.count() > 1);
             world.fill();

@@ -2,7 +2,7 @@
 
 use super::disk::{Cut, TestDisk};
 use crate::layout::PAGE_BYTES;
-use crate::types::{INBOX, Limits, MessageInfo, Outcome, Refusal, State, Uid, UidRange};
+use crate::types::{INBOX, Limits, MailboxId, MessageInfo, Outcome, Recipient, Refusal, State, Uid, UidRange};
 use crate::{AccountId, DeliveryId, NewAccount, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -214,7 +214,7 @@ impl Rig {
 
     pub(crate) fn create(&mut self, address: &str) -> AccountId {
         let (number, continuation) = self.continuation();
-        let new = NewAccount { address, aliases: &[], password_hash: "secret" };
+        let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
         let id = self.store.create_account(&new, NOW, continuation).unwrap();
         self.settle();
         assert!(matches!(self.outcomes.remove(&number), Some(Outcome::AccountCreated(created)) if created == id));
@@ -247,7 +247,12 @@ impl Rig {
     }
 
     pub(crate) fn deliver(&mut self, to: &[AccountId], octets: &[u8]) -> Result<(), Refusal> {
-        let core = self.owners.of(to[0]).index();
+        let recipients: Vec<Recipient> = to.iter().map(|account| Recipient::inbox(*account)).collect();
+        self.deliver_to(&recipients, octets)
+    }
+
+    pub(crate) fn deliver_to(&mut self, to: &[Recipient], octets: &[u8]) -> Result<(), Refusal> {
+        let core = self.owners.of(to[0].account).index();
         let delivery = self.of(core).begin(to)?;
         if let Err(refusal) = self.append_at(core, delivery, octets) {
             self.of(core).abort(delivery);
@@ -264,9 +269,13 @@ impl Rig {
     }
 
     pub(crate) fn remove(&mut self, account: AccountId, uids: &[u32]) -> Result<(), Refusal> {
+        self.remove_in(account, INBOX, uids)
+    }
+
+    pub(crate) fn remove_in(&mut self, account: AccountId, mailbox: MailboxId, uids: &[u32]) -> Result<(), Refusal> {
         let (number, continuation) = self.continuation();
         let ranges: Vec<UidRange> = uids.iter().map(|uid| UidRange::one(Uid(*uid))).collect();
-        self.at(account).remove(account, INBOX, &ranges, continuation)?;
+        self.at(account).remove(account, mailbox, &ranges, continuation)?;
         self.settle();
         match self.outcomes.remove(&number) {
             Some(Outcome::Changed) => Ok(()),
@@ -275,10 +284,28 @@ impl Rig {
     }
 
     pub(crate) fn list(&self, account: AccountId) -> Vec<MessageInfo> {
+        self.list_in(account, INBOX)
+    }
+
+    pub(crate) fn list_in(&self, account: AccountId, mailbox: MailboxId) -> Vec<MessageInfo> {
         match self.owners.of(account).index() {
-            0 => self.store.messages(account, INBOX).collect(),
-            core => self.guests[core - 1].messages(account, INBOX).collect(),
+            0 => self.store.messages(account, mailbox).collect(),
+            core => self.guests[core - 1].messages(account, mailbox).collect(),
         }
+    }
+
+    /// The end of a change that was asked for as `number`.
+    pub(crate) fn outcome(&mut self, number: u32) -> Outcome {
+        self.settle();
+        self.outcomes.remove(&number).expect("a change that never ends")
+    }
+
+    /// Files messages; how it ended.
+    pub(crate) fn file(&mut self, account: AccountId, from: MailboxId, uids: &[u32], to: MailboxId) -> Outcome {
+        let (number, continuation) = self.continuation();
+        let ranges: Vec<UidRange> = uids.iter().map(|uid| UidRange::one(Uid(*uid))).collect();
+        self.at(account).file(account, from, &ranges, to, continuation).unwrap();
+        self.outcome(number)
     }
 
     pub(crate) fn remove_without_waiting(&mut self, account: AccountId, uid: u32) {
@@ -290,10 +317,19 @@ impl Rig {
 
     /// A whole body, chunk by chunk.
     pub(crate) fn read(&mut self, account: AccountId, message: &MessageInfo) -> Result<Vec<u8>, Refusal> {
+        self.read_in(account, INBOX, message)
+    }
+
+    pub(crate) fn read_in(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        message: &MessageInfo,
+    ) -> Result<Vec<u8>, Refusal> {
         let mut octets = Vec::new();
         loop {
             let (number, continuation) = self.continuation();
-            self.at(account).read(account, INBOX, message.uid, octets.len() as u32, continuation)?;
+            self.at(account).read(account, mailbox, message.uid, octets.len() as u32, continuation)?;
             self.exchange();
             while !self.outcomes.contains_key(&number) {
                 assert!(!self.is_idle(), "a read that never ends");

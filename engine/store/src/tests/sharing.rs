@@ -2,7 +2,7 @@
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::types::{Outcome, Refusal, State};
+use crate::types::{Outcome, Recipient, Refusal, State};
 use crate::{AccountId, Owners, SHARDS};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -25,7 +25,7 @@ fn shared(bytes: u64, cores: u8) -> (Rig, Vec<AccountId>) {
 fn post(rig: &mut Rig, to: AccountId, octets: &[u8]) -> u32 {
     let (number, continuation) = rig.continuation();
     let store = rig.at(to);
-    let delivery = store.begin(&[to]).unwrap();
+    let delivery = store.begin(&[Recipient::inbox(to)]).unwrap();
     assert_eq!(store.append(delivery, octets, continuation), Ok(octets.len()));
     store.commit(delivery, NOW, continuation).unwrap();
     number
@@ -133,12 +133,12 @@ fn a_delivery_that_was_prepared_has_its_space_whoever_fills_the_disk_meanwhile()
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     let octets = body(1, 50_000);
-    let prepared = rig.store.begin(&[ada]).unwrap();
+    let prepared = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(prepared, &octets).unwrap();
     let (number, continuation) = rig.continuation();
     assert_eq!(rig.store.prepare(prepared, continuation), Ok(true));
     while rig.deliver(&[ada], &body(2, 30_000)).is_ok() {}
-    let refused = rig.store.begin(&[ada]).unwrap();
+    let refused = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(refused, &octets[..20_000]).unwrap();
     assert_eq!(rig.store.prepare(refused, continuation), Err(Refusal::DiskFull));
     rig.store.commit(prepared, NOW, continuation).unwrap();

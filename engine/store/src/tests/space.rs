@@ -127,7 +127,7 @@ fn a_damaged_chunk_is_never_given_a_fresh_hash() {
     let index = &rig.store.shard(ada.shard()).unwrap().index;
     let entry = index.mailbox(ada, 1).unwrap().messages.find(victim.uid.0).unwrap();
     let page = index.chunk(entry, 0).unwrap().0;
-    rig.disk.rot_at(page.sector().0, 300);
+    rig.disk.rot_at(page.sector().0, 100);
     let others: Vec<u32> = (1..=40).filter(|uid| *uid != victim.uid.0).collect();
     rig.remove(ada, &others).unwrap();
     let accounts = [rig.create("bob@example.org")];

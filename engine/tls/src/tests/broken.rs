@@ -222,7 +222,7 @@ fn a_message_that_does_not_belong_after_a_handshake_ends_the_connection() {
         wire.established();
         let mut forger = wire.forger();
         let mut block = [0; 128];
-        let (_, written) = forger.seal(*content, text, &mut block);
+        let (_, written) = forger.seal(*content, *text, &mut block);
         wire.arrive(&block[..written]);
         assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(*alert))), "{content:?} {text:?}");
         assert!(!wire.to_client.is_empty(), "and it is told");
@@ -264,7 +264,7 @@ fn a_record_has_a_limit_and_up_to_it_is_heard() {
         let mut forger = wire.forger();
         let mut block = vec![0; RECORD_BYTES_MAX + 100];
         let text = vec![b'm'; PLAINTEXT_BYTES_MAX];
-        let (taken, written) = forger.seal(Content::ApplicationData, &text, &mut block);
+        let (taken, written) = forger.seal(Content::ApplicationData, text.as_slice(), &mut block);
         assert_eq!(taken, text.len());
         assert!(written <= text.len() + SEALED_OVERHEAD_MAX && written <= RECORD_BYTES_MAX);
         wire.arrive(&block[..written]);
@@ -284,7 +284,7 @@ fn a_record_of_one_byte_too_many_is_refused() {
         let (before, behind) = forger.layout.around();
         let text = vec![b'm'; PLAINTEXT_BYTES_MAX + 1];
         let mut record = vec![0; before + text.len() + behind];
-        forger.seal_record(Content::ApplicationData, &text, &mut record).unwrap();
+        forger.seal_record(Content::ApplicationData, text.as_slice().into(), &mut record).unwrap();
         wire.arrive(&record);
         assert_eq!(wire.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)));
         assert!(wire.heard.is_empty());

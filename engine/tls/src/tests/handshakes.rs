@@ -9,6 +9,7 @@ use std::string::ToString;
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
+use super::hybrid::HYBRID;
 use super::world::{BOTH, House, PLAIN, Pems, house_of, pems, pems_p256, plain_house, provider, seed};
 use crate::{Agreed, Certificate, Clock, Event, Offer, Settings, Version};
 
@@ -46,7 +47,10 @@ fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate(
         let pems = [pems];
         let name = if kind == 3 { "rsa.test" } else { "mail.test" };
         for suite in provider().cipher_suites {
-            for group in provider().kx_groups {
+            for group in [HYBRID].into_iter().chain(provider().kx_groups) {
+                if !group.usable_for_version(suite.version().version) {
+                    continue;
+                }
                 let mut provider = provider();
                 provider.cipher_suites = vec![suite];
                 provider.kx_groups = vec![group];
@@ -63,8 +67,8 @@ fn every_suite_and_group_carries_bytes_both_ways_with_every_kind_of_certificate(
             }
         }
     }
-    // Three suites of TLS 1.3 and three of TLS 1.2 for each kind, with three groups each.
-    assert_eq!(seen.len(), 4 * 6 * 3, "{seen:?}");
+    // Three suites of TLS 1.3 and three of TLS 1.2 for each kind, with three groups each, and in TLS 1.3 the hybrid one.
+    assert_eq!(seen.len(), 4 * (6 * 3 + 3), "{seen:?}");
 }
 
 #[test]

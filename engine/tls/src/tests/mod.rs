@@ -3,6 +3,7 @@
 mod broken;
 mod certificates;
 mod handshakes;
+mod hybrid;
 mod memory;
 mod records;
 mod tickets;

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::world::{BOTH, house_of, plain_house, seed};
-use crate::{Connection, Event, SEALED_OVERHEAD_MAX};
+use crate::{Connection, Event, SEALED_OVERHEAD_MAX, Text};
 
 #[test]
 fn plaintext_lies_where_its_record_lay_and_what_is_not_taken_stays_opened() {
@@ -53,6 +53,31 @@ fn a_session_that_takes_one_byte_at_a_time_hears_the_same() {
 }
 
 #[test]
+fn plaintext_in_two_places_is_sealed_as_if_it_lay_in_one() {
+    seed(59);
+    for version in BOTH {
+        let mut wire = house_of(version).connect("mail.test");
+        wire.established();
+        let text = Text { first: b"head, ", second: b"and what follows it" };
+        let mut expected = Vec::new();
+        for room in 1..=text.len() {
+            let mut block = vec![0; room + SEALED_OVERHEAD_MAX];
+            let (mut taken, mut records) = (0, 0);
+            while taken < text.len() {
+                let sealed = wire.server.seal(text.behind(taken), &mut block);
+                assert!(sealed.taken > 0, "there is room");
+                wire.to_client.extend_from_slice(&block[..sealed.written]);
+                (taken, records) = (taken + sealed.taken, records + 1);
+            }
+            assert!(records <= text.len().div_ceil(room), "{records} records for room of {room}");
+            expected.extend_from_slice(b"head, and what follows it");
+        }
+        wire.settle(usize::MAX).unwrap();
+        assert_eq!(wire.client_heard().0, expected);
+    }
+}
+
+#[test]
 fn a_record_fills_the_room_that_it_is_given_and_no_more() {
     seed(52);
     for version in BOTH {
@@ -61,7 +86,7 @@ fn a_record_fills_the_room_that_it_is_given_and_no_more() {
         let text: Vec<u8> = (0..10_000_u32).map(|number| number as u8).collect();
         for room in 0..=SEALED_OVERHEAD_MAX + 1 {
             let mut block = vec![0; room];
-            let sealed = wire.server.seal(&text, &mut block);
+            let sealed = wire.server.seal(text.as_slice(), &mut block);
             assert!(sealed.written <= room && (sealed.taken == 0) == (sealed.written == 0), "{room}: {sealed:?}");
             assert!(room <= SEALED_OVERHEAD_MAX || sealed.taken > 0, "{room} bytes are room for one");
             wire.to_client.extend_from_slice(&block[..sealed.written]);

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use message::Summary;
 use server::Sizes;
-use store::{Damage, INBOX, MessageInfo, Outcome, State, Store};
+use store::{AccountId, Damage, INBOX, MessageInfo, Outcome, Refusal, State, Store};
 use tasks::{Continuation, Entry, FrameId};
 
 use super::ledger::{ACCOUNTS, Ledger};
@@ -14,18 +15,27 @@ use crate::{MemoryDisk, Mood};
 /// Steps after which a store that has not opened is stuck.
 const STEPS_MAX: usize = 200_000;
 
+/// Octets in a message's first chunk, of which its summary is made: `docs/format.md`, section 5.
+const CHUNK_OCTETS: usize = 8 * 4_096 - 512;
+
 /// Opens a copy of `disk` and holds what is there against `ledger`. Nothing may be wrong with the disk either.
 pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) {
     // Nobody disturbs it: it says what there is.
     sometimes::pause();
-    let mut copy = disk.truth();
-    copy.mood = Mood::Works;
-    let mut reading = Reading::open(copy, seed);
+    let mut reading = Reading::open(disk, seed);
     for (account, name) in ACCOUNTS.into_iter().enumerate() {
         let found = reading.account(name);
         ledger.audit(account, &found);
     }
     sometimes::resume();
+}
+
+/// The summaries of what lies in an account's inbox, read from a copy of `disk`.
+pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
+    let mut reading = Reading::open(disk, 0);
+    let account = reading.store.find(account).expect("there is such an account");
+    let messages: Vec<MessageInfo> = reading.store.messages(account, INBOX).collect();
+    messages.iter().map(|message| reading.summary(account, message)).collect()
 }
 
 struct Reading {
@@ -36,7 +46,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn open(disk: MemoryDisk, seed: u64) -> Reading {
+    fn open(disk: &MemoryDisk, seed: u64) -> Reading {
+        let mut disk = disk.truth();
+        disk.mood = Mood::Works;
         let sizes = Sizes { connections: 8, transactions: 4, blocks: 8, buffer_bytes: 1 << 20, index_bytes: 1 << 24 };
         let limits = store::Limits {
             deliveries: sizes.transactions,
@@ -89,23 +101,41 @@ impl Reading {
             let unique_id = format!("{:08x}{:08x}", inbox.uid_validity, message.uid.0);
             let mut octets = Vec::new();
             while octets.len() < message.octets as usize {
-                self.asked += 1;
-                let continuation = Continuation { frame: FrameId::new(self.asked, 0), entry: Entry(0) };
                 let offset = octets.len() as u32;
-                let asked = self.store.read(account, INBOX, message.uid, offset, continuation);
-                assert_eq!(asked, Ok(()), "message {unique_id} of {name}");
-                let outcome = loop {
-                    self.step();
-                    if let Some(outcome) = self.outcomes.remove(&(self.asked as usize)) {
-                        break outcome;
-                    }
-                };
-                let Outcome::Body(body) = outcome else { panic!("message {unique_id} of {name}: {outcome:?}") };
-                octets.extend_from_slice(body.bytes());
-                self.store.give_back(body);
+                let read =
+                    |store: &mut Store, continuation| store.read(account, INBOX, message.uid, offset, continuation);
+                octets.extend_from_slice(&self.bytes(&format!("message {unique_id} of {name}"), read));
+            }
+            let beginning = &octets[..octets.len().min(CHUNK_OCTETS)];
+            let summary = self.summary(account, &message);
+            assert_eq!(summary, Summary::of(beginning), "message {unique_id} of {name}");
+            if summary.conversation != 0 {
+                assert_eq!(message.conversation, summary.conversation, "message {unique_id} of {name}");
             }
             found.push((unique_id, octets));
         }
         found
+    }
+    fn summary(&mut self, account: AccountId, message: &MessageInfo) -> Summary {
+        let read = |store: &mut Store, continuation| store.read_summary(account, INBOX, message.uid, continuation);
+        let bytes = self.bytes(&format!("the summary of {:?}", message.uid), read);
+        Summary::read(&bytes).expect("a message has a summary")
+    }
+
+    /// The bytes that `read` asks for, which are `what`.
+    fn bytes(&mut self, what: &str, read: impl FnOnce(&mut Store, Continuation) -> Result<(), Refusal>) -> Vec<u8> {
+        self.asked += 1;
+        let continuation = Continuation { frame: FrameId::new(self.asked, 0), entry: Entry(0) };
+        assert_eq!(read(&mut self.store, continuation), Ok(()), "{what}");
+        let outcome = loop {
+            self.step();
+            if let Some(outcome) = self.outcomes.remove(&(self.asked as usize)) {
+                break outcome;
+            }
+        };
+        let Outcome::Body(body) = outcome else { panic!("{what}: {outcome:?}") };
+        let bytes = body.bytes().to_vec();
+        self.store.give_back(body);
+        bytes
     }
 }

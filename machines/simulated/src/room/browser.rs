@@ -1,12 +1,14 @@
-//! A client that looks at pages by HTTP, and holds each response against the site: every byte, ranges, conditions and all.
+//! A client that looks at pages by HTTP/1.1 or HTTP/2, and holds each response against the site: every byte, ranges, conditions and all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use super::approach::Approach;
 use super::client::{Around, Progress};
 use super::line::{Line, field};
 use super::reader::Appetite;
 use super::site::{CODINGS, MODIFIED, pages};
+use super::two::{Response, Two};
 use crate::Dice;
 
 /// A date before and one after [`MODIFIED`].
@@ -48,6 +50,8 @@ enum Condition {
 /// A request, and what the response must be.
 #[derive(Clone, Debug)]
 struct Asked {
+    /// Which stream it is on, in HTTP/2.
+    stream: u32,
     /// The index of the page; `None` for one that there is not.
     page: Option<usize>,
     coding: usize,
@@ -56,6 +60,8 @@ struct Asked {
 }
 
 pub(super) struct Browser {
+    /// Who speaks HTTP/2 has this.
+    two: Option<Two>,
     unasked: VecDeque<(Option<usize>, usize, Wish)>,
     asked: VecDeque<Asked>,
     /// Requests that may be on their way at a time.
@@ -66,7 +72,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    pub(super) fn new(appetite: Appetite, dice: &mut Dice) -> Browser {
+    pub(super) fn new(approach: Approach, appetite: Appetite, dice: &mut Dice) -> Browser {
         let mut unasked = VecDeque::new();
         match appetite {
             Appetite::All => {
@@ -76,7 +82,9 @@ impl Browser {
             Appetite::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
         }
         let at_once = if dice.one_in(2) { 1 } else { 4 };
-        Browser { unasked, asked: VecDeque::new(), at_once, tags: BTreeMap::new(), says_goodbye: dice.one_in(3) }
+        let two = approach.is_http_2().then(Two::new);
+        let says_goodbye = dice.one_in(3);
+        Browser { two, unasked, asked: VecDeque::new(), at_once, tags: BTreeMap::new(), says_goodbye }
     }
 
     /// Whether it has got all that it wanted.
@@ -89,20 +97,35 @@ impl Browser {
             let Some((page, coding, wish)) = self.unasked.pop_front() else { break };
             self.ask(line, page, coding, wish);
         }
+        if let Some(two) = &mut self.two {
+            line.mention(&std::mem::take(&mut two.to_say));
+        }
         line.go_on(around.host, around.story.now, around.dice);
-        let is_head = |asked: Option<&Asked>| asked.is_some_and(|asked| matches!(asked.wish, Wish::Head));
-        while let Some((head, body)) = line.http_response(is_head(self.asked.front())) {
+        while let Some((asked, head, body)) = self.response(line) {
             let status: u16 = head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
             around.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
             // The house is full, or the request took too long: nobody answers what follows.
             if matches!(status, 503 | 408) {
                 return Progress::IsDone;
             }
-            let asked = self.asked.pop_front().unwrap_or_else(|| panic!("an unasked response: {head}"));
+            let asked = asked.unwrap_or_else(|| panic!("an unasked response: {head}"));
             self.holds_against_site(&asked, status, &head, &body);
             around.story.counts.pages += 1;
         }
-        if self.is_done() { Progress::IsDone } else { Progress::GoesOn }
+        let is_over = self.two.as_ref().is_some_and(|two| two.is_over);
+        if is_over || self.is_done() { Progress::IsDone } else { Progress::GoesOn }
+    }
+
+    /// The next response that is there, and what it answers.
+    fn response(&mut self, line: &mut Line) -> Option<(Option<Asked>, String, Vec<u8>)> {
+        let Some(two) = &mut self.two else {
+            let is_to_head = self.asked.front().is_some_and(|asked| matches!(asked.wish, Wish::Head));
+            let (head, body) = line.http_response(is_to_head)?;
+            return Some((self.asked.pop_front(), head, body));
+        };
+        let (stream, Response { head, body, .. }) = two.response(line.heard())?;
+        let place = self.asked.iter().position(|asked| asked.stream == stream);
+        Some((place.and_then(|place| self.asked.remove(place)), head, body))
     }
 
     fn ask(&mut self, line: &mut Line, page: Option<usize>, coding: usize, wish: Wish) {
@@ -112,24 +135,28 @@ impl Browser {
             Wish::Change => "POST",
             _ => "GET",
         };
-        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: mail.barepost.test\r\n");
-        if coding > 0 {
-            request += &format!("Accept-Encoding: {}\r\n", CODINGS[coding]);
-        }
+        let mut fields = match coding {
+            0 => String::new(),
+            _ => format!("Accept-Encoding: {}\r\n", CODINGS[coding]),
+        };
         let (coding, length) = page.map_or((0, 0), |page| {
             let (coding, bytes) = pages()[page].form(coding);
             (coding, bytes.len())
         });
         let tag = page.and_then(|page| self.tags.get(&(page, coding)).cloned());
-        let (fields, status) = wish.words(length, tag.as_deref());
-        request += &fields;
-        if self.unasked.is_empty() && self.says_goodbye {
-            request += "Connection: close\r\n";
-        }
-        request += if matches!(wish, Wish::Change) { "Content-Length: 5\r\n\r\nfive!" } else { "\r\n" };
-        line.say(request.as_bytes());
+        let (words, status) = wish.words(length, tag.as_deref());
+        fields += &words;
+        let body: &[u8] = if matches!(wish, Wish::Change) { b"five!" } else { b"" };
+        let stream = match &mut self.two {
+            Some(two) => two.ask(method, path, &fields, body),
+            None => {
+                let is_last = self.unasked.is_empty() && self.says_goodbye;
+                line.say(&in_one(method, path, fields, body, is_last));
+                0
+            }
+        };
         let status = if page.is_some() || status == 405 { status } else { 404 };
-        self.asked.push_back(Asked { page, coding, wish, status });
+        self.asked.push_back(Asked { stream, page, coding, wish, status });
     }
 
     fn holds_against_site(&mut self, asked: &Asked, status: u16, head: &str, body: &[u8]) {
@@ -163,6 +190,18 @@ impl Browser {
             _ => assert!(status == 200 && body == bytes, "{asked:?} is not what the site holds: {head}"),
         }
     }
+}
+
+/// A request as HTTP/1.1 has it.
+fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], is_last: bool) -> Vec<u8> {
+    if is_last {
+        fields += "Connection: close\r\n";
+    }
+    if !body.is_empty() {
+        fields += &format!("Content-Length: {}\r\n", body.len());
+    }
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", super::make::HOSTNAME);
+    [head.as_bytes(), body].concat()
 }
 
 fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {

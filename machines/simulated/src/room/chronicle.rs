@@ -35,13 +35,15 @@ pub struct Counts {
     pub micros: u64,
     /// Rooms whose machines have several cores.
     pub several_cores: u64,
+    /// Clients that heard something over TLS.
+    pub shielded: u64,
 }
 
 impl Counts {
     /// The counts as words, for another process.
     pub fn to_words(&self) -> String {
-        let Counts { cuts, acknowledged, read, deleted, pages, frames, turns, micros, several_cores } = self;
-        format!("{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores}")
+        let Counts { cuts, acknowledged, read, deleted, pages, frames, turns, micros, several_cores, shielded } = self;
+        format!("{cuts} {acknowledged} {read} {deleted} {pages} {frames} {turns} {micros} {several_cores} {shielded}")
     }
 
     /// The counts that [`Counts::to_words`] wrote; what is no number is zero.
@@ -57,6 +59,7 @@ impl Counts {
             turns: number(6),
             micros: number(7),
             several_cores: number(8),
+            shielded: number(9),
         }
     }
 
@@ -71,6 +74,7 @@ impl Counts {
         self.turns += other.turns;
         self.micros += other.micros;
         self.several_cores += other.several_cores;
+        self.shielded += other.shielded;
     }
 }
 

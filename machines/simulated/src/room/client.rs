@@ -8,6 +8,7 @@ use super::ledger::Ledger;
 use super::line::Line;
 use super::reader::Reader;
 use super::sender::Sender;
+use super::shield::Shield;
 use super::station::Station;
 use crate::{Client, Dice};
 
@@ -82,11 +83,13 @@ impl Visitor {
             Talk::Browser(browser) => browser.go_on(&mut self.line, &mut around),
         };
         let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
-        assert!(!is_reset || self.trusts != Some(station.life), "a client was reset, and nobody had a reason to");
-        if progress == Progress::IsDone || self.line.is_dead(host) {
-            host.close(self.line.connection);
-            return Progress::IsDone;
+        let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);
+        assert!(!is_reset || has_reason, "a client was reset, and nobody had a reason to");
+        if progress == Progress::GoesOn && !self.line.is_dead(host) {
+            return Progress::GoesOn;
         }
-        Progress::GoesOn
+        story.counts.shielded += u64::from(self.line.shield().is_some_and(Shield::has_heard));
+        self.line.leave(host, &mut self.dice);
+        Progress::IsDone
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A kind of trouble that a room may have. The last four are troubles of machines with several cores.
+/// A kind of trouble that a room may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Fault {
@@ -74,10 +74,14 @@ pub enum Fault {
     Spreading,
     /// The cores' clocks disagree.
     CoreClocks,
+    /// Records of TLS change before TCP has them, so that no checksum of its says so.
+    DamagedRecords,
+    /// Clients stop in the middle of a handshake, and stay.
+    HalfHandshakes,
 }
 
 /// All of them, in the order in which the dice are asked for them: new ones go to the end.
-pub const FAULTS: [Fault; 34] = [
+pub const FAULTS: [Fault; 36] = [
     Fault::Loss,
     Fault::Duplication,
     Fault::Reordering,
@@ -112,6 +116,8 @@ pub const FAULTS: [Fault; 34] = [
     Fault::Strays,
     Fault::Spreading,
     Fault::CoreClocks,
+    Fault::DamagedRecords,
+    Fault::HalfHandshakes,
 ];
 
 /// Those of machines with several cores.

@@ -34,6 +34,8 @@ enum Fate {
 
 struct Letter {
     body: Vec<u8>,
+    /// What was spoken to send it (RFC 3848).
+    protocol: &'static str,
     recipients: Vec<usize>,
     fates: [Fate; ACCOUNTS.len()],
     /// A sector of it went bad: it may be unreadable, and it may be gone.
@@ -50,8 +52,13 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A new letter. Every line of it names it.
-    pub(super) fn write(&mut self, recipients: &[usize], dice: &mut Dice) -> (LetterId, Vec<u8>) {
+    /// A new letter, to be sent by this protocol. Every line of it names it.
+    pub(super) fn write(
+        &mut self,
+        recipients: &[usize],
+        protocol: &'static str,
+        dice: &mut Dice,
+    ) -> (LetterId, Vec<u8>) {
         let id = self.letters.len();
         let size = match dice.below(40) {
             0 => dice.below(150_000),
@@ -68,6 +75,7 @@ impl Ledger {
         }
         self.letters.push(Letter {
             body: body.clone(),
+            protocol,
             recipients: recipients.to_vec(),
             fates: [Fate::Absent; ACCOUNTS.len()],
             is_harmed: false,
@@ -157,13 +165,16 @@ impl Ledger {
         id
     }
 
-    /// Which letter this is. It must be as it was sent.
+    /// Which letter this is. It must be as it was sent, and say how that was.
     fn is_whole(&self, message: &[u8]) -> LetterId {
-        let body = without_trace(message);
+        let (trace, body) = parts(message);
         let subject = body.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let number = String::from_utf8_lossy(subject).strip_prefix("Subject: ").and_then(|id| id.parse().ok());
         let id: usize = number.unwrap_or_else(|| panic!("no letter of ours: {:?}", String::from_utf8_lossy(body)));
-        assert!(self.letters[id].body == body, "letter {id} is not what was sent");
+        let Letter { body: sent, protocol, .. } = &self.letters[id];
+        assert!(sent == body, "letter {id} is not what was sent");
+        let trace = String::from_utf8_lossy(trace);
+        assert!(trace.contains(&format!(" with {protocol} id ")), "letter {id} was sent by {protocol}: {trace}");
         LetterId(id)
     }
 
@@ -204,10 +215,10 @@ impl Ledger {
     }
 }
 
-/// The message below its trace fields, wherever it came from.
-fn without_trace(message: &[u8]) -> &[u8] {
+/// The trace fields of a message, and what is below them.
+fn parts(message: &[u8]) -> (&[u8], &[u8]) {
     let at = message.windows(11).position(|window| window == b"\r\nSubject: ");
-    &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2..]
+    message.split_at(at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 2)
 }
 
 #[cfg(test)]
@@ -217,7 +228,7 @@ mod tests {
     #[test]
     fn a_letter_on_bad_sectors_may_still_be_refused_by_the_reply_that_is_on_its_way() {
         let mut ledger = Ledger::default();
-        let (letter, _) = ledger.write(&[0, 1], &mut Dice::new(1));
+        let (letter, _) = ledger.write(&[0, 1], "ESMTP", &mut Dice::new(1));
         ledger.sent(letter);
         ledger.harm(letter.0);
         (0..ACCOUNTS.len()).for_each(|account| ledger.audit(account, &[]));

@@ -7,8 +7,14 @@ use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::fault::Fault;
 use super::scenario::{Rates, Scenario};
+use super::shield::certificates;
 use super::site;
 use crate::{CoreClock, Dice, Engines, MemoryDisk, Mood, SimulatedMachine};
+
+/// What machines are called.
+pub(super) const HOSTNAME: &str = "mail.barepost.test";
+/// When they start at the earliest: the first day of 2026.
+pub(super) const STARTED_SECONDS: u64 = 1_767_225_600;
 
 /// What a machine is made from whenever it starts.
 pub(super) struct Make {
@@ -50,12 +56,12 @@ impl Make {
         let mut machine = SimulatedMachine::new(dice.roll(), disk);
         machine.hardware = self.hardware;
         machine.transmit_ring = rates.ring;
-        machine.started = UnixTime::from_seconds(1_767_225_600 + dice.below(1_000_000));
+        machine.started = UnixTime::from_seconds(STARTED_SECONDS + dice.below(1_000_000));
         (machine.queues, machine.strays) = (self.cores.queues, rates.strays);
         machine.clocks.clone_from(&self.cores.clocks);
         let configuration = configuration(self.address);
         let engines =
-            Engines::new(configuration, site::packed(), Vec::new(), self.sizes, self.cores.count, &mut machine);
+            Engines::new(configuration, site::packed(), certificates(), self.sizes, self.cores.count, &mut machine);
         (machine, engines)
     }
 }
@@ -75,7 +81,7 @@ fn configuration(address: Ipv4Address) -> Configuration {
     };
     let users: String = super::ledger::ACCOUNTS.into_iter().map(user).collect();
     let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\n\
+        "hostname = \"{HOSTNAME}\"\ndomains = [\"barepost.test\"]\n[network]\n\
          address = [\"{address}/24\", \"{}/64\"]\n{users}\
          [access]\nplaintext_auth_from = [\"10.0.0.0/24\", \"2001:db8::/64\"]\n",
         ipv6_of(address)

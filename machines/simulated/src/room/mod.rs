@@ -9,6 +9,7 @@
 //! - A broken promise is a panic that says which.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a broken promise ends the room")]
 
+mod approach;
 mod audit;
 mod browser;
 mod chronicle;
@@ -24,28 +25,33 @@ mod reader;
 mod rest;
 mod scenario;
 mod sender;
+mod shield;
 mod site;
 mod station;
+mod two;
 mod wire;
 
 use std::sync::{Mutex, PoisonError};
 
 use machine::{Ethernet, Instant, Micros};
 use server::InUse;
-use smoltcp::wire::{IpAddress, Ipv4Address};
+use smoltcp::wire::Ipv4Address;
+use sometimes::sometimes;
 
+use approach::Approach;
+pub use audit::summaries_on;
 use browser::Browser;
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::{Counts, Trace};
 use client::{Progress, Talk, Visitor};
 pub use fault::{FAULTS, Fault, Faults};
 use ledger::Ledger;
-use line::Line;
 use narrow::Narrow;
 use reader::{Appetite, Reader};
 pub use scenario::Scenario;
-use scenario::{Deed, Planned};
+use scenario::{Deed, Planned, Rates};
 use sender::Sender;
+use shield::Keyring;
 use station::{Power, Station};
 use wire::{End, Wire};
 
@@ -91,6 +97,7 @@ struct Host {
     /// When its cable is put in again.
     cable_at: Option<Instant>,
     left: Vec<Connection>,
+    keyring: Keyring,
     /// Nobody will ever hear of it again.
     is_gone: bool,
 }
@@ -113,7 +120,7 @@ struct Room {
     deeds: Vec<Planned>,
     threats: Vec<Threat>,
     cuts_in_a_row: bool,
-    leaving: u64,
+    rates: Rates,
     /// There is enough of everything, and nothing keeps a segment for long.
     nobody_is_reset: bool,
     dice: Dice,
@@ -162,7 +169,7 @@ impl Room {
             deeds,
             threats: Vec::new(),
             cuts_in_a_row: scenario.faults.contain(Fault::CutsInARow),
-            leaving: plan.rates.leaving,
+            rates: plan.rates,
             nobody_is_reset: ![Fault::TightPools, Fault::Mishaps, Fault::Partition]
                 .into_iter()
                 .any(|fault| scenario.faults.contain(fault)),
@@ -288,8 +295,14 @@ impl Room {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let ledger = &mut self.ledgers[visitor.station];
-        let progress =
-            visitor.go_on(&mut host.client, ledger, &mut self.story, self.leaving, station, station.disk_ever_failed);
+        let progress = visitor.go_on(
+            &mut host.client,
+            ledger,
+            &mut self.story,
+            self.rates.leaving,
+            station,
+            station.disk_ever_failed,
+        );
         if progress == Progress::IsDone {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
@@ -301,16 +314,19 @@ impl Room {
         let mut dice = Dice::new(planned.seed);
         match planned.deed {
             Deed::Sender { host, station } => {
-                let talk = Talk::Sender(Sender::new(&mut self.ledgers[station], &mut dice));
-                self.welcome(host, station, 25, talk, dice);
+                let approach = Approach::one_of(&Approach::SENDERS, &mut dice);
+                let talk = Talk::Sender(Sender::new(approach, &mut self.ledgers[station], &mut dice));
+                self.welcome(host, station, approach, talk, dice);
             }
             Deed::Reader { host, station } => {
-                let talk = Talk::Reader(Reader::new(dice.below(2) as usize, Appetite::Some));
-                self.welcome(host, station, 110, talk, dice);
+                let approach = Approach::one_of(&Approach::READERS, &mut dice);
+                let talk = Talk::Reader(Reader::new(dice.below(2) as usize, Appetite::Some, approach.way));
+                self.welcome(host, station, approach, talk, dice);
             }
             Deed::Browser { host, station } => {
-                let talk = Talk::Browser(Browser::new(Appetite::Some, &mut dice));
-                self.welcome(host, station, 80, talk, dice);
+                let approach = Approach::one_of(&Approach::BROWSERS, &mut dice);
+                let talk = Talk::Browser(Browser::new(approach, Appetite::Some, &mut dice));
+                self.welcome(host, station, approach, talk, dice);
             }
             Deed::Cut { station, requests } => self.threaten(station, requests),
             Deed::Partition { host, span } => {
@@ -342,28 +358,6 @@ impl Room {
         }
     }
 
-    fn welcome(&mut self, host: usize, station: usize, port: u16, talk: Talk, mut dice: Dice) {
-        if self.hosts[host].is_gone {
-            return;
-        }
-        let client = &mut self.hosts[host].client;
-        client.buffer_bytes = 1 << (11 + dice.below(6));
-        let one = &self.stations[station];
-        let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
-        let line = Line::new(client.connect(address, port), self.story.now);
-        let pace = Micros(500 + dice.skewed(400_000));
-        let trusts = (self.nobody_is_reset && one.is_serving()).then_some(one.life);
-        self.visitors.push(Visitor { host, station, line, talk, dice, next: self.story.now, pace, trusts });
-    }
-
-    /// A host is gone with all its clients. The first one stays: somebody has to look at what is left.
-    fn vanish(&mut self, number: usize) {
-        if number > 0 {
-            self.hosts[number].vanish();
-            self.visitors.retain(|visitor| visitor.host != number);
-        }
-    }
-
     fn threaten(&mut self, station: usize, requests: u64) {
         let requests = self.stations[station].machine.disk.carried_out() + requests;
         self.threats.push(Threat { station, requests, at_latest: self.story.now + Micros::from_secs(1) });
@@ -374,6 +368,9 @@ impl Room {
         let now = self.story.now;
         let station = &mut self.stations[number];
         let was_on = station.is_on();
+        if was_on && station.engines.in_use().handshakes > 0 {
+            sometimes!(CutInHandshake);
+        }
         let off = Micros(station.dice.skewed(3_000_000));
         station.power_off(now, now + off, &mut self.story);
         self.story.tell(|| format!("machine {number} has no power (was on: {was_on})"));
@@ -394,7 +391,14 @@ impl Host {
     fn new(number: usize, scenario: &Scenario) -> Host {
         let last = 10 + number as u8;
         let client = Client::new(Ipv4Address::new(10, 0, 0, last), scenario.dice(&format!("host {number}")).roll());
-        Host { client, hardware: Ethernet([0x02, 0, 0, 0, 1, last]), cable_at: None, left: Vec::new(), is_gone: false }
+        Host {
+            client,
+            hardware: Ethernet([0x02, 0, 0, 0, 1, last]),
+            cable_at: None,
+            left: Vec::new(),
+            keyring: Keyring::default(),
+            is_gone: false,
+        }
     }
 
     fn put_cable_in(&mut self) {

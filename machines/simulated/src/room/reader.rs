@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::approach::Way;
 use super::client::{Around, Progress};
 use super::ledger::{ACCOUNTS, Ledger, LetterId, Moment};
 use super::line::Line;
@@ -10,6 +11,7 @@ use crate::Dice;
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Asked {
     Greeting,
+    Tls,
     User,
     Password,
     UniqueIds,
@@ -30,6 +32,7 @@ pub(super) enum Appetite {
 pub(super) struct Reader {
     account: usize,
     appetite: Appetite,
+    way: Way,
     asked: VecDeque<Asked>,
     /// The unique-id and, once read, the letter of each message.
     messages: Vec<(String, Option<LetterId>)>,
@@ -42,10 +45,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(account: usize, appetite: Appetite) -> Reader {
+    pub(super) fn new(account: usize, appetite: Appetite, way: Way) -> Reader {
         Reader {
             account,
             appetite,
+            way,
             asked: VecDeque::from([Asked::Greeting]),
             messages: Vec::new(),
             deleted: Vec::new(),
@@ -90,11 +94,20 @@ impl Reader {
     ) -> Progress {
         let is_good = first.starts_with("+OK");
         match asked {
-            Asked::Greeting => self.ask(line, &format!("USER {}", ACCOUNTS[self.account]), Asked::User),
+            Asked::Greeting if self.way == Way::Asks => self.ask(line, "STLS", Asked::Tls),
+            // There is no room for another handshake.
+            Asked::Tls if !is_good => return Progress::IsDone,
+            Asked::Greeting | Asked::Tls => {
+                if *asked == Asked::Tls {
+                    line.cover(around.story.now);
+                }
+                self.ask(line, &format!("USER {}", ACCOUNTS[self.account]), Asked::User);
+            }
             Asked::User => {
                 self.came = Some(around.ledger.moment());
                 self.ask(line, "PASS lovelace", Asked::Password);
             }
+            Asked::Password if first.starts_with("-ERR [AUTH]") => panic!("the right password is none: {first}"),
             Asked::Password if is_good => self.ask(line, "UIDL", Asked::UniqueIds),
             Asked::UniqueIds if is_good => self.listed(&lines, line, around.dice),
             Asked::Message(number) if is_good => self.message_read(*number, lines, line, around),

@@ -102,6 +102,10 @@ pub(super) struct Rates {
     pub(super) disagreement: Micros,
     /// The most that it is fast or slow besides, in parts in a million.
     pub(super) core_drift: u64,
+    /// Chances in 10,000 that a client damages one of its records.
+    pub(super) damage: u64,
+    /// Chances in 10,000 that a client stops in its handshake.
+    pub(super) stopping: u64,
 }
 
 /// What there is in a room and what happens in it.
@@ -269,6 +273,8 @@ impl Scenario {
             strays: rate(Fault::Strays, 3_000),
             disagreement: Micros(rate(Fault::CoreClocks, 300_000)),
             core_drift: rate(Fault::CoreClocks, 500),
+            damage: rate(Fault::DamagedRecords, 4_000),
+            stopping: rate(Fault::HalfHandshakes, 4_000),
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use sometimes::sometimes;
+
+use super::approach::{Approach, Way};
 use super::client::{Around, Progress};
 use super::ledger::{ACCOUNTS, Ledger, LetterId};
 use super::line::Line;
@@ -14,10 +17,24 @@ enum Said {
     Greeting,
     /// Nothing that matters.
     Other,
+    /// STARTTLS: what comes next is said within TLS.
+    Tls,
+    /// Who the sender is.
+    Login,
     /// DATA: what comes next must wait for it.
     Data,
     /// A whole letter.
     Letter(LetterId),
+}
+
+/// NUL, the name of each account, NUL, its password.
+const LOGINS: [&str; ACCOUNTS.len()] =
+    ["AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl", "AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U="];
+
+/// Who sends, and by what.
+struct Origin {
+    address: &'static str,
+    protocol: &'static str,
 }
 
 pub(super) struct Sender {
@@ -29,10 +46,25 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(ledger: &mut Ledger, dice: &mut Dice) -> Sender {
-        let mut script = VecDeque::from([(b"EHLO client.test\r\n".to_vec(), Said::Other)]);
+    pub(super) fn new(approach: Approach, ledger: &mut Ledger, dice: &mut Dice) -> Sender {
+        let hello = (b"EHLO client.test\r\n".to_vec(), Said::Other);
+        let mut script = VecDeque::from([hello.clone()]);
+        if approach.way == Way::Asks {
+            script.extend([(b"STARTTLS\r\n".to_vec(), Said::Tls), hello]);
+        }
+        let user = approach.is_for_users().then(|| dice.below(ACCOUNTS.len() as u64) as usize);
+        if let Some(user) = user {
+            script.push_back((format!("AUTH PLAIN {}\r\n", LOGINS[user]).into_bytes(), Said::Login));
+        }
+        let protocol = match (user, approach.way) {
+            (None, Way::Clear) => "ESMTP",
+            (None, _) => "ESMTPS",
+            (Some(_), Way::Clear) => "ESMTPA",
+            (Some(_), _) => "ESMTPSA",
+        };
+        let origin = Origin { address: user.map_or("sender@elsewhere.test", |user| ACCOUNTS[user]), protocol };
         for _ in 0..=dice.below(4) {
-            write_letter(&mut script, ledger, dice);
+            write_letter(&mut script, &origin, ledger, dice);
         }
         if !dice.one_in(4) {
             script.push_back((b"QUIT\r\n".to_vec(), Said::Other));
@@ -57,7 +89,12 @@ impl Sender {
             let is_good = reply.starts_with('2') || reply.starts_with('3');
             match said {
                 _ if reply.starts_with("421") => return Progress::IsDone,
+                Some(Said::Tls) if is_good => line.cover(around.story.now),
+                Some(Said::Login) if reply.starts_with("535") => panic!("the right password is none: {reply}"),
                 Some(Said::Letter(letter)) if is_good => {
+                    if line.shield().is_some() {
+                        sometimes!(AcknowledgedOverTls);
+                    }
                     around.story.counts.acknowledged += 1;
                     around.ledger.delivered(letter);
                 }
@@ -75,17 +112,17 @@ impl Sender {
 
 impl Said {
     fn holds_up(self) -> bool {
-        matches!(self, Said::Greeting | Said::Data)
+        matches!(self, Said::Greeting | Said::Tls | Said::Login | Said::Data)
     }
 }
 
-fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, ledger: &mut Ledger, dice: &mut Dice) {
+fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger: &mut Ledger, dice: &mut Dice) {
     let recipients: Vec<usize> = match dice.below(4) {
         0 => vec![0, 1],
         one => vec![one as usize % 2],
     };
-    let (letter, body) = ledger.write(&recipients, dice);
-    script.push_back((b"MAIL FROM:<sender@elsewhere.test>\r\n".to_vec(), Said::Other));
+    let (letter, body) = ledger.write(&recipients, origin.protocol, dice);
+    script.push_back((format!("MAIL FROM:<{}>\r\n", origin.address).into_bytes(), Said::Other));
     for recipient in recipients {
         script.push_back((format!("RCPT TO:<{}>\r\n", ACCOUNTS[recipient]).into_bytes(), Said::Other));
     }

@@ -19,6 +19,27 @@ fn a_letter_arrives_and_is_given_back_as_it_was() {
 }
 
 #[test]
+fn a_letter_that_has_come_can_be_listed_without_reading_it() {
+    let mut room = Room::new(10);
+    let answer = "From: Grace Hopper <grace@example.org>\r\nTo: Ada <ada@barepost.test>\r\nSubject: Re: Engines\r\n\
+        Date: Sat, 21 Nov 2026 10:55:06 +0100\r\nMessage-ID: <2@example.org>\r\nReferences: <1@barepost.test>\r\n\r\n> how?\r\nLike this.\r\n";
+    let long =
+        format!("Subject: Long\r\nMessage-ID: <1@barepost.test>\r\n\r\nhow?\r\n{}", "all of it\r\n".repeat(6_000));
+    for letter in [answer, &long] {
+        assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250 2."));
+    }
+    let summaries = simulated::room::summaries_on(&room.machine.disk, "ada@barepost.test");
+    let [answer, long] = &summaries[..] else { panic!("{summaries:?}") };
+    assert_eq!(
+        (&*answer.subject, &*answer.sender_name, &*answer.snippet),
+        ("Re: Engines", "Grace Hopper", "Like this.")
+    );
+    assert_eq!(answer.sent, Some(machine::UnixTime::from_seconds(1_795_254_906)));
+    assert!(long.subject == "Long" && long.snippet.starts_with("how? all of it all"), "{long:?}");
+    assert!(answer.conversation == long.conversation && answer.message_id != long.message_id);
+}
+
+#[test]
 fn a_letter_outlives_a_power_cut_under_the_same_name() {
     let mut room = Room::new(2);
     let mut names = Vec::new();

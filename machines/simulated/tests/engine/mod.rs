@@ -2,17 +2,24 @@
 
 pub(crate) mod room;
 
+mod administrators;
+mod certificates;
 mod cores;
 mod crowds;
 mod disk_trouble;
+mod hostile;
 mod idle;
 mod ipv6;
 mod letters;
 mod logins;
+mod records;
+mod scram;
 mod starttls;
+mod stopped;
 mod submission;
 mod tls;
 mod two;
 mod vanishing;
 mod waiting;
 mod web;
+mod webmail;

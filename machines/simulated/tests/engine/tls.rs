@@ -64,6 +64,26 @@ fn pages_come_over_tls_whole_and_the_connection_is_closed_on_both_sides() {
 }
 
 #[test]
+fn a_page_and_the_head_before_it_share_a_record() {
+    let (mut room, trust) = serving(31);
+    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    assert_eq!(page(&mut room, &mut shielded, "/"), b"Index");
+    room.pass(Micros::from_millis(100));
+    room.exchange(&mut shielded);
+    room.say_shielded(&mut shielded, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    room.pass(Micros::from_millis(100));
+    room.listen(&mut shielded.talk);
+    let heard = &shielded.talk.heard;
+    let (mut records, mut at) = (0, 0);
+    while let Some(&[high, low]) = heard.get(at + 3..at + 5) {
+        (records, at) = (records + 1, at + 5 + usize::from(u16::from_be_bytes([high, low])));
+    }
+    assert_eq!((records, at), (1, heard.len()));
+    assert_eq!(body(&mut room, &mut shielded), b"Index");
+    room.part_shielded(shielded);
+}
+
+#[test]
 fn where_pages_are_given_over_tls_alone_who_asks_in_the_clear_is_sent_on_to_a_name_of_ours() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = format!("{CONFIGURATION}[web]\nhttps_only = true\n");

@@ -66,6 +66,11 @@ fn what_nobody_may_send_ends_the_connection_with_its_reason() {
         (frame(Kind::PushPromise, 4, 1, &[0; 8]), ProtocolError, "a push"),
         (frame(Kind::Priority, 0, 0, &[0; 5]), ProtocolError, "a priority of no stream"),
         (frame(Kind::Priority, 0, 7, &[0; 4]), FrameSizeError, "a priority of a wrong size"),
+        (
+            [get(3, "/"), frame(Kind::Priority, 0, 2, &[0; 4])].concat(),
+            FrameSizeError,
+            "the same of a stream that only we could begin",
+        ),
         (frame(Kind::ResetStream, 0, 0, &[0; 4]), ProtocolError, "no stream is reset"),
         (frame(Kind::ResetStream, 0, 1, &[0; 4]), ProtocolError, "a stream is reset that was not begun"),
         ([done.clone(), frame(Kind::ResetStream, 0, 1, &[0; 3])].concat(), FrameSizeError, "a reset of a wrong size"),

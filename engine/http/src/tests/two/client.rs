@@ -8,57 +8,57 @@ use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFA
 
 use crate::tests::world::{World, files, site};
 use crate::two::Session;
-use crate::{Remembered, WaitsFor};
+use crate::{Remembered, Reply, WaitsFor};
 
-pub(super) const END_STREAM: u8 = flags::END_STREAM;
-pub(super) const END_HEADERS: u8 = flags::END_HEADERS;
+pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
+pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
 
 /// A frame that was said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
-    pub(super) flags: u8,
-    pub(super) stream: u32,
-    pub(super) payload: Vec<u8>,
+pub(in crate::tests) struct Frame {
+    pub(in crate::tests) kind: Kind,
+    pub(in crate::tests) flags: u8,
+    pub(in crate::tests) stream: u32,
+    pub(in crate::tests) payload: Vec<u8>,
 }
 
 /// What was answered on a stream.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
-    pub(super) fields: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
-    pub(super) is_over: bool,
+pub(in crate::tests) struct Answer {
+    pub(in crate::tests) fields: Vec<(String, String)>,
+    pub(in crate::tests) body: Vec<u8>,
+    pub(in crate::tests) is_over: bool,
     /// The code with which it was ended.
-    pub(super) reset: Option<u32>,
+    pub(in crate::tests) reset: Option<u32>,
 }
 
 impl Answer {
-    pub(super) fn field(&self, name: &str) -> Option<&str> {
+    pub(in crate::tests) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(field, _)| field == name);
         let value = found.next().map(|(_, value)| value.as_str());
         assert!(found.next().is_none(), "{name} is said once");
         value
     }
 
-    pub(super) fn status(&self) -> &str {
+    pub(in crate::tests) fn status(&self) -> &str {
         self.field(":status").unwrap_or("none")
     }
 }
 
-pub(super) struct Client {
-    pub(super) session: Session,
-    pub(super) world: World,
-    pub(super) kept: Vec<u8>,
+pub(in crate::tests) struct Client {
+    pub(in crate::tests) session: Session,
+    pub(in crate::tests) world: World,
+    pub(in crate::tests) kept: Vec<u8>,
     decoder: Decoder,
 }
 
-pub(super) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(in crate::tests) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let head = FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes();
     [head.as_slice(), payload].concat()
 }
 
 /// A block in which nothing is compressed.
-pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+pub(in crate::tests) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(0);
@@ -77,20 +77,24 @@ pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-pub(super) fn fields<'a>(method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
+pub(in crate::tests) fn fields<'a>(method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
     Vec::from([(":method", method), (":scheme", "https"), (":authority", "web.test"), (":path", path)])
 }
 
 /// A request without a body.
-pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
-    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields("GET", path)))
+pub(in crate::tests) fn ask(stream: u32, method: &str, path: &str) -> Vec<u8> {
+    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields(method, path)))
 }
 
-pub(super) fn window(stream: u32, increment: u32) -> Vec<u8> {
+pub(in crate::tests) fn get(stream: u32, path: &str) -> Vec<u8> {
+    ask(stream, "GET", path)
+}
+
+pub(in crate::tests) fn window(stream: u32, increment: u32) -> Vec<u8> {
     frame(Kind::WindowUpdate, 0, stream, &increment.to_be_bytes())
 }
 
-pub(super) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
+pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
     let payload: Vec<u8> =
         settings.iter().flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
     frame(Kind::Settings, 0, 0, &payload)
@@ -98,13 +102,13 @@ pub(super) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
 
 impl Client {
     /// One that has said nothing yet.
-    pub(super) fn silent() -> Client {
+    pub(in crate::tests) fn silent() -> Client {
         let mut world = World::new(site(&files()), Remembered::nothing());
         Client { session: Session::connected(&mut world), world, kept: Vec::new(), decoder: Decoder::new() }
     }
 
     /// One that has begun as it should, with these settings, and was answered.
-    pub(super) fn with(own: &[(u16, u32)]) -> Client {
+    pub(in crate::tests) fn with(own: &[(u16, u32)]) -> Client {
         let mut client = Client::silent();
         client.arrive(&[PREFACE.as_slice(), &settings(own)].concat());
         let said = client.frames();
@@ -113,12 +117,12 @@ impl Client {
         client
     }
 
-    pub(super) fn new() -> Client {
+    pub(in crate::tests) fn new() -> Client {
         Client::with(&[])
     }
 
     /// Bytes arrive; what the session leaves is kept for it.
-    pub(super) fn arrive(&mut self, bytes: &[u8]) {
+    pub(in crate::tests) fn arrive(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {
             let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
@@ -132,8 +136,21 @@ impl Client {
         }
     }
 
+    /// The program lets a body come.
+    pub(in crate::tests) fn admit(&mut self, limit: usize) {
+        self.world.admitted += limit;
+        self.session.admitted(limit, &mut self.world);
+        self.arrive(b"");
+    }
+
+    /// The program replies.
+    pub(in crate::tests) fn reply(&mut self, reply: Reply) {
+        self.session.replied(reply, &mut self.world);
+        self.arrive(b"");
+    }
+
     /// All frames that were said since.
-    pub(super) fn frames(&mut self) -> Vec<Frame> {
+    pub(in crate::tests) fn frames(&mut self) -> Vec<Frame> {
         let said = std::mem::take(&mut self.world.said);
         self.world.room += said.len();
         let mut rest = said.as_slice();
@@ -149,7 +166,7 @@ impl Client {
     }
 
     /// What was answered since, by stream.
-    pub(super) fn answers(&mut self) -> BTreeMap<u32, Answer> {
+    pub(in crate::tests) fn answers(&mut self) -> BTreeMap<u32, Answer> {
         let mut answers = BTreeMap::<u32, Answer>::new();
         for frame in self.frames() {
             if frame.stream == 0 {
@@ -180,25 +197,25 @@ impl Client {
     }
 
     /// Asks on a stream, with more fields, and returns the answer.
-    pub(super) fn ask(&mut self, stream: u32, method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
+    pub(in crate::tests) fn ask(&mut self, stream: u32, method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
         let fields: Vec<_> = fields(method, path).into_iter().chain(more.iter().copied()).collect();
         self.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
         self.answers().remove(&stream).expect("an answer")
     }
 
     /// The code with which the connection was ended, if it was.
-    pub(super) fn ended(&mut self) -> Option<u32> {
+    pub(in crate::tests) fn ended(&mut self) -> Option<u32> {
         let last = self.frames().pop().filter(|frame| frame.kind == Kind::GoAway)?;
         assert!(self.world.closed);
         Some(u32::from_be_bytes(last.payload[4..8].try_into().unwrap()))
     }
 
-    pub(super) fn assert_ended(&mut self, code: ErrorCode, why: &str) {
+    pub(in crate::tests) fn assert_ended(&mut self, code: ErrorCode, why: &str) {
         assert_eq!(self.ended(), Some(code as u32), "{why}");
         assert_eq!(self.session.waits_for(), WaitsFor::Nothing);
     }
 
-    pub(super) fn assert_lives(&mut self) {
+    pub(in crate::tests) fn assert_lives(&mut self) {
         let stream = 0x7fff_ffff;
         self.frames();
         assert_eq!(self.ask(stream, "GET", "/hello.txt", &[]).body, crate::tests::world::HELLO);

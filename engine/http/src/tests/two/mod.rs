@@ -2,9 +2,10 @@
 
 mod bodies;
 mod broken;
-mod client;
+pub(super) mod client;
 mod floods;
 mod properties;
+mod questions;
 mod requests;
 mod sending;
 mod time;

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use http2::{ErrorCode, Kind};
 
-use super::client::{Client, END_STREAM, block, fields, frame, get, settings, window};
+use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 use crate::tests::world::{World, file, files, site};
 use crate::{Remembered, WaitsFor};
 
@@ -32,6 +32,19 @@ fn bytes_of(frames: &[super::client::Frame], stream: u32) -> usize {
         .filter(|frame| frame.stream == stream && frame.kind == Kind::Data)
         .map(|frame| frame.payload.len())
         .sum()
+}
+
+#[test]
+fn an_answer_and_the_front_of_its_body_are_queued_at_once() {
+    let mut client = client(&[]);
+    client.arrive(&[]);
+    let before = client.world.queued;
+    client.arrive(&get(1, "/hello.txt"));
+    assert_eq!(client.world.queued - before, 1);
+    client.arrive(&get(3, "/large"));
+    let frames = client.frames().len();
+    assert!(frames > 2);
+    assert_eq!(client.world.queued - before, frames - 2, "each frame once, but heads with what follows them");
 }
 
 #[test]
@@ -190,4 +203,18 @@ fn where_there_is_no_room_requests_wait_and_windows_are_still_opened() {
     client.world.room = 1 << 20;
     client.arrive(&[]);
     assert!(client.answers()[&1].is_over);
+}
+
+#[test]
+fn a_client_that_may_send_more_is_told_so_as_soon_as_there_is_room_to() {
+    let mut client = client(&[]);
+    client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/hello.txt"))));
+    client.world.room = 100;
+    client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
+    assert_eq!((client.session.waits_for(), client.frames()), (WaitsFor::SendRoom, Vec::new()));
+    client.world.room = 1 << 20;
+    client.arrive(&[]);
+    let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
+    assert_eq!(told.collect::<Vec<_>>(), [(Kind::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]);
+    assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
 }

@@ -128,11 +128,13 @@ impl House {
             }
         }
         self.speaks(core);
+        let has_messages = self.nets[core].has_messages();
         for to in 0..self.count() {
             while self.rings[core][to].len() < RING
                 && let Some(message) = self.nets[core].next_message(CoreId(to as u8))
             {
                 assert_ne!(core, to, "nobody writes to himself");
+                assert!(has_messages, "who has nothing for anybody is not asked");
                 self.rings[core][to].push_back(message);
             }
         }

@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 pub(crate) mod pages;
+pub(crate) mod prover;
 pub(crate) mod shielded;
 mod talk;
 

@@ -1,7 +1,9 @@
 //! Conversations over TLS: a client that is not ours, rustls', between a test and the wire.
 
 use std::io::{ErrorKind, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Site;
 use machine::UnixTime;
@@ -25,6 +27,8 @@ pub(crate) const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13,
 pub(crate) struct Trust {
     pub(crate) certificate: Certificate,
     pub(crate) root: CertificateDer<'static>,
+    /// The certificate, and its key behind it.
+    pub(crate) pem: Vec<u8>,
 }
 
 impl Trust {
@@ -34,14 +38,22 @@ impl Trust {
 
     /// With a certificate that ends so many days after the machine's life begins.
     pub(crate) fn until(name: &str, days: u32) -> Trust {
-        chance::seed(7);
+        Trust::made(7, &[name], -365..i64::from(days))
+    }
+
+    /// With a key of this seed, for these names, valid on these days of the machine's life.
+    pub(crate) fn made(seed: u64, names: &[&str], days: Range<i64>) -> Trust {
+        chance::seed(seed);
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
-        let mut parameters = CertificateParams::new([name.to_string()]).expect("a name");
-        parameters.not_before = date_time_ymd(2025, 1, 1);
-        parameters.not_after = date_time_ymd(2026, 1, 1) + std::time::Duration::from_secs(u64::from(days) * 24 * 3600);
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        let mut parameters = CertificateParams::new(names).expect("names");
+        let day = |number: i64| date_time_ymd(2020, 1, 1) + Duration::from_secs((2192 + number) as u64 * 24 * 3600);
+        (parameters.not_before, parameters.not_after) = (day(days.start), day(days.end));
         let made = parameters.self_signed(&key).expect("it is signed");
-        let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes()).expect("both fit");
-        Trust { certificate, root: CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is one") }
+        let (pem, key) = (made.pem(), key.serialize_pem());
+        let certificate = Certificate::parse(pem.as_bytes(), key.as_bytes()).expect("both fit");
+        let root = CertificateDer::from_pem_slice(pem.as_bytes()).expect("it is one");
+        Trust { certificate, root, pem: [pem, key].concat().into_bytes() }
     }
 }
 
@@ -59,13 +71,22 @@ pub(crate) fn client(trust: &Trust, protocols: &[&str]) -> ClientConfig {
     client_of(trust, protocols, BOTH)
 }
 
+/// The settings of a client that trusts all of these.
+pub(crate) fn client_of_all(trusted: &[&Trust], protocols: &[&str]) -> ClientConfig {
+    client_with(trusted, protocols, BOTH)
+}
+
 pub(crate) fn client_of(
     trust: &Trust,
     protocols: &[&str],
     versions: &[&'static SupportedProtocolVersion],
 ) -> ClientConfig {
+    client_with(&[trust], protocols, versions)
+}
+
+fn client_with(trusted: &[&Trust], protocols: &[&str], versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
-    roots.add(trust.root.clone()).expect("it is a certificate");
+    trusted.iter().for_each(|trust| roots.add(trust.root.clone()).expect("it is a certificate"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_details(provider, Arc::new(Standing));
     let builder = builder.with_protocol_versions(versions).expect("both are known");

@@ -1,0 +1,175 @@
+//! The libraries alone: what rustls and ring do of TLS with no machine around them, on the same processor.
+//!
+//! Only the server's part is timed.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ServerConfig;
+use rustls::{ClientConnection, HandshakeKind, ServerConnection};
+
+use crate::measure::stay_on_first;
+use crate::trusting::{NAME, Tickets, identity, settings};
+
+/// How long each is done.
+const SPAN: Duration = Duration::from_millis(700);
+/// How often; the best counts, since whatever else runs there only takes away.
+const REPETITIONS: usize = 3;
+/// What each takes at least once before it is timed.
+const WARM: u32 = 20;
+/// Text that is sealed: more than fits into the nearest cache, as pages of a site are.
+const TEXT_BYTES: usize = 1 << 20;
+
+/// What the libraries do.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone {
+    /// Full handshakes a second: rustls and ring.
+    pub full: f64,
+    /// Resumed ones.
+    pub resumed: f64,
+    /// The longest step of a full one, from the client's first message to the answer; the mean.
+    pub step: Duration,
+    /// Times a second that a key is made, agreed on, and another one signs: ring, X25519 and ECDSA P-256.
+    pub keys: f64,
+    /// Bytes a second sealed where they lie with AES-128-GCM, in records of 4,000 bytes: ring.
+    pub sealed: f64,
+    /// The same in records of 16 KB.
+    pub sealed_in_long_records: f64,
+}
+
+/// Measures them, on a processor of their own.
+///
+/// Errors: what the libraries say, for people.
+pub fn alone() -> Result<Alone, String> {
+    let measuring = std::thread::spawn(|| {
+        stay_on_first()?;
+        let identity = identity()?;
+        let mut best =
+            Alone { full: 0.0, resumed: 0.0, step: Duration::MAX, keys: 0.0, sealed: 0.0, sealed_in_long_records: 0.0 };
+        for _ in 0..REPETITIONS {
+            let (full, step) = handshakes(&identity, HandshakeKind::Full)?;
+            best.full = best.full.max(full);
+            best.step = best.step.min(step);
+            best.resumed = best.resumed.max(handshakes(&identity, HandshakeKind::Resumed)?.0);
+            best.keys = best.keys.max(keys().ok_or("ring signs nothing")?);
+            best.sealed = best.sealed.max(sealed(4_000).ok_or("ring seals nothing")?);
+            best.sealed_in_long_records =
+                best.sealed_in_long_records.max(sealed(16 << 10).ok_or("ring seals nothing")?);
+        }
+        Ok(best)
+    });
+    measuring.join().map_err(|_| "the measurement panicked")?
+}
+
+/// How many handshakes of a kind a second of the server's time, and how long the server's first step takes.
+fn handshakes((certificate, key): &(String, String), kind: HandshakeKind) -> Result<(f64, Duration), String> {
+    let tickets = if kind == HandshakeKind::Resumed { Tickets::Kept } else { Tickets::Forgotten };
+    let client = settings(&["http/1.1"], tickets)?;
+    let server = serving(certificate, key)?;
+    let (mut spent, mut first, mut done) = (Duration::ZERO, Duration::ZERO, 0_u32);
+    let mut before = 0;
+    let began = Instant::now();
+    while began.elapsed() < SPAN {
+        let name = ServerName::try_from(NAME).map_err(|error| error.to_string())?;
+        let client = ClientConnection::new(Arc::clone(&client), name).map_err(|error| error.to_string())?;
+        let (had, step, whole) = handshake(client, &server).map_err(|error| error.to_string())?;
+        before += 1;
+        if had == Some(kind) && before > WARM {
+            (spent, first, done) = (spent + whole, first + step, done + 1);
+        }
+    }
+    if done == 0 {
+        return Err(format!("no handshake was {kind:?}"));
+    }
+    Ok((f64::from(done) / spent.as_secs_f64(), first / done))
+}
+
+fn serving(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
+    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| error.to_string())?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&rustls::version::TLS13]);
+    let builder = builder.map_err(|error| error.to_string())?.with_no_client_auth();
+    let mut config = builder.with_single_cert(vec![certificate], key).map_err(|error| error.to_string())?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(|error| error.to_string())?;
+    Ok(Arc::new(config))
+}
+
+/// The handshake's kind, how long the server took for its first step, and for all of them.
+fn handshake(
+    mut client: ClientConnection,
+    config: &Arc<ServerConfig>,
+) -> Result<(Option<HandshakeKind>, Duration, Duration), rustls::Error> {
+    let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+    let (mut first, mut spent) = (Duration::ZERO, Duration::ZERO);
+    let began = Instant::now();
+    let mut server = ServerConnection::new(Arc::clone(config))?;
+    spent += began.elapsed();
+    for _ in 0..2 {
+        write_all(|words| client.write_tls(words), &mut to_server);
+        let began = Instant::now();
+        read_all(|bytes| server.read_tls(bytes), &mut to_server);
+        server.process_new_packets()?;
+        write_all(|words| server.write_tls(words), &mut to_client);
+        let took = began.elapsed();
+        first = first.max(took);
+        spent += took;
+        read_all(|bytes| client.read_tls(bytes), &mut to_client);
+        client.process_new_packets()?;
+    }
+    Ok((client.handshake_kind().filter(|_| !server.is_handshaking()), first, spent))
+}
+
+fn write_all(mut write: impl FnMut(&mut dyn Write) -> std::io::Result<usize>, into: &mut Vec<u8>) {
+    while write(into).is_ok_and(|count| count > 0) {}
+}
+
+fn read_all(mut read: impl FnMut(&mut dyn std::io::Read) -> std::io::Result<usize>, from: &mut Vec<u8>) {
+    let mut rest = from.as_slice();
+    while !rest.is_empty() && read(&mut rest).is_ok() {}
+    from.clear();
+}
+
+/// What is done with keys in a handshake, over and over: how often a second.
+fn keys() -> Option<f64> {
+    let random = SystemRandom::new();
+    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).ok()?;
+    let signer = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, document.as_ref(), &random).ok()?;
+    let peers = EphemeralPrivateKey::generate(&X25519, &random).ok()?.compute_public_key().ok()?;
+    let (began, mut done) = (Instant::now(), 0_u32);
+    while began.elapsed() < SPAN {
+        let own = EphemeralPrivateKey::generate(&X25519, &random).ok()?;
+        own.compute_public_key().ok()?;
+        let peer = UnparsedPublicKey::new(&X25519, peers.as_ref());
+        let secret = agree_ephemeral(own, &peer, |secret| secret.first().copied()).ok()??;
+        signer.sign(&random, &[secret; 130]).ok()?;
+        done += 1;
+    }
+    Some(f64::from(done) / began.elapsed().as_secs_f64())
+}
+
+/// Bytes a second of a text that is sealed where it lies, a record after another.
+fn sealed(record_bytes: usize) -> Option<f64> {
+    let mut text: Vec<u8> = (0..TEXT_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).ok()?);
+    let (began, mut done, mut number) = (Instant::now(), 0_u64, 0_u64);
+    while began.elapsed() < SPAN {
+        for part in text.chunks_mut(record_bytes) {
+            let mut nonce = [0; NONCE_LEN];
+            nonce.last_chunk_mut::<8>()?.copy_from_slice(&number.to_be_bytes());
+            number += 1;
+            let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from([0; 5]), part);
+            let _ = std::hint::black_box(tag.ok()?);
+            done += part.len() as u64;
+        }
+    }
+    Some(done as f64 / began.elapsed().as_secs_f64())
+}

@@ -1,0 +1,73 @@
+//! A client's TLS in one connection, between its dialogue and the wire: rustls', since it is not what is measured.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use rustls::client::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, HandshakeKind};
+
+use crate::trusting::NAME;
+
+/// Bytes of text that are taken at once.
+const TEXT_BYTES: usize = 16 << 10;
+
+pub(crate) struct Shield {
+    tls: ClientConnection,
+    text: Box<[u8]>,
+    /// Whether something came after the handshake was done.
+    heard_more: bool,
+}
+
+impl Shield {
+    pub(crate) fn new(settings: &Arc<ClientConfig>) -> Result<Shield, String> {
+        let name = ServerName::try_from(NAME).map_err(|error| error.to_string())?;
+        let tls = ClientConnection::new(Arc::clone(settings), name).map_err(|error| error.to_string())?;
+        Ok(Shield { tls, text: vec![0; TEXT_BYTES].into_boxed_slice(), heard_more: false })
+    }
+
+    /// What the server has to be sent next.
+    pub(crate) fn words(&mut self) -> Vec<u8> {
+        let mut words = Vec::new();
+        // Memory takes all.
+        while self.tls.wants_write() && self.tls.write_tls(&mut words).is_ok() {}
+        words
+    }
+
+    /// Says `text` to the server.
+    pub(crate) fn say(&mut self, text: &[u8]) -> Result<(), String> {
+        self.tls.writer().write_all(text).map_err(|error| error.to_string())
+    }
+
+    /// Says that nothing more will be said.
+    pub(crate) fn close(&mut self) {
+        self.tls.send_close_notify();
+    }
+
+    /// The handshake's kind, once the server too has taken it for done, which it shows by what it sends then: tickets.
+    pub(crate) fn handshake(&self) -> Option<HandshakeKind> {
+        self.tls.handshake_kind().filter(|_| self.heard_more)
+    }
+
+    /// Bytes have come from the server; what of text is in them goes to `hear`.
+    pub(crate) fn heard(
+        &mut self,
+        mut bytes: &[u8],
+        mut hear: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.heard_more |= !self.tls.is_handshaking() && !bytes.is_empty();
+        while !bytes.is_empty() {
+            self.tls.read_tls(&mut bytes).map_err(|error| error.to_string())?;
+            self.tls.process_new_packets().map_err(|error| error.to_string())?;
+            loop {
+                match self.tls.reader().read(&mut self.text) {
+                    Ok(0) => break,
+                    Ok(count) => hear(self.text.get(..count).unwrap_or_default())?,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! The other side of TLS: a client's settings that take every certificate for the right one, and a certificate that signs itself.
+//!
+//! What a client does with a certificate is no work of the server's, which is what is measured.
+
+use std::sync::Arc;
+
+use machine::UnixTime;
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConfig, Resumption};
+use rustls::crypto::ring::{cipher_suite, default_provider};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime as Time};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use tls::Certificate;
+
+/// The server's name.
+pub const NAME: &str = "mail.fabric.test";
+
+/// Tickets that a client keeps.
+const TICKETS: usize = 8;
+
+/// Whether a client comes again with the tickets that it was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tickets {
+    /// It keeps some of them.
+    Kept,
+    /// Each handshake is a full one.
+    Forgotten,
+}
+
+/// A client of TLS 1.3, with AES-128-GCM, who is offered `protocols` to choose from.
+///
+/// Errors: the library's, for people.
+pub fn settings(protocols: &[&str], tickets: Tickets) -> Result<Arc<ClientConfig>, String> {
+    provide_randomness();
+    let mut provider = default_provider();
+    provider.cipher_suites = vec![cipher_suite::TLS13_AES_128_GCM_SHA256];
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).map_err(|error| error.to_string())?;
+    let verifier = builder.dangerous().with_custom_certificate_verifier(Arc::new(Credulous));
+    let mut settings = verifier.with_no_client_auth();
+    settings.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    settings.resumption = match tickets {
+        Tickets::Kept => Resumption::in_memory_sessions(TICKETS),
+        Tickets::Forgotten => Resumption::disabled(),
+    };
+    Ok(Arc::new(settings))
+}
+
+/// A certificate of ECDSA P-256 for [`NAME`], with its key: both as PEM.
+///
+/// Errors: the library's, for people.
+pub(crate) fn identity() -> Result<(String, String), String> {
+    provide_randomness();
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| error.to_string())?;
+    let parameters = CertificateParams::new([NAME.to_string()]).map_err(|error| error.to_string())?;
+    let certificate = parameters.self_signed(&key).map_err(|error| error.to_string())?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+/// The same for a server.
+///
+/// Errors: the library's, for people.
+pub(crate) fn certificate() -> Result<Certificate, String> {
+    let (certificate, key) = identity()?;
+    let certificate = Certificate::parse(certificate.as_bytes(), key.as_bytes()).map_err(|error| error.to_string())?;
+    certificate.check(UnixTime::from_seconds(Time::now().as_secs())).map_err(|error| error.to_string())?;
+    Ok(certificate)
+}
+
+fn provide_randomness() {
+    const SOURCE: randomness::Source = |bytes| {
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match getrandom(rest, GetRandomFlags::empty()) {
+                Ok(more) => filled += more,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    };
+    randomness::provide(&SOURCE);
+}
+
+/// Takes every certificate for the right one.
+#[derive(Debug)]
+struct Credulous;
+
+impl ServerCertVerifier for Credulous {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: Time,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,187 @@
+//! Two guests side by side: our image, and nginx in a Linux guest, in the same QEMU with the same flags and the same card.
+//!
+//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. They serve the same files, and over TLS with the same certificate,
+//! of ECDSA P-256.
+
+mod peer;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::counters::Counters;
+use super::network::ip;
+use super::workplace::refuse_if_stopped;
+use crate::failure::Failure;
+use crate::guest::{Accelerator, Event, Guest, Linux, MachineType, Network, Running, Setup};
+use crate::house::House;
+use crate::run::DataFolder;
+use crate::stop::Stop;
+use crate::{image, packages};
+use peer::Peer;
+
+const READY_BUDGET: Duration = Duration::from_secs(120);
+pub(super) const MEMORY_MIB: u32 = 256;
+
+/// Whose guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    Ours,
+    Peer,
+}
+
+impl Side {
+    /// The tap interface.
+    pub(super) fn interface(self) -> &'static str {
+        match self {
+            Side::Ours => "ours",
+            Side::Peer => "peer",
+        }
+    }
+
+    fn host(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, self as u8, 1)
+    }
+
+    /// The guest's address.
+    pub(super) fn guest(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, self as u8, 2)
+    }
+}
+
+/// A file of the site that both serve: its name and its size in bytes.
+pub(super) type SiteFile = (&'static str, usize);
+
+/// What both guests need.
+pub(super) struct Beside {
+    qemu: PathBuf,
+    image: PathBuf,
+    peer: Peer,
+    /// Gone with this value.
+    pub(super) folder: PathBuf,
+    data: DataFolder,
+    counters: [Counters; 2],
+}
+
+impl Beside {
+    /// `name`: of the bench.
+    pub(super) fn make(house: &House, name: &str, files: &[SiteFile], stop: &Stop) -> Result<Beside, Failure> {
+        packages::program("ip", "iproute2", stop)?;
+        let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
+        let image = image::build(house, stop)?;
+        let folder = house.target(format!("bench/{name}-{}", std::process::id()));
+        let (own, site) = (folder.join("ours"), folder.join("ours/site"));
+        make_site(&site, files)?;
+        configure(&own)?;
+        let data = DataFolder::open(&own)?;
+        data.pass_lock_on()?;
+        let peer = peer::make(house, &site, &own.join("tls"), stop)?;
+        let counters = [Counters::new(house, stop)?, Counters::new(house, stop)?];
+        Ok(Beside { qemu, image, peer, folder, data, counters })
+    }
+
+    /// On what is measured, for a report.
+    pub(super) fn machine(&self) -> String {
+        format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap; peer: {}", self.peer.name)
+    }
+
+    pub(super) fn counters(&self, side: Side) -> &Counters {
+        let [ours, peers] = &self.counters;
+        if side == Side::Ours { ours } else { peers }
+    }
+
+    /// Boots a guest, and waits until it serves at all `ports`: both with the same flags, card, disk and plugin, apart from what is booted. To be called in a network of its own.
+    pub(super) fn boot(&self, side: Side, ports: &[u16], stop: &Stop) -> Result<Guest, Failure> {
+        let interface = side.interface();
+        ip(&format!("tuntap add dev {interface} mode tap vnet_hdr"))?;
+        ip(&format!("addr add {}/24 dev {interface}", side.host()))?;
+        ip(&format!("link set {interface} up"))?;
+        let guest = Guest::start(&self.setup(side)?)?;
+        ports.iter().try_for_each(|port| wait_for(side, &guest, *port, stop))?;
+        Ok(guest)
+    }
+
+    fn setup(&self, side: Side) -> Result<Setup, Failure> {
+        let (peer, data) = (&self.peer, &self.data);
+        let arguments = peer.arguments(&format!("{}/24", side.guest()));
+        let linux = Linux { initramfs: peer.initramfs.clone(), arguments };
+        let disk = match side {
+            Side::Ours => data.disk_path.clone(),
+            Side::Peer => {
+                let path = self.folder.join("peer.img");
+                std::fs::File::create(&path)
+                    .and_then(|file| file.set_len(1 << 20))
+                    .map_err(Failure::io("making a disk"))?;
+                path
+            }
+        };
+        Ok(Setup {
+            qemu: self.qemu.clone(),
+            image: if side == Side::Ours { self.image.clone() } else { peer.kernel.clone() },
+            machine: MachineType::Q35,
+            accelerator: Accelerator::Tcg,
+            cores: 1,
+            memory_mib: MEMORY_MIB,
+            network: Network::Tap { interface: side.interface().into(), queues: 1 },
+            disk,
+            configuration: data.configuration_path.clone(),
+            site: data.site_path.clone(),
+            certificates: data.certificates_path.clone(),
+            plugin: Some(self.counters(side).plugin()),
+            linux: (side == Side::Peer).then_some(linux),
+        })
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // What cannot be removed lies under target/ and harms nobody.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Files that no compression makes smaller.
+fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
+    let doing = "making a site";
+    std::fs::create_dir_all(site).map_err(Failure::io(doing))?;
+    for (name, bytes) in files {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let words = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        });
+        let content: Vec<u8> = words.flatten().take(*bytes).collect();
+        std::fs::write(site.join(name), content).map_err(Failure::io(doing))?;
+    }
+    Ok(())
+}
+
+fn configure(folder: &Path) -> Result<(), Failure> {
+    let text = format!(
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{}/24\"\n[web]\nsite = \"site/\"\n\
+         [access]\nunthrottled_from = [\"{}/32\"]\n",
+        Side::Ours.guest(),
+        Side::Ours.host()
+    );
+    std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring our guest"))
+}
+
+fn wait_for(side: Side, guest: &Guest, port: u16, stop: &Stop) -> Result<(), Failure> {
+    let address = SocketAddr::from((side.guest(), port));
+    let mut said = Vec::new();
+    let started = Instant::now();
+    while started.elapsed() < READY_BUDGET {
+        refuse_if_stopped(stop)?;
+        if TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok() {
+            return Ok(());
+        }
+        match guest.next_event(Duration::from_millis(100)) {
+            Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
+            Some(Event::Ended) => break,
+            None => {}
+        }
+    }
+    Err(Failure::broke(format_args!("the guest at {address} does not serve; it said\n{}", said.join("\n"))))
+}

@@ -1,0 +1,194 @@
+//! A browser to measure with: one connection, on TLS or in the clear, whose steps are done one at a time.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, HandshakeKind, StreamOwned};
+
+use super::Channel;
+use crate::failure::Failure;
+
+/// Longer than any answer takes under emulation.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The host that is asked for.
+const HOST: &str = "mail.barepost.test";
+const HEARD_BYTES: usize = 64 << 10;
+
+/// A connection.
+pub(super) struct Client {
+    stream: Stream,
+    heard: Vec<u8>,
+    room: Box<[u8]>,
+}
+
+/// What carries it.
+enum Stream {
+    Plain(TcpStream),
+    /// The handshake may be still to come.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+/// What is asked for, as the bytes that are sent, and the status that the answer has.
+pub(super) struct Question {
+    bytes: Vec<u8>,
+    status: &'static str,
+}
+
+impl Question {
+    /// A file.
+    pub(super) fn get(name: &str) -> Question {
+        Question { bytes: format!("GET /{name} HTTP/1.1\r\nHost: {HOST}\r\n\r\n").into_bytes(), status: "200" }
+    }
+
+    pub(super) fn is_get(&self) -> bool {
+        self.status == "200"
+    }
+
+    /// A body of so many bytes for a file: it is read to its end, and the answer is that a file takes none.
+    pub(super) fn post(name: &str, bytes: usize) -> Question {
+        let head = format!("POST /{name} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n");
+        Question { bytes: [head.as_bytes(), &vec![b'x'; bytes]].concat(), status: "405" }
+    }
+}
+
+impl Client {
+    /// Connects; TLS says nothing yet.
+    pub(super) fn connect(guest: Ipv4Addr, channel: Channel, settings: &Arc<ClientConfig>) -> Result<Client, Failure> {
+        let address = SocketAddr::from((guest, if channel == Channel::Tls { 443 } else { 80 }));
+        let doing = format!("connecting to {address}");
+        let socket = TcpStream::connect_timeout(&address, PATIENCE).map_err(Failure::io(&doing))?;
+        socket.set_nodelay(true).map_err(Failure::io(&doing))?;
+        socket.set_read_timeout(Some(PATIENCE)).map_err(Failure::io(&doing))?;
+        let stream = match channel {
+            Channel::Plain => Stream::Plain(socket),
+            Channel::Tls => {
+                let name = ServerName::try_from(HOST).map_err(Failure::broke)?;
+                let tls = ClientConnection::new(Arc::clone(settings), name).map_err(Failure::broke)?;
+                Stream::Tls(Box::new(StreamOwned::new(tls, socket)))
+            }
+        };
+        Ok(Client { stream, heard: Vec::with_capacity(HEARD_BYTES), room: vec![0; HEARD_BYTES].into_boxed_slice() })
+    }
+
+    /// Shakes hands, if this is TLS, and says of what kind the handshake was.
+    pub(super) fn shake_hands(&mut self) -> Result<Option<HandshakeKind>, Failure> {
+        let Stream::Tls(stream) = &mut self.stream else { return Ok(None) };
+        let StreamOwned { conn, sock } = stream.as_mut();
+        while conn.is_handshaking() || conn.wants_write() {
+            conn.complete_io(sock).map_err(Failure::io("shaking hands"))?;
+        }
+        Ok(conn.handshake_kind())
+    }
+
+    /// Asks, and waits for the whole answer.
+    pub(super) fn ask(&mut self, question: &Question) -> Result<(), Failure> {
+        self.say(&question.bytes)?;
+        self.hear_answer(question)
+    }
+
+    pub(super) fn say(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let doing = "asking";
+        match &mut self.stream {
+            Stream::Plain(socket) => socket.write_all(bytes).map_err(Failure::io(doing)),
+            Stream::Tls(stream) => {
+                stream.write_all(bytes).map_err(Failure::io(doing))?;
+                stream.flush().map_err(Failure::io(doing))
+            }
+        }
+    }
+
+    /// Asks, and does not wait.
+    pub(super) fn begin_asking(&mut self, question: &Question) -> Result<(), Failure> {
+        self.say(&question.bytes)
+    }
+
+    pub(super) fn hear_answer(&mut self, question: &Question) -> Result<(), Failure> {
+        self.heard.clear();
+        loop {
+            if let Some(length) = answer_bytes(&self.heard, question.status)? {
+                match self.heard.len().cmp(&length) {
+                    std::cmp::Ordering::Less => {}
+                    std::cmp::Ordering::Equal => return Ok(()),
+                    std::cmp::Ordering::Greater => return Err(Failure::broke("more came than was asked for")),
+                }
+            }
+            self.hear()?;
+        }
+    }
+
+    /// Adds what comes next to what was heard.
+    fn hear(&mut self) -> Result<(), Failure> {
+        let doing = "reading an answer";
+        let count = match &mut self.stream {
+            Stream::Plain(socket) => socket.read(&mut self.room),
+            Stream::Tls(stream) => stream.read(&mut self.room),
+        };
+        let count = count.map_err(Failure::io(doing))?;
+        if count == 0 {
+            return Err(Failure::broke("the connection ended in an answer"));
+        }
+        self.heard.extend_from_slice(self.room.get(..count).unwrap_or_default());
+        Ok(())
+    }
+
+    /// The front of what comes next, of so many bytes.
+    pub(super) fn take(&mut self, count: usize) -> Result<Vec<u8>, Failure> {
+        while self.heard.len() < count {
+            self.hear()?;
+        }
+        let rest = self.heard.split_off(count);
+        Ok(std::mem::replace(&mut self.heard, rest))
+    }
+
+    /// Ends the connection, and waits until the server has too.
+    pub(super) fn close(mut self) -> Result<(), Failure> {
+        let doing = "closing";
+        let socket = match &mut self.stream {
+            Stream::Plain(socket) => socket,
+            Stream::Tls(stream) => {
+                stream.conn.send_close_notify();
+                while stream.conn.wants_write() {
+                    stream.conn.write_tls(&mut stream.sock).map_err(Failure::io(doing))?;
+                }
+                &mut stream.sock
+            }
+        };
+        socket.shutdown(std::net::Shutdown::Write).map_err(Failure::io(doing))?;
+        // What still comes is of no interest, nor whether the end comes with a reset.
+        while socket.read(&mut self.room).is_ok_and(|count| count > 0) {}
+        Ok(())
+    }
+}
+
+/// How long the answer is that `heard` begins with, head and body; `None` as long as nobody can know.
+fn answer_bytes(heard: &[u8], status: &str) -> Result<Option<usize>, Failure> {
+    const END: &[u8] = b"\r\n\r\n";
+    let Some(end) = heard.windows(END.len()).position(|window| window == END) else { return Ok(None) };
+    let head = String::from_utf8_lossy(heard.get(..end).unwrap_or_default()).into_owned();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().ok())?
+    });
+    match length {
+        Some(length) if head.starts_with(&format!("HTTP/1.1 {status} ")) => Ok(Some(end + END.len() + length)),
+        _ => Err(Failure::broke(format_args!("the answer was\n{head}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_as_long_as_it_says_and_has_the_status_that_is_expected() {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc";
+        assert_eq!(answer_bytes(answer, "200").unwrap(), Some(answer.len()));
+        assert_eq!(answer_bytes(b"HTTP/1.1 200 OK\r\nContent-L", "200").unwrap(), None);
+        assert!(answer_bytes(answer, "405").is_err());
+        assert!(answer_bytes(b"HTTP/1.1 200 OK\r\n\r\n", "200").is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! Those who check servers of TLS and HTTP/2, for `tests/conform.py`: h2spec from Go's modules and sslyze from Python's packages, in versions that `tests/conform` pins.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::packages;
+use crate::stop::Stop;
+use crate::terminal::remark;
+
+/// The script that needs them.
+pub(super) const SCRIPT: &str = "tests/conform.py";
+
+const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec";
+const PINNED: &str = "tests/conform/requirements.txt";
+const BUDGET: Duration = Duration::from_secs(600);
+
+/// Gets what is missing.
+///
+/// Errors: refused, with what is missing.
+pub(super) fn fetch(house: &House, stop: &Stop) -> Result<(), Failure> {
+    build_h2spec(house, stop)?;
+    install_sslyze(house, stop)
+}
+
+/// Makes `target/tools/bin/h2spec`. Go knows by itself what of that it has done before.
+fn build_h2spec(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let go = packages::program("go", "golang-go", stop)?;
+    let mut build = hold::command(go);
+    build.args(["build", "-o"]).arg(house.target("tools/bin/h2spec")).arg(H2SPEC);
+    build.current_dir(house.path("tests/conform")).env("GOTOOLCHAIN", "local");
+    hold::run_to_success(&mut build, "building h2spec", BUDGET, stop).map_err(refused("h2spec"))
+}
+
+/// Makes `target/tools/conform`, a Python of its own with sslyze and what it takes.
+fn install_sslyze(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let doing = "installing sslyze";
+    let own = house.target("tools/conform");
+    let pinned = fs::read(house.path(PINNED)).map_err(Failure::io(doing))?;
+    let installed = own.join("requirements.txt");
+    if fs::read(&installed).is_ok_and(|installed| installed == pinned) {
+        return Ok(());
+    }
+    let has_venv = Command::new("python3").args(["-c", "import ensurepip, venv"]).output();
+    if !has_venv.is_ok_and(|output| output.status.success()) {
+        packages::install(&["python3-venv"], "Python's module venv", stop)?;
+    }
+    remark(format_args!("barepost: {doing}, with which TLS is checked"));
+    let mut make = hold::command("python3");
+    make.args(["-m", "venv", "--clear"]).arg(&own);
+    hold::run_to_success(&mut make, doing, BUDGET, stop).map_err(refused("sslyze"))?;
+    let mut install = hold::command(own.join("bin/pip"));
+    install.args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+        "--no-binary",
+        "sslyze",
+        "--no-deps",
+        "-r",
+    ]);
+    install.arg(house.path(PINNED));
+    hold::run_to_success(&mut install, doing, BUDGET, stop).map_err(refused("sslyze"))?;
+    fs::write(&installed, pinned).map_err(Failure::io(doing))
+}
+
+fn refused(what: &str) -> impl Fn(Failure) -> Failure {
+    move |failure| {
+        Failure::refused(format_args!("checking what TLS and HTTP/2 are takes {what}, which is missing: {failure}"))
+    }
+}

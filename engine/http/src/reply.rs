@@ -1,0 +1,110 @@
+//! Replies: what a program says to a question, with fields and a body of its own.
+//!
+//! Invariants:
+//! - Nothing in a value ends a line: what is no field's value by RFC 9110 section 5.5 is left out, with its field.
+//! - The head of a reply fits into [`crate::RESPONSE_HEAD_BYTES_MAX`], as all heads do: fields that do not are left out.
+//!
+//! Answers to: RFC 9110 sections 5.5, 8.6 and 15.5.6.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::head::is_value;
+use crate::question::Method;
+use crate::response::{ResponseHead, Status};
+
+/// Bytes that a reply's own fields may take, with their names and the ends of their lines.
+pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
+
+/// A field that a reply may have; each may be said several times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "they are the protocol's words")]
+pub enum Field {
+    Allow,
+    CacheControl,
+    ContentDisposition,
+    ContentSecurityPolicy,
+    Location,
+    ReferrerPolicy,
+    SetCookie,
+    WwwAuthenticate,
+    XContentTypeOptions,
+}
+
+impl Field {
+    fn name(self) -> &'static str {
+        match self {
+            Field::Allow => "Allow",
+            Field::CacheControl => "Cache-Control",
+            Field::ContentDisposition => "Content-Disposition",
+            Field::ContentSecurityPolicy => "Content-Security-Policy",
+            Field::Location => "Location",
+            Field::ReferrerPolicy => "Referrer-Policy",
+            Field::SetCookie => "Set-Cookie",
+            Field::WwwAuthenticate => "WWW-Authenticate",
+            Field::XContentTypeOptions => "X-Content-Type-Options",
+        }
+    }
+}
+
+/// What a program says to a question.
+#[derive(Debug)]
+pub struct Reply {
+    status: Status,
+    /// Lines with their ends.
+    fields: String,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    /// `status`: one whose answers have a body. To HEAD the body is not sent, but its length is told.
+    pub fn new(status: Status, content_type: &'static str, body: Vec<u8>) -> Reply {
+        Reply { status, fields: String::new(), content_type, body }
+    }
+
+    /// A text, for nobody to keep.
+    pub fn text(status: Status, text: String) -> Reply {
+        Reply::new(status, "text/plain; charset=utf-8", text.into_bytes()).with(Field::CacheControl, "no-store")
+    }
+
+    /// The status in words, and nothing else.
+    pub fn refusal(status: Status) -> Reply {
+        Reply::text(status, status.line().into())
+    }
+
+    /// It may be asked in these ways alone.
+    pub(crate) fn only_these(methods: &[Method]) -> Reply {
+        let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+        Reply::refusal(Status::MethodNotAllowed).with(Field::Allow, &names.join(", "))
+    }
+
+    /// The same with one more field. A value that is none is left out, and so is what does not fit into [`REPLY_FIELDS_BYTES_MAX`] with those before it.
+    #[must_use]
+    pub fn with(mut self, field: Field, value: &str) -> Reply {
+        let value = value.trim_matches([' ', '\t']);
+        let line = [field.name(), ": ", value, "\r\n"];
+        let bytes: usize = line.iter().map(|part| part.len()).sum();
+        if is_value(value.as_bytes()) && self.fields.len() + bytes <= REPLY_FIELDS_BYTES_MAX {
+            self.fields.extend(line);
+        }
+        self
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Bytes of its body.
+    pub fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Writes the head but for what every head says, and gives the body away.
+    pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> Vec<u8> {
+        head.text(&self.fields)
+            .field("Content-Type", self.content_type)
+            .number_field("Content-Length", self.body.len() as u64);
+        core::mem::take(&mut self.body)
+    }
+}

@@ -1,0 +1,216 @@
+//! Replies: their fields and their bodies, in both versions.
+
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, vec};
+
+use http2::Kind;
+use proptest::prelude::*;
+
+use super::two::client::{Client, get, window};
+use super::world::{HELLO, Response, Talk, request};
+use crate::{Field, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor};
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at / 7) as u8).collect()
+}
+
+/// What is said to a GET of HTTP/1.1.
+fn said(reply: Reply) -> Response {
+    let mut talk = Talk::new();
+    talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
+    talk.reply(reply);
+    let mut responses = talk.responses(|_| false);
+    assert_eq!(responses.len(), 1);
+    responses.remove(0)
+}
+
+/// The same of HTTP/2: fields and body.
+fn said_in_two(reply: Reply) -> (Vec<(String, String)>, Vec<u8>) {
+    let mut client = Client::new();
+    client.arrive(&get(1, "/app/page"));
+    client.reply(reply);
+    let answer = client.answers().remove(&1).expect("an answer");
+    assert!(answer.is_over);
+    (answer.fields, answer.body)
+}
+
+#[test]
+fn a_reply_is_what_the_program_says_in_both_versions() {
+    for (status, code) in [
+        (Status::Ok, 200),
+        (Status::SeeOther, 303),
+        (Status::BadRequest, 400),
+        (Status::Unauthorized, 401),
+        (Status::Forbidden, 403),
+        (Status::NotFound, 404),
+        (Status::MethodNotAllowed, 405),
+        (Status::ContentTooLarge, 413),
+        (Status::UnprocessableContent, 422),
+        (Status::TooManyRequests, 429),
+        (Status::ServiceUnavailable, 503),
+        (Status::InsufficientStorage, 507),
+    ] {
+        let reply = || {
+            Reply::new(status, "text/html; charset=utf-8", b"<p>\r\n\r\n".to_vec())
+                .with(Field::SetCookie, "a=1; Secure")
+                .with(Field::SetCookie, "b=2")
+                .with(Field::Location, "/app/elsewhere")
+                .with(Field::ContentSecurityPolicy, "default-src 'none'")
+        };
+        let expected = [
+            ("set-cookie", "a=1; Secure"),
+            ("set-cookie", "b=2"),
+            ("location", "/app/elsewhere"),
+            ("content-security-policy", "default-src 'none'"),
+            ("content-type", "text/html; charset=utf-8"),
+            ("content-length", "7"),
+        ];
+        let one = said(reply());
+        assert_eq!((one.status, one.text()), (code, "<p>\r\n\r\n"));
+        let fields: Vec<_> = one.fields.iter().map(|(name, value)| (name.to_lowercase(), value.as_str())).collect();
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        assert_eq!(fields[1..], expected);
+        let (fields, body) = said_in_two(reply());
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!((fields[0], body.as_slice()), ((":status", format!("{code}").as_str()), &b"<p>\r\n\r\n"[..]));
+        assert_eq!(fields[2..], expected);
+    }
+}
+
+#[test]
+fn nothing_in_a_value_ends_a_line_and_what_is_too_long_is_left_out() {
+    for value in ["a\r\nb: c", "a\nb", "a\rb", "a\0b", "a\u{7f}", "\u{1}"] {
+        let reply = || Reply::text(Status::Ok, String::new()).with(Field::Location, value).with(Field::SetCookie, "x");
+        let response = said(reply());
+        assert_eq!((response.field("location"), response.field("set-cookie")), (None, Some("x")), "{value:?}");
+        assert!(!said_in_two(reply()).0.iter().any(|(name, _)| name == "location" || name == "b"));
+    }
+    let spaced = Reply::text(Status::Ok, String::new()).with(Field::Location, " \t/x y\t ");
+    assert_eq!(said(spaced).field("location"), Some("/x y"));
+    let line = "Location: \r\n".len();
+    for (length, is_said) in [(REPLY_FIELDS_BYTES_MAX - line, true), (REPLY_FIELDS_BYTES_MAX - line + 1, false)] {
+        let reply = || {
+            let empty = Reply::new(Status::HeaderFieldsTooLarge, "text/plain; charset=utf-8", Vec::new());
+            empty.with(Field::Location, &"x".repeat(length))
+        };
+        assert_eq!(said(reply()).field("location").is_some(), is_said);
+        let mut client = Client::new();
+        client.world.secrecy = Secrecy::Here;
+        client.arrive(&get(1, "/app/page"));
+        client.reply(reply());
+        let frames = client.frames();
+        assert_eq!((frames.len(), frames[0].kind), (1, Kind::Headers));
+        let mut talk = Talk::new();
+        talk.world.secrecy = Secrecy::Here;
+        talk.arrive(request(&["GET /app/page HTTP/1.0"]).as_bytes());
+        talk.reply(reply());
+        assert!(talk.world.said.len() <= RESPONSE_HEAD_BYTES_MAX);
+    }
+}
+
+#[test]
+fn who_passes_a_cookie_on_over_http_2_may_not_put_it_into_a_table() {
+    let mut client = Client::new();
+    client.arrive(&get(1, "/app/page"));
+    client.reply(Reply::text(Status::Ok, "x".to_string()).with(Field::SetCookie, "secret"));
+    let frames = client.frames();
+    let block = &frames[0].payload;
+    // RFC 7541 section 6.2.3: the 55th name of the static table, never indexed, and six bytes as they are.
+    let field = [&[0x1f, 55 - 15, 6][..], b"secret"].concat();
+    assert!(block.windows(field.len()).any(|window| window == field), "{block:?}");
+}
+
+#[test]
+fn a_head_says_what_a_get_would_and_connections_stay_open_as_the_client_says() {
+    let reply = || Reply::new(Status::Ok, "a/b", bytes(5000));
+    for (version, more, stays) in [
+        ("1.1", "X: y", true),
+        ("1.1", "Connection: close", false),
+        ("1.0", "X: y", false),
+        ("1.0", "Connection: keep-alive", true),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let mut talk = Talk::new();
+            talk.arrive(request(&[&format!("{method} /app/page HTTP/{version}"), "Host: a", more]).as_bytes());
+            talk.reply(reply());
+            let response = talk.responses(|_| method == "HEAD").remove(0);
+            assert_eq!(response.field("content-length"), Some("5000"));
+            assert_eq!(response.body.len(), if method == "GET" { 5000 } else { 0 });
+            assert_eq!(talk.world.closed, !stays, "{version} {more}");
+        }
+    }
+    let mut client = Client::new();
+    client.arrive(&super::two::client::ask(1, "HEAD", "/app/page"));
+    client.reply(reply());
+    let answer = client.answers().remove(&1).unwrap();
+    assert_eq!((answer.field("content-length"), answer.body.len(), answer.is_over), (Some("5000"), 0, true));
+}
+
+#[test]
+fn a_large_reply_goes_out_as_room_and_windows_allow() {
+    const LARGE: usize = 3 << 20;
+    let mut talk = Talk::new();
+    let both = request(&["GET /app/page HTTP/1.1"]) + &request(&["GET /hello.txt HTTP/1.1"]);
+    talk.arrive(both.as_bytes());
+    talk.world.room = RESPONSE_HEAD_BYTES_MAX;
+    talk.reply(Reply::new(Status::Ok, "a/b", bytes(LARGE)));
+    let mut times = 0;
+    while talk.session.waits_for() == WaitsFor::SendRoom {
+        talk.world.room = 60_000;
+        talk.arrive(b"");
+        times += 1;
+    }
+    assert!(times > LARGE / 60_000);
+    let responses = talk.responses(|_| false);
+    assert!(responses[0].body == bytes(LARGE));
+    assert_eq!(responses[1].body, HELLO);
+
+    let mut client = Client::new();
+    client.arrive(&[get(1, "/app/page"), get(3, "/hello.txt")].concat());
+    client.reply(Reply::new(Status::Ok, "a/b", bytes(LARGE)));
+    let (mut body, mut is_over) = (Vec::new(), false);
+    while !is_over {
+        let answers = client.answers();
+        let answer = &answers[&1];
+        body.extend_from_slice(&answer.body);
+        is_over = answer.is_over;
+        client.arrive(&[window(0, 60_000), window(1, 60_000)].concat());
+        while client.session.waits_for() == WaitsFor::SendRoom {
+            client.world.room += 20_000;
+            client.arrive(b"");
+        }
+        assert!(!client.world.closed);
+    }
+    assert!(body == bytes(LARGE));
+    client.assert_lives();
+}
+
+proptest! {
+    #[test]
+    fn whatever_fields_a_reply_has_it_is_one_reply(
+        values in prop::collection::vec((0usize..9, "[ -~\r\n\0\t\u{80}-\u{ff}]{0,700}"), 0..12), length in 0usize..3000,
+    ) {
+        let fields = [
+            Field::Allow, Field::CacheControl, Field::ContentDisposition, Field::ContentSecurityPolicy, Field::Location,
+            Field::ReferrerPolicy, Field::SetCookie, Field::WwwAuthenticate, Field::XContentTypeOptions,
+        ];
+        let reply = || values.iter().fold(
+            Reply::new(Status::Ok, "a/b", bytes(length)),
+            |reply, (field, value)| reply.with(fields[*field], value),
+        );
+        let one = said(reply());
+        prop_assert_eq!(&one.body, &bytes(length));
+        let (two, body) = said_in_two(reply());
+        prop_assert_eq!(body, bytes(length));
+        let one: Vec<_> = one.fields.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect();
+        prop_assert_eq!(&two[1..], &one[..]);
+        prop_assert!(one.len() <= 3 + values.len());
+    }
+}
+
+#[test]
+fn no_bytes_are_a_reply_as_well() {
+    assert_eq!(said(Reply::new(Status::SeeOther, "a/b", vec![])).field("content-length"), Some("0"));
+    assert!(said_in_two(Reply::new(Status::SeeOther, "a/b", vec![])).1.is_empty());
+}

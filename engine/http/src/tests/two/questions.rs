@@ -1,0 +1,468 @@
+//! Questions over HTTP/2: whose turn it is, and when a body is taken.
+
+use std::collections::BTreeMap;
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use http2::{ErrorCode, Kind, PREFACE};
+use machine::Micros;
+use proptest::prelude::*;
+
+use super::client::{Client, END_HEADERS, END_STREAM, ask, block, fields, frame, get, settings, window};
+use crate::tests::world::{HELLO, Heard};
+use crate::two::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
+use crate::{Announced, Reply, Status, WaitsFor};
+
+/// How much the program lets come.
+const LIMIT: usize = 32 * 1024;
+
+fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
+    let fields: Vec<_> = fields("POST", "/app/form").into_iter().chain(more.iter().copied()).collect();
+    frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
+}
+
+fn data(stream: u32, flags: u8, bytes: &[u8]) -> Vec<u8> {
+    let parts = bytes.chunks(16_000).map(|part| frame(Kind::Data, 0, stream, part));
+    parts.chain([frame(Kind::Data, flags, stream, b"")]).collect::<Vec<_>>().concat()
+}
+
+fn reset(stream: u32) -> Vec<u8> {
+    frame(Kind::ResetStream, 0, stream, &8_u32.to_be_bytes())
+}
+
+fn text(text: &str) -> Reply {
+    Reply::text(Status::Ok, text.to_string())
+}
+
+fn lines(client: &Client) -> Vec<&str> {
+    client.world.asked.iter().map(|heard| heard.line.as_str()).collect()
+}
+
+#[test]
+fn what_is_sent_on_a_stream_stays_where_it_is_until_its_sender_is_admitted_and_what_came_before_is_answered() {
+    let mut client = Client::new();
+    client.arrive(
+        &[
+            post(1, &[("content-length", "11")]),
+            get(3, "/hello.txt"),
+            data(1, END_STREAM, b"certificate"),
+            get(5, "/hello.txt"),
+        ]
+        .concat(),
+    );
+    assert_eq!(client.world.asked[0].body, Announced::Bytes(11));
+    assert_eq!(client.session.waits_for(), WaitsFor::Us);
+    let answers = client.answers();
+    assert_eq!((answers.len(), &answers[&3].body[..]), (1, HELLO));
+    let left = client.kept.len();
+    client.arrive(b"");
+    assert_eq!((client.kept.len(), client.world.bodies.len()), (left, 0), "it stays where it is");
+    client.admit(11);
+    assert_eq!((client.world.bodies.concat(), client.world.admitted), (b"certificate".to_vec(), 0));
+    assert_eq!(client.answers()[&5].body, HELLO);
+    client.arrive(&get(7, "/hello.txt"));
+    assert_eq!(client.answers()[&7].body, HELLO, "frames are looked at while something comes of it");
+    client.reply(text("taken\n"));
+    let answer = client.answers().remove(&1).unwrap();
+    assert_eq!((answer.status(), answer.is_over, answer.reset), ("200", true, None));
+    assert_eq!(answer.body, b"taken\n");
+    assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
+    client.assert_lives();
+}
+
+#[test]
+fn trailers_of_a_body_that_is_not_wanted_yet_stay_where_they_are_too() {
+    let mut client = Client::new();
+    client
+        .arrive(&[post(1, &[]), frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")]))].concat());
+    assert!(client.frames().is_empty() && !client.kept.is_empty());
+    client.admit(LIMIT);
+    assert_eq!(client.world.bodies, [b""]);
+    client.reply(text("none"));
+    assert_eq!(client.answers()[&1].body, b"none");
+    client.assert_lives();
+}
+
+#[test]
+fn streams_that_ask_are_asked_one_after_the_other_and_each_has_its_own_answer() {
+    let mut client = Client::new();
+    client.arrive(&(0..100).flat_map(|nth| get(2 * nth + 1, &format!("/app/{nth}"))).collect::<Vec<_>>());
+    for nth in 0..100 {
+        assert_eq!(client.world.asked.len(), nth + 1);
+        assert_eq!(lines(&client)[nth], format!("GET /app/{nth}? web.test"));
+        client.reply(text(&format!("{nth}")));
+        let answers = client.answers();
+        assert_eq!((answers.len(), answers[&(2 * nth as u32 + 1)].body.clone()), (1, format!("{nth}").into_bytes()));
+    }
+    client.assert_lives();
+}
+
+#[test]
+fn while_a_body_comes_others_are_asked_and_bodies_are_handed_over_in_their_turn() {
+    let mut client = Client::new();
+    client.arrive(&post(1, &[]));
+    client.admit(LIMIT);
+    client.arrive(&[data(1, 0, b"fir"), get(3, "/app/page")].concat());
+    client.arrive(&[post(5, &[]), data(1, END_STREAM, b"st")].concat());
+    assert_eq!(lines(&client), ["POST /app/form? web.test", "GET /app/page? web.test"]);
+    assert!(client.world.bodies.is_empty(), "the program has something else to say first");
+    client.reply(text("page"));
+    assert_eq!(client.answers()[&3].body, b"page");
+    assert_eq!(client.world.bodies, [b"first"]);
+    client.reply(text("first"));
+    assert_eq!(client.answers()[&1].body, b"first");
+    client.admit(LIMIT);
+    client.arrive(&data(5, END_STREAM, b"second"));
+    client.reply(text("second"));
+    assert_eq!(client.answers()[&5].body, b"second");
+    assert_eq!((client.world.bodies.len(), client.world.admitted), (2, 0));
+    client.assert_lives();
+}
+
+#[test]
+fn bodies_that_come_at_the_same_time_do_not_hold_each_other_up() {
+    let mut client = Client::new();
+    client.arrive(&[post(1, &[]), post(3, &[]), data(3, 0, b"se"), data(1, END_STREAM, b"first")].concat());
+    client.admit(LIMIT);
+    assert_eq!(client.world.asked.len(), 2, "whose body comes first is asked for");
+    client.admit(LIMIT);
+    client.arrive(&data(3, END_STREAM, b"cond"));
+    assert_eq!(client.world.bodies, [b"first"]);
+    client.reply(text("1"));
+    client.reply(text("2"));
+    assert_eq!(client.world.bodies, [b"first".to_vec(), b"second".to_vec()]);
+    assert_eq!(client.answers().values().map(|answer| answer.body.clone()).collect::<Vec<_>>(), [b"1", b"2"]);
+}
+
+#[test]
+fn who_is_not_admitted_is_told_so_on_his_stream() {
+    for (refused, expected) in
+        [(Status::Unauthorized, "401"), (Status::Forbidden, "403"), (Status::TooManyRequests, "429")]
+    {
+        let mut client = Client::new();
+        client.arrive(&post(1, &[]));
+        client.reply(Reply::refusal(refused));
+        let answer = client.answers().remove(&1).unwrap();
+        assert_eq!((answer.status(), answer.reset), (expected, Some(ErrorCode::NoError as u32)));
+        client.arrive(&data(1, END_STREAM, b"certificate"));
+        assert!(client.world.bodies.is_empty());
+        client.assert_lives();
+    }
+}
+
+#[test]
+fn too_much_of_a_body_is_not_kept_and_too_little_is_none() {
+    let mut client = Client::new();
+    let most = vec![b'x'; LIMIT];
+    client.arrive(&post(1, &[]));
+    client.admit(LIMIT);
+    client.arrive(&data(1, END_STREAM, &most));
+    assert_eq!(client.world.bodies, [&most[..]]);
+    client.reply(Reply::refusal(Status::UnprocessableContent));
+    assert_eq!(client.answers()[&1].status(), "422");
+    client.arrive(&post(3, &[]));
+    client.admit(LIMIT);
+    client.arrive(&data(3, END_STREAM, &[&most[..], b"x"].concat()));
+    assert_eq!(client.answers()[&3].status(), "413");
+    client.arrive(&post(5, &[("content-length", "40000")]));
+    client.admit(LIMIT);
+    assert_eq!(client.answers()[&5].status(), "413");
+    client.arrive(&post(7, &[("content-length", "12")]));
+    client.admit(LIMIT);
+    client.arrive(&data(7, END_STREAM, b"certificate"));
+    assert_eq!(client.answers()[&7].reset, Some(ErrorCode::ProtocolError as u32));
+    assert_eq!((client.world.bodies.len(), client.world.admitted), (1, 0));
+    client.assert_lives();
+}
+
+#[test]
+fn a_large_body_comes_through_windows_that_are_opened_as_it_is_taken() {
+    const LARGE: usize = 1 << 20;
+    let large: Vec<u8> = (0..LARGE).map(|at| (at / 7) as u8).collect();
+    for length in [Some(LARGE.to_string()), None] {
+        let mut client = Client::new();
+        let said: Vec<_> = length.iter().map(|length| ("content-length", length.as_str())).collect();
+        client.arrive(&post(1, &said));
+        client.admit(LARGE);
+        let (mut own, mut all, mut times) = (65_535, 65_535, 0);
+        for part in large.chunks(10_000) {
+            // Padding takes of the windows as well.
+            let padded = [&[200][..], part, &[0; 200]].concat();
+            assert!(own >= padded.len() as i64 && all >= padded.len() as i64, "{own} {all}");
+            (own, all) = (own - padded.len() as i64, all - padded.len() as i64);
+            client.arrive(&frame(Kind::Data, 0x8, 1, &padded));
+            times += usize::from(client.world.deadline.take() == Some(Micros::from_secs(30)));
+            for frame in client.frames() {
+                assert_eq!(frame.kind, Kind::WindowUpdate);
+                let increment = i64::from(u32::from_be_bytes(frame.payload.try_into().unwrap()));
+                *(if frame.stream == 1 { &mut own } else { &mut all }) += increment;
+            }
+        }
+        client.arrive(&data(1, END_STREAM, b""));
+        assert!((25..=35).contains(&times), "who brings much has all of the time again: {times}");
+        assert!(client.world.bodies[0] == large && client.world.bodies[0].capacity() <= LARGE);
+        client.reply(text("all"));
+        assert_eq!(client.answers()[&1].body, b"all");
+    }
+}
+
+#[test]
+fn what_is_said_to_a_stream_that_is_over_is_said_to_nobody_and_nothing_is_held() {
+    let mut client = Client::new();
+    client.arrive(&post(1, &[]));
+    client.arrive(&[get(3, "/app/page"), reset(1)].concat());
+    assert_eq!(client.world.asked.len(), 1, "the program is still at the first");
+    client.admit(LIMIT);
+    assert_eq!((client.world.admitted, lines(&client)[1]), (0, "GET /app/page? web.test"));
+    client.arrive(&[get(5, "/app/page"), reset(3)].concat());
+    client.reply(text("nobody's"));
+    assert!(client.answers().is_empty());
+    client.reply(text("5"));
+    assert_eq!(client.answers()[&5].body, b"5");
+    // While its body comes, and while the body waits for its turn.
+    client.arrive(&post(7, &[]));
+    client.admit(LIMIT);
+    client.arrive(&[data(7, 0, b"x"), reset(7)].concat());
+    assert_eq!(client.world.admitted, 0);
+    client.arrive(&post(9, &[]));
+    client.admit(LIMIT);
+    client.arrive(&get(11, "/app/page"));
+    client.arrive(&data(9, END_STREAM, b"x"));
+    assert_eq!(client.world.admitted, LIMIT);
+    client.arrive(&reset(9));
+    client.reply(text("11"));
+    assert_eq!((client.answers().len(), client.world.admitted, client.world.bodies.len()), (1, 0, 0));
+    // While it is with the program.
+    client.arrive(&post(13, &[]));
+    client.admit(LIMIT);
+    client.arrive(&data(13, END_STREAM, b"handed over"));
+    client.arrive(&reset(13));
+    assert_eq!(client.world.bodies, [b"handed over"]);
+    client.arrive(&post(15, &[]));
+    client.reply(text("nobody's"));
+    client.admit(LIMIT);
+    client.arrive(&data(15, 0, b"x"));
+    assert!(client.answers().is_empty());
+    client.session.peer_closed(&mut client.world);
+    assert_eq!(client.world.admitted, 0);
+    client.session.replied(text("nobody's"), &mut client.world);
+    assert!(client.frames().is_empty());
+}
+
+#[test]
+fn cookies_in_several_fields_are_one_and_a_question_is_the_same_as_in_http_1_1() {
+    let mut client = Client::new();
+    let more = [("cookie", "a=1"), ("user-agent", "test/1"), ("cookie", "b=2"), ("origin", "null")];
+    let all: Vec<_> = fields("GET", "/app/./x%20y?z").into_iter().chain(more).collect();
+    client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&all)));
+    let said = [("cookie", "a=1; b=2"), ("origin", "null"), ("user-agent", "test/1")];
+    let fields = said.map(|(name, value)| (name, value.to_string())).to_vec();
+    let line = "GET /app/x y?z web.test".to_string();
+    assert_eq!(client.world.asked, [Heard { line, fields, body: Announced::Nothing }]);
+    client.reply(text(""));
+    client.answers();
+    let answer = client.ask(3, "POST", "/app/page", &[]);
+    assert_eq!((answer.status(), answer.field("allow")), ("405", Some("GET, HEAD")));
+    let twice = client.ask(5, "GET", "/app/page", &[("origin", "a"), ("origin", "a")]);
+    assert_eq!((twice.status(), client.world.asked.len()), ("400", 1));
+}
+
+#[test]
+fn questions_that_wait_take_little_memory_and_more_are_told_to_come_later() {
+    let mut client = Client::new();
+    let long = "x".repeat(3000);
+    let question = |stream| {
+        let all: Vec<_> = fields("GET", "/app/page").into_iter().chain([("cookie", long.as_str())]).collect();
+        frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
+    };
+    client.arrive(&(0..100).flat_map(|nth| question(2 * nth + 1)).collect::<Vec<_>>());
+    let refused = client.answers();
+    let waiting = 100 - refused.len();
+    assert!((15..=WAITING_BYTES_MAX / 3000).contains(&waiting), "{waiting}");
+    assert!(refused.values().all(|answer| answer.status() == "503"));
+    for _ in 0..waiting {
+        client.reply(text("x"));
+    }
+    assert_eq!((client.answers().len(), client.world.asked.len()), (waiting, waiting));
+    client.assert_lives();
+}
+
+#[test]
+fn nothing_is_asked_while_too_much_of_replies_is_not_taken_and_a_body_that_comes_then_is_refused() {
+    let mut client = Client::with(&[(4, 0)]);
+    client.arrive(&[get(1, "/app/1"), get(3, "/app/2"), get(5, "/app/3")].concat());
+    let half = || Reply::new(Status::Ok, "a/b", vec![b'x'; UNSENT_BYTES_MAX / 2 + 1]);
+    client.reply(half());
+    assert_eq!(client.world.asked.len(), 2, "so much may wait");
+    client.reply(half());
+    assert_eq!(client.world.asked.len(), 2);
+    client.frames();
+    client.arrive(&[post(7, &[]), data(7, END_STREAM, b"what opens the window lies behind it")].concat());
+    assert_eq!(client.answers()[&7].reset, Some(ErrorCode::RefusedStream as u32));
+    assert!(!client.world.closed && client.kept.is_empty());
+    client.arrive(&[window(0, 1 << 24), window(1, 1 << 24)].concat());
+    while client.session.waits_for() == WaitsFor::SendRoom {
+        client.world.room += 1 << 20;
+        client.arrive(b"");
+    }
+    assert_eq!(client.world.asked.len(), 3, "the next has its turn");
+}
+
+#[test]
+fn who_waits_for_us_has_all_the_time_and_then_as_much_as_ever() {
+    let mut client = Client::new();
+    client.world.deadline = Some(Micros(1));
+    client.arrive(&get(1, "/app/page"));
+    assert_eq!(client.world.deadline, None);
+    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
+    assert_eq!(client.world.deadline, None);
+    client.reply(text(""));
+    assert_eq!(client.world.deadline, Some(Micros::from_secs(60)));
+    client.arrive(&post(3, &[]));
+    client.admit(LIMIT);
+    assert_eq!(client.world.deadline.take(), Some(Micros::from_secs(30)));
+    for _ in 0..20 {
+        client.arrive(&frame(Kind::Data, 0, 3, b"x"));
+    }
+    assert_eq!(client.world.deadline, None, "a trickle prolongs nothing");
+    client.frames();
+    client.session.deadline_expired(&mut client.world);
+    client.assert_ended(ErrorCode::NoError, "the body does not come");
+    assert_eq!(client.world.admitted, 0);
+}
+
+#[test]
+fn what_was_asked_is_answered_when_the_server_goes_away() {
+    let mut client = Client::new();
+    client.arrive(&[get(1, "/app/1"), get(3, "/app/2")].concat());
+    client.session.stopping(&mut client.world);
+    client.frames();
+    client.reply(text("1"));
+    assert!(!client.world.closed);
+    assert_eq!(client.answers()[&1].body, b"1");
+    client.reply(text("2"));
+    assert!(client.world.closed);
+    let said = client.frames();
+    assert_eq!(said.iter().find(|frame| frame.kind == Kind::Data).unwrap().payload, b"2");
+}
+
+#[test]
+fn questions_that_are_taken_back_are_not_borne_for_ever() {
+    let mut client = Client::new();
+    let mut times = 0;
+    while !client.world.closed {
+        client.arrive(&[ask(2 * times + 1, "GET", "/app/page"), reset(2 * times + 1)].concat());
+        client.world.room = 1 << 20;
+        times += 1;
+        assert!(times < 1000);
+    }
+    assert!(client.world.asked.len() <= 1, "and the program is asked no more while it is at one");
+}
+
+/// What somebody asks for: nothing of the program's, a page, or a form whose body comes in so many parts, said to be as long as it is or not.
+#[derive(Clone, Copy, Debug)]
+enum Wish {
+    File,
+    Page,
+    Form { parts: usize, is_announced: bool },
+}
+
+/// Carries out these wishes, frames of bodies as `picks` mixes them, cut into pieces of these lengths, with a program that admits and replies as soon as it may. What
+/// was answered, by stream; and the bodies.
+fn carried_out(
+    wishes: &[Wish],
+    picks: &[usize],
+    lengths: &[usize],
+    room: usize,
+) -> (BTreeMap<u32, Vec<u8>>, Vec<Vec<u8>>) {
+    let mut bytes = [PREFACE.as_slice(), &settings(&[])].concat();
+    let mut open: Vec<(u32, usize)> = Vec::new();
+    let mut picks = picks.iter().copied();
+    let some_data = |open: &mut Vec<(u32, usize)>, bytes: &mut Vec<u8>, pick: usize| {
+        let place = pick % open.len();
+        let (stream, left) = open[place];
+        open[place].1 -= 1;
+        let flags = if left == 1 { END_STREAM } else { 0 };
+        bytes.extend(frame(Kind::Data, flags, stream, &[stream as u8; 300]));
+        open.retain(|(_, left)| *left > 0);
+    };
+    for (nth, wish) in wishes.iter().enumerate() {
+        let stream = 2 * nth as u32 + 1;
+        bytes.extend(match *wish {
+            Wish::File => get(stream, "/hello.txt"),
+            Wish::Page => get(stream, "/app/page"),
+            Wish::Form { parts, is_announced } => {
+                open.push((stream, parts));
+                let length = (300 * parts).to_string();
+                let said = [("content-length", length.as_str())];
+                post(stream, if is_announced { &said } else { &[] })
+            }
+        });
+        if let Some(pick) = picks.next().filter(|_| !open.is_empty()) {
+            some_data(&mut open, &mut bytes, pick);
+        }
+    }
+    while !open.is_empty() {
+        some_data(&mut open, &mut bytes, picks.next().unwrap_or(0));
+    }
+    let mut client = Client::silent();
+    let (mut rest, mut answered, mut bodies, mut said) = (bytes.as_slice(), 0, 0, Vec::new());
+    for length in lengths.iter().copied().chain([usize::MAX]) {
+        let (piece, after) = rest.split_at(length.min(rest.len()));
+        client.world.room = room;
+        client.arrive(piece);
+        rest = after;
+        for _ in 0..500 {
+            said.append(&mut client.world.said);
+            client.world.room = room;
+            client.arrive(b"");
+            if client.world.asked.len() == answered {
+                continue;
+            }
+            answered += 1;
+            let is_form = client.world.asked[answered - 1].line.starts_with("POST");
+            // With its body it is asked once more.
+            let has_body = core::mem::replace(&mut bodies, client.world.bodies.len()) < client.world.bodies.len();
+            if is_form && !has_body { client.admit(2000) } else { client.reply(text("replied")) }
+        }
+    }
+    assert!(!client.world.closed && client.kept.is_empty() && client.world.admitted == 0);
+    client.world.said = said;
+    let answers = client.answers();
+    assert!(answers.values().all(|answer| answer.is_over && answer.reset.is_none()));
+    let mut bodies = client.world.bodies;
+    bodies.sort();
+    (answers.into_iter().map(|(stream, answer)| (stream, answer.body)).collect(), bodies)
+}
+
+fn wish() -> impl Strategy<Value = Wish> {
+    prop_oneof![
+        Just(Wish::File),
+        Just(Wish::Page),
+        (1usize..6, any::<bool>()).prop_map(|(parts, is_announced)| Wish::Form { parts, is_announced }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn however_questions_and_bodies_are_mixed_and_cut_each_has_its_answer(
+        wishes in prop::collection::vec(wish(), 1..8), picks in prop::collection::vec(0usize..8, 0..40),
+        lengths in prop::collection::vec(0usize..400, 0..12), room in 3500usize..20_000,
+    ) {
+        let (answers, bodies) = carried_out(&wishes, &picks, &lengths, room);
+        let mut expected_bodies: Vec<Vec<u8>> = Vec::new();
+        for (nth, wish) in wishes.iter().enumerate() {
+            let stream = 2 * nth as u32 + 1;
+            let expected: &[u8] = if let Wish::File = wish { HELLO } else { b"replied" };
+            let answer: Option<String> = answers.get(&stream).map(|body| String::from_utf8_lossy(body).into_owned());
+            prop_assert_eq!(answer.as_deref().map(str::as_bytes), Some(expected), "{}: {:?}", stream, wish);
+            if let Wish::Form { parts, .. } = wish {
+                expected_bodies.push(vec![stream as u8; 300 * parts]);
+            }
+        }
+        expected_bodies.sort();
+        prop_assert_eq!(bodies, expected_bodies);
+    }
+}

@@ -1,0 +1,272 @@
+//! Questions on a connection of HTTP/2: streams that a program answers.
+//!
+//! The rule: **one question is with the program at a time, and the others wait for their turn, the oldest first.** It is over with one when it has replied, or has admitted the body:
+//! while bodies come, others are asked, and each body is handed over in its turn. Frames are looked at all the while; only what a client sends on a stream whose sender is not
+//! admitted yet stays where it is, and all that follows it, until that is decided.
+//!
+//! Invariants:
+//! - Not a byte of a body is taken before its sender is admitted, and never more than was.
+//! - Questions that wait take no more than [`WAITING_BYTES_MAX`] of memory; one more is answered by 503.
+//! - Nothing is asked while more than [`UNSENT_BYTES_MAX`] of replies are not sent. A body that comes while its stream waits for that is refused with its stream: what opens the
+//!   windows may lie behind it.
+//! - The program's word goes to who has asked, or to nobody: a stream that was reset is over, and its question is not with anybody else.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use http2::{ErrorCode, FrameHead, Kind};
+
+use super::calm::Price;
+use super::session::{Session, Taken, send_frame};
+use super::stream::{self, ClientHalf, Stream};
+use crate::actions::Actions;
+use crate::question::{Announced, Asked};
+use crate::reply::Reply;
+use crate::response::Status;
+use crate::session::{STRIDE_BYTES, WaitsFor};
+use crate::upload::Upload;
+
+/// Bytes of memory for questions without an answer.
+pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of replies that are not sent, above which nothing is asked.
+pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
+
+/// A question without an answer.
+#[derive(Debug)]
+pub(super) struct Inquiry {
+    asked: Box<Asked>,
+    /// How long its body is to be, if that was said.
+    pub(super) length: Option<u64>,
+    /// What of the body has come, once its sender is admitted.
+    upload: Option<Upload>,
+    /// How many bytes that were.
+    pub(super) came: u64,
+    /// Bytes of frames since the client was told that more may come.
+    untold: u32,
+}
+
+impl Inquiry {
+    /// How many bytes of a body were admitted, as long as it is held.
+    pub(super) fn admitted(&self) -> Option<usize> {
+        self.upload.as_ref().map(Upload::limit)
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.upload.as_ref().is_some_and(Upload::is_too_large)
+    }
+}
+
+impl Session {
+    /// Something is asked that a program answers. `is_whole`: there is no body; `length`: how long it is to be, if that is said.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn question_arrived(
+        &mut self,
+        id: u32,
+        asked: Box<Asked>,
+        (is_whole, length): (bool, Option<u64>),
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        let waiting: usize = self.streams.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked.bytes()).sum();
+        if waiting + asked.bytes() > WAITING_BYTES_MAX {
+            let answer = asked.answer(Reply::refusal(Status::ServiceUnavailable), actions);
+            return self.answer(id, answer, is_whole, actions);
+        }
+        let inquiry = Box::new(Inquiry { asked, length, upload: None, came: 0, untold: 0 });
+        let window = self.line.initial_window();
+        self.streams.push(Stream { id, window, expect: stream::Expect::Turn(inquiry), is_unread: !is_whole });
+        self.has_questions = true;
+        Ok(())
+    }
+
+    /// Asks what has waited longest, or hands over its body, if nothing else is with the program.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ask_next(&mut self, actions: &mut impl Actions) {
+        if self.asking.is_some() || self.has_too_much_unsent() {
+            return;
+        }
+        let next = self.streams.iter_mut().find(|stream| matches!(stream.expect, stream::Expect::Turn(_)));
+        let Some(stream) = next else {
+            self.has_questions = false;
+            return;
+        };
+        let before = core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError));
+        let stream::Expect::Turn(mut inquiry) = before else { return };
+        self.asking = Some(stream.id);
+        match inquiry.upload.take() {
+            None => {
+                let announced = match inquiry.length {
+                    _ if !stream.is_unread => Announced::Nothing,
+                    Some(length) => Announced::Bytes(length),
+                    None => Announced::Something,
+                };
+                actions.asked(&inquiry.asked.question(announced));
+            }
+            Some(upload) => {
+                actions.released(upload.limit());
+                let body: Vec<u8> = upload.into_bytes();
+                let announced = if body.is_empty() { Announced::Nothing } else { Announced::Bytes(body.len() as u64) };
+                actions.body_arrived(&inquiry.asked.question(announced), body);
+            }
+        }
+        stream.expect = stream::Expect::Us(inquiry);
+    }
+
+    /// Bytes of replies that the session holds until the client has taken them.
+    pub fn held_bytes(&self) -> usize {
+        self.streams.iter().map(Stream::own_bytes).sum()
+    }
+
+    fn has_too_much_unsent(&self) -> bool {
+        self.held_bytes() > UNSENT_BYTES_MAX
+    }
+
+    /// The program has said something to what it was asked: who has asked, if he still waits.
+    fn take_asker(&mut self) -> Option<(&mut Stream, Box<Inquiry>)> {
+        let id = self.asking.take()?;
+        let stream = self.stream_mut(id)?;
+        match core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError)) {
+            stream::Expect::Us(inquiry) => Some((stream, inquiry)),
+            other => {
+                stream.expect = other;
+                None
+            }
+        }
+    }
+
+    /// This is the answer to what was asked. It goes out when the session is offered bytes, or none. Who has asked may have taken his question back.
+    #[cold]
+    #[inline(never)]
+    pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
+        if let Some((stream, inquiry)) = self.take_asker() {
+            stream.expect = stream::Expect::Room(Box::new(inquiry.asked.answer(reply, actions)));
+        }
+        self.renew_patience(actions);
+    }
+
+    /// The body of what was asked is wanted, up to `limit` bytes of it; a longer one is answered by 413. It is handed over by
+    /// [`Actions::body_arrived`] when it is there, and its turn has come.
+    #[cold]
+    #[inline(never)]
+    pub fn admitted(&mut self, limit: usize, actions: &mut impl Actions) {
+        match self.take_asker() {
+            None => actions.released(limit),
+            Some((stream, mut inquiry)) => {
+                let length = if stream.is_unread { inquiry.length } else { None };
+                let upload = Upload::begin(limit, length);
+                if upload.is_too_large() {
+                    actions.released(limit);
+                    let answer = inquiry.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
+                    stream.expect = stream::Expect::Room(Box::new(answer));
+                } else {
+                    inquiry.upload = Some(upload);
+                    let is_to_come = core::mem::take(&mut stream.is_unread);
+                    stream.expect =
+                        if is_to_come { stream::Expect::Upload(inquiry) } else { stream::Expect::Turn(inquiry) };
+                }
+            }
+        }
+        self.has_questions = true;
+        self.renew_patience(actions);
+    }
+
+    /// A client sends something on a stream of which nobody knows yet whether its body is wanted.
+    ///
+    /// Errors: it was refused too often.
+    pub(super) fn body_of_undecided(&mut self, id: u32, actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+        if self.asking.is_some() || !self.has_too_much_unsent() {
+            return Ok(Taken::AndWait(WaitsFor::Us));
+        }
+        if !self.line.has_room(actions) {
+            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+        }
+        self.calm.pay(Price::Reset)?;
+        self.reset(id, ErrorCode::RefusedStream, actions)?;
+        Ok(Taken::AndGoOn(0))
+    }
+
+    /// Whether the frame belongs to such a stream.
+    pub(super) fn is_of_undecided(&self, head: &FrameHead) -> bool {
+        matches!(head.kind, Kind::Headers | Kind::Data) && self.client_half(head.stream) == Some(ClientHalf::Undecided)
+    }
+
+    /// A frame of a body begins whose sender was admitted: when enough has come, more may.
+    pub(super) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
+        let Some(stream) = self.stream_mut(id) else { return };
+        let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
+        inquiry.untold = inquiry.untold.saturating_add(frame_bytes);
+        if inquiry.untold as usize >= STRIDE_BYTES {
+            self.has_brought = true;
+            self.has_untold = true;
+        }
+    }
+
+    /// Lets clients send more of the bodies that are wanted. There is room to say so, but perhaps not to all.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn open_windows(&mut self, actions: &mut impl Actions) {
+        for stream in &mut self.streams {
+            let stream::Expect::Upload(inquiry) = &mut stream.expect else { continue };
+            if inquiry.untold as usize >= STRIDE_BYTES {
+                if !self.line.has_room(actions) {
+                    return;
+                }
+                let increment = core::mem::take(&mut inquiry.untold).to_be_bytes();
+                send_frame(Kind::WindowUpdate, 0, stream.id, &increment, actions);
+            }
+        }
+        self.has_untold = false;
+    }
+
+    /// The body of a request has ended, or is too long to be waited for.
+    pub(super) fn body_ended(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) -> Result<(), ErrorCode> {
+        let Some(stream) = self.stream_mut(id) else { return Ok(()) };
+        let admitted = stream.admitted();
+        if !stream.body_ended(is_last) {
+            admitted.into_iter().for_each(|limit| actions.released(limit));
+            return self.calm.pay(Price::Reset);
+        }
+        self.has_questions |= admitted.is_some();
+        Ok(())
+    }
+
+    /// There is more of a body than was admitted.
+    #[cold]
+    #[inline(never)]
+    fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
+        let Some(stream) = self.stream_mut(id) else { return };
+        let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
+        inquiry.admitted().into_iter().for_each(|limit| actions.released(limit));
+        let answer = inquiry.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
+        stream.expect = stream::Expect::Room(Box::new(answer));
+        stream.is_unread = !is_last;
+    }
+
+    /// A frame with a part of a body has ended whose sender was admitted.
+    pub(super) fn upload_part_ended(
+        &mut self,
+        id: u32,
+        is_last: bool,
+        actions: &mut impl Actions,
+    ) -> Result<(), ErrorCode> {
+        let Some(inquiry) = self.stream_mut(id).and_then(|stream| stream.inquiry()) else { return Ok(()) };
+        match inquiry.is_too_large() {
+            true => self.upload_is_too_large(id, is_last, actions),
+            false if is_last => return self.body_ended(id, true, actions),
+            false => {}
+        }
+        Ok(())
+    }
+}
+
+impl Inquiry {
+    /// A part of the body.
+    pub(super) fn keep(&mut self, part: &[u8]) {
+        self.came += part.len() as u64;
+        if let Some(upload) = &mut self.upload {
+            upload.keep(part);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Charsets: from the names that mail gives them to UTF-8.
+//!
+//! Invariants:
+//! - A name means what the Encoding Standard says, which is what browsers and other readers of mail do.
+//! - UTF-7 is not decoded: what it hides from those who look at the bytes (markup, say) stays hidden.
+//! - Where no charset is named, or one that nobody knows, bytes are UTF-8 as long as they can be, and windows-1252 from
+//!   the first byte on that cannot.
+//!
+//! Answers to: RFC 2045 section 5.2, RFC 2978; the Encoding Standard of WHATWG; RFC 6532 section 3.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+use encoding_rs::{Encoding, WINDOWS_1252};
+
+/// Names that mail has for what the standard knows by another name.
+const ALIASES: &[(&str, &str)] = &[
+    ("cp932", "shift_jis"),
+    ("cp936", "gbk"),
+    ("cp949", "euc-kr"),
+    ("cp950", "big5"),
+    ("eucjp", "euc-jp"),
+    ("euckr", "euc-kr"),
+    ("iso8859_1", "iso-8859-1"),
+    ("iso-8859-1-windows-3.1-latin-1", "windows-1252"),
+    ("koi8r", "koi8-r"),
+    ("latin-1", "iso-8859-1"),
+    ("utf_8", "utf-8"),
+    ("utf8mb4", "utf-8"),
+];
+
+/// Names that say nothing of bytes beyond ASCII, although the standard would read these as windows-1252.
+const ASCII: &[&str] = &["us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us", "us"];
+
+/// What is known under `name`; `None` for what nobody knows, for UTF-7, and for ASCII, which says nothing of the bytes
+/// that need to be decoded.
+pub(crate) fn encoding(name: &[u8]) -> Option<&'static Encoding> {
+    let name = name.trim_ascii();
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if ASCII.iter().any(|ascii| is(ascii)) {
+        return None;
+    }
+    let name = ALIASES.iter().find(|(alias, _)| is(alias)).map_or(name, |(_, known)| known.as_bytes());
+    Encoding::for_label_no_replacement(name)
+}
+
+/// Whether `name` is that of ASCII.
+pub(crate) fn is_ascii(name: &[u8]) -> bool {
+    ASCII.iter().any(|ascii| name.trim_ascii().eq_ignore_ascii_case(ascii.as_bytes()))
+}
+
+/// All of `bytes`, in the charset of that name if somebody knows it.
+pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
+    match name.and_then(encoding) {
+        Some(encoding) => encoding.decode_without_bom_handling(bytes).0,
+        None => guess(bytes),
+    }
+}
+
+/// All of `bytes`, of which nobody says what they are.
+pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
+    match core::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
+    }
+}
+
+/// Adds `text` with a space for each control character: what is shown as one line is one, and ends nothing that it is put into.
+pub(crate) fn push_line(out: &mut String, text: &str) {
+    out.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
+}

@@ -1,0 +1,234 @@
+//! Writes a message: what somebody wrote, and the files that he sends along.
+//!
+//! A [`Letter`] is written in one go, and then each file in pieces, into bytes that the caller takes away whenever he likes: no file is ever here as a whole.
+//!
+//! Invariants:
+//! - What is written is ASCII but for addresses beyond it (RFC 6532), its lines end in CRLF, and none is longer than 998 bytes, or 78 where its words allow it.
+//! - Nothing that is said in a name, a subject or a file's name begins a field or a part.
+//! - Reading it gives back what was written, but for spaces at the ends of lines and control characters in names and subjects.
+//!
+//! Answers to: RFC 5322 section 2.1.1 and 3; RFC 2045, 2046, 2047, 2183, 2231; RFC 3676 section 4.2.
+
+mod field;
+mod text;
+
+use alloc::vec::Vec;
+
+use base64ct::{Base64, Encoding as _};
+use machine::UnixTime;
+
+use crate::date_time;
+use crate::header::Mailbox;
+use field::FieldWriter;
+
+/// How many references are written: the first, and the latest of the others.
+pub const REFERENCES_MAX: usize = 20;
+
+/// What somebody wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter<'a> {
+    /// Who wrote it.
+    pub from: &'a Mailbox,
+    /// Whom to.
+    pub to: &'a [Mailbox],
+    /// Who is to know.
+    pub cc: &'a [Mailbox],
+    /// Who gets it without the others' knowing. Whoever sends the message leaves this empty: it is for the author's own copy.
+    pub bcc: &'a [Mailbox],
+    /// What it is about; control characters become spaces.
+    pub subject: &'a str,
+    /// When it was written.
+    pub date: UnixTime,
+    /// What it is to be known by, without angle brackets. Nobody else's message is, ever.
+    pub message_id: &'a str,
+    /// The identifier of what it answers, without angle brackets.
+    pub in_reply_to: Option<&'a [u8]>,
+    /// The identifiers of the conversation before it, from the first to that of what it answers, without angle brackets. Those that are none are left out, and so are
+    /// those in the middle beyond [`REFERENCES_MAX`].
+    pub references: &'a [&'a [u8]],
+    /// What it says: a paragraph a line, in which `>` marks quotes.
+    pub text: &'a str,
+    /// The same as a page, if it is one too.
+    pub html: Option<&'a str>,
+    /// Nobody can know it before the message is written: by this its parts are told apart.
+    pub secret: u128,
+    /// Whether files come along.
+    pub files: Files,
+}
+
+/// Whether files come along.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Files {
+    /// None does.
+    None,
+    /// Some do, or might.
+    Some,
+}
+
+/// A file that comes along.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// What it is, such as `image/png`; anything that is no type, or would have to be written without base64 (`message/…`, `multipart/…`), is
+    /// `application/octet-stream`.
+    pub media_type: &'a str,
+}
+
+/// Why a letter cannot be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unwritable {
+    /// An address of it is none.
+    Address,
+    /// Its own identifier is none.
+    Identifier,
+}
+
+/// A message whose files are being written.
+#[derive(Debug)]
+pub struct Composer {
+    secret: u128,
+    files: Files,
+    /// What of a file does not fill a line yet.
+    held: Vec<u8>,
+}
+
+/// So many bytes are a line of base64 (RFC 2045 section 6.8: 76 letters).
+const LINE_BYTES: usize = 57;
+
+impl Composer {
+    /// Writes the header and the text. Errors: nothing is written then.
+    pub fn begin(letter: &Letter<'_>, out: &mut Vec<u8>) -> Result<Composer, Unwritable> {
+        let mailboxes = [letter.to, letter.cc, letter.bcc].into_iter().flatten().chain([letter.from]);
+        if !mailboxes.into_iter().all(|mailbox| field::is_address(&mailbox.address)) {
+            return Err(Unwritable::Address);
+        }
+        if !field::is_identifier(letter.message_id.as_bytes()) {
+            return Err(Unwritable::Identifier);
+        }
+        write_header(letter, out);
+        let composer = Composer { secret: letter.secret, files: letter.files, held: Vec::with_capacity(LINE_BYTES) };
+        if composer.files == Files::Some {
+            multipart(b"mixed", &composer.boundary(MIXED), out);
+            composer.delimiter(out);
+        }
+        composer.write_texts(letter, out);
+        Ok(composer)
+    }
+
+    /// A file begins, and the one before it has ended.
+    pub fn file_began(&mut self, file: &File<'_>, out: &mut Vec<u8>) {
+        assert!(self.files == Files::Some, "the letter said that files come along");
+        self.delimiter(out);
+        out.extend_from_slice(b"Content-Type: ");
+        out.extend_from_slice(field::media_type(file.media_type));
+        out.extend_from_slice(b"\r\nContent-Disposition: attachment;\r\n");
+        field::write_parameter("filename", file.name, out);
+        out.extend_from_slice(b"\r\nContent-Transfer-Encoding: base64\r\n\r\n");
+    }
+
+    /// The next bytes of the file.
+    pub fn bytes_arrived(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        if !self.held.is_empty() {
+            let (taken, rest) = bytes.split_at_checked(LINE_BYTES - self.held.len()).unwrap_or((bytes, &[]));
+            self.held.extend_from_slice(taken);
+            bytes = rest;
+            if self.held.len() == LINE_BYTES {
+                write_line(&self.held, out);
+                self.held.clear();
+            }
+        }
+        let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
+        lines.iter().for_each(|line| write_line(line, out));
+        self.held.extend_from_slice(rest);
+    }
+
+    /// The file has ended.
+    pub fn file_ended(&mut self, out: &mut Vec<u8>) {
+        if !self.held.is_empty() {
+            write_line(&self.held, out);
+            self.held.clear();
+        }
+    }
+
+    /// The message has ended, behind its last file.
+    pub fn message_ended(self, out: &mut Vec<u8>) {
+        if self.files == Files::Some {
+            delimit(&self.boundary(MIXED), b"--", out);
+        }
+    }
+
+    fn write_texts(&self, letter: &Letter<'_>, out: &mut Vec<u8>) {
+        let Some(html) = letter.html else {
+            text::write_plain(letter.text, out);
+            return;
+        };
+        let boundary = self.boundary(ALTERNATIVE);
+        multipart(b"alternative", &boundary, out);
+        delimit(&boundary, b"", out);
+        text::write_plain(letter.text, out);
+        delimit(&boundary, b"", out);
+        text::write_html(html, out);
+        delimit(&boundary, b"--", out);
+    }
+
+    fn delimiter(&self, out: &mut Vec<u8>) {
+        delimit(&self.boundary(MIXED), b"", out);
+    }
+
+    /// No text has it: none that is written in quoted-printable or base64 has `=_`, and no other is written if it has that.
+    fn boundary(&self, kind: u8) -> Vec<u8> {
+        let digits = (0..32).rev().map(|place| hex_digit((self.secret >> (4 * place)) as u8 & 15));
+        [b'=', b'_', kind].into_iter().chain(digits).collect()
+    }
+}
+
+const MIXED: u8 = b'm';
+const ALTERNATIVE: u8 = b'a';
+
+fn write_header(letter: &Letter<'_>, out: &mut Vec<u8>) {
+    FieldWriter::new("Date", out).word(&date_time(letter.date)).end();
+    FieldWriter::new("From", out).mailboxes(core::slice::from_ref(letter.from)).end();
+    for (name, mailboxes) in [("To", letter.to), ("Cc", letter.cc), ("Bcc", letter.bcc)] {
+        if !mailboxes.is_empty() {
+            FieldWriter::new(name, out).mailboxes(mailboxes).end();
+        }
+    }
+    FieldWriter::new("Subject", out).text(letter.subject).end();
+    FieldWriter::new("Message-ID", out).identifiers([letter.message_id.as_bytes()]).end();
+    if let Some(answered) = letter.in_reply_to.filter(|identifier| field::is_identifier(identifier)) {
+        FieldWriter::new("In-Reply-To", out).identifiers([answered]).end();
+    }
+    let known = letter.references.iter().copied().filter(|identifier| field::is_identifier(identifier));
+    let beyond = known.clone().count().saturating_sub(REFERENCES_MAX);
+    let mut kept = known.clone().take(1).chain(known.skip(1 + beyond)).peekable();
+    if kept.peek().is_some() {
+        FieldWriter::new("References", out).identifiers(kept).end();
+    }
+    out.extend_from_slice(b"MIME-Version: 1.0\r\n");
+}
+
+fn multipart(kind: &[u8], boundary: &[u8], out: &mut Vec<u8>) {
+    for text in [b"Content-Type: multipart/", kind, b";\r\n boundary=\"", boundary, b"\"\r\n"] {
+        out.extend_from_slice(text);
+    }
+}
+
+/// `end`: two dashes behind the last part.
+fn delimit(boundary: &[u8], end: &[u8], out: &mut Vec<u8>) {
+    for text in [b"\r\n--", boundary, end, b"\r\n"] {
+        out.extend_from_slice(text);
+    }
+}
+
+/// `bytes`: at most [`LINE_BYTES`].
+fn write_line(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut line = [0; 76];
+    out.extend_from_slice(Base64::encode(bytes, &mut line).unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `value`: under 16.
+fn hex_digit(value: u8) -> u8 {
+    if value < 10 { b'0' + value } else { b'A' + value - 10 }
+}

@@ -1,0 +1,180 @@
+//! Encoded words: `=?utf-8?Q?Gr=C3=BC=C3=9Fe?=`.
+//!
+//! Invariants:
+//! - Each byte is looked at a bounded number of times, however many words begin and do not end.
+//! - A word that is broken, or in a charset that nobody knows, is shown as it stands.
+//! - White space between two words is none, and a character that is cut between two words of one charset is whole again.
+//!
+//! Taken as mail has it, beyond the RFC: words that are too long, that stand next to other text without a space, or that hold spaces and
+//! question marks.
+//!
+//! Answers to: RFC 2047 section 2, 4, 6; RFC 2231 section 5 (a language behind the charset, which is passed over).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use encoding_rs::{Decoder, Encoding};
+
+use crate::charset;
+use crate::transfer::base64;
+
+const CHARSET_BYTES_MAX: usize = 64;
+
+/// What `value` says, on one line.
+pub(super) fn decode(value: &[u8]) -> String {
+    let mut out = Output { text: String::with_capacity(value.len()), open: None };
+    let mut literal = value; // what stands before the next word, and that
+    let mut at = 0; // where in it to look for the next word
+    while let Some(found) = literal.get(at..).and_then(|rest| memchr::memmem::find(rest, b"=?")) {
+        let start = at + found;
+        let Some((before, candidate)) = literal.split_at_checked(start) else { break };
+        match Word::parse(candidate) {
+            Parsed::Word(word, rest) => {
+                out.word(before, &word);
+                (literal, at) = (rest, 0);
+            }
+            Parsed::Broken { length } => at = start + length,
+            Parsed::Endless => break,
+        }
+    }
+    out.literal(literal);
+    let text = out.text.trim();
+    if text.len() == out.text.len() { out.text } else { String::from(text) }
+}
+
+/// How long the encoded word is that `bytes` begin with: that it has the form of one is enough.
+pub(super) fn length(bytes: &[u8]) -> Option<usize> {
+    if !bytes.starts_with(b"=?") {
+        return None;
+    }
+    let (_, _, text) = split(bytes)?;
+    let end = memchr::memmem::find(text.get(..WORD_BYTES_MAX).unwrap_or(text), b"?=")?;
+    let has_space = text.iter().take(end).any(|byte| super::lexer::is_space(*byte));
+    (!has_space).then(|| bytes.len() - text.len() + end + 2)
+}
+
+/// Words that are longer than this are no words where they stand among others: an end is looked for once for each beginning. RFC 2047 has 75.
+const WORD_BYTES_MAX: usize = 256;
+
+/// Charset, encoding and what follows them, of what begins with `=?`.
+fn split(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
+    let inside = bytes.get(2..)?;
+    let near = inside.get(..CHARSET_BYTES_MAX).unwrap_or(inside);
+    let (charset, rest) = inside.split_at_checked(memchr::memchr(b'?', near)?)?;
+    let is_name = !charset.is_empty() && charset.iter().all(u8::is_ascii_graphic);
+    match rest {
+        [b'?', encoding @ (b'B' | b'b' | b'Q' | b'q'), b'?', text @ ..] if is_name => Some((charset, *encoding, text)),
+        _ => None,
+    }
+}
+
+struct Word {
+    encoding: &'static Encoding,
+    bytes: Vec<u8>,
+}
+
+enum Parsed<'a> {
+    /// A word, and what follows it.
+    Word(Word, &'a [u8]),
+    /// So many bytes are to be shown as they stand.
+    Broken { length: usize },
+    /// No word ends behind this.
+    Endless,
+}
+
+impl Word {
+    /// `bytes` begin with `=?`.
+    fn parse(bytes: &[u8]) -> Parsed<'_> {
+        let Some((charset, encoding, text)) = split(bytes) else { return Parsed::Broken { length: 2 } };
+        let Some(end) = memchr::memmem::find(text, b"?=") else { return Parsed::Endless };
+        let length = bytes.len() - text.len() + end + 2;
+        let (Some(text), Some(rest)) = (text.get(..end), bytes.get(length..)) else { return Parsed::Endless };
+        let charset = charset.split(|byte| *byte == b'*').next().unwrap_or_default();
+        let known = match charset::encoding(charset) {
+            None if charset::is_ascii(charset) => Some(encoding_rs::UTF_8),
+            known => known,
+        };
+        let meant = if matches!(encoding, b'B' | b'b') { base64::decode_word(text) } else { Some(q_decoded(text)) };
+        match (known, meant) {
+            (Some(encoding), Some(bytes)) => Parsed::Word(Word { encoding, bytes }, rest),
+            _ => Parsed::Broken { length },
+        }
+    }
+}
+
+/// RFC 2047 section 4.2: quoted-printable in which `_` is a space.
+fn q_decoded(text: &[u8]) -> Vec<u8> {
+    let mut meant = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match (byte, after) {
+            (b'_', _) => meant.push(b' '),
+            (b'=', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                meant.push(hex_value(*high) << 4 | hex_value(*low));
+                rest = after;
+            }
+            (b'\r' | b'\n', _) => {}
+            _ => meant.push(*byte),
+        }
+    }
+    meant
+}
+
+/// The value of a hexadecimal digit.
+pub(crate) fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'a'..=b'f' => digit - b'a' + 10,
+        b'A'..=b'F' => digit - b'A' + 10,
+        _ => digit.wrapping_sub(b'0') & 15,
+    }
+}
+
+/// What was said so far.
+struct Output {
+    text: String,
+    /// The decoder of the word before, while another word may follow it.
+    open: Option<(&'static Encoding, Decoder)>,
+}
+
+impl Output {
+    /// `before`: what stands between the word and the one before it.
+    fn word(&mut self, before: &[u8], word: &Word) {
+        if self.open.is_none() || !before.iter().all(u8::is_ascii_whitespace) {
+            self.literal(before);
+        }
+        if self.open.as_ref().is_some_and(|(encoding, _)| *encoding != word.encoding) {
+            self.close();
+        }
+        let (_, decoder) =
+            self.open.get_or_insert_with(|| (word.encoding, word.encoding.new_decoder_without_bom_handling()));
+        push_decoded(&mut self.text, decoder, &word.bytes, Last::No);
+    }
+
+    fn literal(&mut self, bytes: &[u8]) {
+        self.close();
+        let text = charset::guess(bytes);
+        // A fold is its white space, and no more (RFC 5322 section 2.2.3).
+        text.split(['\r', '\n']).for_each(|line| charset::push_line(&mut self.text, line));
+    }
+
+    fn close(&mut self) {
+        if let Some((_, mut decoder)) = self.open.take() {
+            push_decoded(&mut self.text, &mut decoder, &[], Last::Yes);
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Last {
+    Yes,
+    No,
+}
+
+fn push_decoded(out: &mut String, decoder: &mut Decoder, bytes: &[u8], last: Last) {
+    let Some(room) = decoder.max_utf8_buffer_length(bytes.len()) else { return };
+    let mut text = String::with_capacity(room);
+    // There is room for all of it, whatever it is.
+    let _ = decoder.decode_to_string(bytes, &mut text, last == Last::Yes);
+    charset::push_line(out, &text);
+}

@@ -1,0 +1,178 @@
+//! Header fields and what stands in them, as other people's programs write them.
+//!
+//! A [`Header`] is a view over the bytes of one; a [`Field`] of it is read as what it is: text, addresses, a date, identifiers of
+//! messages, or a value with parameters. Reading never fails: mail is what it is, and what cannot be understood is shown as it stands.
+//!
+//! Invariants:
+//! - No text that is read here holds a control character, so it ends no line, wherever it is put.
+//! - The work is linear in the bytes of the field, and what is made of it is bounded by them.
+//!
+//! Answers to: RFC 5322 section 2.2 and 4; RFC 2047, 2231, 6532.
+
+mod address;
+mod date;
+mod encoded_word;
+mod identifier;
+mod lexer;
+mod parameters;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub use address::{ADDRESSES_MAX, Address, Mailbox};
+pub use date::SentDate;
+#[cfg(test)]
+pub(crate) use date::read_words as date_by_words;
+pub(crate) use encoded_word::hex_value;
+pub use identifier::Identifiers;
+pub use parameters::{PARAMETERS_MAX, Parameters};
+
+/// The header of a message or of a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Header<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    /// `bytes`: the header; the empty line that ends it, and what follows that, may be there or not.
+    pub fn new(bytes: &'a [u8]) -> Header<'a> {
+        Header { bytes }
+    }
+
+    /// All fields, from the first to the last.
+    pub fn fields(&self) -> Fields<'a> {
+        Fields { rest: self.bytes }
+    }
+
+    /// The first field of that name.
+    pub fn field(&self, name: &str) -> Option<Field<'a>> {
+        self.fields().find(|field| field.is(name))
+    }
+}
+
+/// One field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field<'a> {
+    /// Its name, as it is written.
+    pub name: &'a [u8],
+    /// What stands behind the colon, folded as it is, without the line end.
+    pub value: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    /// Whether that is its name, in capitals or not.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Its text on one line, with encoded words decoded (RFC 2047): for `Subject` and what else people write.
+    pub fn text(&self) -> String {
+        encoded_word::decode(self.value)
+    }
+
+    /// Its addresses: for `From`, `To` and their like. The first [`ADDRESSES_MAX`] mailboxes are read.
+    pub fn addresses(&self) -> Vec<Address> {
+        address::read(self.value, ADDRESSES_MAX)
+    }
+
+    /// The same of so many mailboxes and groups at most.
+    pub(crate) fn first_addresses(&self, most: usize) -> Vec<Address> {
+        address::read(self.value, most)
+    }
+
+    /// Its date; `None` for what is none, or lies before 1970.
+    pub fn date(&self) -> Option<SentDate> {
+        date::read(self.value)
+    }
+
+    /// The identifiers of messages that stand in it: for `Message-ID`, `In-Reply-To` and `References`.
+    pub fn identifiers(&self) -> Identifiers<'a> {
+        Identifiers::new(self.value)
+    }
+
+    /// Its value with parameters: for `Content-Type` and `Content-Disposition`.
+    pub fn parameters(&self) -> Parameters {
+        Parameters::read(self.value)
+    }
+}
+
+/// The fields of a [`Header`].
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        loop {
+            let field = take_field(&mut self.rest)?;
+            match split_name(field) {
+                Some((name, value)) => return Some(Field { name, value }),
+                // A line of the file that the message once lay in, among others, and no field.
+                None if is_envelope_line(field) => {}
+                // No field and no empty line: the body has begun without one.
+                None => self.rest = &[],
+            }
+        }
+    }
+}
+
+/// The name of a field, and what follows its colon; `None` for what is no field. `field`: what there is of its first line is enough.
+#[inline]
+pub(crate) fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = name_length(field);
+    let (name, rest) = field.split_at_checked(length)?;
+    // White space before the colon: RFC 5322 section 4.5.8.
+    let [b':', value @ ..] = rest.trim_ascii_start() else { return None };
+    (length > 0).then_some((name, value))
+}
+
+/// How many bytes `field` has before the first that is not of a name: a colon, or what is not graphic. Eight are looked at together.
+fn name_length(field: &[u8]) -> usize {
+    let (chunks, rest) = field.as_chunks();
+    for (chunk, number) in chunks.iter().zip(0..) {
+        let ends = ends_of_name(u64::from_le_bytes(*chunk));
+        if ends != 0 {
+            return number * 8 + ends.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_of_name = |byte: &&u8| matches!(byte, b'!'..=b'9' | b';'..=b'~');
+    chunks.len() * 8 + rest.iter().take_while(is_of_name).count()
+}
+
+/// The upper bit of each byte that is not of a name, up to the first: what a borrow or carry does to those behind it does not matter.
+fn ends_of_name(bytes: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let colons = bytes ^ (ONES * b':' as u64);
+    let is_colon = colons.wrapping_sub(ONES) & !colons;
+    let is_low = bytes.wrapping_sub(ONES * b'!' as u64) & !bytes;
+    let is_high = bytes | bytes.wrapping_add(ONES);
+    (is_colon | is_low | is_high) & (ONES << 7)
+}
+
+/// Whether this is a line that mailbox files have between messages, which some programs leave where it is.
+pub(crate) fn is_envelope_line(line: &[u8]) -> bool {
+    line.starts_with(b"From ") || line.starts_with(b">From ")
+}
+
+/// Takes the next line and those that continue it, without the last line end; `None` at the empty line and at the end.
+fn take_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let all = *rest;
+    if all.is_empty() || all.starts_with(b"\n") || all.starts_with(b"\r\n") {
+        return None;
+    }
+    let mut end = 0;
+    loop {
+        let line = all.get(end..).unwrap_or_default();
+        end += memchr::memchr(b'\n', line).map_or(line.len(), |line_end| line_end + 1);
+        if !matches!(all.get(end), Some(b' ' | b'\t')) {
+            break;
+        }
+    }
+    let (field, after) = all.split_at_checked(end)?;
+    *rest = after;
+    let field = field.strip_suffix(b"\n").unwrap_or(field);
+    Some(field.strip_suffix(b"\r").unwrap_or(field))
+}

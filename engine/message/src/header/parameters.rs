@@ -1,0 +1,196 @@
+//! A value with parameters: `text/plain; charset=utf-8; name*=utf-8''na%C3%AFve.txt`.
+//!
+//! Read as mail has it: a value without quotes may hold spaces and slashes, and encoded words where RFC 2231 has a form of its own.
+//!
+//! Invariants:
+//! - At most [`PARAMETERS_MAX`] parameters are read, and a parameter that comes in sections is put together from as many at most.
+//! - Where a parameter is given twice the first one counts, and one in the form of RFC 2231 counts before one that is not.
+//!
+//! Answers to: RFC 2045 section 5.1, RFC 2183 section 2, RFC 2231 section 3 and 4.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::encoded_word::{self, hex_value};
+use super::lexer;
+use crate::charset;
+
+/// How many parameters of a field are read.
+pub const PARAMETERS_MAX: usize = 128;
+
+/// A value and its parameters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Parameters {
+    value: String,
+    list: Vec<Parameter>,
+}
+
+/// One parameter, or one section of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Parameter {
+    /// In small letters, without asterisks.
+    name: Vec<u8>,
+    /// `name*2`: the third.
+    section: Option<u8>,
+    is_extended: bool,
+    value: Vec<u8>,
+}
+
+impl Parameters {
+    pub(super) fn read(field: &[u8]) -> Parameters {
+        let mut rest = Scanner { rest: field };
+        let value = charset::guess(rest.take_value()).trim().to_ascii_lowercase();
+        let mut line = String::with_capacity(value.len());
+        charset::push_line(&mut line, &value);
+        let mut list = Vec::new();
+        while let (true, Some(begun)) = (list.len() < PARAMETERS_MAX, rest.next_parameter()) {
+            list.extend(begun);
+        }
+        Parameters { value: line, list }
+    }
+
+    /// What stands before the first semicolon, in small letters: `text/plain`, `attachment`.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// The parameter of that name, which is given in small letters, as text on one line.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let mut text = String::new();
+        match self.extended(name) {
+            Some((bytes, charset)) => charset::push_line(&mut text, &charset::decode(charset.as_deref(), &bytes)),
+            None => text = encoded_word::decode(self.plain(name)?),
+        }
+        Some(text)
+    }
+
+    /// The parameter of that name, which is given in small letters, as the bytes that it is.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        self.extended(name).map(|(bytes, _)| bytes).or_else(|| self.plain(name).map(<[u8]>::to_vec))
+    }
+
+    fn plain(&self, name: &str) -> Option<&[u8]> {
+        let mut all = self.named(name).filter(|parameter| parameter.section.is_none() && !parameter.is_extended);
+        all.next().map(|parameter| parameter.value.as_slice())
+    }
+
+    fn named(&self, name: &str) -> impl Iterator<Item = &Parameter> {
+        self.list.iter().filter(move |parameter| parameter.name == name.as_bytes())
+    }
+
+    /// The parameter in the form of RFC 2231: its bytes, and the charset that it names.
+    fn extended(&self, name: &str) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let whole = self.named(name).find(|parameter| parameter.section.is_none() && parameter.is_extended);
+        if let Some(parameter) = whole {
+            let (charset, text) = split_charset(&parameter.value);
+            return Some((percent_decoded(text), charset));
+        }
+        let section = |number| self.named(name).find(move |parameter| parameter.section == Some(number));
+        let (charset, mut bytes) = match section(0)? {
+            first if first.is_extended => {
+                let (charset, text) = split_charset(&first.value);
+                (charset, percent_decoded(text))
+            }
+            first => (None, first.value.clone()),
+        };
+        for part in (1..=u8::MAX).map_while(section) {
+            if part.is_extended {
+                bytes.append(&mut percent_decoded(&part.value));
+            } else {
+                bytes.extend_from_slice(&part.value);
+            }
+        }
+        Some((bytes, charset))
+    }
+}
+
+/// RFC 2231 section 4: `charset'language'text`.
+fn split_charset(value: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
+    let mut parts = value.splitn(3, |byte| *byte == b'\'');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(charset), Some(_), Some(text)) => (Some(charset.to_vec()), text),
+        _ => (None, value),
+    }
+}
+
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let mut meant = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match after {
+            [high, low, after @ ..] if *byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                meant.push(hex_value(*high) << 4 | hex_value(*low));
+                rest = after;
+            }
+            _ => meant.push(*byte),
+        }
+    }
+    meant
+}
+
+struct Scanner<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Scanner<'a> {
+    /// What stands before the next semicolon, without comments.
+    fn take_value(&mut self) -> &'a [u8] {
+        let value = self.take_while(|byte| byte != b';');
+        let end = memchr::memchr(b'(', value).unwrap_or(value.len());
+        value.get(..end).unwrap_or_default().trim_ascii()
+    }
+
+    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
+        let length = self.rest.iter().take_while(|byte| belongs(**byte)).count();
+        let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, &[]));
+        self.rest = rest;
+        taken
+    }
+
+    /// The next parameter; inside, `None` for what is none.
+    fn next_parameter(&mut self) -> Option<Option<Parameter>> {
+        self.take_while(|byte| byte == b';' || lexer::is_space(byte));
+        if self.rest.is_empty() {
+            return None;
+        }
+        let name = self.take_while(|byte| !matches!(byte, b'=' | b';')).trim_ascii();
+        if !self.rest.starts_with(b"=") {
+            return Some(None);
+        }
+        self.rest = self.rest.get(1..).unwrap_or_default();
+        self.take_while(lexer::is_space);
+        let value = self.take_parameter_value();
+        Some(Parameter::new(name, value))
+    }
+
+    fn take_parameter_value(&mut self) -> Vec<u8> {
+        if let [b'"', inside @ ..] = self.rest {
+            let length = lexer::quoted_length(inside);
+            let (quoted, rest) = inside.split_at_checked(length).unwrap_or((inside, &[]));
+            self.rest = rest;
+            self.take_while(|byte| byte != b';');
+            return lexer::unescaped(quoted);
+        }
+        let value = self.take_while(|byte| byte != b';');
+        let is_comment = |(at, pair): (usize, &[u8])| matches!(pair, [b' ' | b'\t' | b'\n', b'(']).then_some(at);
+        let end = value.windows(2).enumerate().find_map(is_comment).unwrap_or(value.len());
+        let mut meant = value.get(..end).unwrap_or_default().trim_ascii().to_vec();
+        meant.retain(|byte| !matches!(byte, b'\r' | b'\n'));
+        meant
+    }
+}
+
+impl Parameter {
+    /// `None` for a section whose number is none.
+    fn new(name: &[u8], value: Vec<u8>) -> Option<Parameter> {
+        let (name, is_extended) = name.strip_suffix(b"*").map_or((name, false), |name| (name, true));
+        let mut parts = name.splitn(2, |byte| *byte == b'*');
+        let name = parts.next()?.trim_ascii().to_ascii_lowercase();
+        let section = match parts.next() {
+            Some(digits) => Some(core::str::from_utf8(digits).ok()?.trim().parse().ok()?),
+            None => None,
+        };
+        (!name.is_empty()).then_some(Parameter { name, section, is_extended, value })
+    }
+}

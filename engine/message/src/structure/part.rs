@@ -1,0 +1,176 @@
+//! One part of a message, and what its fields say of it.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::ops::Range;
+
+use crate::charset;
+use crate::header::Field;
+
+/// How many bytes are kept of a name, an identifier or a type.
+pub const TEXT_BYTES_MAX: usize = 255;
+
+/// One part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// In how many others it lies: 0 for the message itself.
+    pub depth: usize,
+    /// Type and subtype in small letters, such as `text/plain`. What is said of it wrongly is `text/plain` (RFC 2045 section 5.2).
+    pub media_type: String,
+    /// The charset that it names.
+    pub charset: Option<String>,
+    /// How its lines are to be joined.
+    pub flow: Flow,
+    /// What a file with it is to be called: without folders, which nobody but the reader has a say in.
+    pub file_name: Option<String>,
+    /// Where it is meant to be shown.
+    pub disposition: Disposition,
+    /// What it travels in.
+    pub encoding: Encoding,
+    /// What others of the message know it by, without angle brackets.
+    pub content_id: Option<String>,
+    /// Of a `multipart/related`: by which identifier the part is known that the others belong to (RFC 2387 section 3.2).
+    pub start: Option<String>,
+    /// The bytes of its header in the message, with the empty line.
+    pub header: Range<u64>,
+    /// The bytes of its body in the message, as it travels.
+    pub body: Range<u64>,
+}
+
+/// How the lines of a text are to be joined (RFC 3676).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Flow {
+    /// They stand as they are.
+    #[default]
+    Fixed,
+    /// A line that ends in a space goes on in the next.
+    Flowed,
+    /// The same, and the space is not part of the text.
+    FlowedWithoutSpace,
+}
+
+/// Where a part is meant to be shown (RFC 2183).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Disposition {
+    /// Nothing is said.
+    #[default]
+    Unsaid,
+    /// With the message.
+    Inline,
+    /// When it is asked for; anything unknown means that too (section 2.8).
+    Attachment,
+}
+
+/// What a body travels in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Encoding {
+    /// Itself: 7bit, 8bit, binary.
+    #[default]
+    Identity,
+    /// RFC 2045 section 6.7.
+    QuotedPrintable,
+    /// RFC 2045 section 6.8.
+    Base64,
+    /// What nobody knows: it can only be offered as it is (section 6.4).
+    Unknown,
+}
+
+impl Part {
+    pub(super) fn new(depth: usize, media_type: &str, start: u64) -> Part {
+        Part {
+            depth,
+            media_type: media_type.to_owned(),
+            charset: None,
+            flow: Flow::Fixed,
+            file_name: None,
+            disposition: Disposition::Unsaid,
+            encoding: Encoding::Identity,
+            content_id: None,
+            start: None,
+            header: start..start,
+            body: start..start,
+        }
+    }
+
+    /// Whether its type is `text`, `image`, or whatever is given.
+    pub fn is_of(&self, main_type: &str) -> bool {
+        self.media_type.split('/').next() == Some(main_type)
+    }
+
+    /// Whether people would call it an attachment: a file that came along, and nothing that is shown as the message's text or within it.
+    pub fn is_attachment(&self) -> bool {
+        let is_signature = matches!(&*self.media_type, "application/pgp-signature" | "application/pkcs7-signature");
+        if self.is_of("multipart") || is_signature {
+            return false;
+        }
+        let is_shown = self.is_of("text") || self.media_type == "message/delivery-status";
+        match self.disposition {
+            Disposition::Attachment => true,
+            _ if self.content_id.is_some() && self.is_of("image") => false,
+            _ => self.file_name.is_some() || !is_shown,
+        }
+    }
+
+    /// Returns the boundary, if this is a multipart and names one.
+    pub(super) fn content_type_arrived(&mut self, field: &Field<'_>) -> Option<alloc::vec::Vec<u8>> {
+        let parameters = field.parameters();
+        let media_type = parameters.value();
+        let is_token =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+        let is_type = media_type.split_once('/').is_some_and(|(main, sub)| is_token(main) && is_token(sub));
+        self.media_type = if is_type { bounded(media_type.to_owned()) } else { "text/plain".to_owned() };
+        self.charset = parameters.text("charset").map(bounded);
+        self.start = parameters.text("start").map(|start| bounded(without_brackets(&start).to_owned()));
+        let says = |name, expected| parameters.text(name).is_some_and(|text| text.eq_ignore_ascii_case(expected));
+        self.flow = match says("format", "flowed") {
+            true if says("delsp", "yes") => Flow::FlowedWithoutSpace,
+            true => Flow::Flowed,
+            false => Flow::Fixed,
+        };
+        // A disposition that came first has a say before this.
+        self.file_name = self.file_name.take().or_else(|| parameters.text("name").and_then(file_name));
+        parameters.bytes("boundary").filter(|_| self.is_of("multipart"))
+    }
+
+    pub(super) fn disposition_arrived(&mut self, field: &Field<'_>) {
+        let parameters = field.parameters();
+        self.disposition = match parameters.value() {
+            "" => Disposition::Unsaid,
+            "inline" => Disposition::Inline,
+            _ => Disposition::Attachment,
+        };
+        self.file_name = parameters.text("filename").and_then(file_name).or(self.file_name.take());
+    }
+
+    pub(super) fn encoding_arrived(&mut self, field: &Field<'_>) {
+        self.encoding = match field.parameters().value() {
+            "" | "7bit" | "8bit" | "binary" => Encoding::Identity,
+            "quoted-printable" => Encoding::QuotedPrintable,
+            "base64" => Encoding::Base64,
+            _ => Encoding::Unknown,
+        };
+    }
+
+    pub(super) fn content_id_arrived(&mut self, field: &Field<'_>) {
+        let identifier = field.identifiers().next().unwrap_or_else(|| field.value.trim_ascii());
+        let mut text = String::new();
+        charset::push_line(&mut text, &charset::guess(identifier));
+        self.content_id = (!text.is_empty()).then(|| bounded(text));
+    }
+}
+
+/// The last folder's content: `C:\letters\a.txt` is called `a.txt` (RFC 2183 section 2.3).
+fn file_name(path: String) -> Option<String> {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    (!name.is_empty()).then(|| bounded(name.to_owned()))
+}
+
+fn without_brackets(text: &str) -> &str {
+    text.trim().trim_start_matches('<').trim_end_matches('>')
+}
+
+fn bounded(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text.shrink_to_fit();
+    text
+}

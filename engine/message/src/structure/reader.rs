@@ -1,0 +1,371 @@
+//! Takes a message apart while it streams by: line after line, with a stack of the parts that are open.
+//!
+//! A line is looked at where it lies. It is copied only where a piece ends within it and it may still turn out to be a field or a boundary.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::part::{Encoding, Part};
+use super::{DEPTH_MAX, PARTS_MAX, Structure};
+use crate::header::{Field, is_envelope_line, split_name};
+
+/// How many bytes of a field are looked at.
+pub const FIELD_BYTES_MAX: usize = 8_192;
+
+/// RFC 2046 section 5.1.1 has 70. Longer ones are in use.
+const BOUNDARY_BYTES_MAX: usize = 200;
+
+/// A line with a boundary is not longer: two dashes before and behind it, and some white space.
+const DELIMITER_BYTES_MAX: usize = BOUNDARY_BYTES_MAX + 64;
+
+/// Who else wants to know what goes by. `()` does not.
+pub trait Listener {
+    /// Whether to be told of a field of that name in the header of `part`.
+    fn wants_field(&mut self, _part: &Part, _name: &[u8]) -> bool {
+        false
+    }
+
+    /// A field that was wanted, or its first [`FIELD_BYTES_MAX`] bytes.
+    fn field_arrived(&mut self, _field: &Field<'_>) {}
+
+    /// A header has ended, and the body of its part begins, which is the last of `parts` and no multipart. Whether to be told that body.
+    fn body_began(&mut self, _parts: &[Part]) -> bool {
+        false
+    }
+
+    /// The next bytes of the body, as it travels. The line end before a boundary, which is not part of the body, may be among them.
+    fn body_arrived(&mut self, _bytes: &[u8]) {}
+
+    /// The body has ended that was told.
+    fn body_ended(&mut self) {}
+
+    /// Whether nothing matters any more that may still come. `parts`: those that have begun.
+    fn has_enough(&self, _parts: &[Part]) -> bool {
+        false
+    }
+}
+
+impl Listener for () {}
+
+/// Takes a message apart.
+#[derive(Debug)]
+pub struct Reader {
+    structure: Structure,
+    /// The parts that have begun and not ended, each in the one before it.
+    open: Vec<Open>,
+    expect: Expect,
+    /// How many bytes of the message came before the current line.
+    line_start: u64,
+    /// How many bytes of the current line came in earlier pieces.
+    line_length: u64,
+    /// The beginning of the current line, where it came in earlier pieces and may be needed.
+    line: Vec<u8>,
+    /// How the line before ended: in so many bytes.
+    line_end_length: u64,
+    /// The last byte of the piece before.
+    last_byte: u8,
+    /// The field that is being read.
+    field: Vec<u8>,
+    is_field_wanted: bool,
+    said: Said,
+}
+
+/// What the header that is being read has said of the structure: what comes twice counts once.
+#[derive(Debug, Default)]
+struct Said {
+    /// A bit for each of [`STRUCTURAL`].
+    fields: u8,
+    boundary: Option<Vec<u8>>,
+}
+
+/// The fields that say something of the structure.
+const STRUCTURAL: [&str; 4] = ["Content-Type", "Content-Disposition", "Content-Transfer-Encoding", "Content-ID"];
+
+#[derive(Debug)]
+struct Open {
+    /// Its index.
+    part: usize,
+    /// What its parts are told apart by, while more of them may follow.
+    boundary: Option<Vec<u8>>,
+}
+
+/// What the next line may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expect {
+    /// A field, more of one, or the end of the header.
+    Field,
+    /// A part of a body, which somebody listens to.
+    HeardBody,
+    /// Nothing but a boundary.
+    Boundary,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        Reader::new()
+    }
+}
+
+impl Reader {
+    /// Of a message that begins.
+    pub fn new() -> Reader {
+        let mut reader = Reader {
+            structure: Structure::default(),
+            open: Vec::new(),
+            expect: Expect::Field,
+            line_start: 0,
+            line_length: 0,
+            line: Vec::new(),
+            line_end_length: 0,
+            last_byte: 0,
+            field: Vec::new(),
+            is_field_wanted: false,
+            said: Said::default(),
+        };
+        reader.part_began(0, "text/plain");
+        reader
+    }
+
+    /// The parts that have begun so far.
+    pub fn parts(&self) -> &[Part] {
+        &self.structure.parts
+    }
+
+    /// The next bytes of the message.
+    pub fn bytes_arrived(&mut self, mut bytes: &[u8], listener: &mut impl Listener) {
+        while !bytes.is_empty() && !listener.has_enough(&self.structure.parts) {
+            let line_end = memchr::memchr(b'\n', bytes);
+            let (piece, rest) =
+                bytes.split_at_checked(line_end.map_or(bytes.len(), |at| at + 1)).unwrap_or((bytes, &[]));
+            let is_whole = line_end.is_some();
+            if is_whole && self.line_length == 0 {
+                self.line_arrived(piece, listener);
+            } else {
+                self.piece_of_line_arrived(piece, is_whole, listener);
+            }
+            self.line_length += piece.len() as u64;
+            if is_whole {
+                let before =
+                    piece.len().checked_sub(2).map_or(self.last_byte, |at| piece.get(at).copied().unwrap_or(0));
+                self.line_end_length = if before == b'\r' { 2 } else { 1 };
+                self.line_start += self.line_length;
+                self.line_length = 0;
+            }
+            self.last_byte = piece.last().copied().unwrap_or(0);
+            bytes = rest;
+        }
+    }
+
+    /// The message has ended.
+    pub fn message_ended(mut self, listener: &mut impl Listener) -> Structure {
+        if !self.line.is_empty() {
+            let line = mem::take(&mut self.line);
+            self.line_arrived(&line, listener);
+        }
+        let end = self.line_start + self.line_length;
+        if self.expect == Expect::Field {
+            self.header_ended(end, listener);
+        }
+        self.close_parts(0, end, listener);
+        self.structure
+    }
+
+    /// A line that is cut into pieces: it is kept if it may be more than text.
+    fn piece_of_line_arrived(&mut self, piece: &[u8], is_whole: bool, listener: &mut impl Listener) {
+        let is_kept = !self.line.is_empty();
+        let may_matter = self.expect == Expect::Field || piece.starts_with(b"-");
+        if !is_kept && (self.line_length > 0 || !may_matter) {
+            self.text_arrived(piece, listener);
+            return;
+        }
+        let kept_max = if self.expect == Expect::Field { FIELD_BYTES_MAX } else { DELIMITER_BYTES_MAX };
+        let room = kept_max.saturating_sub(self.line.len());
+        let (kept, beyond) = piece.split_at_checked(room).unwrap_or((piece, &[]));
+        self.line.extend_from_slice(kept);
+        if self.expect != Expect::Field && !beyond.is_empty() {
+            // Too long for a boundary: it is text after all.
+            let line = mem::take(&mut self.line);
+            self.text_arrived(&line, listener);
+            self.text_arrived(beyond, listener);
+        } else if is_whole {
+            let mut line = mem::take(&mut self.line);
+            self.line_arrived(&line, listener);
+            line.clear();
+            self.line = line;
+        }
+    }
+
+    fn text_arrived(&mut self, text: &[u8], listener: &mut impl Listener) {
+        if self.expect == Expect::HeardBody {
+            listener.body_arrived(text);
+        }
+    }
+
+    /// `line`: with its end, if it has one, but at most as much of it as matters.
+    fn line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
+        if let Some((level, kind)) = line.starts_with(b"--").then(|| self.delimiter(line)).flatten() {
+            self.delimiter_arrived(level, kind, line.len(), listener);
+            return;
+        }
+        match self.expect {
+            Expect::Field => self.header_line_arrived(line, listener),
+            Expect::HeardBody => listener.body_arrived(line),
+            Expect::Boundary => {}
+        }
+    }
+
+    /// Which of the open parts the line is a boundary of: the innermost, if several have the same.
+    fn delimiter(&self, line: &[u8]) -> Option<(usize, Delimiter)> {
+        if line.len() > DELIMITER_BYTES_MAX {
+            return None;
+        }
+        let text = line.trim_ascii_end().strip_prefix(b"--")?;
+        let candidates = self.open.iter().enumerate().rev();
+        let mut candidates = candidates.filter_map(|(level, open)| Some((level, open.boundary.as_deref()?)));
+        candidates.find_map(|(level, boundary)| match text.strip_prefix(boundary)? {
+            b"" => Some((level, Delimiter::Next)),
+            b"--" => Some((level, Delimiter::Last)),
+            _ => None,
+        })
+    }
+
+    fn delimiter_arrived(&mut self, level: usize, kind: Delimiter, length: usize, listener: &mut impl Listener) {
+        // The line end before a boundary belongs to it (RFC 2046 section 5.1.1).
+        let end = self.line_start.saturating_sub(self.line_end_length);
+        if self.expect == Expect::Field {
+            self.header_ended(end, listener);
+        }
+        self.close_parts(level + 1, end, listener);
+        self.expect = Expect::Boundary;
+        if kind == Delimiter::Last {
+            if let Some(open) = self.open.last_mut() {
+                open.boundary = None;
+            }
+        } else {
+            let is_digest = self.open.last().and_then(|open| self.structure.parts.get(open.part));
+            let is_digest = is_digest.is_some_and(|part| part.media_type == "multipart/digest");
+            // The line that came in pieces before is counted already, the rest of it is not yet.
+            let start = self.line_start + length as u64;
+            self.part_began(start, if is_digest { "message/rfc822" } else { "text/plain" });
+        }
+    }
+
+    /// Ends all parts that lie `level` deep or deeper.
+    fn close_parts(&mut self, level: usize, end: u64, listener: &mut impl Listener) {
+        if mem::replace(&mut self.expect, Expect::Boundary) == Expect::HeardBody {
+            listener.body_ended();
+        }
+        // What ends within an empty line, which its header has already, ends behind that, and so does all that holds it.
+        let mut end = end;
+        for open in self.open.drain(level.min(self.open.len())..).rev() {
+            if let Some(part) = self.structure.parts.get_mut(open.part) {
+                end = end.max(part.body.start);
+                part.body.end = end;
+            }
+        }
+    }
+
+    fn part_began(&mut self, start: u64, default_type: &str) {
+        if self.structure.parts.len() >= PARTS_MAX {
+            self.structure.is_cut = true;
+            self.expect = Expect::Boundary;
+            return;
+        }
+        assert!(self.open.len() < DEPTH_MAX, "what lies too deep is not taken apart");
+        self.structure.parts.push(Part::new(self.open.len(), default_type, start));
+        self.open.push(Open { part: self.structure.parts.len() - 1, boundary: None });
+        self.expect = Expect::Field;
+    }
+
+    fn header_line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
+        let line = line.get(..FIELD_BYTES_MAX).unwrap_or(line);
+        let is_empty = matches!(line, b"\n" | b"\r\n" | b"\r" | b"");
+        if is_empty {
+            self.header_ended(self.line_start + line.len() as u64, listener);
+        } else if matches!(line, [b' ' | b'\t', ..]) {
+            self.push_field(line);
+        } else if let Some((name, _)) = split_name(line) {
+            self.field_ended(listener);
+            let part = self.open.last().and_then(|open| self.structure.parts.get(open.part));
+            self.is_field_wanted = part.is_some_and(|part| is_of_structure(name) || listener.wants_field(part, name));
+            self.push_field(line);
+        } else if is_envelope_line(line) {
+            // What continues it continues no field.
+            self.field_ended(listener);
+        } else {
+            // No field and no empty line: the body has begun without one.
+            self.header_ended(self.line_start, listener);
+            self.line_arrived(line, listener);
+        }
+    }
+
+    fn push_field(&mut self, line: &[u8]) {
+        if self.is_field_wanted {
+            let room = FIELD_BYTES_MAX - self.field.len().min(FIELD_BYTES_MAX);
+            self.field.extend_from_slice(line.get(..room).unwrap_or(line));
+        }
+    }
+
+    fn field_ended(&mut self, listener: &mut impl Listener) {
+        let mut bytes = mem::take(&mut self.field);
+        let Some(open) = self.open.last() else { return };
+        let Some(part) = self.structure.parts.get_mut(open.part) else { return };
+        if let (true, Some((name, value))) = (self.is_field_wanted, split_name(bytes.trim_ascii_end())) {
+            let field = Field { name, value };
+            let kind = STRUCTURAL.iter().position(|known| field.is(known)).unwrap_or(STRUCTURAL.len());
+            let is_first = self.said.fields & 1 << kind == 0;
+            self.said.fields |= 1 << kind;
+            match kind {
+                0 if is_first => self.said.boundary = part.content_type_arrived(&field),
+                1 if is_first => part.disposition_arrived(&field),
+                2 if is_first => part.encoding_arrived(&field),
+                3 if is_first => part.content_id_arrived(&field),
+                _ => {}
+            }
+            if listener.wants_field(part, name) {
+                listener.field_arrived(&field);
+            }
+        }
+        bytes.clear();
+        self.field = bytes;
+        self.is_field_wanted = false;
+    }
+
+    /// `end`: where the body begins.
+    fn header_ended(&mut self, end: u64, listener: &mut impl Listener) {
+        self.field_ended(listener);
+        let level = self.open.len();
+        let Some(open) = self.open.last_mut() else { return };
+        let Some(part) = self.structure.parts.get_mut(open.part) else { return };
+        let end = end.max(part.header.start);
+        part.header.end = end;
+        part.body = end..end;
+        // An empty boundary, or one beyond reason, tells nothing apart.
+        let is_boundary = |boundary: &Vec<u8>| (1..=BOUNDARY_BYTES_MAX).contains(&boundary.trim_ascii_end().len());
+        open.boundary = mem::take(&mut self.said).boundary.filter(is_boundary).filter(|_| level < DEPTH_MAX);
+        if let Some(boundary) = &mut open.boundary {
+            boundary.truncate(boundary.trim_ascii_end().len());
+            self.expect = Expect::Boundary;
+            return;
+        }
+        let holds_message = matches!(&*part.media_type, "message/rfc822" | "message/global");
+        if holds_message && part.encoding == Encoding::Identity && level < DEPTH_MAX {
+            self.part_began(end, "text/plain");
+        } else {
+            let is_heard = listener.body_began(&self.structure.parts);
+            self.expect = if is_heard { Expect::HeardBody } else { Expect::Boundary };
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Delimiter {
+    /// Another part follows.
+    Next,
+    /// None does.
+    Last,
+}
+
+fn is_of_structure(name: &[u8]) -> bool {
+    STRUCTURAL.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}

@@ -1,0 +1,159 @@
+//! How a message's text begins, and whether a file comes along: of a text that travels as it is at once, and of all others by taking the message apart.
+
+use alloc::string::String;
+
+use super::fields::{Found, Name};
+use super::html::Html;
+use super::plain::{Hard, Plain};
+use super::snippet::Snippet;
+use crate::TextDecoder;
+use crate::structure::{Disposition, Flow, Listener, Part, Reader};
+
+/// What the header says of the body: of each field the first counts.
+#[derive(Default)]
+pub(super) struct Said<'a> {
+    content_type: Option<Found<'a>>,
+    disposition: Option<Found<'a>>,
+    encoding: Option<Found<'a>>,
+    identifier: Option<Found<'a>>,
+}
+
+impl<'a> Said<'a> {
+    pub(super) fn field_arrived(&mut self, field: Found<'a>) {
+        let place = match field.name {
+            Name::ContentType => &mut self.content_type,
+            Name::ContentDisposition => &mut self.disposition,
+            Name::ContentTransferEncoding => &mut self.encoding,
+            _ => &mut self.identifier,
+        };
+        place.get_or_insert(field);
+    }
+
+    /// How to read a message that is nothing but a text, and travels as it is.
+    fn plain(&self) -> Result<Plain, Hard> {
+        let is_inline = |field: &Found<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
+        let is_identity = |field: &Found<'_>| {
+            let value = field.value.trim_ascii();
+            [&b"7bit"[..], b"8bit", b"binary"].into_iter().any(|known| value.eq_ignore_ascii_case(known))
+        };
+        if !self.disposition.as_ref().is_none_or(is_inline) || !self.encoding.as_ref().is_none_or(is_identity) {
+            return Err(Hard);
+        }
+        self.content_type.as_ref().map_or(Ok(Plain::UNSAID), |field| Plain::of_type(field.value))
+    }
+
+    /// In the order in which they stood.
+    fn fields(&self) -> [&'a [u8]; 4] {
+        let all = [&self.content_type, &self.disposition, &self.encoding, &self.identifier];
+        let mut all = all.map(|field| field.map_or(&[][..], |field| field.bytes));
+        // All lie in the message.
+        all.sort_unstable_by_key(|bytes| bytes.as_ptr());
+        all
+    }
+}
+
+/// Reads what follows the fields, from the empty line on, into an empty snippet. Returns whether a file comes along.
+pub(super) fn read(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
+    if let Ok(plain) = said.plain()
+        && read_plain(plain, rest, snippet).is_ok()
+    {
+        return false;
+    }
+    *snippet = Snippet::default();
+    read_parts(said, rest, snippet)
+}
+
+fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Hard> {
+    let mut rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
+    // A mark of the order of bytes, perhaps: what is named UTF-8 does without it.
+    if rest.starts_with(&[0xef]) {
+        return Err(Hard);
+    }
+    while !rest.is_empty() && !snippet.is_full() {
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+        let (line, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+        // What looks like a quote once the space is gone that keeps it from being one.
+        if plain.flow == Flow::Flowed && line.starts_with(b" >") {
+            return Err(Hard);
+        }
+        if line.starts_with(b">") || !snippet.push_words(line) {
+            let is_plain = plain.is_utf8 || line.is_ascii();
+            snippet.push_lines(core::str::from_utf8(line).ok().filter(|_| is_plain).ok_or(Hard)?);
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// Takes the message apart.
+#[inline(never)]
+fn read_parts(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
+    let mut gathering = Gathering { snippet, text: None, seen: 0, has_message: false };
+    let mut reader = Reader::new();
+    for field in said.fields() {
+        reader.bytes_arrived(field, &mut gathering);
+    }
+    reader.bytes_arrived(rest, &mut gathering);
+    reader.message_ended(&mut gathering).parts.iter().any(Part::is_attachment)
+}
+
+/// What is heard while the message is taken apart.
+struct Gathering<'a> {
+    snippet: &'a mut Snippet,
+    text: Option<Text>,
+    /// How many parts were looked at, and whether one of them holds a message.
+    seen: usize,
+    has_message: bool,
+}
+
+/// The text that is being read.
+struct Text {
+    decoder: TextDecoder,
+    read: String,
+    html: Option<Html>,
+}
+
+impl Listener for Gathering<'_> {
+    fn body_began(&mut self, parts: &[Part]) -> bool {
+        let Some(part) = parts.last() else { return false };
+        let is_wanted = self.snippet.is_empty() && part.is_of("text") && part.disposition != Disposition::Attachment;
+        // What others wrote, and was attached, is not how this message begins.
+        let mut new = parts.iter().skip(core::mem::replace(&mut self.seen, parts.len()));
+        self.has_message |= new.any(|part| part.media_type.starts_with("message/"));
+        self.text = (is_wanted && !self.has_message).then(|| Text {
+            decoder: TextDecoder::new(part),
+            read: String::new(),
+            html: (part.media_type == "text/html").then(Html::default),
+        });
+        self.text.is_some()
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        if let Some(text) = self.text.as_mut().filter(|_| !self.snippet.is_full()) {
+            text.decoder.bytes_arrived(bytes, &mut text.read);
+            text.hand_on(self.snippet);
+        }
+    }
+
+    /// Of a message that is no multipart only the beginning is shown.
+    fn has_enough(&self, parts: &[Part]) -> bool {
+        self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
+    }
+
+    fn body_ended(&mut self) {
+        if let Some(mut text) = self.text.take() {
+            text.decoder.body_ended(&mut text.read);
+            text.hand_on(self.snippet);
+        }
+    }
+}
+
+impl Text {
+    fn hand_on(&mut self, snippet: &mut Snippet) {
+        match &mut self.html {
+            Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
+            None => snippet.push_lines(&self.read),
+        }
+        self.read.clear();
+    }
+}

@@ -1,0 +1,108 @@
+//! The fields of a message's header, found in one pass: each is known by its name's length and first look, and nothing is done with those that no list shows.
+//!
+//! The header ends, and its fields are told apart, as [`Reader`](crate::structure::Reader) has it.
+
+use crate::header::{is_envelope_line, split_name};
+use crate::structure::FIELD_BYTES_MAX;
+
+/// What a list needs to know of a header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Name {
+    From,
+    Recipients,
+    Subject,
+    Date,
+    MessageId,
+    InReplyTo,
+    References,
+    ContentType,
+    ContentDisposition,
+    ContentTransferEncoding,
+    ContentId,
+}
+
+impl Name {
+    /// How many there are.
+    pub(super) const COUNT: usize = Name::ContentId as usize + 1;
+
+    fn of(name: &[u8]) -> Option<Name> {
+        // Most are written as the RFCs write them.
+        let is = |known: &[u8], meant| (name == known || name.eq_ignore_ascii_case(known)).then_some(meant);
+        match name.len() {
+            2 => is(b"To", Name::Recipients).or_else(|| is(b"Cc", Name::Recipients)),
+            4 => is(b"From", Name::From).or_else(|| is(b"Date", Name::Date)),
+            7 => is(b"Subject", Name::Subject),
+            10 => is(b"Message-ID", Name::MessageId)
+                .or_else(|| is(b"References", Name::References))
+                .or_else(|| is(b"Content-ID", Name::ContentId)),
+            11 => is(b"In-Reply-To", Name::InReplyTo),
+            12 => is(b"Content-Type", Name::ContentType),
+            19 => is(b"Content-Disposition", Name::ContentDisposition),
+            25 => is(b"Content-Transfer-Encoding", Name::ContentTransferEncoding),
+            _ => None,
+        }
+    }
+}
+
+/// A field that is needed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'a> {
+    pub(super) name: Name,
+    /// What stands behind the colon, as far as fields are looked at, without white space behind it.
+    pub(super) value: &'a [u8],
+    /// All of it, with its line ends.
+    pub(super) bytes: &'a [u8],
+}
+
+/// The header's fields that are needed.
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(message: &'a [u8]) -> Fields<'a> {
+        Fields { rest: message }
+    }
+
+    /// What follows the fields, from the empty line on.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The next one.
+    pub(super) fn next(&mut self) -> Option<Found<'a>> {
+        loop {
+            let (start, length) = (self.rest, line_length(self.rest));
+            let line = start.get(..length.min(FIELD_BYTES_MAX)).unwrap_or_default();
+            let name = match line {
+                [] | b"\n" | b"\r\n" | b"\r" => return None,
+                // More of no field: it follows a line that belongs to nobody.
+                [b' ' | b'\t', ..] => None,
+                _ => match split_name(line) {
+                    Some((name, _)) => Some(name),
+                    None if is_envelope_line(line) => None,
+                    // The body has begun without an empty line.
+                    None => return None,
+                },
+            };
+            self.rest = start.get(length..).unwrap_or_default();
+            let Some(name) = name else { continue };
+            while let [b' ' | b'\t', ..] = self.rest {
+                self.rest = self.rest.get(line_length(self.rest)..).unwrap_or_default();
+            }
+            if let Some(known) = Name::of(name) {
+                let bytes = start.get(..start.len() - self.rest.len()).unwrap_or_default();
+                let field = bytes.get(..FIELD_BYTES_MAX).unwrap_or(bytes).trim_ascii_end();
+                let colon = memchr::memchr(b':', field).unwrap_or(field.len());
+                let value = field.get(colon + 1..).unwrap_or_default();
+                return Some(Found { name: known, value, bytes });
+            }
+        }
+    }
+}
+
+/// Of the line that `bytes` begin with, with its end.
+#[inline]
+fn line_length(bytes: &[u8]) -> usize {
+    memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1)
+}

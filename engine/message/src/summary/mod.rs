@@ -1,0 +1,323 @@
+//! What a list shows of a message, made once, when it comes.
+//!
+//! # On the disk
+//!
+//! A summary has at most [`SUMMARY_BYTES`] bytes. Numbers are little-endian.
+//!
+//! | at | bytes | what |
+//! |---:|---:|---|
+//! | 0 | 1 | version: 1 |
+//! | 1 | 1 | bit 0: it has an attachment; bit 1: it says when it was sent; the others are zero |
+//! | 2 | 8 | when it was sent, as it says itself: seconds since 1970, or zero |
+//! | 10 | 8 | its identifier, hashed; zero if it has none |
+//! | 18 | 8 | the identifier of what it answers, hashed; zero if it answers nothing |
+//! | 26 | 8 | the conversation that it belongs to: the hash of the identifier that the conversation began with; zero for none |
+//! | 34 | 5 | how many bytes the texts have that follow: sender's name, his address, recipients, subject, snippet |
+//! | 39 | | the texts, in UTF-8 |
+//!
+//! Invariants:
+//! - No text holds a control character, or a character that hides others or turns their order around. What had to be cut ends in `…`.
+//! - What was made by [`Summary::of`] comes back from [`Summary::write`] and [`Summary::read`] as it was. Nothing that [`Summary::write`] did not write is read.
+//! - Identifiers are hashed without a secret: who wants his message in a conversation only has to name it.
+//!
+//! Answers to: RFC 5322 section 3.6; RFC 3676 section 4.5 (quotes, which a snippet does without).
+
+mod body;
+mod fields;
+mod html;
+#[cfg(test)]
+pub(crate) mod oracle;
+mod plain;
+mod snippet;
+mod text;
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::hash::Hasher as _;
+
+use machine::UnixTime;
+use siphasher::sip::SipHasher13;
+
+use crate::header::{Address, Field, Mailbox};
+use crate::writer::Writer;
+use fields::{Fields, Found, Name};
+use plain::{Hard, Mailboxes};
+use snippet::{Snippet, is_shown};
+use text::Text;
+
+/// The most bytes of a summary.
+pub const SUMMARY_BYTES: usize = 400;
+
+const VERSION: u8 = 1;
+/// Bytes before the texts.
+const FIELDS_BYTES: usize = 39;
+
+const NAME_BYTES_MAX: usize = 60;
+const ADDRESS_BYTES_MAX: usize = 80;
+const RECIPIENTS_BYTES_MAX: usize = 48;
+const SUBJECT_BYTES_MAX: usize = 120;
+/// A snippet has what the others leave, but no more than this: it is about as much as a line of a list has room for.
+const SNIPPET_BYTES_MAX: usize = 200;
+
+/// How often a field of one name is looked at, as long as none of them says anything.
+const TRIES_MAX: u8 = 4;
+/// How many bytes of a field are looked at that is harder to read than most: what a list has no room for is not read.
+const HARD_BYTES_MAX: usize = 2_048;
+/// The same of mailboxes and groups.
+const HARD_MAILBOXES_MAX: usize = 32;
+
+const _: () = assert!(
+    FIELDS_BYTES + NAME_BYTES_MAX + ADDRESS_BYTES_MAX + RECIPIENTS_BYTES_MAX + SUBJECT_BYTES_MAX + 48 < SUMMARY_BYTES
+);
+
+/// What a list shows of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// What the first author is called; empty if that is not said.
+    pub sender_name: String,
+    /// The first author's address; empty if there is none.
+    pub sender_address: String,
+    /// What those are called whom it is addressed to, as many of them as there is room for.
+    pub recipients: String,
+    /// What it is about.
+    pub subject: String,
+    /// How its text begins, without quotes.
+    pub snippet: String,
+    /// When it was sent, as it says itself.
+    pub sent: Option<UnixTime>,
+    /// Its identifier, hashed; zero if it has none.
+    pub message_id: u64,
+    /// The identifier of what it answers, hashed; zero if it answers nothing.
+    pub in_reply_to: u64,
+    /// The conversation that it belongs to: the hash of the identifier that it began with, as far as this message knows; zero for none.
+    pub conversation: u64,
+    /// A file comes along with it.
+    pub has_attachment: bool,
+}
+
+impl Summary {
+    /// Of the message that begins with these bytes: see [`summarize`].
+    pub fn of(beginning: &[u8]) -> Summary {
+        let mut bytes = [0; SUMMARY_BYTES];
+        let (length, _) = summarize(beginning, &mut bytes);
+        bytes.get(..length).and_then(Summary::read).unwrap_or_default()
+    }
+
+    /// Writes it and returns how many bytes it has.
+    pub fn write(&self, out: &mut [u8; SUMMARY_BYTES]) -> usize {
+        let numbers = [self.message_id, self.in_reply_to, self.conversation];
+        emit(out, self.has_attachment, self.sent, numbers, self.texts().map(str::as_bytes))
+    }
+
+    /// Reads what was written; `None` for what was not.
+    pub fn read(bytes: &[u8]) -> Option<Summary> {
+        let (&[VERSION, flags @ 0..=3], rest) = bytes.split_first_chunk()? else { return None };
+        let (sent, rest) = number(rest)?;
+        let (message_id, rest) = number(rest)?;
+        let (in_reply_to, rest) = number(rest)?;
+        let (conversation, rest) = number(rest)?;
+        let (lengths, mut rest) = rest.split_first_chunk::<5>()?;
+        let mut text = |length: u8| {
+            let (text, after) = rest.split_at_checked(usize::from(length))?;
+            rest = after;
+            let text = core::str::from_utf8(text).ok()?;
+            text.chars().all(is_shown).then(|| text.to_owned())
+        };
+        let [name, address, recipients, subject, snippet] = lengths.map(&mut text);
+        let has_date = flags & 2 != 0;
+        let summary = Summary {
+            sender_name: name?,
+            sender_address: address?,
+            recipients: recipients?,
+            subject: subject?,
+            snippet: snippet?,
+            sent: has_date.then_some(UnixTime::from_seconds(sent)),
+            message_id,
+            in_reply_to,
+            conversation,
+            has_attachment: flags & 1 != 0,
+        };
+        let is_time = if has_date { UnixTime::from_seconds(sent).seconds() == sent } else { sent == 0 };
+        (rest.is_empty() && is_time && bytes.len() <= SUMMARY_BYTES).then_some(summary)
+    }
+
+    fn texts(&self) -> [&str; 5] {
+        [&self.sender_name, &self.sender_address, &self.recipients, &self.subject, &self.snippet]
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    bytes.split_first_chunk().map(|(number, rest)| (u64::from_le_bytes(*number), rest))
+}
+
+/// Writes into `out` the summary of the message that begins with these bytes, of which some tens of kilobytes are enough: what begins behind them is not known of.
+/// Returns how many bytes it has, and the number of the conversation, which is zero for none.
+///
+/// The work is linear in the bytes. Where no field and no part is harder than most are nothing is allocated.
+#[inline(never)]
+pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
+    let mut draft = Draft::default();
+    let mut said = body::Said::default();
+    let mut fields = Fields::new(beginning);
+    while let Some(field) = fields.next() {
+        draft.field_arrived(field, &mut said);
+    }
+    let mut snippet = Snippet::default();
+    let has_attachment = body::read(&said, fields.rest(), &mut snippet);
+    draft.finish(&mut snippet, has_attachment, out)
+}
+
+/// Writes a summary and returns how many bytes it has. `numbers`: message, what it answers, conversation.
+fn emit(
+    out: &mut [u8; SUMMARY_BYTES],
+    has_attachment: bool,
+    sent: Option<UnixTime>,
+    numbers: [u64; 3],
+    texts: [&[u8]; 5],
+) -> usize {
+    let mut writer = Writer::new(out);
+    writer.put(&[VERSION, u8::from(has_attachment) | u8::from(sent.is_some()) << 1]);
+    writer.put(&sent.map_or(0, UnixTime::seconds).to_le_bytes());
+    numbers.iter().for_each(|number| writer.put(&number.to_le_bytes()));
+    writer.put(&texts.map(|text| text.len().min(usize::from(u8::MAX)) as u8));
+    texts.iter().for_each(|text| writer.put(text));
+    writer.finish().unwrap_or(0)
+}
+
+/// What the fields have said so far: of each name the first counts that says something.
+#[derive(Default)]
+struct Draft {
+    sender_name: Text<NAME_BYTES_MAX>,
+    sender_address: Text<ADDRESS_BYTES_MAX>,
+    recipients: Text<RECIPIENTS_BYTES_MAX>,
+    subject: Text<SUBJECT_BYTES_MAX>,
+    sent: Option<UnixTime>,
+    message_id: u64,
+    in_reply_to: u64,
+    /// The first of its references.
+    root: u64,
+    /// How often each name was looked at.
+    tries: [u8; Name::COUNT],
+}
+
+impl Draft {
+    fn field_arrived<'a>(&mut self, found: Found<'a>, said: &mut body::Said<'a>) {
+        let Some(tries) = self.tries.get_mut(found.name as usize) else { return };
+        if *tries == TRIES_MAX {
+            return;
+        }
+        *tries += 1;
+        let field = Field { name: &[], value: found.value };
+        match found.name {
+            Name::From if self.sender_name.is_empty() && self.sender_address.is_empty() => self.sender_arrived(&field),
+            Name::Recipients if self.recipients.is_empty() => self.recipients_arrived(&field),
+            Name::Subject if self.subject.is_empty() => self.subject_arrived(&field),
+            Name::Date if self.sent.is_none() => self.sent = field.date().map(|date| date.time),
+            Name::MessageId if self.message_id == 0 => self.message_id = first_hashed(&field),
+            Name::InReplyTo if self.in_reply_to == 0 => self.in_reply_to = first_hashed(&field),
+            Name::References if self.root == 0 => self.root = first_hashed(&field),
+            Name::ContentType | Name::ContentDisposition | Name::ContentTransferEncoding | Name::ContentId => {
+                said.field_arrived(found);
+            }
+            _ => {}
+        }
+    }
+
+    fn sender_arrived(&mut self, field: &Field<'_>) {
+        match Mailboxes::new(field.value).next() {
+            Ok(None) => {}
+            Ok(Some(sender)) => {
+                self.sender_name.push_ascii(sender.name);
+                self.sender_address.push_ascii(sender.address);
+            }
+            Err(Hard) => {
+                let Some(sender) = mailboxes(field).next() else { return };
+                push_shown(&mut self.sender_name, &sender.name);
+                push_shown(&mut self.sender_address, &sender.address);
+            }
+        }
+        self.sender_name.cut(NAME_BYTES_MAX);
+        self.sender_address.cut(ADDRESS_BYTES_MAX);
+    }
+
+    /// What they are called, and where that is not said, their addresses.
+    fn recipients_arrived(&mut self, field: &Field<'_>) {
+        if self.push_plain_recipients(field.value).is_err() {
+            self.recipients.clear();
+            for mailbox in mailboxes(field) {
+                if self.recipients.is_over() {
+                    break;
+                }
+                self.begin_recipient();
+                let shown = if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name };
+                push_shown(&mut self.recipients, shown);
+            }
+        }
+        self.recipients.cut(RECIPIENTS_BYTES_MAX);
+    }
+
+    fn push_plain_recipients(&mut self, value: &[u8]) -> Result<(), Hard> {
+        let mut mailboxes = Mailboxes::new(value);
+        while let (false, Some(mailbox)) = (self.recipients.is_over(), mailboxes.next()?) {
+            self.begin_recipient();
+            self.recipients.push_ascii(if mailbox.name.is_empty() { mailbox.address } else { mailbox.name });
+        }
+        Ok(())
+    }
+
+    fn begin_recipient(&mut self) {
+        if !self.recipients.is_empty() {
+            self.recipients.push_ascii(b", ");
+        }
+    }
+
+    fn subject_arrived(&mut self, field: &Field<'_>) {
+        if plain::push_text(field.value, &mut self.subject).is_err() {
+            self.subject.clear();
+            push_shown(&mut self.subject, &beginning(field).text());
+        }
+        self.subject.cut(SUBJECT_BYTES_MAX);
+    }
+
+    fn finish(&self, snippet: &mut Snippet, has_attachment: bool, out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
+        let [name, address] = [self.sender_name.bytes(), self.sender_address.bytes()];
+        let [recipients, subject] = [self.recipients.bytes(), self.subject.bytes()];
+        let left = SUMMARY_BYTES - FIELDS_BYTES - name.len() - address.len() - recipients.len() - subject.len();
+        let snippet = snippet.finish(left.min(SNIPPET_BYTES_MAX));
+        let known = [self.root, self.in_reply_to, self.message_id].into_iter().find(|id| *id != 0);
+        let conversation = known.unwrap_or(0);
+        let numbers = [self.message_id, self.in_reply_to, conversation];
+        let texts = [name, address, recipients, subject, snippet];
+        (emit(out, has_attachment, self.sent, numbers, texts), conversation)
+    }
+}
+
+/// As much of a field as is looked at the hard way, which ends with a whole character.
+fn beginning<'a>(field: &Field<'a>) -> Field<'a> {
+    let goes_on = |end: usize| field.value.get(end).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let end = (HARD_BYTES_MAX - 3..=HARD_BYTES_MAX).rev().find(|end| !goes_on(*end)).unwrap_or(HARD_BYTES_MAX);
+    Field { value: field.value.get(..end).unwrap_or(field.value), ..*field }
+}
+
+fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
+    beginning(field).first_addresses(HARD_MAILBOXES_MAX).into_iter().flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    })
+}
+
+fn push_shown<const N: usize>(out: &mut Text<N>, text: &str) {
+    text.chars().filter(|c| is_shown(*c)).for_each(|c| out.push(c));
+}
+
+/// The first identifier, hashed; zero if there is none.
+fn first_hashed(field: &Field<'_>) -> u64 {
+    field.identifiers().next().map_or(0, hash)
+}
+
+/// Never zero.
+fn hash(identifier: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(identifier);
+    hasher.finish().max(1)
+}

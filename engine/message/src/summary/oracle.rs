@@ -1,0 +1,253 @@
+//! Summaries made the long way: the whole message is taken apart, every field is read by what reads any field, and each text is whole before it is cut.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::hash::Hasher as _;
+
+use siphasher::sip::SipHasher13;
+
+use super::html::Html;
+use super::snippet::is_shown;
+use super::{
+    ADDRESS_BYTES_MAX, FIELDS_BYTES, NAME_BYTES_MAX, RECIPIENTS_BYTES_MAX, SNIPPET_BYTES_MAX, SUBJECT_BYTES_MAX,
+    SUMMARY_BYTES, Summary, TRIES_MAX,
+};
+use crate::TextDecoder;
+use crate::header::{Address, Field, Mailbox};
+use crate::structure::{Disposition, Listener, Part, Reader};
+
+pub(crate) fn of(beginning: &[u8]) -> Summary {
+    let mut gathering = Gathering::default();
+    let mut reader = Reader::new();
+    reader.bytes_arrived(beginning, &mut gathering);
+    let structure = reader.message_ended(&mut gathering);
+    let mut summary = gathering.summary;
+    summary.has_attachment = structure.parts.iter().any(Part::is_attachment);
+    summary.conversation =
+        [gathering.root, summary.in_reply_to, summary.message_id].into_iter().find(|id| *id != 0).unwrap_or(0);
+    let others = [&summary.sender_name, &summary.sender_address, &summary.recipients, &summary.subject];
+    let left = SUMMARY_BYTES - FIELDS_BYTES - others.map(String::len).iter().sum::<usize>();
+    summary.snippet = cut(&gathering.snippet.finish(), left.min(SNIPPET_BYTES_MAX));
+    summary
+}
+
+/// What is heard while the message is taken apart.
+#[derive(Default)]
+struct Gathering {
+    summary: Summary,
+    /// The first of its references.
+    root: u64,
+    snippet: Snippet,
+    text: Option<Text>,
+    /// Of the fields so far.
+    names: alloc::vec::Vec<alloc::vec::Vec<u8>>,
+}
+
+/// The text that is being read.
+struct Text {
+    decoder: TextDecoder,
+    read: String,
+    html: Option<Html>,
+}
+
+/// The fields that are read, of which the first of each name counts.
+const FIELDS: [&str; 8] = ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References"];
+
+impl Listener for Gathering {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        let name = if field.is("Cc") { b"to".to_vec() } else { field.name.to_ascii_lowercase() };
+        self.names.push(name.clone());
+        if self.names.iter().filter(|known| **known == name).count() > usize::from(TRIES_MAX) {
+            return;
+        }
+        let summary = &mut self.summary;
+        if field.is("From") && summary.sender_name.is_empty() && summary.sender_address.is_empty() {
+            let Some(sender) = mailboxes(field.addresses()).next() else { return };
+            summary.sender_name = cut(&shown(&sender.name), NAME_BYTES_MAX);
+            summary.sender_address = cut(&shown(&sender.address), ADDRESS_BYTES_MAX);
+        } else if (field.is("To") || field.is("Cc")) && summary.recipients.is_empty() {
+            summary.recipients = cut(&recipients(field.addresses()), RECIPIENTS_BYTES_MAX);
+        } else if field.is("Subject") && summary.subject.is_empty() {
+            summary.subject = cut(&shown(&field.text()), SUBJECT_BYTES_MAX);
+        } else if field.is("Date") && summary.sent.is_none() {
+            summary.sent = field.date().map(|date| date.time);
+        } else if field.is("Message-ID") && summary.message_id == 0 {
+            summary.message_id = field.identifiers().next().map_or(0, hash);
+        } else if field.is("In-Reply-To") && summary.in_reply_to == 0 {
+            summary.in_reply_to = field.identifiers().next().map_or(0, hash);
+        } else if field.is("References") && self.root == 0 {
+            self.root = field.identifiers().next().map_or(0, hash);
+        }
+    }
+
+    fn body_began(&mut self, parts: &[Part]) -> bool {
+        let Some(part) = parts.last() else { return false };
+        let is_wanted = self.snippet.is_empty() && part.is_of("text") && part.disposition != Disposition::Attachment;
+        // What others wrote, and was attached, is not how this message begins.
+        let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
+        self.text = (is_wanted && is_own).then(|| Text {
+            decoder: TextDecoder::new(part),
+            read: String::new(),
+            html: (part.media_type == "text/html").then(Html::default),
+        });
+        self.text.is_some()
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        if let Some(text) = self.text.as_mut().filter(|_| !self.snippet.is_full()) {
+            text.decoder.bytes_arrived(bytes, &mut text.read);
+            text.hand_on(&mut self.snippet);
+        }
+    }
+
+    /// Of a message that is no multipart only the beginning is shown.
+    fn has_enough(&self, parts: &[Part]) -> bool {
+        self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
+    }
+
+    fn body_ended(&mut self) {
+        if let Some(mut text) = self.text.take() {
+            text.decoder.body_ended(&mut text.read);
+            text.hand_on(&mut self.snippet);
+        }
+    }
+}
+
+impl Text {
+    fn hand_on(&mut self, snippet: &mut Snippet) {
+        match &mut self.html {
+            Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
+            None => snippet.push_lines(&self.read),
+        }
+        self.read.clear();
+    }
+}
+
+fn mailboxes(addresses: alloc::vec::Vec<Address>) -> impl Iterator<Item = Mailbox> {
+    addresses.into_iter().flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    })
+}
+
+/// What they are called, and where that is not said, their addresses.
+fn recipients(addresses: alloc::vec::Vec<Address>) -> String {
+    let mut names = String::new();
+    for mailbox in mailboxes(addresses) {
+        if names.len() > RECIPIENTS_BYTES_MAX {
+            break;
+        }
+        if !names.is_empty() {
+            names.push_str(", ");
+        }
+        names.push_str(&shown(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name }));
+    }
+    names
+}
+
+fn shown(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
+    text.chars().filter(|c| is_shown(*c)).collect()
+}
+
+/// At most so many bytes of `text`; what is cut ends in `…`.
+fn cut(text: &str, bytes_max: usize) -> String {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes_max.saturating_sub(ELLIPSIS.len()));
+    let mut kept = text.get(..end).unwrap_or_default().trim_end().to_owned();
+    kept.push_str(ELLIPSIS);
+    kept
+}
+
+/// Never zero.
+fn hash(identifier: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(identifier);
+    hasher.finish().max(1)
+}
+
+/// Enough characters of four bytes.
+const BYTES_MAX: usize = SNIPPET_BYTES_MAX + 8;
+
+/// The beginning of a text: its words with one space between them.
+#[derive(Debug)]
+struct Snippet {
+    text: String,
+    is_spaced: bool,
+    line: Line,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    Begins,
+    GoesOn,
+    /// Somebody else's words.
+    IsQuote,
+}
+
+impl Default for Snippet {
+    fn default() -> Snippet {
+        Snippet { text: String::with_capacity(BYTES_MAX + 8), is_spaced: false, line: Line::Begins }
+    }
+}
+
+impl Snippet {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.text.len() > BYTES_MAX
+    }
+
+    #[inline]
+    fn push(&mut self, c: char) {
+        if c == ' ' || c.is_whitespace() || c.is_control() {
+            self.is_spaced = !self.text.is_empty();
+        } else if !self.is_full() && (c.is_ascii_graphic() || is_shown(c)) {
+            if core::mem::take(&mut self.is_spaced) {
+                self.text.push(' ');
+            }
+            self.text.push(c);
+        }
+    }
+
+    fn push_all(&mut self, text: &str) {
+        if text.is_ascii() {
+            text.bytes().for_each(|byte| self.push(char::from(byte)));
+        } else {
+            text.chars().for_each(|c| self.push(c));
+        }
+    }
+
+    /// A text in which lines that begin with `>` are quotes; it may begin and end within a line.
+    fn push_lines(&mut self, text: &str) {
+        for line in text.split_inclusive('\n') {
+            if self.is_full() {
+                return;
+            }
+            if self.line == Line::Begins {
+                self.line = if line.starts_with('>') { Line::IsQuote } else { Line::GoesOn };
+            }
+            if self.line == Line::GoesOn {
+                self.push_all(line);
+            }
+            if line.ends_with('\n') {
+                self.line = Line::Begins;
+            }
+        }
+    }
+
+    fn finish(self) -> String {
+        self.text
+    }
+}

@@ -1,0 +1,244 @@
+//! The forms that most fields have, read where they lie: a subject without encoded words, names and addresses without comments, groups and escapes, a text that travels as it is.
+//!
+//! Invariants:
+//! - What is read here is what the general way reads; what it might read otherwise is [`Hard`], and is left to it.
+//! - Each byte is looked at a bounded number of times.
+
+use encoding_rs::UTF_8;
+
+use super::text::Text;
+use crate::charset;
+use crate::structure::Flow;
+
+/// It is not as most are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hard;
+
+/// Somebody: what he is called, if that is said, and where he is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mailbox<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) address: &'a [u8],
+}
+
+/// The mailboxes of a list.
+pub(super) struct Mailboxes<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Mailboxes<'a> {
+    pub(super) fn new(value: &'a [u8]) -> Mailboxes<'a> {
+        Mailboxes { rest: value }
+    }
+
+    /// The next one; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Mailbox<'a>>, Hard> {
+        self.take_while(|byte| is_space(byte) || byte == b',');
+        let name = match self.rest {
+            [] => return Ok(None),
+            [b'<', ..] => &[],
+            [b'"', rest @ ..] => {
+                self.rest = rest;
+                let name = self.take_while(|byte| is_printable(byte) && !matches!(byte, b'"' | b'\\' | b'?'));
+                self.expect(b'"')?;
+                name.trim_ascii()
+            }
+            _ => {
+                let start = self.rest;
+                let words = self.take_while(|byte| is_of_atom(byte) || byte == b' ');
+                if self.rest.starts_with(b"@") {
+                    return self.bare_address(start, words.len()).map(Some);
+                }
+                let name = words.strip_suffix(b" ").unwrap_or(words);
+                if name.ends_with(b" ") || has_double_space(name) {
+                    return Err(Hard);
+                }
+                name
+            }
+        };
+        self.take_while(is_space);
+        self.expect(b'<')?;
+        let address = self.take_while(|byte| is_of_atom(byte) || byte == b'@');
+        self.expect(b'>')?;
+        self.mailbox_ends()?;
+        if address.is_empty() { Err(Hard) } else { Ok(Some(Mailbox { name, address })) }
+    }
+
+    /// `ada@example.org`, which begins at `start` and has so many bytes before its `@`, which is next.
+    fn bare_address(&mut self, start: &'a [u8], local: usize) -> Result<Mailbox<'a>, Hard> {
+        self.expect(b'@')?;
+        let domain = self.take_while(is_of_atom).len();
+        self.mailbox_ends()?;
+        let address = start.get(..local + 1 + domain).ok_or(Hard)?;
+        if domain == 0 || address.contains(&b' ') { Err(Hard) } else { Ok(Mailbox { name: &[], address }) }
+    }
+
+    fn mailbox_ends(&mut self) -> Result<(), Hard> {
+        self.take_while(is_space);
+        if matches!(self.rest, [] | [b',', ..]) { Ok(()) } else { Err(Hard) }
+    }
+
+    #[inline]
+    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
+        let length = self.rest.iter().position(|byte| !belongs(*byte)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, &[]));
+        self.rest = rest;
+        taken
+    }
+
+    fn expect(&mut self, expected: u8) -> Result<(), Hard> {
+        match self.rest {
+            [byte, rest @ ..] if *byte == expected => {
+                self.rest = rest;
+                Ok(())
+            }
+            _ => Err(Hard),
+        }
+    }
+}
+
+/// What the lexer of fields takes for white space.
+fn is_space(byte: u8) -> bool {
+    byte <= b' ' || byte == 0x7f
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
+/// Of a word without quotes, and of no encoded one.
+fn is_of_atom(byte: u8) -> bool {
+    const KINDS: [bool; 256] = {
+        let mut kinds = [false; 256];
+        let mut byte = b'!';
+        while byte <= b'~' {
+            let is_special = matches!(byte, b'<' | b'>' | b':' | b';' | b'@' | b',' | b'"' | b'(' | b')' | b'[' | b']');
+            // The one place where the table is made: its index is a byte and it has 256 places.
+            #[allow(clippy::indexing_slicing)]
+            {
+                kinds[byte as usize] = !is_special && !matches!(byte, b'\\' | b'?');
+            }
+            byte += 1;
+        }
+        kinds
+    };
+    KINDS.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+/// Whether all of `text` is printable ASCII. Sixteen bytes are looked at together, and of the last sixteen some twice.
+#[inline]
+pub(super) fn is_all_printable(text: &[u8]) -> bool {
+    let (chunks, rest) = text.as_chunks::<16>();
+    let is_so = |chunk: &[u8; 16]| chunk.iter().fold(true, |is_so, byte| is_so & is_printable(*byte));
+    match text.last_chunk() {
+        Some(last) => chunks.iter().all(is_so) && is_so(last),
+        None => rest.iter().all(|byte| is_printable(*byte)),
+    }
+}
+
+/// The same for two spaces side by side.
+#[inline]
+pub(super) fn has_double_space(text: &[u8]) -> bool {
+    let (left, right) = (text.split_last().map_or(text, |(_, left)| left), text.get(1..).unwrap_or_default());
+    let is_double = |left: u8, right: u8| (left == b' ') & (right == b' ');
+    let has_one = |(left, right): (&[u8; 16], &[u8; 16])| {
+        left.iter().zip(right).fold(false, |has_one, (left, right)| has_one | is_double(*left, *right))
+    };
+    match (left.last_chunk(), right.last_chunk()) {
+        (Some(lasts), Some(rights)) => {
+            let mut chunks = left.as_chunks().0.iter().zip(right.as_chunks().0);
+            chunks.any(has_one) || has_one((lasts, rights))
+        }
+        _ => left.iter().zip(right).any(|(left, right)| is_double(*left, *right)),
+    }
+}
+
+/// The text of a field, as people write it, into an empty `out`.
+pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut Text<N>) -> Result<(), Hard> {
+    let begins_word = |pair: &[u8]| pair == b"=?";
+    if memchr::memchr(b'?', value).is_some() && value.windows(2).any(begins_word) {
+        return Err(Hard);
+    }
+    let text = value.trim_ascii();
+    if is_all_printable(text) {
+        out.push_ascii(text);
+        return Ok(());
+    }
+    // Folded: of a fold the line end goes, and the white space stays.
+    for line in text.split(|byte| matches!(byte, b'\r' | b'\n')) {
+        let (space, line) = match line {
+            [b'\t', line @ ..] => (b" ".as_slice(), line),
+            _ => (b"".as_slice(), line),
+        };
+        if !is_all_printable(line) {
+            return Err(Hard);
+        }
+        out.push_ascii(space);
+        out.push_ascii(line);
+    }
+    Ok(())
+}
+
+/// How a text is to be read that travels as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Plain {
+    pub(super) flow: Flow,
+    /// Bytes beyond ASCII are UTF-8, as long as they can be.
+    pub(super) is_utf8: bool,
+}
+
+impl Plain {
+    /// Of what says nothing of itself.
+    pub(super) const UNSAID: Plain = Plain { flow: Flow::Fixed, is_utf8: true };
+
+    /// `text/plain; charset=UTF-8; format=flowed`.
+    pub(super) fn of_type(value: &[u8]) -> Result<Plain, Hard> {
+        let mut parts = value.split(|byte| *byte == b';');
+        if !parts.next().unwrap_or_default().trim_ascii().eq_ignore_ascii_case(b"text/plain") {
+            return Err(Hard);
+        }
+        let (mut charset, mut format) = (None, None);
+        for part in parts {
+            let part = part.trim_ascii();
+            let equals = memchr::memchr(b'=', part).ok_or(Hard)?;
+            let (name, value) = part.split_at_checked(equals).ok_or(Hard)?;
+            let value = token(value.get(1..).unwrap_or_default())?;
+            let place = match name.len() {
+                7 if name.eq_ignore_ascii_case(b"charset") => &mut charset,
+                6 if name.eq_ignore_ascii_case(b"format") => &mut format,
+                _ => return Err(Hard),
+            };
+            if place.replace(value).is_some() {
+                return Err(Hard);
+            }
+        }
+        let flow = match format {
+            None => Flow::Fixed,
+            Some(format) if format.eq_ignore_ascii_case(b"flowed") => Flow::Flowed,
+            Some(_) => Flow::Fixed,
+        };
+        Ok(Plain { flow, is_utf8: charset.map_or(Ok(true), is_utf8)? })
+    }
+}
+
+/// A parameter's value of letters, digits and what else charsets are named with, in quotes or not.
+fn token(value: &[u8]) -> Result<&[u8], Hard> {
+    let inside = match value {
+        [b'"', inside @ .., b'"'] => inside,
+        _ => value,
+    };
+    let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if !inside.is_empty() && inside.iter().all(is_of_token) { Ok(inside) } else { Err(Hard) }
+}
+
+/// Whether what is beyond ASCII is to be taken for UTF-8. What is not even ASCII where it looks like it is hard.
+fn is_utf8(charset: &[u8]) -> Result<bool, Hard> {
+    if charset.eq_ignore_ascii_case(b"utf-8") || charset.eq_ignore_ascii_case(b"us-ascii") {
+        return Ok(true);
+    }
+    match charset::encoding(charset) {
+        None => Ok(true),
+        Some(encoding) if encoding.is_ascii_compatible() => Ok(encoding == UTF_8),
+        Some(_) => Err(Hard),
+    }
+}

@@ -1,0 +1,114 @@
+//! How a text begins, on one line.
+
+use super::plain::{has_double_space, is_all_printable};
+use super::text::Text;
+
+/// Enough characters of four bytes.
+const BYTES_MAX: usize = super::SNIPPET_BYTES_MAX + 8;
+
+/// The beginning of a text: its words with one space between them.
+#[derive(Debug)]
+pub(super) struct Snippet {
+    text: Text<{ BYTES_MAX + 8 }>,
+    is_spaced: bool,
+    line: Line,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    Begins,
+    GoesOn,
+    /// Somebody else's words.
+    IsQuote,
+}
+
+impl Default for Snippet {
+    fn default() -> Snippet {
+        Snippet { text: Text::default(), is_spaced: false, line: Line::Begins }
+    }
+}
+
+impl Snippet {
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.text.length() > BYTES_MAX
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, c: char) {
+        if c == ' ' || c.is_whitespace() || c.is_control() {
+            self.is_spaced = !self.text.is_empty();
+        } else if !self.is_full() && (c.is_ascii_graphic() || is_shown(c)) {
+            if core::mem::take(&mut self.is_spaced) {
+                self.text.push(' ');
+            }
+            self.text.push(c);
+        }
+    }
+
+    /// Text within a line.
+    fn push_all(&mut self, text: &str) {
+        if !self.push_words(text.as_bytes()) {
+            text.chars().for_each(|c| self.push(c));
+        }
+    }
+
+    /// The same of bytes, of which nothing is pushed unless they are words of printable ASCII with a space between them, as most are: those are taken as they are. Returns whether they were.
+    pub(super) fn push_words(&mut self, text: &[u8]) -> bool {
+        let words = text.trim_ascii();
+        if !is_all_printable(words) || has_double_space(words) {
+            return false;
+        }
+        let is_space_before = self.is_spaced || text.first().is_some_and(u8::is_ascii_whitespace);
+        if words.is_empty() {
+            self.is_spaced = is_space_before && !self.text.is_empty();
+            return true;
+        }
+        if is_space_before && !self.text.is_empty() {
+            self.text.push_ascii(b" ");
+        }
+        self.text.push_ascii(words);
+        self.is_spaced = text.last().is_some_and(u8::is_ascii_whitespace);
+        true
+    }
+
+    /// A text in which lines that begin with `>` are quotes; it may begin and end within a line.
+    pub(super) fn push_lines(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() && !self.is_full() {
+            let end = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
+            let (line, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            if self.line == Line::Begins {
+                self.line = if line.starts_with('>') { Line::IsQuote } else { Line::GoesOn };
+            }
+            if self.line == Line::GoesOn {
+                self.push_all(line);
+            }
+            if line.ends_with('\n') {
+                self.line = Line::Begins;
+            }
+            rest = after;
+        }
+    }
+
+    /// At most so many bytes of it.
+    pub(super) fn finish(&mut self, bytes_max: usize) -> &[u8] {
+        self.text.cut(bytes_max);
+        self.text.bytes()
+    }
+}
+
+/// Whether a character can be seen, and does nothing to those beside it: what writers of advertisements fill the beginnings of their texts
+/// with is not, and neither is what turns names around.
+pub(super) fn is_shown(c: char) -> bool {
+    !c.is_control()
+        && !matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+        )
+        && !matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        && !matches!(c, '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}

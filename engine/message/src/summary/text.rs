@@ -1,0 +1,88 @@
+//! A text of a summary while it is made: as much of it as there is room for, in place.
+//!
+//! Invariants: what is held is UTF-8, and a character is held whole or not at all.
+
+/// The mark of what was cut.
+const ELLIPSIS: &[u8] = "…".as_bytes();
+
+/// The beginning of a text, of `N` bytes at most.
+#[derive(Debug)]
+pub(super) struct Text<const N: usize> {
+    bytes: [u8; N],
+    length: usize,
+    /// There was no room for all of it.
+    is_over: bool,
+}
+
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Text<N> {
+        Text { bytes: [0; N], length: 0, is_over: false }
+    }
+}
+
+impl<const N: usize> Text<N> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Bytes that are held.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// There was more than there is room for: whatever follows, the text is cut.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// Adds printable ASCII.
+    #[inline]
+    pub(super) fn push_ascii(&mut self, text: &[u8]) {
+        let room = N - self.length.min(N);
+        let count = text.len().min(room);
+        self.is_over |= text.len() > room;
+        let place = self.bytes.get_mut(self.length..).and_then(|free| free.get_mut(..count));
+        if let (Some(place), Some(text)) = (place, text.get(..count)) {
+            place.copy_from_slice(text);
+            self.length += count;
+        }
+    }
+
+    pub(super) fn push(&mut self, c: char) {
+        let mut bytes = [0; 4];
+        let bytes = c.encode_utf8(&mut bytes).as_bytes();
+        let place = self.bytes.get_mut(self.length..).and_then(|free| free.get_mut(..bytes.len()));
+        match place.filter(|_| !self.is_over) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.length += bytes.len();
+            }
+            None => self.is_over = true,
+        }
+    }
+
+    /// Leaves `bytes_max` bytes at most, `N` or fewer; what is cut ends in `…`.
+    pub(super) fn cut(&mut self, bytes_max: usize) {
+        if self.length <= bytes_max && !self.is_over {
+            return;
+        }
+        let mut end = bytes_max.saturating_sub(ELLIPSIS.len()).min(self.length);
+        let goes_on = |byte: &u8| byte & 0xc0 == 0x80;
+        while end > 0 && end < self.length && self.bytes.get(end).is_some_and(goes_on) {
+            end -= 1;
+        }
+        let kept = self.bytes.get(..end).and_then(|kept| core::str::from_utf8(kept).ok());
+        self.length = kept.unwrap_or_default().trim_end().len();
+        self.is_over = false;
+        self.push_ascii(ELLIPSIS);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.length = 0;
+        self.is_over = false;
+    }
+}

@@ -1,0 +1,246 @@
+//! What header fields say, held against Python's email package, mail-parser and our own reading of the RFCs.
+
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use crate::header::{ADDRESSES_MAX, Address, Field, Header, Mailbox, PARAMETERS_MAX};
+
+/// `\xNN`, `\r`, `\n` and `\t` are the bytes that they name.
+pub(super) fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after) {
+            (b'\\', [b'x', high, low, after @ ..]) => {
+                let digits = [*high, *low];
+                bytes.push(u8::from_str_radix(str::from_utf8(&digits).unwrap(), 16).unwrap());
+                rest = after;
+            }
+            (b'\\', [letter @ (b'r' | b'n' | b't'), after @ ..]) => {
+                bytes.push(if *letter == b'r' {
+                    b'\r'
+                } else if *letter == b'n' {
+                    b'\n'
+                } else {
+                    b'\t'
+                });
+                rest = after;
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    bytes
+}
+
+fn field(value: &[u8]) -> Field<'_> {
+    Field { name: b"Field", value }
+}
+
+fn mailbox(mailbox: &Mailbox) -> String {
+    format!("[{}|{}]", mailbox.name, mailbox.address)
+}
+
+fn addresses(value: &[u8]) -> String {
+    let entries = field(value).addresses();
+    let entries = entries.iter().map(|entry| match entry {
+        Address::Mailbox(one) => mailbox(one),
+        Address::Group { name, mailboxes } if mailboxes.is_empty() => format!("{{{name}:}}"),
+        Address::Group { name, mailboxes } => {
+            format!("{{{name}: {}}}", mailboxes.iter().map(mailbox).collect::<String>())
+        }
+    });
+    entries.collect::<Vec<_>>().join(" ")
+}
+
+fn read(line: &str) -> String {
+    let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match kind {
+        "text" => field(&unescaped(rest)).text(),
+        "addresses" => addresses(&unescaped(rest)),
+        "date" => field(&unescaped(rest))
+            .date()
+            .map_or("none".to_string(), |date| format!("{} {}", date.time.seconds(), date.zone_minutes)),
+        "parameter" => {
+            let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            field(&unescaped(rest)).parameters().text(name).unwrap_or("none".to_string())
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn header_fields_say_what_python_reads_in_them_or_better() {
+    let mut cases: Vec<(&str, &str, Option<&str>)> = Vec::new();
+    for line in include_str!("header_cases.txt").lines() {
+        if let Some(python) = line.strip_prefix("python:") {
+            cases.last_mut().unwrap().1 = python.trim();
+        } else if let Some(ours) = line.strip_prefix("ours:") {
+            cases.last_mut().unwrap().2 = Some(ours.trim());
+        } else if !line.is_empty() && !line.starts_with('#') {
+            cases.push((line, "", None));
+        }
+    }
+    assert!(cases.len() > 150, "{}", cases.len());
+    let mut wrong = String::new();
+    for (line, python, ours) in cases {
+        let said = read(line);
+        if said != ours.unwrap_or(python) {
+            wrong += &format!("{line}\n   python: {python}\n   wanted: {ours:?}\n   said:   {said}\n");
+        } else if ours == Some(python) {
+            wrong += &format!("{line}\n   python says so too\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_header_is_its_fields_and_ends_where_the_body_begins() {
+    let header = Header::new(b"From me Tue Nov  3\r\nA: 1\r\nb :2\r\n\t3\nA:\r\n\r\nC: 4\r\n");
+    let fields: Vec<(&[u8], &[u8])> = header.fields().map(|field| (field.name, field.value)).collect();
+    assert_eq!(fields, [(&b"A"[..], &b" 1"[..]), (b"b", b"2\r\n\t3"), (b"A", b"")]);
+    assert_eq!(header.field("a").unwrap().text(), "1");
+    assert_eq!(header.field("B").unwrap().text(), "2\t3".replace('\t', " "));
+    assert_eq!(header.field("C"), None);
+    // Neither a field nor an empty line: the body has begun.
+    assert_eq!(Header::new(b"A: 1\r\nhello\r\nB: 2\r\n").fields().count(), 1);
+    assert_eq!(Header::new(b"").fields().count(), 0);
+    assert_eq!(Header::new(b"A: 1").field("a").unwrap().value, b" 1");
+}
+
+#[test]
+fn identifiers_are_found_among_whatever_stands_between_them() {
+    let identifiers = |value: &str| -> Vec<String> {
+        let value = unescaped(value);
+        let found: Vec<String> =
+            field(&value).identifiers().map(|found| String::from_utf8(found.to_vec()).unwrap()).collect();
+        found
+    };
+    assert_eq!(identifiers("<1234@local.machine.example>"), ["1234@local.machine.example"]);
+    assert_eq!(identifiers("<a@b> <c@d>\\r\\n <e@f>"), ["a@b", "c@d", "e@f"]);
+    assert_eq!(identifiers("<a@b><c@d>,<e@f>"), ["a@b", "c@d", "e@f"]);
+    assert_eq!(identifiers("Your message of Tue (was <lost> <a@b>"), ["lost", "a@b"]);
+    assert_eq!(identifiers("< a@b >"), ["a@b"]);
+    assert_eq!(identifiers("a@b, c@d word"), ["a@b", "c@d"]);
+    assert_eq!(identifiers("<<a@b>> <> <c d> <e@f"), ["a@b"]);
+    assert_eq!(identifiers(""), [""; 0]);
+}
+
+#[test]
+fn no_field_has_more_addresses_or_parameters_than_the_limit() {
+    let many = b"a@b,".repeat(ADDRESSES_MAX + 5);
+    assert_eq!(field(&many).addresses().len(), ADDRESSES_MAX);
+    let groups = b"a:b@c;".repeat(ADDRESSES_MAX);
+    assert_eq!(field(&groups).addresses().len(), ADDRESSES_MAX / 2);
+    let mut value = String::from("x/y");
+    for number in 0..PARAMETERS_MAX + 1 {
+        value += &format!("; p{number}=v");
+    }
+    let parameters = field(value.as_bytes()).parameters();
+    assert!(parameters.text(&format!("p{}", PARAMETERS_MAX - 1)).is_some());
+    assert!(parameters.text(&format!("p{PARAMETERS_MAX}")).is_none());
+}
+
+/// What holds of every field, whatever it is read as.
+fn check_any(value: &[u8]) {
+    let field = field(value);
+    let is_line = |text: &str| !text.contains(|c: char| c.is_control());
+    let text = field.text();
+    assert!(is_line(&text), "{text:?}");
+    assert!(text.len() <= value.len() * 3 + 3);
+    for entry in field.addresses() {
+        let (name, mailboxes) = match entry {
+            Address::Mailbox(mailbox) => (String::new(), std::vec![mailbox]),
+            Address::Group { name, mailboxes } => (name, mailboxes),
+        };
+        assert!(is_line(&name));
+        assert!(mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address)));
+    }
+    let _ = field.date();
+    assert!(field.identifiers().all(|identifier| value.len() >= identifier.len() && !identifier.is_empty()));
+    let parameters = field.parameters();
+    assert!(is_line(parameters.value()));
+    for name in ["charset", "name", "filename", "boundary"] {
+        assert!(parameters.text(name).is_none_or(|text| is_line(&text)));
+    }
+}
+
+#[test]
+fn what_begins_and_never_ends_costs_one_look() {
+    // A reader that looks for the end of each anew would need hours for these.
+    for begun in [
+        "=?",
+        "=?utf-8?q?",
+        "=?utf-8?q?a=?=",
+        "(",
+        "\"",
+        "\"\\",
+        "[",
+        "=?a?q?b,",
+        "<",
+        "<a@",
+        "a.",
+        "a. @",
+        "x=\"",
+        ";a*0=",
+        ";a*0*=b'",
+    ] {
+        check_any(&begun.repeat(200_000 / begun.len()).into_bytes());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_as_any_kind_of_field(value in proptest::collection::vec(any::<u8>(), 0..300)) {
+        check_any(&value);
+    }
+
+    #[test]
+    fn any_words_are_read_as_any_kind_of_field(
+        words in proptest::collection::vec(
+            prop_oneof![
+                "[ \\r\\n\\t]", "[a-z]{1,3}", "[<>@,:;().\"\\\\\\[\\]=?*'%_]", "=\\?utf-8\\?[qb]\\?[a-zA-Z=0-9]{0,6}\\?=",
+                "[+:-]?[0-9]{1,4}", "(Jan|Tue|PM|GMT|charset|name\\*0\\*|filename\\*=)", "[é€😀]",
+            ],
+            0..30,
+        ),
+    ) {
+        check_any(words.concat().as_bytes());
+    }
+
+    #[test]
+    fn a_date_that_we_write_is_the_date_that_we_read(seconds in 0u64..253_402_300_800) {
+        let written = crate::date_time(machine::UnixTime::from_seconds(seconds));
+        let read = field(&written).date().unwrap();
+        prop_assert_eq!((read.time.seconds(), read.zone_minutes), (seconds, 0));
+    }
+
+    #[test]
+    fn a_name_in_quotes_is_read_as_it_was_meant(name in "[ -~]{0,20}") {
+        prop_assume!(!name.contains("=?"));
+        let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
+        let expected = [Address::Mailbox(Mailbox { name: name.trim().to_string(), address: "a@b".to_string() })];
+        prop_assert_eq!(field(format!("\"{quoted}\" <a@b>").as_bytes()).addresses(), expected);
+    }
+
+    #[test]
+    fn mail_parser_reads_the_same_words_and_addresses(
+        names in proptest::collection::vec("[a-z]{1,8}( [A-Z][a-z]{0,5})?", 1..5),
+        text in "[a-zA-Z0-9éü€ ]{1,20}",
+    ) {
+        let list: Vec<String> = names.iter().map(|name| format!("{name} <{}@example.org>", name.replace(' ', "."))).collect();
+        let word: String = text.bytes().map(|byte| format!("={byte:02X}")).collect();
+        let message = format!("To: {}\r\nSubject: =?utf-8?Q?{word}?=\r\n\r\n", list.join(", "));
+        let theirs = mail_parser::MessageParser::default().parse(message.as_bytes()).unwrap();
+        let header = Header::new(message.as_bytes());
+        prop_assert_eq!(header.field("Subject").unwrap().text(), theirs.subject().unwrap_or_default().trim());
+        let expected: Vec<Address> = theirs.to().unwrap().iter().map(|addr| Address::Mailbox(Mailbox {
+            name: addr.name().unwrap_or_default().to_string(),
+            address: addr.address().unwrap_or_default().to_string(),
+        })).collect();
+        prop_assert_eq!(header.field("to").unwrap().addresses(), expected);
+    }
+}

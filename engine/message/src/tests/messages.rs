@@ -1,0 +1,424 @@
+//! What messages are made of and what their parts mean, held against Python's email package and mail-parser.
+
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::headers::unescaped;
+use crate::structure::{
+    DEPTH_MAX, Disposition, Encoding, Flow, Listener, PARTS_MAX, Part, Reader, Structure, TEXT_BYTES_MAX,
+};
+use crate::{BodyDecoder, TextDecoder};
+
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) message: Vec<u8>,
+    python: Vec<&'static str>,
+    ours: Vec<&'static str>,
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for line in include_str!("message_cases.txt").lines() {
+        if let Some(name) = line.strip_prefix("=== ") {
+            cases.push(Case { name, message: Vec::new(), python: Vec::new(), ours: Vec::new() });
+        }
+        let Some(case) = cases.last_mut() else { continue };
+        if let Some(python) = line.strip_prefix("python: ") {
+            case.python.push(python);
+        } else if let Some(ours) = line.strip_prefix("ours: ") {
+            case.ours.push(ours);
+        } else if let Some(line) = line.strip_suffix('\\') {
+            case.message.extend(unescaped(line));
+        } else if !line.starts_with("=== ") {
+            case.message.extend(unescaped(line));
+            case.message.extend_from_slice(if case.name.ends_with(" LF") { b"\n" } else { b"\r\n" });
+        }
+    }
+    assert!(cases.len() > 110);
+    cases
+}
+
+pub(super) fn read(message: &[u8]) -> Structure {
+    let mut reader = Reader::new();
+    reader.bytes_arrived(message, &mut ());
+    reader.message_ended(&mut ())
+}
+
+pub(super) fn body<'a>(message: &'a [u8], part: &Part) -> &'a [u8] {
+    &message[part.body.start as usize..part.body.end as usize]
+}
+
+pub(super) fn meant(message: &[u8], part: &Part) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut decoder = BodyDecoder::new(part.encoding);
+    decoder.bytes_arrived(body(message, part), &mut out);
+    decoder.body_ended(&mut out);
+    out
+}
+
+/// The CRC of zlib, bit by bit.
+fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xedb8_8320 * (crc & 1));
+        }
+    }
+    !crc
+}
+
+fn describe(message: &[u8]) -> Vec<String> {
+    let structure = read(message);
+    let describe = |(index, part): (usize, &Part)| {
+        let mut said = format!("{} {}", part.depth, part.media_type);
+        if let Some(charset) = &part.charset {
+            said += &format!(" charset={}", charset.to_lowercase());
+        }
+        if let Some(name) = &part.file_name {
+            said += &format!(" file={name}");
+        }
+        match part.disposition {
+            Disposition::Unsaid => {}
+            Disposition::Inline => said += " inline",
+            Disposition::Attachment => said += " attachment",
+        }
+        if let Some(identifier) = &part.content_id {
+            said += &format!(" id={identifier}");
+        }
+        if structure.children(index).next().is_none() {
+            let meant = meant(message, part);
+            said += &format!(" {}:{:08x}", meant.len(), crc(&meant));
+        }
+        said
+    };
+    structure.parts.iter().enumerate().map(describe).collect()
+}
+
+#[test]
+fn messages_are_made_of_what_python_finds_in_them_or_better() {
+    let mut wrong = String::new();
+    for case in cases() {
+        let said = describe(&case.message);
+        let wanted = if case.ours.is_empty() { &case.python } else { &case.ours };
+        if said != *wanted {
+            wrong += &format!("=== {}\n  python: {:#?}\n  said: {said:#?}\n", case.name, case.python);
+        } else if case.ours == case.python {
+            wrong += &format!("=== {}: python says so too\n", case.name);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn mail_parser_finds_the_same_parts() {
+    let mut compared = 0;
+    // What is encoded wrongly it shows as it stands.
+    let is_encoded_oddly =
+        |case: &&Case| ["base64", "quoted-printable", "the encoding"].iter().any(|odd| case.name.starts_with(odd));
+    for case in cases().iter().filter(|case| case.ours.is_empty() && !is_encoded_oddly(case)) {
+        let structure = read(&case.message);
+        let Some(theirs) = mail_parser::MessageParser::default().parse(&case.message) else { continue };
+        // Where they find others than we and Python do, there is nothing to compare.
+        if theirs.parts.len() != structure.parts.len() {
+            continue;
+        }
+        for (part, their) in structure.parts.iter().zip(&theirs.parts) {
+            match &their.body {
+                mail_parser::PartType::Binary(bytes) if !part.is_of("multipart") => {
+                    assert_eq!(meant(&case.message, part), **bytes, "{}", case.name);
+                    compared += 1;
+                }
+                mail_parser::PartType::Text(said) | mail_parser::PartType::Html(said) if part.charset.is_some() => {
+                    let read = text(part, &[body(&case.message, part)]);
+                    assert_eq!(read.trim_end(), said.trim_end(), "{}", case.name);
+                    compared += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(compared > 30, "{compared}");
+}
+
+/// What holds of every structure.
+fn check_any(message: &[u8], structure: &Structure) {
+    let length = message.len() as u64;
+    let parts = &structure.parts;
+    assert!((1..=PARTS_MAX).contains(&parts.len()));
+    assert_eq!((parts[0].depth, parts[0].header.start, parts[0].body.end), (0, 0, length));
+    for (index, part) in parts.iter().enumerate() {
+        assert!(part.header.start <= part.header.end && part.header.end == part.body.start);
+        assert!(part.body.start <= part.body.end && part.body.end <= length);
+        assert!(part.depth < DEPTH_MAX && (part.depth == 0) == (index == 0));
+        let texts = [&part.file_name, &part.content_id, &part.charset, &part.start];
+        for text in texts.into_iter().flatten().chain([&part.media_type]) {
+            assert!(text.len() <= TEXT_BYTES_MAX.max("text/plain".len()) && !text.contains(|c: char| c.is_control()));
+        }
+        let mut end = part.body.start;
+        for (_, child) in structure.children(index) {
+            assert!(child.header.start >= end && child.body.end <= part.body.end, "{part:?} {child:?}");
+            end = child.body.end;
+        }
+    }
+}
+
+/// Hears everything that there is to hear.
+#[derive(Default, PartialEq, Debug)]
+struct Ears {
+    said: Vec<u8>,
+    bodies: usize,
+}
+
+impl Listener for Ears {
+    fn wants_field(&mut self, _: &Part, name: &[u8]) -> bool {
+        name.eq_ignore_ascii_case(b"Subject")
+    }
+
+    fn field_arrived(&mut self, field: &crate::header::Field<'_>) {
+        self.said.extend_from_slice(field.value);
+    }
+
+    fn body_began(&mut self, _: &[Part]) -> bool {
+        self.bodies += 1;
+        true
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        self.said.extend_from_slice(bytes);
+    }
+
+    fn body_ended(&mut self) {
+        self.bodies += 1_000;
+    }
+}
+
+fn read_in_pieces(message: &[u8], cuts: &[usize]) -> (Structure, Ears) {
+    let mut reader = Reader::new();
+    let mut ears = Ears::default();
+    let mut rest = message;
+    for cut in cuts.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, after) = rest.split_at((*cut).clamp(1, rest.len()));
+        reader.bytes_arrived(piece, &mut ears);
+        rest = after;
+    }
+    let structure = reader.message_ended(&mut ears);
+    (structure, ears)
+}
+
+#[test]
+fn a_structure_does_not_depend_on_how_the_message_is_cut() {
+    for case in cases() {
+        let whole = read_in_pieces(&case.message, &[usize::MAX]);
+        assert_eq!(whole.0, read(&case.message));
+        check_any(&case.message, &whole.0);
+        for cuts in [&[1][..], &[2], &[3], &[7, 1], &[64]] {
+            assert_eq!(read_in_pieces(&case.message, cuts), whole, "{} {cuts:?}", case.name);
+        }
+        assert_eq!(whole.1.bodies / 1_000, whole.1.bodies % 1_000, "{}: a body that begins ends", case.name);
+    }
+}
+
+#[test]
+fn what_there_is_too_much_of_is_not_told_apart() {
+    let many =
+        [&b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"[..], &b"--b\r\n\r\nx\r\n".repeat(PARTS_MAX)].concat();
+    let structure = read(&many);
+    assert!(structure.is_cut && structure.parts.len() == PARTS_MAX);
+    check_any(&many, &structure);
+    let one_less = &many[..many.len() - 10];
+    assert!(!read(one_less).is_cut && read(one_less).parts.len() == PARTS_MAX);
+
+    let mut deep = Vec::new();
+    for level in 0..DEPTH_MAX + 10 {
+        deep.extend(format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n").into_bytes());
+    }
+    let structure = read(&deep);
+    assert_eq!(structure.parts.len(), DEPTH_MAX);
+    check_any(&deep, &structure);
+    let messages = b"Content-Type: message/rfc822\r\n\r\n".repeat(DEPTH_MAX + 10);
+    assert_eq!(read(&messages).parts.len(), DEPTH_MAX);
+    // Without the empty line: the boundary of what lies too deep is none.
+    let mut deep = Vec::new();
+    for level in 0..DEPTH_MAX + 10 {
+        deep.extend(format!("Content-Type: multipart/mixed; boundary=b{level}\r\n--b{level}\r\n").into_bytes());
+    }
+    check_any(&deep, &read(&deep));
+}
+
+#[test]
+fn megabytes_of_anything_are_read_in_one_go() {
+    let opening = |level: usize| {
+        format!(
+            "Content-Type: multipart/mixed; boundary={}{level}\r\n\r\n--{}{level}\r\n",
+            "-".repeat(150),
+            "-".repeat(150)
+        )
+    };
+    let deep: String = (0..DEPTH_MAX - 1).map(opening).collect();
+    for repeated in [
+        "\n",
+        "-",
+        "--",
+        "--\n",
+        "--b\n",
+        "a:\n",
+        " \n",
+        "Content-Type: text/plain;\n",
+        "Subject: =?utf-8?q?",
+        "=",
+        "(",
+        "\"",
+        &"-".repeat(150),
+    ] {
+        for opening in ["", "\n", "Content-Type: multipart/mixed; boundary=b\n\n", "Content-Type: x/y; a=", &deep] {
+            let message = format!("{opening}{}", repeated.repeat(300_000 / repeated.len())).into_bytes();
+            let (structure, _) = read_in_pieces(&message, &[32_768]);
+            check_any(&message, &structure);
+        }
+    }
+}
+
+pub(super) fn text(part: &Part, bodies: &[&[u8]]) -> String {
+    let mut decoder = TextDecoder::new(part);
+    let mut out = String::new();
+    bodies.iter().for_each(|body| decoder.bytes_arrived(body, &mut out));
+    decoder.body_ended(&mut out);
+    out
+}
+
+fn part(fields: &str) -> Part {
+    read(format!("{fields}\r\n\r\n").as_bytes()).parts.remove(0)
+}
+
+#[test]
+fn a_text_is_read_in_its_charset_or_as_what_it_can_be() {
+    let read =
+        |charset: &str, body: &[u8]| text(&part(&format!("Content-Type: text/plain; charset={charset}")), &[body]);
+    assert_eq!(read("utf-8", "größe €".as_bytes()), "größe €");
+    assert_eq!(read("iso-8859-1", b"gr\xf6\xdfe"), "größe");
+    assert_eq!(read("iso-8859-15", b"\xa4"), "€");
+    assert_eq!(read("koi8-r", b"\xf0\xd2\xc9"), "При");
+    assert_eq!(read("iso-2022-jp", b"\x1b$BF|K\\8l\x1b(B"), "日本語");
+    assert_eq!(read("gb18030", b"\xd6\xd0"), "中");
+    assert_eq!(read("cp932", b"\x93\xfa"), "日");
+    assert_eq!(read("utf-8", b"\xef\xbb\xbfx"), "x");
+    assert_eq!(read("utf-8", b"a\xffb"), "a\u{fffd}b");
+    // Nobody says what these are.
+    for nobody in ["us-ascii", "unknown-8bit", "x-nothing", ""] {
+        assert_eq!(read(nobody, "größe".as_bytes()), "größe");
+        assert_eq!(read(nobody, b"gr\xf6\xdfe"), "größe");
+        assert_eq!(read(nobody, b"gr\xf6"), "grö");
+    }
+    // A character that is cut between pieces is one.
+    let unsaid = part("Content-Type: text/plain");
+    assert_eq!(text(&unsaid, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]), "grö€");
+    // What UTF-7 hides stays hidden.
+    assert_eq!(read("utf-7", b"+ADw-script+AD4-"), "+ADw-script+AD4-");
+}
+
+#[test]
+fn lines_that_flow_are_joined() {
+    let flowed = |body: &str| text(&part("Content-Type: text/plain; format=flowed"), &[body.as_bytes()]);
+    assert_eq!(flowed("one \r\ntwo\r\nthree\r\n"), "one two\nthree\n");
+    assert_eq!(flowed(">> quoted \r\n>> more\r\n> less \r\nnone\r\n"), ">> quoted more\n> less \nnone\n");
+    assert_eq!(flowed(" >no quote\r\n  two spaces\r\n"), ">no quote\n two spaces\n");
+    assert_eq!(flowed("text \r\n-- \r\nname \r\nmore"), "text \n-- \nname more\n".trim_end());
+    assert_eq!(flowed("> > not nested\r\n"), "> > not nested\n");
+    assert_eq!(flowed(""), "");
+    let delsp = part("Content-Type: text/plain; Format=Flowed; DelSp=Yes");
+    assert_eq!(delsp.flow, Flow::FlowedWithoutSpace);
+    assert_eq!(text(&delsp, &["日本 \r\n語\r\n".as_bytes()]), "日本語\n");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_taken_apart_however_they_are_cut(
+        lines in proptest::collection::vec(
+            prop_oneof![
+                4 => "(--(a|b|ab|bb)(--)?|--) ?",
+                2 => "Content-Type: multipart/(mixed|digest|related); boundary=\"?(a|b|ab|bb)\"?",
+                1 => "Content-Type: message/rfc822",
+                1 => "Content-(Type|Disposition|ID|Transfer-Encoding): [ -~]{0,20}",
+                1 => "Content-Transfer-Encoding: (base64|quoted-printable)",
+                3 => "",
+                2 => "[a-z=?:\\t é€-]{0,12}",
+                1 => " name=[a-z]{1,4}",
+            ],
+            0..60,
+        ),
+        ends in proptest::collection::vec(prop_oneof![5 => Just("\r\n"), 1 => Just("\n"), 1 => Just("\r")], 1..5),
+        cuts in proptest::collection::vec(1usize..40, 1..5),
+    ) {
+        let message: String = lines.iter().zip(ends.iter().cycle()).map(|(line, end)| format!("{line}{end}")).collect();
+        let message = message.into_bytes();
+        let whole = read_in_pieces(&message, &[usize::MAX]);
+        check_any(&message, &whole.0);
+        prop_assert_eq!(&read_in_pieces(&message, &cuts), &whole);
+        prop_assert_eq!(&read_in_pieces(&message, &[1]), &whole);
+    }
+
+    #[test]
+    fn a_body_means_the_same_however_it_is_cut(
+        body in proptest::collection::vec(prop_oneof![
+            3 => any::<u8>(),
+            5 => prop_oneof![Just(b'='), Just(b' '), Just(b'\r'), Just(b'\n'), Just(b'>'), Just(b'A'), Just(0xc3), Just(b'-')],
+        ], 0..200),
+        cuts in proptest::collection::vec(1usize..20, 1..5),
+        encoding in prop_oneof![Just("base64"), Just("quoted-printable"), Just("8bit")],
+        kind in prop_oneof![
+            Just("utf-8"), Just("us-ascii"), Just("iso-2022-jp; format=flowed"), Just("utf-8; format=flowed; delsp=yes"), Just("utf-16"),
+        ],
+    ) {
+        let part = part(&format!("Content-Type: text/plain; charset={kind}\r\nContent-Transfer-Encoding: {encoding}"));
+        let mut pieces = Vec::new();
+        let mut rest = &body[..];
+        for cut in cuts.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at((*cut).min(rest.len()));
+            pieces.push(piece);
+            rest = after;
+        }
+        let whole = text(&part, &[&body]);
+        prop_assert_eq!(text(&part, &pieces), whole.clone());
+        prop_assert!(whole.len() <= body.len() * 3 + 3 + 2 * body.len());
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let quoted: String = bytes.chunks(20).map(|line| {
+            line.iter().map(|byte| format!("={byte:02X}")).collect::<String>() + "=\r\n"
+        }).collect();
+        for (encoding, body) in [(Encoding::QuotedPrintable, quoted.into_bytes()), (Encoding::Identity, bytes.clone())] {
+            let mut decoder = BodyDecoder::new(encoding);
+            let mut out = vec![];
+            decoder.bytes_arrived(&body, &mut out);
+            decoder.body_ended(&mut out);
+            prop_assert_eq!(&out, &bytes);
+        }
+    }
+}
+
+#[test]
+fn an_attachment_is_what_people_would_call_one() {
+    let is = |fields: &str| part(fields).is_attachment();
+    assert!(
+        !is("Content-Type: text/plain")
+            && !is("Content-Type: text/html")
+            && !is("Content-Type: multipart/mixed; boundary=b")
+    );
+    assert!(is("Content-Type: application/pdf") && is("Content-Type: text/plain\r\nContent-Disposition: attachment"));
+    assert!(is("Content-Type: text/plain; name=a.txt") && is("Content-Type: image/png"));
+    assert!(!is("Content-Type: image/png; name=a.png\r\nContent-ID: <a@b>"));
+    assert!(!is("Content-Type: application/pgp-signature; name=signature.asc"));
+    assert_eq!(part("Content-Disposition: attachment; filename=../a/..\\b.txt").file_name, Some("b.txt".to_string()));
+}

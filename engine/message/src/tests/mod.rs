@@ -1,0 +1,240 @@
+//! What dates, trace fields and the hop count promise.
+
+mod compose;
+mod headers;
+mod messages;
+mod summaries;
+
+use core::net::{IpAddr, Ipv4Addr};
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use machine::UnixTime;
+use proptest::prelude::*;
+
+use crate::*;
+
+fn date(seconds: u64) -> String {
+    String::from_utf8(date_time(UnixTime::from_seconds(seconds)).to_vec()).unwrap()
+}
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    assert_eq!(date(0), "Thu, 01 Jan 1970 00:00:00 +0000");
+    assert_eq!(date(951_782_399), "Mon, 28 Feb 2000 23:59:59 +0000");
+    assert_eq!(date(951_782_400), "Tue, 29 Feb 2000 00:00:00 +0000");
+    assert_eq!(date(951_868_800), "Wed, 01 Mar 2000 00:00:00 +0000");
+    assert_eq!(date(1_234_567_890), "Fri, 13 Feb 2009 23:31:30 +0000");
+    assert_eq!(date(4_107_542_400), "Mon, 01 Mar 2100 00:00:00 +0000");
+    assert_eq!(date(253_402_300_799), "Fri, 31 Dec 9999 23:59:59 +0000");
+    assert_eq!(date(u64::MAX), "Fri, 31 Dec 9999 23:59:59 +0000");
+}
+
+#[test]
+fn every_day_of_four_centuries_follows_the_one_before() {
+    let mut year = 1970;
+    let mut month = 0;
+    let mut day = 1;
+    for days in 0..400 * 366 {
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+        let expected = std::format!("{}, {day:02} {} {year} 00:00:00 +0000", weekdays[days as usize % 7], names[month]);
+        assert_eq!(date(days * 86_400), expected);
+        let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        day += 1;
+        if day > lengths[month] {
+            day = 1;
+            month += 1;
+        }
+        if month == 12 {
+            month = 0;
+            year += 1;
+        }
+    }
+}
+
+#[test]
+fn the_date_of_the_present_follows_it_forwards_and_backwards() {
+    let mut now = DateTimeNow::new(UnixTime::from_seconds(5));
+    for seconds in [5, 6, 6, 90_000, 4, u64::MAX / 1_000_000, 0] {
+        let time = UnixTime::from_seconds(seconds);
+        assert_eq!(now.at(time), &date_time(time));
+    }
+}
+
+fn received<'a>() -> Received<'a> {
+    Received {
+        greeting_name: "client.example",
+        peer: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)),
+        hostname: "mail.barepost.test",
+        protocol: Protocol::Esmtp,
+        assurance: Assurance::None,
+        identifier: b"00000000000004d2",
+        recipient: Some("ada@barepost.test"),
+        at: b"Fri, 13 Feb 2009 23:31:30 +0000",
+    }
+}
+
+fn written(received: &Received<'_>) -> String {
+    let mut out = [0; RECEIVED_BYTES_MAX];
+    let length = received.write(&mut out).unwrap();
+    String::from_utf8(out[..length].to_vec()).unwrap()
+}
+
+#[test]
+fn a_received_field_says_from_by_with_id_for_and_when() {
+    assert_eq!(
+        written(&received()),
+        "Received: from client.example ([192.0.2.10])\r\n\tby mail.barepost.test with ESMTP id 00000000000004d2\r\n\
+         \tfor <ada@barepost.test>;\r\n\tFri, 13 Feb 2009 23:31:30 +0000\r\n"
+    );
+}
+
+#[test]
+fn a_received_field_says_whether_tls_was_spoken_and_who_the_client_is_was_proved() {
+    use Assurance::{Login, Tls, TlsAndLogin};
+    for (protocol, assurance, expected) in [
+        (Protocol::Smtp, TlsAndLogin, "SMTP"),
+        (Protocol::Esmtp, Tls, "ESMTPS"),
+        (Protocol::Esmtp, Login, "ESMTPA"),
+        (Protocol::Esmtp, TlsAndLogin, "ESMTPSA"),
+        (Protocol::Utf8Smtp, Tls, "UTF8SMTPS"),
+        (Protocol::Utf8Smtp, Login, "UTF8SMTPA"),
+        (Protocol::Utf8Smtp, TlsAndLogin, "UTF8SMTPSA"),
+    ] {
+        let field = written(&Received { protocol, assurance, ..received() });
+        assert!(field.contains(&[" with ", expected, " id "].concat()), "{field}");
+    }
+}
+
+#[test]
+fn several_recipients_are_not_told_of_each_other() {
+    let field = written(&Received { recipient: None, protocol: Protocol::Smtp, ..received() });
+    assert!(field.contains("with SMTP id 00000000000004d2;\r\n\tFri, 13"));
+    assert!(!field.contains("for"));
+}
+
+#[test]
+fn the_peer_is_an_address_literal() {
+    for (address, literal) in [
+        ("0.0.0.0", "([0.0.0.0])"),
+        ("9.10.99.100", "([9.10.99.100])"),
+        ("255.200.1.109", "([255.200.1.109])"),
+        ("2001:db8::1", "([IPv6:2001:db8::1])"),
+        ("::ffff:192.0.2.1", "([192.0.2.1])"),
+    ] {
+        let peer = address.parse().unwrap();
+        let field = written(&Received { peer, protocol: Protocol::Utf8Smtp, ..received() });
+        assert!(field.contains(literal), "{field}");
+        assert!(field.contains("with UTF8SMTP id"));
+    }
+}
+
+#[test]
+fn a_name_cannot_add_a_line_or_end_the_field() {
+    let field =
+        written(&Received { greeting_name: "a\r\nSubject: x;(y)", recipient: Some("a\r\nb: c\0@d"), ..received() });
+    assert_eq!(field.matches("\r\n").count(), 4);
+    assert_eq!(field.matches(';').count(), 1);
+    assert!(field.contains("from a??Subject:?x??y? ("));
+    assert!(field.contains("for <a??b: c?@d>;"));
+}
+
+#[test]
+fn the_longest_texts_fit_and_no_line_is_too_long() {
+    let name = "n".repeat(255);
+    let recipient = "r".repeat(256);
+    let identifier = "i".repeat(64);
+    let field = written(&Received {
+        greeting_name: &name,
+        peer: "1111:2222:3333:4444:5555:6666:7777:8888".parse().unwrap(),
+        hostname: &name,
+        protocol: Protocol::Utf8Smtp,
+        identifier: identifier.as_bytes(),
+        recipient: Some(&recipient),
+        ..received()
+    });
+    assert!(field.ends_with("+0000\r\n"));
+    assert!(field.split("\r\n").all(|line| line.len() <= 998));
+}
+
+#[test]
+fn too_small_a_buffer_is_an_error_and_never_a_cut_field() {
+    let whole = written(&received()).len();
+    let mut out = [0; RECEIVED_BYTES_MAX];
+    for size in 0..whole {
+        assert_eq!(received().write(&mut out[..size]), None);
+    }
+    assert_eq!(received().write(&mut out[..whole]), Some(whole));
+}
+
+#[test]
+fn a_return_path_names_the_sender_or_nobody() {
+    let mut out = [0; RETURN_PATH_BYTES_MAX];
+    let length = return_path("ada@example.org", &mut out).unwrap();
+    assert_eq!(&out[..length], b"Return-Path: <ada@example.org>\r\n");
+    let length = return_path("", &mut out).unwrap();
+    assert_eq!(&out[..length], b"Return-Path: <>\r\n");
+    assert_eq!(return_path("ada@example.org", &mut out[..16]), None);
+    assert!(return_path(&"a".repeat(256), &mut out).is_some());
+}
+
+fn hops(message: &[u8]) -> u16 {
+    let mut count = ReceivedCount::default();
+    count.bytes_arrived(message);
+    count.count()
+}
+
+#[test]
+fn only_received_fields_of_the_header_are_hops() {
+    assert_eq!(hops(b""), 0);
+    assert_eq!(hops(b"Received: a\r\nreceived:b\r\nRECEIVED \t: c\r\nSubject: x\r\n\r\nReceived: d\r\n"), 3);
+    assert_eq!(hops(b"X-Received: a\r\nReceivedx: b\r\nReceived\r\nReceive: c\r\nReceived-SPF: d\r\n"), 0);
+    assert_eq!(hops(b"Subject: folded\r\n Received: a\r\n\tReceived: b\r\nReceived: c\r\n"), 1);
+    assert_eq!(hops(b"\r\nReceived: a\r\n"), 0);
+    assert_eq!(hops(&b"Received: x\r\n".repeat(70_000)), u16::MAX);
+}
+
+/// The same count, taken line by line from the whole message.
+fn hops_naively(message: &str) -> u16 {
+    let header = message.lines().take_while(|line| !line.is_empty());
+    header
+        .filter(|line| {
+            let name = line.split(':').next().unwrap_or_default();
+            line.contains(':') && name.trim_end_matches([' ', '\t']).eq_ignore_ascii_case("received")
+        })
+        .count() as u16
+}
+
+proptest! {
+    #[test]
+    fn hops_do_not_depend_on_how_the_message_is_cut(
+        lines in proptest::collection::vec("(Received|received |X|)(: ?|x|)[a-c:]{0,3}", 0..12),
+        cuts in proptest::collection::vec(0usize..200, 0..8),
+    ) {
+        let message: String = lines.iter().map(|line| line.to_string() + "\r\n").collect();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (message.len() + 1)).collect();
+        cuts.sort_unstable();
+        cuts.push(message.len());
+        let mut count = ReceivedCount::default();
+        let mut from = 0;
+        for cut in cuts {
+            count.bytes_arrived(&message.as_bytes()[from..cut]);
+            from = cut;
+        }
+        prop_assert_eq!(count.count(), hops_naively(&message));
+        let mut count = ReceivedCount::default();
+        for byte in message.bytes() {
+            count.bytes_arrived(&[byte]);
+        }
+        prop_assert_eq!(count.count(), hops_naively(&message));
+    }
+
+    #[test]
+    fn arbitrary_names_make_well_formed_fields(name in ".{0,80}", recipient in ".{0,80}") {
+        let field = written(&Received { greeting_name: &name, recipient: Some(&recipient), ..received() });
+        prop_assert_eq!(field.matches("\r\n").count(), 4);
+        prop_assert!(field.bytes().all(|byte| byte >= b' ' || matches!(byte, b'\r' | b'\n' | b'\t')));
+    }
+}

@@ -1,0 +1,116 @@
+//! Joins the lines of a text that says that they are to be joined: `format=flowed`.
+//!
+//! Lines come out as paragraphs, each on one line, with its quote marks before it and a space behind them.
+//!
+//! Invariants:
+//! - Only lines of one quote depth are joined, and a signature's two dashes are joined to nothing.
+//! - A line of which more than [`LINE_BYTES_MAX`] came without an end is passed on as far as it came.
+//!
+//! Answers to: RFC 3676 section 4.
+
+use alloc::string::String;
+
+use crate::structure::Flow;
+
+/// How much of a line is kept until it ends.
+const LINE_BYTES_MAX: usize = 16 * 1_024;
+
+/// What goes between a text's lines and the paragraphs.
+#[derive(Debug)]
+pub(super) struct Joining {
+    keeps_space: bool,
+    /// The beginning of a line.
+    line: String,
+    /// What came last.
+    before: Before,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    /// Nothing, or a whole paragraph.
+    Whole,
+    /// A line of that quote depth that goes on in the next.
+    Open { depth: usize },
+    /// Part of a line of that depth.
+    Line { depth: usize },
+}
+
+impl Joining {
+    /// `None` for a text whose lines stand as they are.
+    pub(super) fn new(flow: Flow) -> Option<Joining> {
+        let keeps_space = match flow {
+            Flow::Fixed => return None,
+            Flow::Flowed => true,
+            Flow::FlowedWithoutSpace => false,
+        };
+        Some(Joining { keeps_space, line: String::new(), before: Before::Whole })
+    }
+
+    pub(super) fn text_arrived(&mut self, text: &str, out: &mut String) {
+        for mut piece in text.split_inclusive('\n') {
+            while !piece.is_empty() {
+                let room = piece.floor_char_boundary(LINE_BYTES_MAX.saturating_sub(self.line.len()));
+                let (taken, rest) = piece.split_at_checked(room).unwrap_or((piece, ""));
+                self.line.push_str(taken);
+                if taken.ends_with('\n') || !rest.is_empty() {
+                    let mut line = core::mem::take(&mut self.line);
+                    self.line_arrived(&line, out);
+                    line.clear();
+                    self.line = line;
+                }
+                piece = rest;
+            }
+        }
+    }
+
+    pub(super) fn text_ended(&mut self, out: &mut String) {
+        let line = core::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.line_arrived(&line, out);
+        }
+    }
+
+    fn line_arrived(&mut self, line: &str, out: &mut String) {
+        let content = line.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let (content, is_whole) = content.map_or((line, false), |content| (content, true));
+        let (depth, content) = match self.before {
+            Before::Line { depth } => (depth, content),
+            _ => {
+                let unquoted = content.trim_start_matches('>');
+                let depth = content.len() - unquoted.len();
+                // Section 4.4: a space that was added so that the line begins with no other sign.
+                (depth, unquoted.strip_prefix(' ').unwrap_or(unquoted))
+            }
+        };
+        let is_signature = content == "-- ";
+        let goes_on = match self.before {
+            Before::Line { .. } => true,
+            Before::Open { depth: open } => open == depth && !is_signature,
+            Before::Whole => false,
+        };
+        if !goes_on {
+            if matches!(self.before, Before::Open { .. }) {
+                out.push('\n');
+            }
+            push_marks(out, depth);
+        }
+        let is_open = content.ends_with(' ') && !is_signature;
+        let is_joined = is_whole && is_open && !self.keeps_space;
+        out.push_str(if is_joined { content.strip_suffix(' ').unwrap_or(content) } else { content });
+        self.before = match (is_whole, is_open) {
+            (false, _) => Before::Line { depth },
+            (true, true) => Before::Open { depth },
+            (true, false) => {
+                out.push('\n');
+                Before::Whole
+            }
+        };
+    }
+}
+
+fn push_marks(out: &mut String, depth: usize) {
+    if depth > 0 {
+        out.extend(core::iter::repeat_n('>', depth));
+        out.push(' ');
+    }
+}

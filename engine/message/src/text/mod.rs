@@ -1,0 +1,134 @@
+//! The text of a part: from the bytes that it means to what people read, in pieces.
+
+mod flow;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use encoding_rs::{CoderResult, Decoder, WINDOWS_1252};
+
+use crate::charset;
+use crate::structure::Part;
+use crate::transfer::BodyDecoder;
+use flow::Joining;
+
+/// Reads a part as text: whatever it travels in, in whatever charset, with its lines joined as it says.
+///
+/// Invariants: what comes out does not depend on how the body is cut into pieces, and is at most three times as long as what came in, and what had been held back.
+#[derive(Debug)]
+pub struct TextDecoder {
+    body: BodyDecoder,
+    bytes: Vec<u8>,
+    letters: Letters,
+    /// Where lines are to be joined.
+    joining: Option<Joining>,
+    text: String,
+}
+
+/// What the bytes are.
+#[derive(Debug)]
+enum Letters {
+    Known(Decoder),
+    /// UTF-8 so far, with the beginning of a character that the next piece may complete.
+    Guessed([u8; 3], usize),
+}
+
+impl TextDecoder {
+    /// Of a part whose body begins.
+    pub fn new(part: &Part) -> TextDecoder {
+        let encoding = part.charset.as_deref().and_then(|name| charset::encoding(name.as_bytes()));
+        TextDecoder {
+            body: BodyDecoder::new(part.encoding),
+            bytes: Vec::new(),
+            letters: encoding.map_or(Letters::Guessed([0; 3], 0), |encoding| {
+                Letters::Known(encoding.new_decoder_with_bom_removal())
+            }),
+            joining: Joining::new(part.flow),
+            text: String::new(),
+        }
+    }
+
+    /// Reads the next bytes of the body and adds what they say to `out`.
+    pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut String) {
+        let mut meant = core::mem::take(&mut self.bytes);
+        self.body.bytes_arrived(bytes, &mut meant);
+        self.letters_arrived(&meant, Last::No, out);
+        meant.clear();
+        self.bytes = meant;
+    }
+
+    /// The body has ended: adds what had been held back.
+    pub fn body_ended(&mut self, out: &mut String) {
+        let mut meant = core::mem::take(&mut self.bytes);
+        self.body.body_ended(&mut meant);
+        self.letters_arrived(&meant, Last::Yes, out);
+        if let Some(joining) = &mut self.joining {
+            joining.text_ended(out);
+        }
+    }
+
+    fn letters_arrived(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+        match &mut self.joining {
+            None => self.letters.arrived(bytes, last, out),
+            Some(joining) => {
+                self.letters.arrived(bytes, last, &mut self.text);
+                joining.text_arrived(&self.text, out);
+                self.text.clear();
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Yes,
+    No,
+}
+
+impl Letters {
+    fn arrived(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+        match self {
+            Letters::Known(decoder) => push_decoded(decoder, bytes, last, out),
+            Letters::Guessed(held, length) => {
+                let mut all = held.get(..*length).unwrap_or_default().to_vec();
+                all.extend_from_slice(bytes);
+                self.guess(&all, last, out);
+            }
+        }
+    }
+
+    fn guess(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+        let (text, rest) = match core::str::from_utf8(bytes) {
+            Ok(text) => (text, &[][..]),
+            Err(error) => {
+                let (valid, rest) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
+                let text = core::str::from_utf8(valid).unwrap_or_default();
+                if error.error_len().is_some() || last == Last::Yes {
+                    out.push_str(text);
+                    let mut decoder = WINDOWS_1252.new_decoder_without_bom_handling();
+                    push_decoded(&mut decoder, rest, last, out);
+                    *self = Letters::Known(decoder);
+                    return;
+                }
+                (text, rest)
+            }
+        };
+        out.push_str(text);
+        let mut held = [0; 3];
+        held.iter_mut().zip(rest).for_each(|(place, byte)| *place = *byte);
+        *self = Letters::Guessed(held, rest.len());
+    }
+}
+
+fn push_decoded(decoder: &mut Decoder, bytes: &[u8], last: Last, out: &mut String) {
+    let mut rest = bytes;
+    loop {
+        // Room for what these bytes become as a rule; what needs more of it gets it in the next round.
+        out.reserve(rest.len() + 16);
+        let (result, read, _) = decoder.decode_to_string(rest, out, last == Last::Yes);
+        rest = rest.get(read..).unwrap_or_default();
+        if result == CoderResult::InputEmpty {
+            return;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Base64 as mail has it, read in pieces.
+//!
+//! Libraries refuse what mail is full of: lines that are too long or of odd lengths, padding that is missing or stands in the midst of
+//! it where two encoded texts were joined, signatures of list servers behind it. Nothing else is decoded here, and none of it is secret.
+//!
+//! Invariants:
+//! - What comes out does not depend on how the text is cut into pieces, and is never longer than three quarters of what came in, and two bytes.
+//! - What is not of the alphabet is passed over (RFC 2045 section 6.8).
+//!
+//! Answers to: RFC 2045 section 6.8, RFC 4648 section 4.
+
+use alloc::vec::Vec;
+
+/// What a byte is.
+const ALPHABET: [u8; 256] = alphabet();
+/// Not of the alphabet.
+const OTHER: u8 = 0xff;
+/// `=`.
+const PADDING: u8 = 0xfe;
+
+const fn alphabet() -> [u8; 256] {
+    let mut table = [OTHER; 256];
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut rest: &[u8] = letters;
+    let mut value = 0;
+    while let [letter, after @ ..] = rest {
+        // The one place where a table is made: its index is a byte and it has 256 places.
+        #[allow(clippy::indexing_slicing)]
+        {
+            table[*letter as usize] = value;
+        }
+        value += 1;
+        rest = after;
+    }
+    #[allow(clippy::indexing_slicing)]
+    {
+        table[b'=' as usize] = PADDING;
+    }
+    table
+}
+
+/// The bits of a text in base64 that wait for more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Base64 {
+    /// The letters of an unfinished four, six bits each.
+    bits: u32,
+    /// How many letters these are: 0 to 3.
+    letters: u8,
+}
+
+impl Base64 {
+    /// Decodes the next piece of the text and adds what it says to `out`.
+    pub(crate) fn text_arrived(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        for &byte in text {
+            match ALPHABET.get(usize::from(byte)).copied().unwrap_or(OTHER) {
+                OTHER => {}
+                PADDING => self.text_ended(out),
+                value => self.letter_arrived(value, out),
+            }
+        }
+    }
+
+    /// No more letters follow in this four: what they say so far is whole.
+    pub(crate) fn text_ended(&mut self, out: &mut Vec<u8>) {
+        let [_, high, middle, _] = (self.bits << (6 * (4 - u32::from(self.letters)))).to_be_bytes();
+        match self.letters {
+            2 => out.push(high),
+            3 => out.extend([high, middle]),
+            // A single letter is not even a byte.
+            _ => {}
+        }
+        *self = Base64::default();
+    }
+
+    fn letter_arrived(&mut self, value: u8, out: &mut Vec<u8>) {
+        self.bits = self.bits << 6 | u32::from(value);
+        self.letters += 1;
+        if self.letters == 4 {
+            let [_, high, middle, low] = self.bits.to_be_bytes();
+            out.extend([high, middle, low]);
+            *self = Base64::default();
+        }
+    }
+}
+
+/// The bytes that `text` says; `None` if it is not base64 from its first byte to its last, but for white space and missing padding.
+pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
+    let letters = text.trim_ascii_end();
+    let padding = letters.iter().rev().take_while(|byte| **byte == b'=').count();
+    let (letters, _) = letters.split_at_checked(letters.len() - padding)?;
+    let is_letter = |byte: &u8| ALPHABET.get(usize::from(*byte)).is_some_and(|value| *value < 64);
+    if padding > 3 || !letters.iter().all(|byte| is_letter(byte) || matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(letters.len() / 4 * 3 + 2);
+    let mut base64 = Base64::default();
+    base64.text_arrived(letters, &mut out);
+    (base64.letters != 1).then(|| {
+        base64.text_ended(&mut out);
+        out
+    })
+}

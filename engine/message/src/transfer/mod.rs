@@ -1,0 +1,55 @@
+//! Transfer encodings: from the letters that a body travels in to the bytes that it means, in pieces.
+
+pub(crate) mod base64;
+mod quoted_printable;
+
+use alloc::vec::Vec;
+
+use crate::structure::Encoding;
+use base64::Base64;
+use quoted_printable::QuotedPrintable;
+
+/// Decodes the body of a part.
+///
+/// Invariants: what comes out does not depend on how the body is cut into pieces, and is never longer than what came in, and a few hundred bytes that had been held back.
+#[derive(Clone, Debug)]
+pub struct BodyDecoder {
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Identity,
+    QuotedPrintable(QuotedPrintable),
+    Base64(Base64),
+}
+
+impl BodyDecoder {
+    /// Of a body that begins. What travels in something unknown comes out as it is.
+    pub fn new(encoding: Encoding) -> BodyDecoder {
+        let kind = match encoding {
+            Encoding::Identity | Encoding::Unknown => Kind::Identity,
+            Encoding::QuotedPrintable => Kind::QuotedPrintable(QuotedPrintable::default()),
+            Encoding::Base64 => Kind::Base64(Base64::default()),
+        };
+        BodyDecoder { kind }
+    }
+
+    /// Decodes the next bytes of the body and adds what they mean to `out`.
+    pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match &mut self.kind {
+            Kind::Identity => out.extend_from_slice(bytes),
+            Kind::QuotedPrintable(quoted) => quoted.text_arrived(bytes, out),
+            Kind::Base64(base64) => base64.text_arrived(bytes, out),
+        }
+    }
+
+    /// The body has ended: adds what had been held back.
+    pub fn body_ended(&mut self, out: &mut Vec<u8>) {
+        match &mut self.kind {
+            Kind::Identity => {}
+            Kind::QuotedPrintable(quoted) => quoted.text_ended(out),
+            Kind::Base64(base64) => base64.text_ended(out),
+        }
+    }
+}

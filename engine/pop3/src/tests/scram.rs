@@ -1,0 +1,110 @@
+//! AUTH SCRAM-SHA-256: the example of RFC 7677, and what else becomes of it.
+
+use std::format;
+use std::string::{String, ToString};
+
+use super::world::Conversation;
+use crate::{LoginRefusal, WaitsFor};
+
+/// The messages of RFC 7677's example.
+const FIRST: &str = "biwsbj11c2VyLHI9ck9wck5HZndFYmVSV2diTkVrcU8=";
+const SERVER_FIRST: &str = "cj1yT3ByTkdmd0ViZVJXZ2JORWtxTyVodllEcFdVYTJSYVRDQWZ1eEZJbGopaE5sRiRrMCxzPVcyMlphSjBTTlk3c29Fc1VFamI2Z1E9PSxpPTQwOTY=";
+const LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1kSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
+const SERVER_FINAL: &str = "dj02cnJpVFJCaTIzV3BSUi93dHVwK21NaFVaVW4vZEI1bkxUSlJzamw5NUc0PQ==";
+/// The client's last with another proof, with another nonce, and its first that wants to bind its channel.
+const WRONG_LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1lSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
+const REPLAYED_LAST: &str =
+    "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8lYW5vdGhlcixwPWRIemJaYXBXSWs0alVoTitVdGU5eXRhZzl6amZNSGdzcW1taXo3QW5kVlE9";
+const BINDING_FIRST: &str = "cD10bHMtdW5pcXVlLCxuPXVzZXIscj1yT3ByTkdmd0ViZVJXZ2JORWtxTw==";
+
+const IN: &str = "+OK 3 messages\r\n";
+const WRONG: &str = "-ERR [AUTH] Wrong user name or password\r\n";
+const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
+const GIVEN_UP: &str = "-ERR Login given up\r\n";
+const LOG_IN_FIRST: &str = "-ERR Log in first\r\n";
+
+/// A client that was let in, and was told our signature.
+fn signed() -> Conversation {
+    let mut talk = Conversation::new();
+    talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));
+    assert_eq!(talk.replies(), format!("+ {SERVER_FIRST}\r\n+ {SERVER_FINAL}\r\n"));
+    assert!(talk.world.maildrop_open);
+    talk
+}
+
+fn line(text: &str) -> String {
+    text.to_string() + "\r\n"
+}
+
+#[test]
+fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_signature() {
+    let (first, last) = (line(FIRST), line(LAST));
+    let asked = format!("+ {SERVER_FIRST}\r\n");
+    let signed = format!("+ {SERVER_FINAL}\r\n");
+    let begun = format!("auth scram-sha-256 {FIRST}\r\n");
+    for beginning in [&[(&*begun, &*asked)][..], &[("AUTH SCRAM-SHA-256\r\n", "+ \r\n"), (&first, &asked)]] {
+        let mut talk = Conversation::new();
+        talk.exchange(beginning);
+        talk.exchange(&[(&last, &signed)]);
+        assert_eq!(talk.world.log, ["puzzle \"user\"", "login \"user\", proved: true"]);
+        talk.exchange(&[("\r\n", IN), ("STAT\r\n", "+OK 3 43\r\n")]);
+        talk.exchange(&[("AUTH SCRAM-SHA-256\r\n", "-ERR Only before the login\r\n"), ("QUIT\r\n", "+OK Bye\r\n")]);
+        assert!(!talk.world.maildrop_open);
+    }
+}
+
+#[test]
+fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
+    for (said, reply) in
+        [("*", GIVEN_UP), ("AA==", MALFORMED), ("STAT", MALFORMED), (&"A".repeat(2_000), "-ERR Line too long\r\n")]
+    {
+        let mut talk = signed();
+        talk.exchange(&[(&line(said), reply)]);
+        assert!(!talk.world.maildrop_open, "the maildrop is left");
+        talk.exchange(&[("STAT\r\n", LOG_IN_FIRST), ("\r\n", "-ERR Unknown command\r\n"), ("STAT\r\n", LOG_IN_FIRST)]);
+    }
+    for end in [crate::Session::peer_closed, crate::Session::deadline_expired] {
+        let mut talk = signed();
+        end(&mut talk.session, &mut talk.world);
+        assert!(talk.world.closed && !talk.world.maildrop_open && talk.replies().is_empty());
+    }
+    let mut talk = signed();
+    talk.session.stopping(&mut talk.world);
+    assert_eq!(talk.replies(), "-ERR [SYS/TEMP] Server is stopping, try again later\r\n");
+    assert!(talk.world.closed && !talk.world.maildrop_open);
+}
+
+#[test]
+fn a_proof_that_is_not_right_lets_nobody_in() {
+    let mut talk = Conversation::new();
+    talk.login_answer = Some(Err(LoginRefusal::Credentials));
+    for _ in 0..2 {
+        talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
+        assert_eq!(talk.replies(), format!("+ {SERVER_FIRST}\r\n{WRONG}"));
+        assert_eq!(talk.world.log.last().map(String::as_str), Some("login \"user\", proved: false"));
+    }
+    talk.exchange(&[("STAT\r\n", LOG_IN_FIRST)]);
+    let mut talk = Conversation::new();
+    let begin = format!("AUTH SCRAM-SHA-256 {FIRST}\r\n");
+    let asked = format!("+ {SERVER_FIRST}\r\n");
+    for (last, reply) in [(REPLAYED_LAST, WRONG), (FIRST, MALFORMED), ("", MALFORMED), ("*", GIVEN_UP)] {
+        talk.exchange(&[(&begin, &asked), (&line(last), reply), ("STAT\r\n", LOG_IN_FIRST)]);
+    }
+    talk.exchange(&[(&format!("AUTH SCRAM-SHA-256 {BINDING_FIRST}\r\n"), MALFORMED)]);
+    assert!(!talk.world.log.iter().any(|entry| entry.starts_with("login")));
+}
+
+#[test]
+fn while_a_proof_is_looked_at_nothing_is_taken_and_a_stopping_server_ends_it() {
+    let mut talk = Conversation::new();
+    talk.login_answer = None;
+    talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n\r\n"));
+    assert_eq!((talk.session.waits_for(), &*talk.kept), (WaitsFor::Login, &b"\r\n"[..]));
+    talk.session.stopping(&mut talk.world);
+    talk.replies();
+    talk.login_answer = Some(Ok(()));
+    talk.says("");
+    let stopping = "-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
+    assert_eq!(talk.replies(), format!("+ {SERVER_FINAL}\r\n{stopping}"));
+    assert!(talk.world.closed && !talk.world.maildrop_open);
+}

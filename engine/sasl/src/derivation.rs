@@ -1,0 +1,53 @@
+//! PBKDF2 (RFC 8018 section 5.2), step by step: what makes a verifier of a password costs milliseconds, and no handler may.
+//!
+//! The library of that name hashes all at once, and is the oracle of the tests.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::verifier::{HASH_BYTES, SALT_BYTES, Verifier, keyed};
+
+/// How often a password is hashed for a verifier that we make. RFC 7677 section 4 asks for 4096 at the least, and by its rule of thumb for some 15,000. This is paid once by us, for each
+/// account, and by each client for each login that does not remember the key: some milliseconds. Whoever has stolen the disk pays it for each guess.
+pub const ITERATIONS: u32 = 16_384;
+
+/// Iterations of one step: under 200 us, however the processor hashes.
+const STEP_ITERATIONS: u32 = 256;
+
+/// A verifier in the making.
+pub struct Derivation {
+    salt: [u8; SALT_BYTES],
+    iterations: u32,
+    /// How many of them are to come.
+    left: u32,
+    /// HMAC under the password.
+    hmac: Hmac<Sha256>,
+    /// What the last iteration made, and all of them together.
+    last: [u8; HASH_BYTES],
+    salted_password: [u8; HASH_BYTES],
+}
+
+impl Derivation {
+    /// Begins to make the verifier of `password`, of [`ITERATIONS`], with random salt.
+    pub fn begin(password: &[u8], salt: [u8; SALT_BYTES]) -> Derivation {
+        Derivation::of(password, salt, ITERATIONS)
+    }
+
+    pub(crate) fn of(password: &[u8], salt: [u8; SALT_BYTES], iterations: u32) -> Derivation {
+        let hmac = keyed(password);
+        let first_block = 1_u32.to_be_bytes();
+        let last = hmac.clone().chain_update(salt).chain_update(first_block).finalize().into_bytes().into();
+        Derivation { salt, iterations, left: iterations.saturating_sub(1), hmac, last, salted_password: last }
+    }
+
+    /// Goes a step on. The verifier once it is made; then there is no further step.
+    pub fn step(&mut self) -> Option<Verifier> {
+        let iterations = self.left.min(STEP_ITERATIONS);
+        for _ in 0..iterations {
+            self.last = self.hmac.clone().chain_update(self.last).finalize().into_bytes().into();
+            self.salted_password.iter_mut().zip(self.last).for_each(|(byte, hashed)| *byte ^= hashed);
+        }
+        self.left -= iterations;
+        (self.left == 0).then(|| Verifier::new(self.salt, self.iterations, &self.salted_password))
+    }
+}

@@ -1,0 +1,32 @@
+//! Nonces: each is used once, and nobody can tell the next.
+//!
+//! They are the hashes of numbers under a random key of this core's life (as NIST SP 800-90A makes random numbers of HMAC), so a session needs no randomness in the middle of a turn.
+
+use alloc::string::String;
+
+use base64ct::{Base64, Encoding};
+
+use crate::verifier::hmac_of;
+
+/// Bytes of a nonce: base64 of 144 bits.
+pub(crate) const NONCE_BYTES: usize = 24;
+
+/// Where nonces come from.
+pub struct Nonces {
+    key: [u8; 32],
+    given: u64,
+}
+
+impl Nonces {
+    /// Nonces under a random `key`.
+    pub fn new(key: [u8; 32]) -> Nonces {
+        Nonces { key, given: 0 }
+    }
+
+    /// One that was never given before.
+    pub fn draw(&mut self) -> String {
+        self.given += 1;
+        let hash = hmac_of(&self.key, &self.given.to_le_bytes());
+        Base64::encode_string(hash.get(..NONCE_BYTES / 4 * 3).unwrap_or_default())
+    }
+}

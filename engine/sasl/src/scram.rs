@@ -1,0 +1,180 @@
+//! The messages of SCRAM (RFC 5802 section 7), parsed and put together.
+//!
+//! ```text
+//! client-first   n,,n=ada,r=CLIENT               header, name, the client's nonce
+//! server-first   r=CLIENTSERVER,s=SALT,i=16384   both nonces, and how the password is to be hashed
+//! client-final   c=biws,r=CLIENTSERVER,p=PROOF   the header once more, both nonces, the proof
+//! server-final   v=SIGNATURE
+//! ```
+//!
+//! The proof is about the first two and a half of them: the client's first without its header, the server's first, and the client's final without its proof, with commas between. The
+//! header says whether the client binds its login to its channel: `n` it cannot, `y` it could and believes that we cannot, which is so; `p=` it wants to, and is refused, as it must be.
+//! Attributes that we do not know are passed over where RFC 5802 has room for them, but for `m=`, which says that they must not be.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use base64ct::{Base64, Encoding};
+
+use crate::exchange::{Answer, name};
+use crate::nonces::NONCE_BYTES;
+use crate::verifier::{HASH_BYTES, SALT_BYTES};
+
+/// The longest nonce of a client's that is taken, in bytes. Clients in use have 18 to 64; with more the challenge would not fit the shortest line that a protocol has for it.
+const CLIENT_NONCE_BYTES_MAX: usize = 96;
+
+/// Bytes of the longest server-first-message: the nonces, the salt in base64, and a number of ten digits.
+const SERVER_FIRST_BYTES_MAX: usize =
+    b"r=,s=,i=".len() + CLIENT_NONCE_BYTES_MAX + NONCE_BYTES + SALT_BYTES.div_ceil(3) * 4 + 10;
+
+/// The longest challenge, in bytes of base64.
+pub const CHALLENGE_BYTES_MAX: usize = SERVER_FIRST_BYTES_MAX.div_ceil(3) * 4;
+
+/// What a client is asked, beside its nonce.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Puzzle {
+    /// What was added to the password before it was hashed.
+    pub salt: [u8; SALT_BYTES],
+    /// How often it was hashed.
+    pub iterations: u32,
+    /// Our nonce, from [`crate::Nonces`].
+    pub nonce: String,
+}
+
+/// What a client says that proves that it knows its password, to be looked at by [`crate::Verifier::check`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScramProof {
+    /// What both have said: `AuthMessage`.
+    pub(crate) said: Vec<u8>,
+    pub(crate) proof: [u8; HASH_BYTES],
+}
+
+/// The first message of a client.
+#[derive(Debug)]
+pub(crate) struct ClientFirst<'a> {
+    /// What stands before the rest, with its last comma.
+    header: &'a str,
+    /// For whom the client wants to act; empty: for itself.
+    pub(crate) acts_for: String,
+    pub(crate) name: String,
+    nonce: &'a str,
+    /// All of the message but the header.
+    bare: &'a str,
+}
+
+/// An exchange whose client has been asked.
+#[derive(Debug)]
+pub(crate) struct Puzzled {
+    name: String,
+    /// The header in base64, which the client has to repeat.
+    header: String,
+    /// Both nonces, which it has to repeat too.
+    nonce: String,
+    /// The client's first message without its header, a comma, and ours.
+    said: String,
+}
+
+impl<'a> ClientFirst<'a> {
+    pub(crate) fn parse(message: &'a [u8]) -> Option<ClientFirst<'a>> {
+        let message = core::str::from_utf8(message).ok()?;
+        let (binding, rest) = message.split_once(',')?;
+        if !matches!(binding, "n" | "y") {
+            return None;
+        }
+        let (acts_for, bare) = rest.split_once(',')?;
+        let acts_for = if acts_for.is_empty() { String::new() } else { plain_name(acts_for.strip_prefix("a=")?)? };
+        let mut attributes = bare.split(',');
+        let name = plain_name(attributes.next()?.strip_prefix("n=")?)?;
+        let nonce = attributes.next()?.strip_prefix("r=").filter(|nonce| is_nonce(nonce))?;
+        let header = message.get(..message.len() - bare.len())?;
+        attributes.all(is_extension).then_some(ClientFirst { header, acts_for, name, nonce, bare })
+    }
+
+    /// The client is asked `puzzle`: in base64, what it is told.
+    pub(crate) fn answered_by(self, puzzle: &Puzzle) -> (Puzzled, Vec<u8>) {
+        let nonce = format!("{}{}", self.nonce, puzzle.nonce);
+        let salt = Base64::encode_string(&puzzle.salt);
+        let server_first = format!("r={nonce},s={salt},i={}", puzzle.iterations);
+        let challenge = Base64::encode_string(server_first.as_bytes()).into_bytes();
+        let header = Base64::encode_string(self.header.as_bytes());
+        let said = format!("{},{server_first}", self.bare);
+        (Puzzled { name: self.name, header, nonce, said }, challenge)
+    }
+}
+
+impl Puzzled {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The proof in a client's last message. Errors: what comes of a message without one that is about this exchange.
+    pub(crate) fn proof(&self, message: &[u8]) -> Result<ScramProof, Answer> {
+        let last = ClientFinal::parse(message).ok_or(Answer::Malformed)?;
+        if last.header != self.header || last.nonce != self.nonce {
+            return Err(Answer::NotAllowed);
+        }
+        let said = [self.said.as_bytes(), b",", last.without_proof.as_bytes()].concat();
+        Ok(ScramProof { said, proof: last.proof })
+    }
+}
+
+/// The last message of a client.
+struct ClientFinal<'a> {
+    header: &'a str,
+    nonce: &'a str,
+    without_proof: &'a str,
+    proof: [u8; HASH_BYTES],
+}
+
+impl<'a> ClientFinal<'a> {
+    fn parse(message: &'a [u8]) -> Option<ClientFinal<'a>> {
+        let message = core::str::from_utf8(message).ok()?;
+        let (without_proof, proof) = message.rsplit_once(",p=")?;
+        let proof = decoded(proof)?;
+        let mut attributes = without_proof.split(',');
+        let header = attributes.next()?.strip_prefix("c=")?;
+        let nonce = attributes.next()?.strip_prefix("r=")?;
+        attributes.all(is_extension).then_some(ClientFinal { header, nonce, without_proof, proof })
+    }
+}
+
+/// So many bytes and no others, from base64.
+pub(crate) fn decoded<const BYTES: usize>(base64: &str) -> Option<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    (Base64::decode(base64, &mut bytes).ok()?.len() == BYTES).then_some(bytes)
+}
+
+/// A name in which `=2C` stands for a comma and `=3D` for `=`.
+fn plain_name(escaped: &str) -> Option<String> {
+    let mut parts = escaped.split('=');
+    let mut plain = String::from(parts.next()?);
+    for part in parts {
+        let (sign, rest) = match part.strip_prefix("2C") {
+            Some(rest) => (',', rest),
+            None => ('=', part.strip_prefix("3D")?),
+        };
+        plain.push(sign);
+        plain.push_str(rest);
+    }
+    name(plain.as_bytes())?;
+    Some(plain)
+}
+
+fn is_nonce(nonce: &str) -> bool {
+    (1..=CLIENT_NONCE_BYTES_MAX).contains(&nonce.len()) && nonce.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Whether it is an attribute that may be passed over.
+fn is_extension(attribute: &str) -> bool {
+    match attribute.split_once('=') {
+        Some((name, value)) => {
+            name.len() == 1
+                && name.bytes().all(|byte| byte.is_ascii_alphabetic())
+                && name != "m"
+                && !value.is_empty()
+                && !value.contains('\0')
+        }
+        None => false,
+    }
+}

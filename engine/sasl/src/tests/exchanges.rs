@@ -1,0 +1,116 @@
+//! PLAIN and LOGIN, and what all exchanges have in common.
+
+use std::borrow::Cow;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use base64ct::{Base64, Encoding};
+use proptest::prelude::*;
+
+use super::{Ear, base64};
+use crate::{Answer, Exchange, Mechanism, RESPONSE_BYTES_MAX};
+
+/// What was heard of a login, or what came of the response instead.
+type Heard = Result<(String, Vec<u8>), Answer>;
+
+fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
+    let mut ear = Ear::default();
+    let answer = exchange.response_arrived(response, &mut ear);
+    assert_eq!(answer == Answer::Complete, ear.name.is_some());
+    ear.name.zip(ear.password).ok_or(answer)
+}
+
+fn plain(message: &[u8]) -> Heard {
+    respond(&mut Exchange::begin(Mechanism::Plain), base64(message).as_bytes())
+}
+
+fn complete(name: &str, password: &[u8]) -> Heard {
+    Ok((name.to_string(), password.to_vec()))
+}
+
+fn asks(challenge: &'static [u8]) -> Answer {
+    Answer::Challenge(Cow::Borrowed(challenge))
+}
+
+#[test]
+fn mechanisms_are_known_by_their_names_in_any_case() {
+    assert_eq!(Mechanism::named(b"plain"), Some(Mechanism::Plain));
+    assert_eq!(Mechanism::named(b"LogIn"), Some(Mechanism::Login));
+    assert_eq!(Mechanism::named(b"scram-Sha-256"), Some(Mechanism::ScramSha256));
+    for name in
+        [&b""[..], b"PLAINS", b"CRAM-MD5", b"SCRAM-SHA-1", b"SCRAM-SHA-256-PLUS", b"XOAUTH2", b"EXTERNAL", b"ANONYMOUS"]
+    {
+        assert_eq!(Mechanism::named(name), None);
+    }
+    let announced: Vec<_> = crate::NAMES.split(' ').map(|name| Mechanism::named(name.as_bytes())).collect();
+    assert_eq!(announced, [Mechanism::ScramSha256, Mechanism::Plain, Mechanism::Login].map(Some));
+}
+
+#[test]
+fn plain_says_name_and_password_at_once() {
+    assert_eq!(Exchange::begin(Mechanism::Plain).opening(), asks(b""));
+    assert_eq!(plain(b"\0ada\0two  words "), complete("ada", b"two  words "));
+    assert_eq!(plain(b"\0ada\0"), complete("ada", b""));
+    assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
+    // The example of RFC 4616 section 4, but for whom it acts.
+    assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
+    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(Answer::NotAllowed));
+    for malformed in [
+        &b""[..],
+        b"\0",
+        b"ada",
+        b"\0ada",
+        b"\0\0password",
+        b"\0ada\0pass\0word",
+        b"\0a\nb\0p",
+        b"\0\xff\0p",
+        b"\xff\0ada\0p",
+    ] {
+        assert_eq!(plain(malformed), Err(Answer::Malformed), "{malformed:?}");
+    }
+}
+
+#[test]
+fn login_asks_for_each_in_the_words_that_clients_want() {
+    let mut exchange = Exchange::begin(Mechanism::Login);
+    assert_eq!(exchange.opening(), asks(b"VXNlcm5hbWU6"));
+    assert_eq!(respond(&mut exchange, b"YWRh"), Err(asks(b"UGFzc3dvcmQ6")));
+    assert_eq!(respond(&mut exchange, b"c2VjcmV0"), complete("ada", b"secret"));
+    for malformed in [&b""[..], b"YQBi", b"/w==", b"!"] {
+        assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), malformed), Err(Answer::Malformed));
+    }
+}
+
+#[test]
+fn what_is_no_base64_is_no_response() {
+    for response in
+        [&b"**"[..], b"AGFkYQBwYXNz=", b"AGFkYQBwYXN", b"AGFk YQBwYXNz", b"AGFkYQBwYXNz\r", b"AGFkYQ-_YXNz", b"="]
+    {
+        assert_eq!(respond(&mut Exchange::begin(Mechanism::Plain), response), Err(Answer::Malformed), "{response:?}");
+    }
+    let longest = [b"\0ada\0".as_slice(), &[b'x'; RESPONSE_BYTES_MAX / 4 * 3 - 5]].concat();
+    assert_eq!(plain(&longest), complete("ada", &longest[5..]));
+    assert_eq!(plain(&[&longest[..], b"x"].concat()), Err(Answer::Malformed));
+}
+
+#[test]
+fn a_client_begins_with_what_it_says_and_gives_up_by_a_sign_in_its_place() {
+    let begun_with = |response: &[u8]| Exchange::begin(Mechanism::Login).begun_with(response, &mut Ear::default());
+    assert_eq!(begun_with(b"YWRh"), asks(b"UGFzc3dvcmQ6"));
+    assert_eq!([begun_with(b"="), begun_with(b"*")], [Answer::Malformed, Answer::Malformed], "LOGIN wants a name");
+    assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), b"*"), Err(Answer::GivenUp));
+    assert_eq!(respond(&mut Exchange::begin(Mechanism::ScramSha256), b"*"), Err(Answer::GivenUp));
+}
+
+proptest! {
+    #[test]
+    fn any_response_is_heard_as_it_was_said_or_not_at_all(response: Vec<u8>, encode: bool, login: bool) {
+        let mechanism = if login { Mechanism::Login } else { Mechanism::Plain };
+        let mut exchange = Exchange::begin(mechanism);
+        let said = if encode { base64(&response).into_bytes() } else { response.clone() };
+        if let Ok((name, password)) = respond(&mut exchange, &said) {
+            let plain = Base64::decode_vec(core::str::from_utf8(&said).unwrap()).unwrap();
+            prop_assert!(plain.ends_with(&[name.as_bytes(), b"\0", &password].concat()));
+        }
+    }
+}

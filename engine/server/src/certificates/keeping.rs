@@ -1,0 +1,155 @@
+//! A certificate on its way into the log, and from there to all cores.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::Machine;
+use store::{AccountId, DeliveryId, INBOX, Outcome, Recipient, Refusal, Uid, UidRange};
+use tasks::Continuation;
+use tls::Day;
+
+use super::{Entry, Expect, Obstacle, Origin, Shown, Upload, described, read};
+use crate::common::Point;
+use crate::cores::Message;
+use crate::engine::Engine;
+use crate::life::ENGINE;
+
+const KEPT: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateKept.entry() };
+const REMOVED: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateRemoved.entry() };
+
+/// A certificate that the store takes.
+pub(super) struct Keeping {
+    upload: Upload,
+    account: AccountId,
+    letter: DeliveryId,
+    /// Octets of it that the store has taken.
+    taken: usize,
+    /// What is shown once it is kept.
+    next: Shown,
+}
+
+impl Engine {
+    /// A certificate was sent: it begins to be kept, unless something is wrong with it.
+    pub(super) fn begin_keeping(&mut self, upload: Upload, account: AccountId, machine: &mut impl Machine) {
+        let now = self.common.wall;
+        let checked = read(&upload.pem).and_then(|certificate| {
+            certificate.check(now).map_err(|error| error.to_string())?;
+            self.certificates.shown.with(Entry { certificate, since: now, origin: Origin::Arriving })
+        });
+        let next = match checked {
+            Ok(next) => next,
+            Err(why) => return self.give_up(&upload, Obstacle::Unfit, &why, machine),
+        };
+        match self.common.store.own.store.begin(&[Recipient::inbox(account)]) {
+            Err(refusal) => self.refused(&upload, refusal, machine),
+            Ok(letter) => {
+                self.certificates.expect = Expect::Kept(Box::new(Keeping { upload, account, letter, taken: 0, next }));
+                self.keep_on(machine);
+            }
+        }
+    }
+
+    /// Gives the store as much as it takes, and when that is all, has it kept.
+    fn keep_on(&mut self, machine: &mut impl Machine) {
+        let Expect::Kept(keeping) = &mut self.certificates.expect else { return };
+        let store = &mut self.common.store.own.store;
+        let rest = keeping.upload.pem.get(keeping.taken..).unwrap_or_default();
+        let letter = keeping.letter;
+        let result = store.append(letter, rest, KEPT).and_then(|taken| {
+            keeping.taken += taken;
+            if taken < rest.len() { Ok(()) } else { store.commit(letter, self.common.wall, KEPT) }
+        });
+        if let Err(refusal) = result {
+            store.abort(letter);
+            self.not_kept(refusal, machine);
+        }
+    }
+
+    /// The store has room for more of it, or has it, or refuses it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn certificate_kept(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+        match outcome {
+            Outcome::Room => self.keep_on(machine),
+            Outcome::Delivered => self.show_kept(machine),
+            Outcome::Refused(refusal) => self.not_kept(refusal, machine),
+            other => self.common.forget(other),
+        }
+    }
+
+    fn not_kept(&mut self, refusal: Refusal, machine: &mut impl Machine) {
+        if let Expect::Kept(keeping) = core::mem::replace(&mut self.certificates.expect, Expect::Upload) {
+            self.common.store.own.store.abort(keeping.letter);
+            self.refused(&keeping.upload, refusal, machine);
+        }
+    }
+
+    /// It is durable: from here on it counts.
+    fn show_kept(&mut self, machine: &mut impl Machine) {
+        let Expect::Kept(keeping) = core::mem::replace(&mut self.certificates.expect, Expect::Upload) else { return };
+        let Keeping { upload, account, mut next, .. } = *keeping;
+        let letters = self.common.store.own.store.messages(account, INBOX);
+        let uid = letters.map(|letter| letter.uid).last().unwrap_or(Uid(0));
+        for entry in next.all.iter_mut().filter(|entry| entry.origin == Origin::Arriving) {
+            entry.origin = Origin::Letter(uid);
+            let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
+            let names = names.collect::<Vec<_>>().join(", ");
+            machine.print(format_args!("tls: there is a new certificate for {names}, valid until {until}"));
+        }
+        let next = Arc::new(next);
+        self.show(Arc::clone(&next));
+        let others = self.lanes.iter_mut();
+        let left = others.map(|lane| lane.waiting.push_back(Message::Certificates(Arc::clone(&next)))).count();
+        self.certificates.expect = Expect::Shown { core: upload.core, frame: upload.frame, left };
+        self.remove_what_is_not_shown(account);
+        self.answer_when_shown();
+    }
+
+    /// Another core shows what it was told to.
+    pub(crate) fn certificates_shown(&mut self) {
+        if let Expect::Shown { left, .. } = &mut self.certificates.expect {
+            *left -= 1;
+        }
+        self.answer_when_shown();
+    }
+
+    fn answer_when_shown(&mut self) {
+        if let Expect::Shown { core, frame, left: 0 } = self.certificates.expect {
+            self.certificates.expect = Expect::Upload;
+            let text = described(self.common.secure.certificates());
+            self.answer_upload(core, frame, Ok(text));
+        }
+    }
+
+    /// Letters that no longer count go. Should that not be possible now, they go with the next ones; until then newer ones take their place.
+    fn remove_what_is_not_shown(&mut self, account: AccountId) {
+        let store = &mut self.common.store.own.store;
+        let shown = &self.certificates.shown;
+        let letters = store.messages(account, INBOX).map(|letter| letter.uid);
+        let gone = letters.filter(|uid| !shown.has_letter(*uid)).map(|uid| UidRange { first: uid, last: uid });
+        let gone: Vec<UidRange> = gone.take(UIDS_MAX).collect();
+        if !gone.is_empty() {
+            let _ = store.remove(account, INBOX, &gone, REMOVED);
+        }
+    }
+
+    fn refused(&mut self, upload: &Upload, refusal: Refusal, machine: &mut impl Machine) {
+        let (obstacle, why) = match refusal {
+            Refusal::DiskFull | Refusal::IndexFull => (Obstacle::NoSpace, "the disk is full"),
+            Refusal::ReadOnly | Refusal::WriteFailed => (Obstacle::Later, "the disk has failed"),
+            _ => (Obstacle::Later, "the store is busy"),
+        };
+        self.give_up(upload, obstacle, why, machine);
+    }
+
+    fn give_up(&mut self, upload: &Upload, obstacle: Obstacle, why: &str, machine: &mut impl Machine) {
+        machine.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
+        self.answer_upload(upload.core, upload.frame, Err((obstacle, format!("{why}\n"))));
+    }
+}
+
+/// Letters that are removed at a time.
+const UIDS_MAX: usize = 64;

@@ -1,0 +1,133 @@
+//! The certificates that took the place of others in former lives: read from the log before anybody is served.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::{Machine, UnixTime};
+use store::{AccountId, INBOX, NewAccount, Outcome, Refusal, Uid};
+use tasks::Continuation;
+
+use super::{ACCOUNT, Entry, Expect, Origin, read};
+use crate::common::Point;
+use crate::engine::Engine;
+use crate::life::{ENGINE, Life};
+
+const READ: Continuation = Continuation { frame: ENGINE, entry: Point::CertificateRead.entry() };
+const MADE: Continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
+
+/// What is read.
+pub(super) struct Reading {
+    account: AccountId,
+    /// The oldest first.
+    letters: VecDeque<Letter>,
+    /// What of the first of them is there.
+    pem: Vec<u8>,
+    is_under_way: bool,
+}
+
+struct Letter {
+    uid: Uid,
+    octets: usize,
+    date: UnixTime,
+}
+
+impl super::Certificates {
+    /// Whether a letter is to be read, and none is under way.
+    pub(crate) fn is_to_be_read(&self) -> bool {
+        matches!(&self.expect, Expect::Letters(reading) if !reading.is_under_way)
+    }
+}
+
+impl Engine {
+    /// Whether the account is to be made in which certificates are kept. It is tried once.
+    pub(crate) fn is_without_account_of_certificates(&mut self) -> bool {
+        self.common.secure.is_there()
+            && self.common.store.own.store.find(ACCOUNT).is_none()
+            && !core::mem::replace(&mut self.certificates.is_account_made, true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_account_of_certificates(&mut self, machine: &mut impl Machine) {
+        let account = NewAccount { address: ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
+        match self.common.store.own.store.create_account(&account, self.common.wall, MADE) {
+            Ok(_) => self.life = Life::AccountMade,
+            Err(refusal) => machine.print(format_args!("store: {ACCOUNT} is not made: {refusal:?}")),
+        }
+    }
+
+    pub(crate) fn begin_reading_certificates(&mut self) {
+        let store = &self.common.store.own.store;
+        let Some(account) = store.find(ACCOUNT).filter(|_| self.common.secure.is_there()) else { return };
+        let letters = store.messages(account, INBOX);
+        let letter = |letter: store::MessageInfo| Letter {
+            uid: letter.uid,
+            octets: letter.octets as usize,
+            date: letter.internal_date,
+        };
+        let letters = letters.map(letter).collect();
+        let reading = Reading { account, letters, pem: Vec::new(), is_under_way: false };
+        self.certificates.expect = Expect::Letters(Box::new(reading));
+    }
+
+    /// Goes on reading; when all is read, the shards are shared out.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_next_certificate(&mut self, machine: &mut impl Machine) {
+        let Expect::Letters(reading) = &mut self.certificates.expect else { return self.begin_sharing(machine) };
+        if reading.is_under_way {
+            return;
+        }
+        let Some(letter) = reading.letters.front() else {
+            self.certificates.expect = Expect::Upload;
+            return self.begin_sharing(machine);
+        };
+        if reading.pem.len() >= letter.octets {
+            return self.letter_is_read(machine);
+        }
+        let offset = reading.pem.len() as u32;
+        match self.common.store.own.store.read(reading.account, INBOX, letter.uid, offset, READ) {
+            Ok(()) => reading.is_under_way = true,
+            Err(Refusal::Busy) => {}
+            Err(refusal) => self.letter_is_lost(refusal, machine),
+        }
+    }
+
+    /// A part of a letter is there, or cannot be read.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn certificate_read(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+        if let Expect::Letters(reading) = &mut self.certificates.expect {
+            reading.is_under_way = false;
+            match &outcome {
+                Outcome::Body(body) => reading.pem.extend_from_slice(body.bytes()),
+                Outcome::Refused(refusal) => self.letter_is_lost(*refusal, machine),
+                _ => {}
+            }
+        }
+        self.common.forget(outcome);
+    }
+
+    fn letter_is_read(&mut self, machine: &mut impl Machine) {
+        let Expect::Letters(reading) = &mut self.certificates.expect else { return };
+        let pem = core::mem::take(&mut reading.pem);
+        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else { return };
+        let next = read(&pem).and_then(|certificate| {
+            self.certificates.shown.with(Entry { certificate, since: date, origin: Origin::Letter(uid) })
+        });
+        match next {
+            Ok(next) => self.show(Arc::new(next)),
+            Err(why) => machine.print(format_args!("tls: a certificate that was sent does not count: {why}")),
+        }
+    }
+
+    fn letter_is_lost(&mut self, refusal: Refusal, machine: &mut impl Machine) {
+        if let Expect::Letters(reading) = &mut self.certificates.expect {
+            reading.pem.clear();
+            reading.letters.pop_front();
+            machine.print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
+        }
+    }
+}

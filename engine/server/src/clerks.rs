@@ -1,0 +1,264 @@
+//! Where the webmail is worked on: the clerks of a core, who work on the mail of the accounts that the core owns.
+//!
+//! Who is logged in at the webmail may be connected to any core. His requests go to the core that owns his account, as *visits*; there a clerk (crate `webmail`) does
+//! what is wanted, with the store of that core alone, and the answer goes back. So work goes to where the mail is, and nothing of it needs a lock.
+//!
+//! Invariants:
+//! - A visit gets one answer, also while the machine stops.
+//! - There are at most [`CLERKS_MAX`] clerks; visits that find all of them at work wait, first come first served. There is one at most for each connection.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use http::Reply;
+use machine::{CoreId, Machine, UnixTime};
+use store::{AccountId, Outcome, Recipient, Refusal, Store};
+use tasks::{Continuation, FrameId, FrameTable};
+use webmail::{Clerk, Desk, Next, Reception, Sessions, Visit};
+
+use crate::archive::{Archive, LetterId, News};
+use crate::common::{Common, Point};
+use crate::directory::Directory;
+use crate::engine::Engine;
+
+/// Clerks of a core.
+const CLERKS_MAX: usize = 64;
+
+/// Sessions of a core's accounts: somewhat more than a hundred bytes each.
+const SESSIONS_MAX: usize = 4096;
+
+/// Whose connection a visit came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Visitor {
+    /// None: of this core's.
+    pub(crate) core: Option<CoreId>,
+    pub(crate) frame: FrameId,
+}
+
+/// What is answered to a visit.
+pub(crate) struct Answer {
+    pub(crate) told: Told,
+    /// Bytes of the visit's form.
+    pub(crate) form_bytes: usize,
+}
+
+/// What somebody is told who came.
+pub(crate) enum Told {
+    /// This.
+    Reply(Reply),
+    /// That his form may come.
+    Admitted,
+    /// That nobody knows him any more.
+    Stranger,
+}
+
+/// The clerks of a core.
+pub(crate) struct Clerks {
+    sessions: Sessions,
+    at_work: FrameTable<Working>,
+    /// Those who found the store busy.
+    again: Vec<FrameId>,
+    waiting: VecDeque<(Visitor, Box<Visit>)>,
+    answers: VecDeque<(Visitor, Answer)>,
+}
+
+/// A clerk at work.
+struct Working {
+    visitor: Visitor,
+    /// Bytes of the form that he works on.
+    form_bytes: usize,
+    clerk: Box<Clerk>,
+    /// The letter that he has on its way.
+    letter: Option<LetterId>,
+}
+
+/// What clerks work with.
+pub(crate) struct Office<'a, M> {
+    pub(crate) archive: &'a mut Archive,
+    pub(crate) directory: &'a Directory,
+    pub(crate) hostname: &'a str,
+    pub(crate) now: UnixTime,
+    pub(crate) machine: &'a mut M,
+}
+
+/// The same, for one of them.
+struct At<'a, 'b, M> {
+    office: &'a mut Office<'b, M>,
+    continuation: Continuation,
+    letter: &'a mut Option<LetterId>,
+}
+
+impl Clerks {
+    pub(crate) fn new() -> Clerks {
+        Clerks {
+            sessions: Sessions::new(SESSIONS_MAX),
+            at_work: FrameTable::with_capacity(CLERKS_MAX),
+            again: Vec::with_capacity(CLERKS_MAX),
+            waiting: VecDeque::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// Somebody comes.
+    pub(crate) fn visited(&mut self, visitor: Visitor, visit: Box<Visit>) {
+        self.waiting.push_back((visitor, visit));
+    }
+
+    /// Those who can go on do.
+    fn work(&mut self, office: &mut Office<'_, impl Machine>) {
+        for frame in core::mem::take(&mut self.again) {
+            self.step(frame, office, |clerk, desk| clerk.go_on(desk));
+        }
+        while self.at_work.len() < CLERKS_MAX
+            && let Some((visitor, visit)) = self.waiting.pop_front()
+        {
+            let mut secret = [0; 32];
+            office.machine.random(&mut secret);
+            let store = &office.archive.own.store;
+            let form_bytes = visit.form_bytes();
+            match webmail::receive(*visit, &mut self.sessions, store, secret, office.hostname, office.now) {
+                Reception::Answered(reply) => self.answer(visitor, Told::Reply(reply), form_bytes),
+                Reception::Admitted => self.answer(visitor, Told::Admitted, form_bytes),
+                Reception::Stranger => self.answer(visitor, Told::Stranger, form_bytes),
+                Reception::Taken(clerk) => {
+                    let working = Working { visitor, form_bytes, clerk, letter: None };
+                    if let Ok(frame) = self.at_work.insert(working) {
+                        self.step(frame, office, |clerk, desk| clerk.go_on(desk));
+                    }
+                }
+            }
+        }
+    }
+
+    fn step<M: Machine>(
+        &mut self,
+        frame: FrameId,
+        office: &mut Office<'_, M>,
+        step: impl FnOnce(&mut Clerk, &mut At<'_, '_, M>) -> Next,
+    ) {
+        let Some(Working { visitor, form_bytes, clerk, letter }) = self.at_work.get_mut(frame) else { return };
+        let continuation = Continuation { frame, entry: Point::Clerk.entry() };
+        match step(clerk, &mut At { office, continuation, letter }) {
+            Next::Woken => {}
+            Next::Turn => self.again.push(frame),
+            Next::Done(done) => {
+                if let Some(said) = done.said {
+                    self.sessions.say(&clerk.session(), said);
+                }
+                let (visitor, form_bytes) = (*visitor, *form_bytes);
+                self.at_work.remove(frame);
+                self.answer(visitor, Told::Reply(done.reply), form_bytes);
+            }
+        }
+    }
+
+    fn answer(&mut self, visitor: Visitor, told: Told, form_bytes: usize) {
+        self.answers.push_back((visitor, Answer { told, form_bytes }));
+    }
+
+    /// Whether somebody can go on at once.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.again.is_empty() || !self.answers.is_empty() || self.has_visits()
+    }
+
+    /// Whether a visit can be taken up at once. Who found the store busy waits for a turn that something else brings: the store is busy with something.
+    pub(crate) fn has_visits(&self) -> bool {
+        self.at_work.len() < CLERKS_MAX && !self.waiting.is_empty()
+    }
+
+    /// Visits that have no answer.
+    pub(crate) fn under_way(&self) -> usize {
+        self.at_work.len() + self.waiting.len() + self.answers.len()
+    }
+}
+
+impl<M: Machine> Desk for At<'_, '_, M> {
+    fn store(&self) -> &Store {
+        &self.office.archive.own.store
+    }
+
+    fn store_mut(&mut self) -> &mut Store {
+        &mut self.office.archive.own.store
+    }
+
+    fn continuation(&self) -> Continuation {
+        self.continuation
+    }
+
+    fn now(&self) -> UnixTime {
+        self.office.now
+    }
+
+    fn random(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.office.machine.random(&mut bytes);
+        bytes
+    }
+
+    fn host(&self) -> &str {
+        self.office.hostname
+    }
+
+    fn recipient(&self, address: &str) -> Option<AccountId> {
+        self.office.directory.login(self.office.archive, address).account
+    }
+
+    fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
+        *self.letter = Some(self.office.archive.begin(recipients)?);
+        Ok(())
+    }
+
+    fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
+        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
+        self.office.archive.append(letter, octets, self.continuation)
+    }
+
+    fn commit(&mut self) -> Result<(), Refusal> {
+        let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
+        self.office.archive.commit(letter, self.office.now, self.continuation)
+    }
+
+    fn abort(&mut self) {
+        if let Some(letter) = self.letter.take() {
+            self.office.archive.abort(letter);
+        }
+    }
+}
+
+impl Common {
+    /// The client of the session of `frame` asks for something of an account's webmail: what is answered is told later.
+    pub(crate) fn visit(&mut self, account: AccountId, frame: FrameId, visit: Visit) {
+        self.bodies += visit.form_bytes();
+        if let Some(visit) = self.store.visit(account, frame, Box::new(visit)) {
+            self.clerks.visited(Visitor { core: None, frame }, visit);
+        }
+    }
+
+    /// The clerks, and what they work with.
+    fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
+        let Common { clerks, store, directory, hostname, wall, .. } = self;
+        (clerks, Office { archive: store, directory, hostname, now: *wall, machine })
+    }
+}
+
+impl Engine {
+    /// Phase 4 too: clerks who can go on do, and answers are brought to who asked.
+    #[inline(never)]
+    pub(crate) fn let_clerks_work(&mut self, machine: &mut impl Machine) {
+        let (clerks, mut office) = self.common.clerks_at_work(machine);
+        clerks.work(&mut office);
+        while let Some((visitor, answer)) = self.common.clerks.answers.pop_front() {
+            match visitor.core {
+                Some(core) => self.common.store.own.tell(core, News::VisitAnswered(visitor.frame, Box::new(answer))),
+                None => self.session_visit_answered(visitor.frame, answer),
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, machine: &mut impl Machine) {
+        let (clerks, mut office) = self.common.clerks_at_work(machine);
+        clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
+    }
+}

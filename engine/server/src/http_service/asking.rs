@@ -1,0 +1,206 @@
+//! Questions that the machine answers itself, on their way to a reply.
+//!
+//! A session has one question with us at a time. What it waits for here stands in its conversation, and goes on when the session's turn has come; what waits elsewhere, a certificate
+//! for the core that keeps them, comes back as a reply.
+//!
+//! Invariant: what senders of bodies may hold of this core's memory at once is bounded (`bodies_max`).
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use http::{Question, Reply, Status};
+use sasl::{Credentials, Proof};
+use webmail::{Destination, Draft, Visit};
+
+use super::Conversation;
+use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described, unknown};
+use crate::common::Common;
+use crate::logins::{Attempt, AttemptState, Decision};
+use crate::session::Caller;
+
+/// Bytes of bodies above which no further certificate is let in: those who read and write mail need the room more.
+const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
+
+/// What is said while too much is under way.
+const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
+
+/// What a question waits for.
+pub(super) enum Errand {
+    /// Its turn: what is said to it is known.
+    Turn(Reply),
+    /// The same: so many bytes of a body may come.
+    Admission(usize),
+    /// Whether a form may come, as those say whom it is for.
+    Knock {
+        /// Bytes of it.
+        bytes: usize,
+        /// Whether it may come from a stranger too.
+        is_kept: bool,
+    },
+    /// Whether he who asks is who he says.
+    Login {
+        /// His login.
+        attempt: Attempt,
+        /// What for.
+        purpose: Purpose,
+    },
+}
+
+/// What somebody says for who he is.
+pub(super) enum Purpose {
+    /// He wants something with the certificates.
+    Certificates(Wish),
+    /// He wants to read his mail.
+    Webmail {
+        /// The name that he said.
+        name: String,
+        /// Where he goes then.
+        next: Destination,
+        /// The letter that he was writing.
+        kept: Option<Box<Draft>>,
+    },
+}
+
+impl Errand {
+    /// Something was asked. The session's turn is asked for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin(question: &Question<'_>, caller: Caller, common: &mut Common) -> Option<Errand> {
+        if webmail::is_path(question.path.as_bytes()) {
+            return Errand::webmail(question, caller, common);
+        }
+        let errand = match Wish::of(question, caller.channel) {
+            Err(reply) => {
+                common.ready.resume(caller.connection.0);
+                Errand::Turn(reply)
+            }
+            Ok((wish, name, password)) => {
+                let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
+                let attempt = common.login_begins(credentials, caller);
+                Errand::Login { attempt, purpose: Purpose::Certificates(wish) }
+            }
+        };
+        Some(errand)
+    }
+
+    /// Whether it is known what is said, and the deadline is awaited that was set for it.
+    pub(super) fn is_held_back(&self) -> bool {
+        matches!(self, Errand::Login { attempt, .. } if attempt.state == AttemptState::Refused)
+    }
+}
+
+impl Purpose {
+    /// What is said to who is not who he says.
+    fn refusal(&self, has_too_many: bool, common: &Common) -> Reply {
+        match self {
+            Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
+            Purpose::Certificates(_) => unknown(),
+            Purpose::Webmail { name, next, kept } => {
+                let why = match has_too_many {
+                    true => "Too many people try to log in from your address just now. Try again in a moment.",
+                    false => "The address or the password is wrong.",
+                };
+                let kept = kept.as_ref().map_or_else(String::new, |draft| draft.kept());
+                webmail::login_page(&common.hostname, name, next, Some(why), &kept)
+            }
+        }
+    }
+}
+
+impl Conversation {
+    /// The session's turn has come.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
+        let decision = match self.errand.as_deref_mut() {
+            None => return,
+            Some(Errand::Turn(_) | Errand::Admission(_)) => None,
+            Some(Errand::Knock { .. }) => return,
+            Some(Errand::Login { attempt, .. }) => match common.login_decided(attempt, caller) {
+                Some(Decision::HeldBack) | None => return,
+                decision => decision,
+            },
+        };
+        let errand = self.errand.take();
+        match errand.map(|errand| *errand) {
+            Some(Errand::Turn(reply)) => self.replied(reply, caller, common),
+            Some(Errand::Admission(bytes)) => self.admit(bytes, caller, common),
+            Some(Errand::Login { attempt, purpose }) => {
+                common.logins.end(&attempt, common.now);
+                match (decision, purpose) {
+                    (Some(Decision::Granted(account)), Purpose::Certificates(wish)) => {
+                        let is_administrator = common.directory.is_administrator(&common.store, account);
+                        self.granted(wish, is_administrator, caller, common);
+                    }
+                    (Some(Decision::Granted(account)), Purpose::Webmail { next, kept, .. }) => {
+                        common.visit(account, caller.connection.0, Visit::Begin(account, next, kept));
+                    }
+                    (decision, purpose) => {
+                        let has_too_many = matches!(decision, Some(Decision::TooMany));
+                        self.replied(purpose.refusal(has_too_many, common), caller, common);
+                    }
+                }
+            }
+            Some(Errand::Knock { .. }) | None => {}
+        }
+    }
+
+    /// So many bytes of a body may come, if there is memory for them.
+    pub(super) fn admit(&mut self, bytes: usize, caller: Caller, common: &mut Common) {
+        if common.bodies + bytes > common.bodies_max {
+            return self.replied(Reply::text(Status::ServiceUnavailable, BUSY.into()), caller, common);
+        }
+        common.bodies += bytes;
+        self.with(caller, common, |session, hands| session.admitted(bytes, hands));
+    }
+
+    /// It is known who asks.
+    fn granted(&mut self, wish: Wish, is_administrator: bool, caller: Caller, common: &mut Common) {
+        let reply = match wish {
+            _ if !is_administrator => Reply::refusal(Status::Forbidden),
+            Wish::Read => Reply::text(Status::Ok, described(common.secure.certificates())),
+            Wish::Replace if common.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
+                Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
+            }
+            Wish::Replace => return self.admit(UPLOAD_BYTES_MAX, caller, common),
+        };
+        self.replied(reply, caller, common);
+    }
+
+    /// This is the answer to what the session has asked.
+    pub(crate) fn replied(&mut self, reply: Reply, caller: Caller, common: &mut Common) {
+        let has_room = common.replies + reply.body_bytes() <= common.bodies_max;
+        let reply = if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
+        self.with(caller, common, |session, hands| session.replied(reply, hands));
+        self.count_held(common);
+    }
+
+    /// Counts the replies that the session holds now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count_held(&mut self, common: &mut Common) {
+        let held = self.session.held_bytes();
+        common.replies = common.replies - self.held + held;
+        self.held = held;
+    }
+
+    /// A deadline has passed: the session's, or that of an answer that was held back.
+    pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
+        let held_back = self.errand.take_if(|errand| errand.is_held_back()).map(|errand| *errand);
+        match held_back {
+            Some(Errand::Login { attempt, purpose }) => {
+                common.logins.end(&attempt, common.now);
+                self.replied(purpose.refusal(false, common), caller, common);
+            }
+            _ => self.with(caller, common, |session, hands| session.deadline_expired(hands)),
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn ended(&mut self, caller: Caller, common: &mut Common) {
+        common.replies -= self.held;
+        if let Some(Errand::Login { attempt, .. }) = self.errand.take().as_deref() {
+            common.login_abandoned(attempt, caller);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The webmail's requests on the core of their connection: let in, sent to where the mail is, and answered.
+//!
+//! What a request comes to says the door (crate `webmail`); here that is done. A form's bytes are counted from when its sender is let in until his answer is here,
+//! and an answer's until the client has them.
+
+use alloc::vec::Vec;
+
+use http::Question;
+use sasl::{Credentials, Proof};
+use webmail::Door;
+
+use super::asking::{Errand, Purpose};
+use super::{Conversation, host_over_tls};
+use crate::clerks::Told;
+use crate::common::Common;
+use crate::secure::Channel;
+use crate::session::Caller;
+
+impl Errand {
+    /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
+    pub(super) fn webmail(question: &Question<'_>, caller: Caller, common: &mut Common) -> Option<Errand> {
+        let host = host_over_tls(question.host, common);
+        let door = webmail::asked(question, host, caller.channel == Channel::Tls, common.bodies_max);
+        Errand::at(door, caller, common)
+    }
+
+    /// A form is there.
+    pub(super) fn form(question: &Question<'_>, body: Vec<u8>, caller: Caller, common: &mut Common) -> Option<Errand> {
+        let host = host_over_tls(question.host, common);
+        let door = webmail::form_arrived(question, body, host);
+        Errand::at(door, caller, common)
+    }
+
+    fn at(door: Door, caller: Caller, common: &mut Common) -> Option<Errand> {
+        let frame = caller.connection.0;
+        let errand = match door {
+            Door::Reply(reply) => Errand::Turn(reply),
+            Door::Admit(bytes) => Errand::Admission(bytes),
+            Door::Knock { account, visit, bytes, is_kept } => {
+                common.visit(account, frame, visit);
+                return Some(Errand::Knock { bytes, is_kept });
+            }
+            Door::Visit(account, visit) => {
+                common.visit(account, frame, visit);
+                return None;
+            }
+            Door::LogIn { name, password, next, kept } => {
+                let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
+                let attempt = common.login_begins(credentials, caller);
+                return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, next, kept } });
+            }
+        };
+        common.ready.resume(frame);
+        Some(errand)
+    }
+}
+
+impl Conversation {
+    /// Those have answered whom a request was sent to.
+    pub(crate) fn visit_answered(&mut self, told: Told, caller: Caller, common: &mut Common) {
+        match (told, self.errand.take().map(|errand| *errand)) {
+            (Told::Reply(reply), _) => self.replied(reply, caller, common),
+            (Told::Admitted, Some(Errand::Knock { bytes, .. }))
+            | (Told::Stranger, Some(Errand::Knock { bytes, is_kept: true })) => self.admit(bytes, caller, common),
+            (Told::Stranger, _) => self.replied(webmail::login(), caller, common),
+            (Told::Admitted, _) => {}
+        }
+    }
+}

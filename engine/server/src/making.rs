@@ -1,0 +1,81 @@
+//! Making the accounts that the configuration asks for and that are not there yet, before anybody is served.
+//!
+//! A plain password becomes an argon2id hash, which costs a turn of some 20 ms, and a verifier of SCRAM, which is made step by step, one a turn (crate `sasl`). Of a password hash that
+//! the configuration brings no verifier can be made.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use machine::Machine;
+use sasl::Derivation;
+use store::{NewAccount, Outcome};
+use tasks::Continuation;
+
+use crate::common::Point;
+use crate::configuration::{Password, User};
+use crate::engine::Engine;
+use crate::life::{ENGINE, Life};
+
+/// An account whose verifier is being made.
+pub(crate) struct Making {
+    user: User,
+    password_hash: String,
+    verifier: Derivation,
+}
+
+impl Engine {
+    /// Goes on with the account that is being made, or begins to make the next one.
+    #[inline(never)]
+    pub(crate) fn make_accounts(&mut self, machine: &mut impl Machine) {
+        if let Some(making) = &mut self.making {
+            let verifier = making.verifier.step();
+            if let Some((verifier, making)) = verifier.and_then(|verifier| Some((verifier, self.making.take()?))) {
+                self.make_account(&making.user, &making.password_hash, &verifier.to_string(), machine);
+            }
+            return;
+        }
+        while let Some(user) = self.users.pop() {
+            if self.common.store.own.store.find(user.address.as_str()).is_none() {
+                return self.begin_account(user, machine);
+            }
+        }
+        if self.is_without_account_of_certificates() {
+            return self.make_account_of_certificates(machine);
+        }
+        self.accounts_are_made(machine);
+    }
+
+    fn begin_account(&mut self, user: User, machine: &mut impl Machine) {
+        match &user.password {
+            Password::Plain(password) => {
+                let (mut salt, mut verifier_salt) = ([0; mail::SALT_BYTES], [0; sasl::SALT_BYTES]);
+                machine.random(&mut salt);
+                machine.random(&mut verifier_salt);
+                let password_hash = self.common.logins.hash(password, salt).unwrap_or_default();
+                let verifier = Derivation::begin(password.as_bytes(), verifier_salt);
+                self.making = Some(Box::new(Making { user, password_hash, verifier }));
+            }
+            Password::Argon2id(hash) => self.make_account(&user, hash, "", machine),
+        }
+    }
+
+    fn make_account(&mut self, user: &User, password_hash: &str, verifier: &str, machine: &mut impl Machine) {
+        let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
+        let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
+        let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
+        match self.common.store.own.store.create_account(&account, self.common.wall, continuation) {
+            Ok(_) => self.life = Life::AccountMade,
+            Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
+        }
+    }
+
+    pub(crate) fn account_made(&mut self, outcome: Outcome, machine: &mut impl Machine) {
+        if let Outcome::Refused(refusal) = outcome {
+            machine.print(format_args!("store: an account is not made: {refusal:?}"));
+        }
+        if self.life == Life::AccountMade {
+            self.life = Life::MakingAccounts;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How handshakes of TLS end: a few counters, for people.
+
+use core::fmt;
+use core::iter::Sum;
+
+use tls::{Agreed, Failure, Reason};
+
+/// How the handshakes of a core have ended since it started. Who never said a word of one counts nowhere, but where the house was full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Handshakes {
+    /// They were done.
+    pub established: u64,
+    /// Those among them whose client was known by its ticket.
+    pub resumed: u64,
+    /// There were too many of them, or too many connections, or the machine was about to stop.
+    pub turned_away: u64,
+    /// They took too long, or stood still while there were many.
+    pub late: u64,
+    /// No version, algorithm or protocol was known to both sides.
+    pub no_common_ground: u64,
+    /// What came was no TLS, or not as it was sent.
+    pub broken: u64,
+    /// The client refused us, or left.
+    pub given_up: u64,
+}
+
+impl Handshakes {
+    pub(crate) fn was_established(&mut self, agreed: &Agreed) {
+        self.established += 1;
+        self.resumed += u64::from(agreed.is_resumed);
+    }
+
+    pub(crate) fn has_failed(&mut self, failure: &Failure) {
+        let count = match failure.reason() {
+            Reason::NoCommonGround => &mut self.no_common_ground,
+            Reason::Broken => &mut self.broken,
+            Reason::PeerGaveUp => &mut self.given_up,
+        };
+        *count += 1;
+    }
+
+    /// How many of them came to nothing.
+    pub fn failed(&self) -> u64 {
+        self.turned_away + self.late + self.no_common_ground + self.broken + self.given_up
+    }
+}
+
+impl Sum for Handshakes {
+    fn sum<I: Iterator<Item = Handshakes>>(all: I) -> Handshakes {
+        all.fold(Handshakes::default(), |one, other| Handshakes {
+            established: one.established + other.established,
+            resumed: one.resumed + other.resumed,
+            turned_away: one.turned_away + other.turned_away,
+            late: one.late + other.late,
+            no_common_ground: one.no_common_ground + other.no_common_ground,
+            broken: one.broken + other.broken,
+            given_up: one.given_up + other.given_up,
+        })
+    }
+}
+
+impl fmt::Display for Handshakes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Handshakes { established, resumed, turned_away, late, no_common_ground, broken, given_up } = self;
+        write!(
+            out,
+            "TLS: {established} handshakes, {resumed} by tickets; {} came to nothing: {turned_away} turned away, {late} too late, \
+             {no_common_ground} without common ground, {broken} broken, {given_up} given up by the client",
+            self.failed()
+        )
+    }
+}

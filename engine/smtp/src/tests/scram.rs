@@ -1,0 +1,126 @@
+//! AUTH SCRAM-SHA-256: the example of RFC 7677, and what else becomes of it.
+
+use std::format;
+use std::string::{String, ToString};
+
+use machine::Micros;
+
+use super::world::{Conversation, World};
+use crate::{Login, LoginRefusal, Tls, WaitsFor};
+
+/// The messages of RFC 7677's example.
+const FIRST: &str = "biwsbj11c2VyLHI9ck9wck5HZndFYmVSV2diTkVrcU8=";
+const SERVER_FIRST: &str = "cj1yT3ByTkdmd0ViZVJXZ2JORWtxTyVodllEcFdVYTJSYVRDQWZ1eEZJbGopaE5sRiRrMCxzPVcyMlphSjBTTlk3c29Fc1VFamI2Z1E9PSxpPTQwOTY=";
+const LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1kSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
+const SERVER_FINAL: &str = "dj02cnJpVFJCaTIzV3BSUi93dHVwK21NaFVaVW4vZEI1bkxUSlJzamw5NUc0PQ==";
+/// The client's last with another proof, with another nonce, and its first that wants to bind its channel.
+const WRONG_LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1lSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==";
+const REPLAYED_LAST: &str =
+    "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8lYW5vdGhlcixwPWRIemJaYXBXSWs0alVoTitVdGU5eXRhZzl6amZNSGdzcW1taXo3QW5kVlE9";
+const BINDING_FIRST: &str = "cD10bHMtdW5pcXVlLCxuPXVzZXIscj1yT3ByTkdmd0ViZVJXZ2JORWtxTw==";
+
+const IN: &str = "235 2.7.0 Logged in\r\n";
+const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
+const MALFORMED: &str = "501 5.5.2 Not the response that was asked for\r\n";
+const GIVEN_UP: &str = "501 5.7.0 Login given up\r\n";
+const SENDER: &str = "MAIL FROM:<ada@mail.test>\r\n";
+
+fn talk() -> Conversation {
+    let mut world = World::new();
+    world.settings.login = Login::Required;
+    world.settings.tls = Tls::Spoken;
+    let mut talk = Conversation::with(world);
+    talk.says("EHLO client.test\r\n");
+    talk.replies();
+    talk
+}
+
+/// A client that was let in, and was told our signature.
+fn signed() -> Conversation {
+    let mut talk = talk();
+    talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));
+    assert_eq!(talk.replies(), format!("334 {SERVER_FIRST}\r\n334 {SERVER_FINAL}\r\n"));
+    talk
+}
+
+fn line(text: &str) -> String {
+    text.to_string() + "\r\n"
+}
+
+#[test]
+fn who_proves_that_it_knows_the_password_is_logged_in_once_it_has_heard_our_signature() {
+    let (first, last) = (line(FIRST), line(LAST));
+    let asked = format!("334 {SERVER_FIRST}\r\n");
+    let signed = format!("334 {SERVER_FINAL}\r\n");
+    let begun = format!("auth scram-sha-256 {FIRST}\r\n");
+    for beginning in [&[(&*begun, &*asked)][..], &[("AUTH SCRAM-SHA-256\r\n", "334 \r\n"), (&first, &asked)]] {
+        let mut talk = talk();
+        talk.exchange(beginning);
+        talk.exchange(&[(&last, &signed)]);
+        assert_eq!(talk.world.log, ["puzzle \"user\"", "login \"user\", proved: true"]);
+        assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)), "it is the client's turn");
+        talk.exchange(&[("\r\n", IN), (SENDER, "250 2.1.0 Sender OK\r\n"), ("RSET\r\n", "250 2.0.0 OK\r\n")]);
+        talk.exchange(&[("AUTH SCRAM-SHA-256\r\n", "503 5.5.1 Logged in already\r\n")]);
+    }
+}
+
+#[test]
+fn who_does_not_want_to_be_let_in_after_all_is_nobody() {
+    for (said, reply) in
+        [("*", GIVEN_UP), ("AA==", MALFORMED), ("NOOP", MALFORMED), (&"A".repeat(2_000), "500 5.5.2 Line too long\r\n")]
+    {
+        let mut talk = signed();
+        talk.exchange(&[(&line(said), reply), (SENDER, "530 5.7.0 Log in first\r\n")]);
+        assert_eq!(talk.world.log[2], "no login");
+        talk.exchange(&[("\r\n", "500 5.5.1 Unknown command\r\n"), (SENDER, "530 5.7.0 Log in first\r\n")]);
+        assert_eq!(talk.world.log.len(), 3);
+    }
+    let mut talk = signed();
+    talk.session.peer_closed(&mut talk.world);
+    assert!(talk.world.closed && talk.world.log[2] == "no login");
+    let mut talk = signed();
+    talk.session.stopping(&mut talk.world);
+    assert_eq!(talk.replies(), "421 4.3.2 Server is stopping, try again later\r\n");
+    assert!(talk.world.closed && talk.world.log[2] == "no login");
+}
+
+#[test]
+fn a_proof_that_is_not_right_lets_nobody_in() {
+    let mut talk = talk();
+    talk.login_answer = Some(Err(LoginRefusal::Credentials));
+    for _ in 0..2 {
+        talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
+        assert_eq!(talk.replies(), format!("334 {SERVER_FIRST}\r\n{WRONG}"));
+        assert_eq!(talk.world.log.last().map(String::as_str), Some("login \"user\", proved: false"));
+    }
+    talk.exchange(&[(SENDER, "530 5.7.0 Log in first\r\n")]);
+    talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
+    assert!(talk.replies().ends_with("421 4.7.0 Too many errors\r\n"));
+    let mut talk = self::talk();
+    let begin = format!("AUTH SCRAM-SHA-256 {FIRST}\r\n");
+    let asked = format!("334 {SERVER_FIRST}\r\n");
+    for (last, reply) in [(REPLAYED_LAST, WRONG), (FIRST, MALFORMED), ("", MALFORMED), ("*", GIVEN_UP)] {
+        talk.exchange(&[(&begin, &asked), (&line(last), reply), (SENDER, "530 5.7.0 Log in first\r\n")]);
+    }
+    talk.exchange(&[(&format!("AUTH SCRAM-SHA-256 {BINDING_FIRST}\r\n"), MALFORMED)]);
+    talk.exchange(&[(
+        "AUTH SCRAM-SHA-256-PLUS\r\n",
+        "504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n",
+    )]);
+    assert!(!talk.world.log.iter().any(|entry| entry.starts_with("login")));
+}
+
+#[test]
+fn while_a_proof_is_looked_at_nothing_is_taken_and_a_stopping_server_ends_it() {
+    let mut talk = talk();
+    talk.login_answer = None;
+    talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n\r\n"));
+    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Login, None));
+    assert_eq!(talk.kept, b"\r\n");
+    talk.session.stopping(&mut talk.world);
+    talk.replies();
+    talk.login_answer = Some(Ok(()));
+    talk.says("");
+    assert_eq!(talk.replies(), format!("334 {SERVER_FINAL}\r\n421 4.3.2 Server is stopping, try again later\r\n"));
+    assert!(talk.world.closed && talk.world.is_settled());
+}

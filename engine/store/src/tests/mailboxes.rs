@@ -1,0 +1,390 @@
+//! Mailboxes made, renamed and removed, and messages filed from one into another.
+
+use super::disk::Cut;
+use super::rig::{MIB, NOW, Rig, body};
+use crate::chunk::CHUNK_OCTETS;
+use crate::index::{Entry, Index};
+use crate::layout::{Page, ShardId};
+use crate::record::{Place, Record};
+use crate::types::{
+    ARCHIVE, BUILT_IN, Filed, Flags, INBOX, MailboxId, Outcome, Recipient, Refusal, SENT, TRASH, Uid, UidRange,
+};
+use crate::{AccountId, MAILBOXES_MAX};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+impl Rig {
+    fn names(&mut self, account: AccountId) -> Vec<(u32, String)> {
+        let known = self.at(account).account(account).unwrap();
+        known.mailboxes().map(|(id, name)| (id.0, name.to_string())).collect()
+    }
+
+    fn create_mailbox(&mut self, account: AccountId, name: &str) -> Result<MailboxId, Refusal> {
+        let (number, continuation) = self.continuation();
+        self.at(account).create_mailbox(account, name, NOW, continuation)?;
+        match self.outcome(number) {
+            Outcome::MailboxCreated(id) => Ok(id),
+            Outcome::Refused(refusal) => Err(refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn rename_mailbox(&mut self, account: AccountId, id: MailboxId, name: &str) -> Result<(), Refusal> {
+        let (number, continuation) = self.continuation();
+        self.at(account).rename_mailbox(account, id, name, continuation)?;
+        self.changed(number)
+    }
+
+    fn delete_mailbox(&mut self, account: AccountId, id: MailboxId) -> Result<(), Refusal> {
+        let (number, continuation) = self.continuation();
+        self.at(account).delete_mailbox(account, id, continuation)?;
+        self.changed(number)
+    }
+
+    fn set_flags(&mut self, account: AccountId, mailbox: MailboxId, uid: Uid, flags: Flags) {
+        let (number, continuation) = self.continuation();
+        self.at(account).set_flags(account, mailbox, uid, (flags, 3), continuation).unwrap();
+        self.changed(number).unwrap();
+    }
+
+    fn changed(&mut self, number: u32) -> Result<(), Refusal> {
+        match self.outcome(number) {
+            Outcome::Changed => Ok(()),
+            Outcome::Refused(refusal) => Err(refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn filed(outcome: Outcome) -> Filed {
+    match outcome {
+        Outcome::Filed(filed) => filed,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_account_has_its_built_in_mailboxes_from_the_beginning() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let built_in: Vec<(u32, String)> = BUILT_IN.iter().map(|(id, name)| (id.0, name.to_string())).collect();
+    assert_eq!(rig.names(ada), built_in);
+    assert_eq!(rig.rename_mailbox(ada, TRASH, "Bin"), Err(Refusal::BuiltIn));
+    assert_eq!(rig.delete_mailbox(ada, INBOX), Err(Refusal::BuiltIn));
+    let mut rig = rig.cut(Cut::Prefix(0));
+    assert_eq!(rig.names(ada), built_in);
+}
+
+#[test]
+fn own_mailboxes_are_made_renamed_and_removed_and_survive_a_restart() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let bills = rig.create_mailbox(ada, "Bills").unwrap();
+    let trips = rig.create_mailbox(ada, "Trips").unwrap();
+    rig.rename_mailbox(ada, bills, "Paid").unwrap();
+    rig.delete_mailbox(ada, trips).unwrap();
+    for _ in 0..2 {
+        let own: Vec<(u32, String)> = rig.names(ada).into_iter().skip(BUILT_IN.len()).collect();
+        assert_eq!(own, [(bills.0, String::from("Paid"))]);
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    assert_eq!(rig.delete_mailbox(ada, trips), Err(Refusal::NoSuchMailbox));
+    assert_eq!(rig.rename_mailbox(ada, trips, "Tours"), Err(Refusal::NoSuchMailbox));
+}
+
+/// RFC 9051 §2.3.1.1: whoever remembers UIDs of a mailbox must see that this is another one.
+#[test]
+fn a_mailbox_made_again_has_another_number_and_another_uidvalidity_also_after_a_checkpoint() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let before = rig.create_mailbox(ada, "Bills").unwrap();
+    let validity = rig.store.mailbox(ada, before).unwrap().uid_validity;
+    rig.delete_mailbox(ada, before).unwrap();
+    let begun = rig.store.superblock.sequence;
+    for number in 0..2000 {
+        rig.rename_of_nothing(ada, number);
+    }
+    assert!(rig.store.superblock.sequence > begun + 1, "no checkpoint came by");
+    let mut rig = rig.cut(Cut::Prefix(0));
+    let after = rig.create_mailbox(ada, "Bills").unwrap();
+    assert!(after > before);
+    assert!(rig.store.mailbox(ada, after).unwrap().uid_validity > validity);
+}
+
+impl Rig {
+    /// A change that only fills the journal.
+    fn rename_of_nothing(&mut self, account: AccountId, number: u32) {
+        let (asked, continuation) = self.continuation();
+        self.store.set_password(account, (&format!("{number:0200}"), ""), continuation).unwrap();
+        self.changed(asked).unwrap();
+    }
+}
+
+#[test]
+fn of_two_mailboxes_of_one_name_asked_for_at_once_one_is_made() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let (first, one) = rig.continuation();
+    let (second, two) = rig.continuation();
+    rig.store.create_mailbox(ada, "Bills", NOW, one).unwrap();
+    rig.store.create_mailbox(ada, "Bills", NOW, two).unwrap();
+    assert!(matches!(rig.outcome(first), Outcome::MailboxCreated(_)));
+    assert!(matches!(rig.outcome(second), Outcome::Refused(Refusal::NameTaken)));
+    assert_eq!(rig.create_mailbox(ada, "Sent"), Err(Refusal::NameTaken));
+}
+
+#[test]
+fn names_and_numbers_of_mailboxes_are_bounded() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    assert_eq!(rig.create_mailbox(ada, ""), Err(Refusal::TooLarge));
+    assert_eq!(rig.create_mailbox(ada, &"x".repeat(256)), Err(Refusal::TooLarge));
+    for number in BUILT_IN.len()..MAILBOXES_MAX {
+        rig.create_mailbox(ada, &format!("Box {number}")).unwrap();
+    }
+    assert_eq!(rig.create_mailbox(ada, "One more"), Err(Refusal::TooMany));
+}
+
+#[test]
+fn a_message_is_delivered_into_the_mailbox_and_with_the_flags_that_were_asked_for() {
+    let mut rig = Rig::new(16 * MIB);
+    let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
+    let own = Recipient { account: ada, mailbox: SENT, flags: Flags::SEEN };
+    rig.deliver_to(&[Recipient::inbox(bob), own], &body(1, 50_000)).unwrap();
+    for _ in 0..2 {
+        let sent = rig.list_in(ada, SENT);
+        assert_eq!((sent.len(), sent[0].flags), (1, Flags::SEEN));
+        assert_eq!(rig.read_in(ada, SENT, &sent[0]), Ok(body(1, 50_000)));
+        assert_eq!((rig.list(ada).len(), rig.list(bob).len()), (0, 1));
+        rig = rig.cut(Cut::Prefix(0));
+    }
+}
+
+/// It may be gone when the message is there.
+#[test]
+fn nothing_is_delivered_into_a_mailbox_of_ones_own() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let bills = rig.create_mailbox(ada, "Bills").unwrap();
+    let to = Recipient { account: ada, mailbox: bills, flags: Flags::default() };
+    assert_eq!(rig.deliver_to(&[to], b"one"), Err(Refusal::NoSuchMailbox));
+}
+
+#[test]
+fn a_message_is_filed_with_its_flags_and_its_name_for_ever_and_is_nowhere_else() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let sizes = [100, 3 * CHUNK_OCTETS + 5, 0];
+    for (size, number) in sizes.iter().zip(1..) {
+        rig.deliver(&[ada], &body(number, *size)).unwrap();
+    }
+    rig.set_flags(ada, INBOX, Uid(2), Flags::SEEN.with(Flags::FLAGGED));
+    let before = rig.list(ada);
+    let filed = filed(rig.file(ada, INBOX, &[1, 2], ARCHIVE));
+    assert_eq!(filed, Filed { last: Uid(2), count: 2, now: UidRange { first: Uid(1), last: Uid(2) } });
+    for _ in 0..2 {
+        assert_eq!(rig.list(ada).iter().map(|one| one.uid.0).collect::<Vec<_>>(), [3]);
+        let archive = rig.list_in(ada, ARCHIVE);
+        for ((now, then), (size, number)) in archive.iter().zip(&before).zip(sizes.iter().zip(1..)) {
+            assert_eq!((now.guid, now.flags, now.keywords), (then.guid, then.flags, then.keywords));
+            assert_eq!((now.internal_date, now.octets), (then.internal_date, then.octets));
+            assert_eq!(rig.read_in(ada, ARCHIVE, now), Ok(body(number, *size)));
+        }
+        assert_eq!(rig.store.mailbox(ada, ARCHIVE).unwrap().unseen, 1);
+        assert_eq!(rig.store.mailbox(ada, INBOX).unwrap().unseen, 1);
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    assert!(rig.fsck().is_clean());
+}
+
+#[test]
+fn what_is_filed_is_told_to_whoever_watches_both_mailboxes() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], b"one").unwrap();
+    let inbox = rig.store.mailbox(ada, INBOX).unwrap();
+    filed(rig.file(ada, INBOX, &[1], ARCHIVE));
+    assert!(rig.store.mailbox(ada, INBOX).unwrap().highest_modseq > inbox.highest_modseq);
+    let archive = rig.store.mailbox(ada, ARCHIVE).unwrap();
+    assert_eq!(rig.list_in(ada, ARCHIVE)[0].modseq, archive.highest_modseq);
+}
+
+#[test]
+fn filing_what_is_not_there_or_into_what_is_not_there_is_refused() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], b"one").unwrap();
+    let nowhere = MailboxId(99);
+    assert!(matches!(rig.file(ada, INBOX, &[7], ARCHIVE), Outcome::Refused(Refusal::NoSuchMessage)));
+    assert!(matches!(rig.file(ada, INBOX, &[1], nowhere), Outcome::Refused(Refusal::NoSuchMailbox)));
+    assert!(matches!(rig.file(ada, nowhere, &[1], INBOX), Outcome::Refused(Refusal::NoSuchMailbox)));
+    assert_eq!(rig.list(ada).len(), 1);
+}
+
+#[test]
+fn two_who_file_the_same_message_get_it_once() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], b"one").unwrap();
+    let (first, one) = rig.continuation();
+    let (second, two) = rig.continuation();
+    rig.store.file(ada, INBOX, &[UidRange::one(Uid(1))], ARCHIVE, one).unwrap();
+    rig.store.file(ada, INBOX, &[UidRange::one(Uid(1))], TRASH, two).unwrap();
+    filed(rig.outcome(first));
+    assert!(matches!(rig.outcome(second), Outcome::Refused(Refusal::NoSuchMessage)));
+    assert_eq!((rig.list_in(ada, ARCHIVE).len(), rig.list_in(ada, TRASH).len()), (1, 0));
+}
+
+#[test]
+fn what_was_asked_of_a_message_before_it_was_filed_is_done_to_it() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 1..=3 {
+        rig.deliver(&[ada], &body(number, 50)).unwrap();
+    }
+    let asked: Vec<_> = (0..3).map(|_| rig.continuation()).collect();
+    rig.store.set_flags(ada, INBOX, Uid(1), (Flags::FLAGGED, 0), asked[0].1).unwrap();
+    rig.store.remove(ada, INBOX, &[UidRange::one(Uid(2))], asked[1].1).unwrap();
+    let all = UidRange { first: Uid(1), last: Uid(3) };
+    rig.store.file(ada, INBOX, &[all], ARCHIVE, asked[2].1).unwrap();
+    assert_eq!(filed(rig.outcome(asked[2].0)).count, 3);
+    for _ in 0..2 {
+        let archive: Vec<(u32, Flags)> = rig.list_in(ada, ARCHIVE).iter().map(|one| (one.uid.0, one.flags)).collect();
+        assert_eq!(archive, [(1, Flags::FLAGGED), (3, Flags::default())]);
+        assert_eq!(rig.list(ada), []);
+        rig = rig.cut(Cut::Prefix(0));
+    }
+}
+
+/// A checkpoint that has come by the mailbox that a message goes to, and not by the one it comes from, has it nowhere.
+#[test]
+fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost() {
+    let mut rig = Rig::new(64 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 1..=800 {
+        rig.deliver(&[ada], &body(number, 10)).unwrap();
+    }
+    let mut from = 1;
+    while from <= 800 {
+        let some: Vec<u32> = (from..=800).take(400).collect();
+        from = filed(rig.file(ada, INBOX, &some, ARCHIVE)).last.0 + 1;
+    }
+    let mut number = 0;
+    while rig.store.checkpoint.is_none() {
+        let (_, continuation) = rig.continuation();
+        rig.store.set_password(ada, (&format!("{number:0200}"), ""), continuation).unwrap();
+        number += 1;
+        rig.turn(1);
+    }
+    let walked = rig.store.superblock.sequence;
+    let moved = filed(rig.file(ada, ARCHIVE, &[800], INBOX));
+    assert!(rig.store.superblock.sequence > walked, "the checkpoint did not end");
+    let mut rig = rig.cut(Cut::Prefix(0));
+    let inbox = rig.list(ada);
+    assert_eq!(inbox.iter().map(|one| one.uid).collect::<Vec<_>>(), [moved.now.first]);
+    assert_eq!(rig.read(ada, &inbox[0]), Ok(body(800, 10)));
+    assert_eq!(rig.list_in(ada, ARCHIVE).len(), 799);
+    // Compaction and a rebuild ask where it is.
+    assert_eq!(rig.store.shards.iter().map(|shard| shard.index.placed.len()).sum::<usize>(), 800);
+}
+
+#[test]
+fn a_mailbox_is_removed_only_when_it_is_empty() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let bills = rig.create_mailbox(ada, "Bills").unwrap();
+    rig.deliver(&[ada], b"one").unwrap();
+    filed(rig.file(ada, INBOX, &[1], bills));
+    assert_eq!(rig.delete_mailbox(ada, bills), Err(Refusal::NotEmpty));
+    filed(rig.file(ada, bills, &[1], TRASH));
+    assert_eq!(rig.delete_mailbox(ada, bills), Ok(()));
+}
+
+#[test]
+fn more_than_a_group_holds_is_filed_in_several_goes() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 1..=500 {
+        rig.deliver(&[ada], &body(number, 8)).unwrap();
+    }
+    let (mut from, mut goes) = (1, 0);
+    while from <= 500 {
+        let uids: Vec<u32> = (from..=500).collect();
+        let ranges: Vec<u32> = uids.into_iter().take(400).collect();
+        let part = filed(rig.file(ada, INBOX, &ranges, ARCHIVE));
+        assert_eq!(part.now.first.0, from, "the order is kept");
+        (from, goes) = (part.last.0 + 1, goes + 1);
+    }
+    assert!(goes > 2);
+    assert_eq!((rig.list(ada).len(), rig.list_in(ada, ARCHIVE).len()), (0, 500));
+    for (message, number) in rig.list_in(ada, ARCHIVE).iter().zip(1..) {
+        assert_eq!(rig.read_in(ada, ARCHIVE, message), Ok(body(number, 8)));
+    }
+}
+
+/// Compaction may have begun to move a chunk before its message was filed.
+#[test]
+fn a_chunk_that_moves_is_found_where_its_message_was_filed_to() {
+    let (account, guid) = (AccountId(7), 5);
+    let mut index = Index::of_shard(ShardId(0));
+    let mut apply = |record| index.apply(&record, &mut |_| {});
+    apply(Record::Delivered {
+        account,
+        mailbox: 1,
+        uid_validity: 1,
+        entry: Entry::new(1, 10, 30, 0, 1, guid),
+        check: 0,
+    });
+    index.announce(guid, 0, core::iter::once(30));
+    let mut apply = |record| index.apply(&record, &mut |_| {});
+    let from = Place { mailbox: 1, uid: 1 };
+    let entry = Entry::new(9, 10, 30, 0, 2, guid);
+    apply(Record::Filed { account, from, modseq: 2, to: 4, uid_validity: 1, entry });
+    apply(Record::Moved { account, mailbox: 1, uid: 1, guid, index: 0, from: Page(30), to: Page(50) });
+    let known = *index.mailbox(account, 4).unwrap().messages.find(9).unwrap();
+    assert_eq!(index.chunk(&known, 0), Some((Page(50), 1)));
+    assert_eq!(index.placed[&guid].pages, [50]);
+}
+
+/// What chunks say of their mailbox is old when a message was filed: compaction must not take it for dead.
+#[test]
+fn compaction_keeps_what_was_filed() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 1..=40 {
+        rig.deliver(&[ada], &body(number, 3000)).unwrap();
+    }
+    let kept: Vec<u32> = (1..=40).filter(|number| number % 4 == 0).collect();
+    filed(rig.file(ada, INBOX, &kept, ARCHIVE));
+    let pages = |rig: &Rig| {
+        rig.store.shards.iter().flat_map(|one| one.index.placed.values()).map(|one| one.pages[0]).collect::<Vec<_>>()
+    };
+    let before = pages(&rig);
+    let rest: Vec<u32> = (1..=40).filter(|number| number % 4 != 0).collect();
+    rig.remove(ada, &rest).unwrap();
+    let mut number = 100;
+    while rig.deliver(&[ada], &body(number, 20_000)).is_ok() {
+        number += 1;
+    }
+    assert!(pages(&rig) != before, "compaction never came by");
+    let mut rig = rig.cut(Cut::Prefix(0));
+    let archive = rig.list_in(ada, ARCHIVE);
+    assert_eq!(archive.len(), kept.len());
+    for (message, number) in archive.iter().zip(&kept) {
+        assert_eq!(rig.read_in(ada, ARCHIVE, message), Ok(body(u64::from(*number), 3000)));
+    }
+    assert!(rig.fsck().is_clean());
+}
+
+#[test]
+fn after_a_failed_write_orders_are_refused() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], b"one").unwrap();
+    let (number, continuation) = rig.continuation();
+    rig.store.file(ada, INBOX, &[UidRange::one(Uid(1))], ARCHIVE, continuation).unwrap();
+    rig.store.fail(crate::types::WhyReadOnly::WriteFailed);
+    assert!(matches!(rig.outcome(number), Outcome::Refused(Refusal::ReadOnly)));
+    assert_eq!(rig.create_mailbox(ada, "Bills"), Err(Refusal::ReadOnly));
+}

@@ -1,0 +1,153 @@
+//! What is known of a message without reading it.
+
+use super::disk::Cut;
+use super::rig::{MIB, Rig, body};
+use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
+use crate::layout::Page;
+use crate::types::{ARCHIVE, INBOX, MailboxId, Outcome, Refusal, Uid};
+use crate::{AccountId, NewAccount};
+use alloc::vec::Vec;
+
+/// How many octets there are, and some of them; messages of one first octet are a conversation.
+fn summarize(octets: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
+    let seen = (octets.len() as u32).to_le_bytes();
+    let all = seen.iter().chain(octets);
+    let written = out.iter_mut().zip(all).map(|(place, byte)| *place = *byte).count();
+    (written, octets.first().map_or(0, |first| 1000 + u64::from(*first)))
+}
+
+fn summary_of(octets: &[u8]) -> Vec<u8> {
+    let mut out = [0; SUMMARY_BYTES];
+    let (length, _) = summarize(&octets[..octets.len().min(CHUNK_OCTETS)], &mut out);
+    out[..length].to_vec()
+}
+
+impl Rig {
+    fn summary(&mut self, account: AccountId, mailbox: MailboxId, uid: Uid) -> Result<Vec<u8>, Refusal> {
+        let (number, continuation) = self.continuation();
+        self.at(account).read_summary(account, mailbox, uid, continuation)?;
+        match self.outcome(number) {
+            Outcome::Body(part) => {
+                let bytes = part.bytes().to_vec();
+                self.at(account).give_back(part);
+                Ok(bytes)
+            }
+            Outcome::Refused(refusal) => Err(refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A store with messages of all sizes in one inbox, and what they are.
+fn filled() -> (Rig, AccountId, Vec<Vec<u8>>) {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.store.summarize_with(summarize);
+    let sizes = [0, 8, 300, 5000, CHUNK_OCTETS, CHUNK_OCTETS + 1, 3 * CHUNK_OCTETS];
+    let bodies: Vec<Vec<u8>> = sizes.iter().zip(1..).map(|(size, number)| body(number % 3, *size)).collect();
+    for body in &bodies {
+        rig.deliver(&[ada], body).unwrap();
+    }
+    (rig, ada, bodies)
+}
+
+#[test]
+fn a_summary_is_made_of_the_first_chunk_and_comes_back_as_it_was_made() {
+    let (mut rig, ada, bodies) = filled();
+    for _ in 0..2 {
+        for (body, uid) in bodies.iter().zip(1..) {
+            assert_eq!(rig.summary(ada, INBOX, Uid(uid)), Ok(summary_of(body)));
+        }
+        rig = rig.cut(Cut::Prefix(0));
+    }
+    assert_eq!(rig.summary(ada, INBOX, Uid(99)), Err(Refusal::NoSuchMessage));
+}
+
+#[test]
+fn every_recipient_has_the_summary() {
+    let mut rig = Rig::new(16 * MIB);
+    let both = [rig.create("ada@example.org"), rig.create("bob@example.org")];
+    rig.store.summarize_with(summarize);
+    let octets = body(1, 2 * CHUNK_OCTETS);
+    rig.deliver(&both, &octets).unwrap();
+    for account in both {
+        assert_eq!(rig.summary(account, INBOX, Uid(1)), Ok(summary_of(&octets)));
+        assert_eq!(rig.list(account)[0].conversation, 1001);
+    }
+}
+
+#[test]
+fn a_summary_costs_a_page_however_large_the_message_is() {
+    let (mut rig, ada, bodies) = filled();
+    let before = rig.disk.sectors_read;
+    rig.summary(ada, INBOX, Uid(bodies.len() as u32)).unwrap();
+    assert_eq!(rig.disk.sectors_read - before, 8);
+}
+
+#[test]
+fn a_summary_outlives_damage_to_the_octets_and_damage_to_it_is_noticed() {
+    let (mut rig, ada, bodies) = filled();
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    let page =
+        rig.store.shards.iter().find_map(|shard| shard.index.mailbox(ada, INBOX.0)?.messages.find(4)).unwrap().page;
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    rig.disk.rot_at(Page(page).sector().0 + 1, 7);
+    assert_eq!(rig.summary(ada, INBOX, Uid(4)), Ok(summary_of(&bodies[3])));
+    let message = rig.list(ada)[3];
+    assert_eq!(rig.read(ada, &message), Err(Refusal::Damaged));
+    rig.disk.rot_at(Page(page).sector().0, 120);
+    assert_eq!(rig.summary(ada, INBOX, Uid(4)), Err(Refusal::Damaged));
+}
+
+#[test]
+fn messages_of_a_conversation_are_known_by_one_number_wherever_they_are_filed() {
+    let (mut rig, ada, bodies) = filled();
+    rig.file(ada, INBOX, &[3, 6], ARCHIVE);
+    let conversation = |octets: &Vec<u8>| 1000 + u64::from(octets[0]);
+    for _ in 0..2 {
+        let inbox = rig.list(ada);
+        for message in inbox.iter().skip(1) {
+            assert_eq!(message.conversation, conversation(&bodies[message.uid.0 as usize - 1]));
+        }
+        let archive: Vec<u64> = rig.list_in(ada, ARCHIVE).iter().map(|one| one.conversation).collect();
+        assert_eq!(archive, [conversation(&bodies[2]), conversation(&bodies[5])]);
+        // An empty one is alone.
+        assert_eq!(u128::from(inbox[0].conversation), inbox[0].guid.0 & u128::from(u64::MAX));
+        rig = rig.cut(Cut::Prefix(0));
+    }
+}
+
+#[test]
+fn a_rebuild_and_compaction_keep_summaries_and_conversations() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.store.summarize_with(summarize);
+    let kept: Vec<Vec<u8>> = (1..=10).map(|number| body(number, 3000)).collect();
+    for octets in &kept {
+        rig.deliver(&[ada], octets).unwrap();
+        (0..3).for_each(|_| rig.deliver(&[ada], &body(99, 3000)).unwrap());
+    }
+    let pages = |rig: &Rig| {
+        let entries = rig.store.shards.iter().filter_map(|one| one.index.mailbox(ada, INBOX.0));
+        entries.flat_map(|mailbox| mailbox.messages.iter()).map(|entry| entry.page).collect::<Vec<_>>()
+    };
+    let before = pages(&rig);
+    let others: Vec<u32> = (1..=40).filter(|uid| uid % 4 != 1).collect();
+    rig.remove(ada, &others).unwrap();
+    while rig.deliver(&[ada], &body(77, 20_000)).is_ok() {}
+    assert!(!before.starts_with(&pages(&rig)[..1]), "compaction never came by");
+    let filling: Vec<u32> = rig.list(ada).iter().map(|one| one.uid.0).filter(|uid| *uid > 40).collect();
+    rig.remove(ada, &filling).unwrap();
+    let mut rig = rig.cut(Cut::Prefix(usize::MAX));
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    let mut rig = Rig::on(super::damage::without_journals(&rig.disk));
+    let (_, continuation) = rig.continuation();
+    let new = NewAccount { address: "ada@example.org", aliases: &[], password_hash: "secret", verifier: "" };
+    rig.store.create_account(&new, super::rig::NOW, continuation).unwrap();
+    rig.settle();
+    for (octets, number) in kept.iter().zip(0..) {
+        let uid = Uid(number * 4 + 1);
+        assert_eq!(rig.summary(ada, INBOX, uid), Ok(summary_of(octets)));
+        assert_eq!(rig.store.message(ada, INBOX, uid).unwrap().conversation, 1000 + u64::from(octets[0]));
+    }
+}

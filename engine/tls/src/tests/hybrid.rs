@@ -1,0 +1,172 @@
+//! X25519MLKEM768 with a client whose ML-KEM is another's: `fips203`.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fips203::ml_kem_768::{CipherText, DecapsKey, KG};
+use fips203::traits::{Decaps, KeyGen, SerDes};
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls::crypto::ring::kx_group::{SECP256R1, X25519};
+use rustls::crypto::{ActiveKeyExchange, SharedSecret, SupportedKxGroup};
+use rustls::{Error, HandshakeKind, NamedGroup, PeerMisbehaved, ProtocolVersion};
+
+use super::world::{BOTH, House, PLAIN, Pems, Wire, pems_p256, provider, seed};
+use crate::{CHAIN_BYTES_MAX, Event};
+
+const KEY_BYTES: usize = 1184;
+const CIPHERTEXT_BYTES: usize = 1088;
+
+/// A client's half.
+#[derive(Debug)]
+struct Client {
+    /// What is done to its share.
+    spoil: fn(&mut Vec<u8>),
+    /// The versions in which it names the group.
+    versions: &'static [ProtocolVersion],
+}
+
+/// A client like any.
+pub(super) static HYBRID: &dyn SupportedKxGroup = &Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_3] };
+
+impl SupportedKxGroup for Client {
+    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
+        let mut seeds = [[0; 32]; 2];
+        seeds.iter_mut().for_each(|seed| SystemRandom::new().fill(seed).unwrap());
+        let (key, secret) = KG::keygen_from_seed(seeds[0], seeds[1]);
+        let point = X25519.start()?;
+        let mut share = [key.into_bytes().as_slice(), point.pub_key()].concat();
+        (self.spoil)(&mut share);
+        Ok(Box::new(Begun { secret, point, share }))
+    }
+
+    fn name(&self) -> NamedGroup {
+        NamedGroup::X25519MLKEM768
+    }
+
+    fn usable_for_version(&self, version: ProtocolVersion) -> bool {
+        self.versions.contains(&version)
+    }
+}
+
+struct Begun {
+    secret: DecapsKey,
+    point: Box<dyn ActiveKeyExchange>,
+    share: Vec<u8>,
+}
+
+impl ActiveKeyExchange for Begun {
+    fn complete(self: Box<Self>, answer: &[u8]) -> Result<SharedSecret, Error> {
+        assert_eq!(answer.len(), CIPHERTEXT_BYTES + 32);
+        let (ciphertext, point) = answer.split_at(CIPHERTEXT_BYTES);
+        let ciphertext = CipherText::try_from_bytes(ciphertext.try_into().unwrap()).unwrap();
+        let lattice = self.secret.try_decaps(&ciphertext).unwrap().into_bytes();
+        let curve = self.point.complete(point)?;
+        Ok(SharedSecret::from([lattice.as_slice(), curve.secret_bytes()].concat()))
+    }
+
+    /// As browsers do, a share of X25519 is sent too, where that is spoken.
+    fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
+        Some((NamedGroup::X25519, self.point.pub_key()))
+    }
+
+    fn complete_hybrid_component(self: Box<Self>, point: &[u8]) -> Result<SharedSecret, Error> {
+        self.point.complete(point)
+    }
+
+    fn pub_key(&self) -> &[u8] {
+        &self.share
+    }
+
+    fn group(&self) -> NamedGroup {
+        NamedGroup::X25519MLKEM768
+    }
+}
+
+/// A client that knows these groups, and likes the first best.
+fn client_of(groups: &[&'static dyn SupportedKxGroup], pems: Pems) -> Wire {
+    let mut provider = provider();
+    provider.kx_groups = groups.to_vec();
+    House::with(&[pems], &PLAIN, provider, BOTH).connect("mail.test")
+}
+
+/// What a client that knows these groups agrees on with us.
+fn agreed(groups: &[&'static dyn SupportedKxGroup]) -> (Option<NamedGroup>, Option<HandshakeKind>) {
+    let mut wire = client_of(groups, pems_p256("mail.test"));
+    wire.established();
+    wire.client_says(b"hello");
+    wire.settle(usize::MAX).unwrap();
+    assert_eq!(wire.heard, b"hello");
+    (wire.client.negotiated_key_exchange_group().map(|group| group.name()), wire.client.handshake_kind())
+}
+
+#[test]
+fn who_likes_the_hybrid_group_best_agrees_on_it_at_once() {
+    seed(90);
+    let at_once = Some(HandshakeKind::Full);
+    assert_eq!(agreed(&[HYBRID]), (Some(NamedGroup::X25519MLKEM768), at_once));
+    assert_eq!(agreed(&[HYBRID, X25519, SECP256R1]), (Some(NamedGroup::X25519MLKEM768), at_once));
+}
+
+#[test]
+fn who_likes_another_group_better_and_has_sent_a_share_of_it_is_not_asked_again() {
+    seed(91);
+    let at_once = Some(HandshakeKind::Full);
+    assert_eq!(agreed(&[X25519, HYBRID]), (Some(NamedGroup::X25519), at_once));
+    assert_eq!(agreed(&[SECP256R1, HYBRID, X25519]), (Some(NamedGroup::secp256r1), at_once));
+}
+
+#[test]
+fn the_hybrid_group_is_not_spoken_in_tls_1_2() {
+    seed(92);
+    let mut provider = provider();
+    let named = Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_2] };
+    provider.kx_groups = vec![Box::leak(Box::new(named)), X25519];
+    let house = House::with(&[pems_p256("mail.test")], &PLAIN, provider, &[&rustls::version::TLS12]);
+    let mut wire = house.connect("mail.test");
+    wire.established();
+    assert_eq!(wire.client.negotiated_key_exchange_group().map(|group| group.name()), Some(NamedGroup::X25519));
+}
+
+#[test]
+fn a_hybrid_share_that_is_none_is_refused() {
+    seed(93);
+    // A number of 12 bits that is not below 3329; a point of small order; a byte too few, one too many, half a share, none.
+    let broken: [fn(&mut Vec<u8>); 6] = [
+        |share| share[..2].fill(0xff),
+        |share| share[KEY_BYTES..].fill(0),
+        |share| share.truncate(KEY_BYTES + 31),
+        |share| share.push(0),
+        |share| share.truncate(KEY_BYTES),
+        |share| share.truncate(1),
+    ];
+    for (which, spoil) in broken.into_iter().enumerate() {
+        let client = Client { spoil, versions: &[ProtocolVersion::TLSv1_3] };
+        let mut wire = client_of(&[Box::leak(Box::new(client))], pems_p256("mail.test"));
+        let told = wire.settle(usize::MAX).unwrap_err();
+        assert_eq!(told, Error::AlertReceived(rustls::AlertDescription::IllegalParameter), "{which}");
+        let misbehaved = crate::Failure::Handshake(PeerMisbehaved::InvalidKeyShare.into());
+        assert_eq!(wire.events, [Event::Failed(misbehaved)], "{which}");
+    }
+}
+
+#[test]
+fn a_hybrid_answer_goes_out_with_the_longest_chain() {
+    seed(94);
+    let mut pems = pems_p256("mail.test");
+    let one = pems.certificate.clone();
+    // A certificate's PEM is longer than it is: so many times it and no more is a chain of the greatest length.
+    while crate::Certificate::parse((pems.certificate.clone() + &one).as_bytes(), pems.key.as_bytes()).is_ok() {
+        pems.certificate += &one;
+    }
+    let mut wire = client_of(&[HYBRID], pems);
+    let hello = wire.client_bytes();
+    assert!(hello.len() > KEY_BYTES);
+    for segment in hello.chunks(536) {
+        wire.arrive(segment);
+    }
+    let flight = wire.to_client.len();
+    assert!(flight > CHAIN_BYTES_MAX + CIPHERTEXT_BYTES, "{flight}");
+    wire.established();
+    assert_eq!(wire.client.negotiated_key_exchange_group().map(|group| group.name()), Some(NamedGroup::X25519MLKEM768));
+}

@@ -1,0 +1,266 @@
+//! Writes each page, filled with made-up mail, into a folder: to look at them without a server. `cargo run -p webmail --example pages -- FOLDER`
+
+use std::path::Path;
+use webmail::{
+    Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, LoginPage, MailboxLink,
+    MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage, SourcePage,
+    Template, Theme,
+};
+
+const MAILBOXES: [MailboxLink<'_>; 8] = [
+    mailbox(1, "Inbox", 3, true),
+    mailbox(2, "Drafts", 1, false),
+    mailbox(3, "Sent", 0, false),
+    mailbox(4, "Archive", 0, false),
+    mailbox(5, "Junk", 12, false),
+    mailbox(6, "Trash", 0, false),
+    mailbox(16, "Bills", 0, false),
+    mailbox(17, "Reisen", 0, false),
+];
+
+const fn mailbox(id: u32, name: &str, unseen: u32, is_open: bool) -> MailboxLink<'_> {
+    MailboxLink { id, name, unseen, is_open }
+}
+
+fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
+    Frame {
+        address: "ada@barepost.test",
+        token: "t0ken",
+        theme,
+        density: Density::Comfortable,
+        search: "",
+        mailboxes: &MAILBOXES,
+        notice,
+    }
+}
+
+fn rows() -> Vec<Row<'static>> {
+    let row = |people, messages, subject, snippet, date| Row {
+        key: "1.7",
+        href: "/mail/box/1/7",
+        people,
+        messages,
+        subject,
+        snippet,
+        date,
+        moment: "2026-11-22T09:41:00Z",
+        is_unread: false,
+        is_starred: false,
+        has_attachment: false,
+    };
+    let unread = |row: Row<'static>| Row { is_unread: true, ..row };
+    vec![
+        unread(row(
+            "Grace Hopper, me",
+            3,
+            "The compiler is done",
+            "It compiles itself now, which took us until four in the morning. I attach the listing and",
+            "09:41",
+        )),
+        unread(Row {
+            has_attachment: true,
+            ..row(
+                "Blåbærtur AS",
+                1,
+                "Faktura 2026-1182",
+                "Hei Ada, vedlagt finner du faktura for november. Forfall er 6. desember.",
+                "08:15",
+            )
+        }),
+        Row {
+            is_starred: true,
+            ..row(
+                "Charles Babbage",
+                12,
+                "Re: Note G, and the numbers of Bernoulli",
+                "I am reluctant to print it before the table is checked once more by somebody who is not",
+                "Yesterday",
+            )
+        },
+        row("محمد بن موسى", 1, "كتاب الجبر", "السلام عليكم، أرسل إليكم النسخة الجديدة من الكتاب مع الشكر", "Nov 20"),
+        unread(row(
+            "山田 太郎",
+            2,
+            "来週の打ち合わせについて",
+            "お世話になっております。来週火曜日の打ち合わせの件ですが、午後三時からでよろしいでしょうか。",
+            "Nov 19",
+        )),
+        row("cron@build.example", 1, "", "Backup finished in 00:04:12, 0 errors", "Nov 18"),
+        Row {
+            has_attachment: true,
+            ..row(
+                "A very long name of somebody who could not decide between all of them",
+                1,
+                "A subject that is much longer than any list has room for, so that it has to be cut somewhere in the middle of it",
+                "and then the text begins",
+                "Nov 2",
+            )
+        },
+    ]
+}
+
+const TEXT: &str = "Hello Ada,\n\nit compiles itself now. The listing is at https://example.org/listing?part=1&full=yes (and attached).\n\n<script>alert(1)</script> is only text here.\n\nGrace\n\n> On Friday you wrote:\n> Is it done?\n> I would like to see it.\n> Really.\n";
+
+fn conversation(theme: Theme) -> ConversationPage<'static> {
+    const ATTACHED: [Attachment<'_>; 2] = [
+        Attachment { name: "listing.pdf", size: "214 KB", href: "/mail/part/1.7/2" },
+        Attachment { name: "Übersicht der Änderungen.xlsx", size: "38 KB", href: "/mail/part/1.7/3" },
+    ];
+    const FIRST: Letter<'_> = Letter {
+        key: "1.5",
+        href: "/mail/box/1/5",
+        from: "Grace Hopper",
+        address: "grace@example.org",
+        to: "me",
+        date: "Fri 14:02",
+        moment: "2026-11-20T14:02:00Z",
+        snippet: "I shall have it by Monday, unless the relay sticks again",
+        is_starred: false,
+        warning: None,
+        body: Body::Folded,
+        attachments: &[],
+    };
+    const LETTERS: [Letter<'_>; 3] = [
+        FIRST,
+        Letter {
+            from: "me",
+            address: "ada@barepost.test",
+            to: "Grace Hopper",
+            date: "Fri 16:20",
+            snippet: "Is it done? I would like to see it.",
+            ..FIRST
+        },
+        Letter {
+            key: "1.7",
+            date: "09:41",
+            warning: Some(
+                "Nobody vouches for this sender: the domain says that its letters are signed, and this one is not.",
+            ),
+            body: Body::Text(Prose(TEXT)),
+            attachments: &ATTACHED,
+            ..FIRST
+        },
+    ];
+    ConversationPage {
+        frame: frame(theme, None),
+        subject: "The compiler is done",
+        back: "/mail/box/1",
+        here: "/mail/box/1/7",
+        key: "1.7",
+        letters: &LETTERS,
+    }
+}
+
+fn compose(theme: Theme) -> ComposePage<'static> {
+    ComposePage {
+        frame: frame(theme, None),
+        title: "Reply",
+        draft: "2.9",
+        answers: "1.7",
+        to: "Grace Hopper <grace@example.org>",
+        cc: "",
+        bcc: "",
+        subject: "Re: The compiler is done",
+        text: "Wonderful!\n\nOn Friday Grace Hopper wrote:\n> it compiles itself now.",
+        attachments: &[("a1", "tables.csv")],
+        error: Some("The disk is full: your letter was not sent. It is kept in this page."),
+    }
+}
+
+fn settings(theme: Theme) -> SettingsPage<'static> {
+    const SESSIONS: [SessionLine<'_>; 2] = [
+        SessionLine {
+            key: "s1",
+            program: "Firefox on Linux",
+            since: "since today, 08:12, from 10.0.2.2",
+            is_this: true,
+        },
+        SessionLine {
+            key: "s2",
+            program: "Safari on iPhone",
+            since: "since November 3, from 192.0.2.17",
+            is_this: false,
+        },
+    ];
+    SettingsPage { frame: frame(theme, None), name: "Ada Lovelace", signature: "Ada\nAnalyst", sessions: &SESSIONS }
+}
+
+fn mailboxes(theme: Theme) -> MailboxesPage<'static> {
+    const OWN: [OwnMailbox<'_>; 2] =
+        [OwnMailbox { id: 16, name: "Bills", messages: 214 }, OwnMailbox { id: 17, name: "Reisen", messages: 0 }];
+    MailboxesPage { frame: frame(theme, None), own: &OWN, refused: "" }
+}
+
+fn source(theme: Theme) -> SourcePage<'static> {
+    SourcePage {
+        frame: frame(theme, None),
+        subject: "The compiler is done",
+        back: "/mail/box/1/7",
+        download: "/mail/download/1.7",
+        octets: "Return-Path: <grace@example.org>\r\nFrom: Grace Hopper <grace@example.org>\r\nSubject: The compiler is done\r\n\r\nHello Ada,\r\n",
+        is_cut: true,
+    }
+}
+
+fn print() -> PrintPage<'static> {
+    const LETTERS: [Printed<'_>; 1] = [Printed {
+        from: "Grace Hopper",
+        address: "grace@example.org",
+        to: "ada@barepost.test",
+        date: "Sunday, November 22, 2026, 09:41",
+        moment: "2026-11-22T09:41:00Z",
+        text: TEXT,
+        attachments: &["listing.pdf"],
+    }];
+    PrintPage {
+        address: "ada@barepost.test",
+        subject: "The compiler is done",
+        back: "/mail/box/1/7",
+        letters: &LETTERS,
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("name a folder")?;
+    let folder = Path::new(&folder);
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("style.css"), STYLE)?;
+    let rows = rows();
+    for theme in [Theme::Light, Theme::Dark] {
+        let undone = Notice { text: "2 conversations archived.", is_error: false, undo: Some("f1") };
+        let list = ListPage {
+            frame: frame(theme, Some(undone)),
+            title: "Inbox",
+            here: "/mail/box/1",
+            rows: &rows,
+            extent: "1–7 of 7",
+            progress: None,
+            newer: None,
+            older: Some("/mail/box/1?before=7"),
+            is_trash: false,
+            is_junk: false,
+        };
+        let login = LoginPage {
+            host: "mail.barepost.test",
+            name: "ada@barepost.test",
+            next: "",
+            error: Some("Address and password do not belong together."),
+            kept: "",
+        };
+        let pages = [
+            ("list", list.render()?),
+            ("conversation", conversation(theme).render()?),
+            ("compose", compose(theme).render()?),
+            ("settings", settings(theme).render()?),
+            ("mailboxes", mailboxes(theme).render()?),
+            ("source", source(theme).render()?),
+            ("print", print().render()?),
+            ("login", login.render()?),
+        ];
+        for (name, page) in pages {
+            let page = page.replace("/mail/style.css", "style.css");
+            std::fs::write(folder.join(format!("{name}-{}.html", theme.name())), page)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What is answered to a browser: a page, a document, or where else to go; and the fields that keep all of it harmless.
+//!
+//! Invariants:
+//! - Our own pages may run nothing that is written in them, load nothing from elsewhere, and lie in nobody's frame.
+//! - What comes from a message is never of our pages' origin: it is a download, or a document in a sandbox.
+//! - Nothing that is somebody's mail is kept by a cache.
+//!
+//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use askama::Template;
+use http::{Field, Reply, Status};
+use store::Refusal;
+
+use crate::{Destination, Page};
+
+/// What our own pages may do.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; \
+                           base-uri 'none'; frame-ancestors 'none'";
+
+/// What HTML of a message may do: be looked at, in a frame of ours. Its links open elsewhere.
+const LETTER_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+                             form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
+
+/// The same, when the reader has asked for what it wants from elsewhere: pictures, fonts and styles, and nothing else.
+const LETTER_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
+                                    img-src https: http: data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
+
+/// What neither may do.
+const NOTHING_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
+
+/// A page of ours.
+pub(crate) fn page(page: &impl Template) -> Reply {
+    page_of(Status::Ok, page)
+}
+
+/// A page of ours that says what went wrong.
+pub(crate) fn page_of(status: Status, page: &impl Template) -> Reply {
+    // Nothing that fills a page can fail.
+    let text = page.render().unwrap_or_default();
+    // Without any referrer a browser would not say of its forms either that they are ours.
+    private(status, "text/html; charset=utf-8", text.into_bytes())
+        .with(Field::ReferrerPolicy, "same-origin")
+        .with(Field::ContentSecurityPolicy, PAGE_POLICY)
+}
+
+/// It is not there.
+pub(crate) fn not_found() -> Reply {
+    plain(Status::NotFound, "There is no such page, or what it shows is not there any more.\n")
+}
+
+/// The store refuses something. `why`: in words.
+pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
+    let is_gone = matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
+    plain(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, &format!("{why}\n"))
+}
+
+/// A few words.
+pub(crate) fn plain(status: Status, words: &str) -> Reply {
+    private(status, "text/plain; charset=utf-8", words.into()).with(Field::ContentSecurityPolicy, NOTHING_POLICY)
+}
+
+/// Look there now. `path`: one of ours.
+pub(crate) fn elsewhere(path: &str) -> Reply {
+    plain(Status::SeeOther, "").with(Field::Location, path)
+}
+
+/// Who asks has to log in first. `wanted`: where he goes then.
+pub(crate) fn login(wanted: Destination) -> Reply {
+    elsewhere(&Page::Login(wanted).to_string())
+}
+
+/// The style of all pages: it changes only with the program.
+pub(crate) fn style() -> Reply {
+    Reply::new(Status::Ok, "text/css; charset=utf-8", crate::STYLE.into())
+        .with(Field::CacheControl, "max-age=3600")
+        .with(Field::XContentTypeOptions, "nosniff")
+}
+
+/// HTML that somebody has sent. `is_loaded`: whether it may load pictures from elsewhere.
+pub(crate) fn letter(html: String, is_loaded: bool) -> Reply {
+    let policy = if is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY };
+    private(Status::Ok, "text/html; charset=utf-8", html.into_bytes())
+        .with(Field::ReferrerPolicy, "no-referrer")
+        .with(Field::ContentSecurityPolicy, policy)
+}
+
+/// Something to be kept as a file, whatever it is.
+pub(crate) fn download(name: &str, body: Vec<u8>) -> Reply {
+    private(Status::Ok, "application/octet-stream", body)
+        .with(Field::ContentDisposition, &disposition(name))
+        .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
+}
+
+fn private(status: Status, media_type: &'static str, body: Vec<u8>) -> Reply {
+    Reply::new(status, media_type, body)
+        .with(Field::CacheControl, "no-store")
+        .with(Field::XContentTypeOptions, "nosniff")
+}
+
+/// RFC 6266 section 5, appendix D: a name in ASCII for everybody, and the true one for those who understand it.
+fn disposition(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | ' ');
+    let ascii: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let mut value = format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''");
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_') {
+            value.push(char::from(byte));
+        } else {
+            value.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    value
+}

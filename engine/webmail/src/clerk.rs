@@ -1,0 +1,313 @@
+//! Clerks: who does what a page is asked for, each a zero-wait thread over the store of the core that owns the account.
+//!
+//! A clerk is given one [`Task`] of somebody who is logged in. He asks the store for what he needs, a few things at a time, is woken as they come, and in the end has
+//! one [`Reply`]. He never waits: between two of his steps he is a record in a table.
+//!
+//! Invariants:
+//! - A clerk knows one account, and asks for nothing of another.
+//! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
+//! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
+//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document.
+
+mod boxes;
+mod changes;
+mod composing;
+mod documents;
+mod letters;
+mod lists;
+mod rows;
+mod searches;
+mod writing;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use http::Reply;
+use machine::UnixTime;
+use store::{AccountId, MailboxId, Outcome, Recipient, Refusal, Store, Uid};
+use tasks::Continuation;
+
+use crate::sessions::{Digest, Said};
+use crate::surroundings::Visitor;
+use crate::{Key, Start, Stretch};
+use boxes::Boxes;
+use changes::Changes;
+use composing::Composing;
+use documents::Reading;
+use letters::Opening;
+use lists::Listing;
+use searches::Searching;
+use writing::Writing;
+
+pub use boxes::BoxChange;
+pub use changes::{Change, Messages};
+pub use documents::{DOCUMENT_BYTES_MAX, Document};
+pub use letters::TEXT_BYTES_MAX;
+pub use lists::ROWS_MAX;
+pub use searches::LOOKED_AT_MAX;
+pub use writing::{Draft, Then};
+
+/// Parts of messages that a clerk asks for at a time.
+pub const READS_MAX: usize = 8;
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// Messages of a mailbox are to be shown, the newest first.
+    List(MailboxId, Stretch),
+    /// Messages are to be found: by these words, in this mailbox alone, behind this message.
+    Search(String, Option<MailboxId>, Option<Key>),
+    /// A message is to be read. Whether what it wants from elsewhere is to be loaded.
+    Read(Key, Elsewhere),
+    /// A message, or a part of it, is to be sent as what it is.
+    Send(Key, Document),
+    /// Something is to be done with messages. Where to go then: a path under `/mail/`.
+    Change(Change, Vec<Messages>, String),
+    /// Mailboxes are to be shown, or one of them is to be changed.
+    Mailboxes(Option<BoxChange>),
+    /// A message is to be put on paper.
+    Print(Key),
+    /// A letter is to be written: the page for it, with what it begins with.
+    Compose(Start),
+    /// A letter is written, and something is to be done with it.
+    Write(Draft, Then),
+}
+
+/// Whether what a message wants from elsewhere is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Elsewhere {
+    /// It is not: who sent the message would see that it is read.
+    #[default]
+    Kept,
+    /// The reader has asked for it.
+    Loaded,
+}
+
+/// Somebody at work.
+#[derive(Debug)]
+pub struct Clerk {
+    visitor: Visitor,
+    work: Work,
+    /// What he has asked for and not got.
+    under_way: usize,
+}
+
+#[derive(Debug)]
+enum Work {
+    List(Listing),
+    Search(Box<Searching>),
+    Read(Opening),
+    Send(Reading),
+    Change(Changes),
+    Mailboxes(Boxes),
+    Print(Opening),
+    Compose(Box<Composing>),
+    Write(Box<Writing>),
+}
+
+/// What a clerk works with: the store of the core that owns the account, and the way of letters to everybody on this machine.
+///
+/// He has one letter on its way at a time.
+pub trait Desk {
+    /// The store.
+    fn store(&self) -> &Store;
+
+    /// The store, to be asked.
+    fn store_mut(&mut self) -> &mut Store;
+
+    /// What wakes the clerk.
+    fn continuation(&self) -> Continuation;
+
+    /// The time of day.
+    fn now(&self) -> UnixTime;
+
+    /// Random bytes that nobody can know before.
+    fn random(&mut self) -> [u8; 16];
+
+    /// The machine's name.
+    fn host(&self) -> &str;
+
+    /// Whose mail an address is. `None`: nobody's here.
+    fn recipient(&self, address: &str) -> Option<AccountId>;
+
+    /// Begins a letter. Errors: as [`Store::begin`].
+    fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal>;
+
+    /// Appends to it, as [`Store::append`] does.
+    fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal>;
+
+    /// Has it delivered. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
+    fn commit(&mut self) -> Result<(), Refusal>;
+
+    /// Gives it up.
+    fn abort(&mut self);
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// The clerk waits for what he has asked for.
+    Woken,
+    /// The store has too much to do: he tries again in the next turn.
+    Turn,
+    /// He is done.
+    Done(Done),
+}
+
+/// A task that is done.
+#[derive(Debug)]
+pub struct Done {
+    /// What is told to who asked.
+    pub reply: Reply,
+    /// What his next page is to tell him, and what would take it back.
+    pub said: Option<Said>,
+}
+
+/// What came of a step.
+enum Step {
+    /// Something was asked for, or there was nothing to ask for.
+    Asked,
+    /// The store has no time.
+    Busy,
+}
+
+impl Clerk {
+    /// A clerk who begins.
+    pub fn new(visitor: Visitor, task: Task) -> Clerk {
+        let work = match task {
+            Task::List(mailbox, stretch) => Work::List(Listing::new(mailbox, stretch)),
+            Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
+            Task::Read(place, elsewhere) => Work::Read(Opening::new(place, elsewhere)),
+            Task::Send(place, document) => Work::Send(Reading::new(place, document)),
+            Task::Change(change, messages, then) => Work::Change(Changes::new(change, messages, then)),
+            Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
+            Task::Print(key) => Work::Print(Opening::new(key, Elsewhere::Kept)),
+            Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
+            Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
+        };
+        Clerk { visitor, work, under_way: 0 }
+    }
+
+    /// Goes on as far as he can without waiting.
+    pub fn go_on(&mut self, desk: &mut impl Desk) -> Next {
+        let account = self.visitor.account;
+        let step = match &mut self.work {
+            Work::List(listing) => listing.ask(account, &mut self.under_way, desk),
+            Work::Search(searching) => searching.ask(account, &mut self.under_way, desk),
+            Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, desk),
+            Work::Read(opening) | Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
+            Work::Send(reading) => reading.ask(account, &mut self.under_way, desk),
+            Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
+            Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
+            Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
+        };
+        match (step, self.under_way) {
+            (_, 1..) => Next::Woken,
+            (Step::Busy, 0) => Next::Turn,
+            (Step::Asked, 0) => Next::Done(self.finish(desk)),
+        }
+    }
+
+    /// Something that he asked for has come. Then he goes on.
+    pub fn woken(&mut self, outcome: Outcome, desk: &mut impl Desk) -> Next {
+        self.under_way -= 1;
+        match outcome {
+            Outcome::Body(body) => {
+                match &mut self.work {
+                    Work::List(listing) => listing.body_arrived(&body),
+                    Work::Search(searching) => searching.body_arrived(&body),
+                    Work::Read(opening) | Work::Print(opening) => opening.body_arrived(&body),
+                    Work::Send(reading) => reading.body_arrived(&body),
+                    Work::Compose(composing) => composing.body_arrived(&body),
+                    Work::Write(writing) => writing.body_arrived(&body),
+                    Work::Change(_) | Work::Mailboxes(_) => {}
+                }
+                desk.store_mut().give_back(body);
+            }
+            Outcome::Refused(refusal) => self.refused(refusal),
+            Outcome::Filed(filed) => {
+                if let Work::Change(changes) = &mut self.work {
+                    changes.filed(filed);
+                }
+            }
+            Outcome::Delivered => {
+                if let Work::Write(writing) = &mut self.work {
+                    writing.delivered();
+                }
+            }
+            Outcome::Changed | Outcome::MailboxCreated(_) if let Work::Mailboxes(boxes) = &mut self.work => {
+                boxes.changed()
+            }
+            Outcome::Changed | Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
+        }
+        self.go_on(desk)
+    }
+
+    fn refused(&mut self, refusal: Refusal) {
+        match &mut self.work {
+            Work::List(_) | Work::Search(_) => {}
+            Work::Read(opening) | Work::Print(opening) => opening.refused(refusal),
+            Work::Mailboxes(boxes) => boxes.refused(refusal),
+            Work::Send(reading) => reading.refused(refusal),
+            Work::Change(changes) => changes.refused(refusal),
+            Work::Compose(composing) => composing.refused(refusal),
+            Work::Write(writing) => writing.refused(refusal),
+        }
+    }
+
+    fn finish(&mut self, desk: &mut impl Desk) -> Done {
+        let visitor = &self.visitor;
+        match &mut self.work {
+            Work::List(listing) => Done::with(listing.page(visitor, desk)),
+            Work::Search(searching) => Done::with(searching.page(visitor, desk)),
+            Work::Read(opening) => Done::with(opening.page(visitor, desk)),
+            Work::Print(opening) => Done::with(opening.on_paper(visitor, desk)),
+            Work::Mailboxes(boxes) => boxes.done(visitor, desk),
+            Work::Send(reading) => Done::with(reading.answer(visitor, desk)),
+            Work::Compose(composing) => Done::with(composing.page(visitor, desk)),
+            Work::Write(writing) => writing.done(visitor, desk),
+            Work::Change(changes) => changes.done(visitor.account, desk.store()),
+        }
+    }
+
+    /// Whose account he works on.
+    pub fn account(&self) -> AccountId {
+        self.visitor.account
+    }
+
+    /// By which session's request.
+    pub fn session(&self) -> Digest {
+        self.visitor.session
+    }
+}
+
+impl Key {
+    /// As the store speaks of it.
+    fn in_store(self) -> (MailboxId, Uid) {
+        (MailboxId(self.mailbox), Uid(self.uid))
+    }
+}
+
+impl Done {
+    fn with(reply: Reply) -> Done {
+        Done { reply, said: None }
+    }
+}
+
+/// What a refusal of the store means for people.
+pub(crate) fn why(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::DiskFull | Refusal::IndexFull => {
+            "There is no space left on the disk. Nothing was changed: delete something, and try again."
+        }
+        Refusal::ReadOnly => {
+            "The disk has failed: mail can be read, but nothing can be changed until the machine is looked after."
+        }
+        Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount => {
+            "It is not there any more: another window or program has moved or removed it."
+        }
+        Refusal::Damaged => "The disk does not give it back as it was written: this part of it cannot be read.",
+        _ => "The machine has too much to do just now. Nothing was changed: try again in a moment.",
+    }
+}

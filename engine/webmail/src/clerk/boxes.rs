@@ -1,0 +1,143 @@
+//! Mailboxes of somebody's own: made, renamed and removed.
+//!
+//! Invariant: with a mailbox no message is removed: those that are in it go to Trash first.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, BUILT_IN, MailboxId, Refusal, TRASH, Uid, UidRange};
+
+use super::{Desk, Done, Step, why};
+use crate::answer;
+use crate::mailboxes::{MailboxesPage, OwnMailbox};
+use crate::sessions::Said;
+use crate::surroundings::{Surroundings, Visitor};
+
+/// What is done with a mailbox.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BoxChange {
+    /// One of this name is made.
+    Make(String),
+    /// It gets this name.
+    Rename(MailboxId, String),
+    /// It is removed.
+    Remove(MailboxId),
+}
+
+/// A change of mailboxes under way, or a look at them.
+#[derive(Debug)]
+pub(super) struct Boxes {
+    change: Option<BoxChange>,
+    is_done: bool,
+    refused: Option<Refusal>,
+}
+
+impl Boxes {
+    pub(super) fn new(change: Option<BoxChange>) -> Boxes {
+        Boxes { is_done: change.is_none(), change: change.map(BoxChange::in_one_form), refused: None }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        if self.is_done || self.refused.is_some() || *under_way > 0 {
+            return Step::Asked;
+        }
+        let (continuation, now) = (desk.continuation(), desk.now());
+        let asked = match &self.change {
+            Some(BoxChange::Make(name) | BoxChange::Rename(_, name)) if is_built_in(name) => Err(Refusal::NameTaken),
+            Some(BoxChange::Make(name)) => desk.store_mut().create_mailbox(account, name, now, continuation),
+            Some(BoxChange::Rename(id, name)) => desk.store_mut().rename_mailbox(account, *id, name, continuation),
+            Some(BoxChange::Remove(id)) => match desk.store().mailbox(account, *id).map_or(0, |info| info.messages) {
+                0 => desk.store_mut().delete_mailbox(account, *id, continuation),
+                _ if BUILT_IN.iter().any(|(built_in, _)| built_in == id) => Err(Refusal::BuiltIn),
+                _ => {
+                    let all = UidRange { first: Uid(1), last: Uid(u32::MAX) };
+                    desk.store_mut().file(account, *id, &[all], TRASH, continuation)
+                }
+            },
+            None => return Step::Asked,
+        };
+        match asked {
+            Ok(()) => *under_way += 1,
+            Err(Refusal::Busy) => return Step::Busy,
+            Err(refusal) => self.refused = Some(refusal),
+        }
+        Step::Asked
+    }
+
+    /// It is as it was wished.
+    pub(super) fn changed(&mut self) {
+        self.is_done = true;
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // A message may have come between the last look and the removal, or the last one have gone: it is looked at again.
+        let is_looked_at_again = matches!(refusal, Refusal::NotEmpty | Refusal::NoSuchMessage);
+        if !(is_looked_at_again && matches!(self.change, Some(BoxChange::Remove(_)))) {
+            self.refused = Some(refusal);
+        }
+    }
+
+    pub(super) fn done(&self, visitor: &Visitor, desk: &impl Desk) -> Done {
+        let text = match (&self.change, self.refused) {
+            (None, None) => return Done::with(page(visitor, "", desk)),
+            (_, Some(refusal)) => {
+                let visitor = Visitor { said: Some(Said::wrong(refused_for(refusal))), ..visitor.clone() };
+                let name = if let Some(BoxChange::Make(name)) = &self.change { name } else { "" };
+                return Done::with(page(&visitor, name, desk));
+            }
+            (Some(BoxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
+            (Some(BoxChange::Rename(_, name)), None) => format!("The mailbox is called “{name}” now."),
+            (Some(BoxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
+        };
+        let said = Said { text, is_error: false, undo: None };
+        Done { reply: answer::elsewhere(&crate::Page::Mailboxes.to_string()), said: Some(said) }
+    }
+}
+
+impl BoxChange {
+    /// White space in a name counts once, and not at its ends; what cannot be seen does not count.
+    fn in_one_form(self) -> BoxChange {
+        let form = |name: String| {
+            let seen: String = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+            seen.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        match self {
+            BoxChange::Make(name) => BoxChange::Make(form(name)),
+            BoxChange::Rename(id, name) => BoxChange::Rename(id, form(name)),
+            BoxChange::Remove(id) => BoxChange::Remove(id),
+        }
+    }
+}
+
+/// Nobody could tell the two apart.
+fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|(_, built_in)| built_in.eq_ignore_ascii_case(name))
+}
+
+fn refused_for(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::NameTaken => "There is a mailbox of that name already.",
+        Refusal::TooLarge => "A mailbox has a name of up to 255 bytes.",
+        Refusal::TooMany => "There are as many mailboxes as there can be.",
+        Refusal::BuiltIn => "This mailbox stays as it is: everybody has it.",
+        refusal => why(refusal),
+    }
+}
+
+fn page(visitor: &Visitor, refused: &str, desk: &impl Desk) -> Reply {
+    let store = desk.store();
+    let known = store.account(visitor.account);
+    let all = known.iter().flat_map(|known| known.mailboxes());
+    let own = all.filter(|(id, _)| !BUILT_IN.iter().any(|(built_in, _)| built_in == id));
+    let own: Vec<OwnMailbox<'_>> = own
+        .map(|(id, name)| OwnMailbox {
+            id: id.0,
+            name,
+            messages: store.mailbox(visitor.account, id).map_or(0, |info| info.messages),
+        })
+        .collect();
+    let surroundings = Surroundings::of(visitor, store, None);
+    answer::page(&MailboxesPage { frame: surroundings.frame(visitor, &surroundings.links()), own: &own, refused })
+}

@@ -1,0 +1,198 @@
+//! Things done with messages: filed elsewhere, marked, erased.
+//!
+//! Invariant: nothing is erased that was not thrown away before. Who erases what is not in Trash or Junk throws it away.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use store::{AccountId, BUILT_IN, Filed, Flags, INBOX, JUNK, MailboxId, Refusal, Store, TRASH, Uid, UidRange};
+
+use super::{Desk, Done, READS_MAX, Step, why};
+use crate::answer;
+use crate::sessions::{Said, Undo};
+use crate::surroundings::name_for_people;
+
+/// Messages of one mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Messages {
+    /// Where they are.
+    pub mailbox: MailboxId,
+    /// Which, of those that are there.
+    pub uids: UidRange,
+}
+
+/// What is done with messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// They go into this mailbox.
+    File(MailboxId),
+    /// They are gone for ever.
+    Erase,
+    /// They get these flags.
+    Flag(Flags),
+    /// They lose these flags.
+    Unflag(Flags),
+    /// Those with a star lose it, the others get one.
+    Star,
+}
+
+/// Messages that something is done with.
+#[derive(Debug)]
+pub(super) struct Changes {
+    change: Change,
+    left: VecDeque<Messages>,
+    then: String,
+    count: u32,
+    undo: Option<Undo>,
+    refused: Option<Refusal>,
+}
+
+impl Changes {
+    pub(super) fn new(change: Change, messages: Vec<Messages>, then: String) -> Changes {
+        Changes { change, left: messages.into(), then, count: 0, undo: None, refused: None }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        while self.refused.is_none()
+            && let Some(messages) = self.left.front().copied()
+        {
+            // What was filed is heard of in the order in which it was asked for only if it is asked for one by one.
+            let most = if self.changes_flags() { READS_MAX } else { 1 };
+            if *under_way >= most {
+                return Step::Asked;
+            }
+            match self.ask_for(account, messages, desk) {
+                Ok(true) => *under_way += 1,
+                Ok(false) => {}
+                Err(Refusal::Busy) => return Step::Busy,
+                Err(refusal) => self.refused = Some(refusal),
+            }
+        }
+        Step::Asked
+    }
+
+    fn changes_flags(&self) -> bool {
+        matches!(self.change, Change::Flag(_) | Change::Unflag(_) | Change::Star)
+    }
+
+    /// Asks for the next thing to be done with the first of what is left. False: there was nothing to be done.
+    fn ask_for(&mut self, account: AccountId, messages: Messages, desk: &mut impl Desk) -> Result<bool, Refusal> {
+        let Messages { mailbox, uids } = messages;
+        let continuation = desk.continuation();
+        match self.target(mailbox) {
+            Some(to) if to == mailbox => {
+                self.left.pop_front();
+                return Ok(false);
+            }
+            Some(to) => desk.store_mut().file(account, mailbox, &[uids], to, continuation)?,
+            None if self.change == Change::Erase => {
+                desk.store_mut().remove(account, mailbox, &[uids], continuation)?;
+                self.count += in_range(desk.store(), account, messages).count() as u32;
+                self.left.pop_front();
+            }
+            None => return self.ask_for_flags(account, messages, desk),
+        }
+        Ok(true)
+    }
+
+    fn ask_for_flags(&mut self, account: AccountId, messages: Messages, desk: &mut impl Desk) -> Result<bool, Refusal> {
+        let Some(message) = in_range(desk.store(), account, messages).next() else {
+            self.left.pop_front();
+            return Ok(false);
+        };
+        let (uid, before, keywords) = message;
+        let flags = match self.change {
+            Change::Flag(flags) => before.with(flags),
+            Change::Unflag(flags) => Flags(before.0 & !flags.0),
+            Change::Star => Flags(before.0 ^ Flags::FLAGGED.0),
+            Change::File(_) | Change::Erase => before,
+        };
+        if flags != before {
+            let continuation = desk.continuation();
+            desk.store_mut().set_flags(account, messages.mailbox, uid, (flags, keywords), continuation)?;
+            self.count += 1;
+        }
+        if let Some(first) = self.left.front_mut() {
+            first.uids.first = Uid(uid.0.saturating_add(1));
+        }
+        Ok(flags != before)
+    }
+
+    /// Where messages of a mailbox are to go.
+    fn target(&self, from: MailboxId) -> Option<MailboxId> {
+        match self.change {
+            Change::File(to) => Some(to),
+            Change::Erase if from != TRASH && from != JUNK => Some(TRASH),
+            Change::Erase | Change::Flag(_) | Change::Unflag(_) | Change::Star => None,
+        }
+    }
+
+    /// Some of the first messages of what is left have gone to their new mailbox.
+    pub(super) fn filed(&mut self, filed: Filed) {
+        let Some(messages) = self.left.front_mut() else { return };
+        self.count += filed.count;
+        let from = messages.mailbox;
+        let is_all = filed.last >= messages.uids.last;
+        messages.uids.first = Uid(filed.last.0.saturating_add(1));
+        // What went in several goes cannot be taken back in one.
+        let is_first = self.count == filed.count;
+        if let Some(to) = self.target(from) {
+            self.undo = is_first.then_some(Undo { messages: Messages { mailbox: to, uids: filed.now }, to: from });
+        }
+        if is_all {
+            self.left.pop_front();
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // The last of a range may have gone before: then there is nothing more to be done with it.
+        if refusal == Refusal::NoSuchMessage {
+            self.left.pop_front();
+        } else {
+            self.refused = Some(refusal);
+        }
+    }
+
+    pub(super) fn done(&mut self, account: AccountId, store: &Store) -> Done {
+        let said = match self.refused {
+            Some(refusal) => Some(Said { text: why(refusal).into(), is_error: true, undo: None }),
+            None if self.changes_flags() => None,
+            None if self.count == 0 => Some(Said { text: "Nothing was selected.".into(), is_error: false, undo: None }),
+            None => Some(Said { text: self.told(account, store), is_error: false, undo: self.undo.take() }),
+        };
+        Done { reply: answer::elsewhere(&self.then), said }
+    }
+
+    /// What was done, for people.
+    fn told(&self, account: AccountId, store: &Store) -> String {
+        let (what, verb) = match self.count {
+            1 => (String::from("The message"), "was"),
+            count => (format!("{count} messages"), "were"),
+        };
+        match self.change {
+            Change::Erase => format!("{what} {verb} deleted for ever."),
+            Change::File(TRASH) => format!("{what} {verb} moved to Trash."),
+            Change::File(JUNK) => format!("{what} {verb} moved to Junk."),
+            Change::File(INBOX) => format!("{what} {verb} moved to Inbox."),
+            Change::File(to) => {
+                let built_in = BUILT_IN.iter().find(|(id, _)| *id == to).map(|(_, name)| *name);
+                let known = store.account(account);
+                let own = known.and_then(|known| known.mailboxes().find(|(id, _)| *id == to).map(|(_, name)| name));
+                format!("{what} {verb} moved to {}.", name_for_people(built_in.or(own).unwrap_or("another mailbox")))
+            }
+            Change::Flag(_) | Change::Unflag(_) | Change::Star => String::new(),
+        }
+    }
+}
+
+/// The messages that are there, their flags and keywords.
+fn in_range(
+    store: &Store,
+    account: AccountId,
+    Messages { mailbox, uids }: Messages,
+) -> impl Iterator<Item = (Uid, Flags, u16)> {
+    let there = store.messages_from(account, mailbox, uids.first).take_while(move |message| message.uid <= uids.last);
+    there.map(|message| (message.uid, message.flags, message.keywords))
+}

@@ -1,0 +1,187 @@
+//! The page on which a letter is written, and what stands on it from the beginning.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use http::Reply;
+use message::header::Mailbox;
+use store::{AccountId, Body, Refusal};
+
+use super::letters::{Heard, Opening};
+use super::{Desk, Step, why};
+use crate::answer;
+use crate::compose::ComposePage;
+use crate::moments::in_words;
+use crate::surroundings::{Surroundings, Visitor};
+use crate::{Key, Start};
+
+/// A page for a letter, in the making.
+#[derive(Debug)]
+pub(super) struct Composing {
+    start: Start,
+    /// What it answers, sends on, or goes on with.
+    opening: Option<Opening>,
+}
+
+/// What stands on the page.
+#[derive(Default)]
+struct Beginning {
+    to: String,
+    cc: String,
+    bcc: String,
+    subject: String,
+    text: String,
+}
+
+impl Composing {
+    pub(super) fn new(start: Start) -> Composing {
+        Composing { start, opening: source(start).map(Opening::to_answer) }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        match &mut self.opening {
+            Some(opening) => opening.ask(account, under_way, desk),
+            None => Step::Asked,
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        if let Some(opening) = &mut self.opening {
+            opening.body_arrived(body);
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        if let Some(opening) = &mut self.opening {
+            opening.refused(refusal);
+        }
+    }
+
+    pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        let own = desk.store().account(visitor.account).map_or_else(String::new, |known| known.address().to_string());
+        let beginning = match &mut self.opening {
+            None => Beginning::default(),
+            Some(opening) => match opening.heard() {
+                Err(refusal) => return answer::refused(refusal, why(refusal)),
+                Ok((heard, info)) => Beginning::of(self.start, heard, &in_words(info.internal_date), &own),
+            },
+        };
+        let [draft, answers] = match self.start {
+            Start::Draft(key) => [key.to_string(), String::new()],
+            Start::Reply(key) | Start::ReplyToAll(key) => [String::new(), key.to_string()],
+            Start::New | Start::Forward(_) => [const { String::new() }; 2],
+        };
+        let title = match self.start {
+            Start::New => "New message",
+            Start::Reply(_) => "Reply",
+            Start::ReplyToAll(_) => "Reply to all",
+            Start::Forward(_) => "Forward",
+            Start::Draft(_) => "Draft",
+        };
+        let surroundings = Surroundings::of(visitor, desk.store(), None);
+        answer::page(&ComposePage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            title,
+            draft: &draft,
+            answers: &answers,
+            to: &beginning.to,
+            cc: &beginning.cc,
+            bcc: &beginning.bcc,
+            subject: &beginning.subject,
+            text: &beginning.text,
+            attachments: &[],
+            error: None,
+        })
+    }
+}
+
+/// The message that a letter begins with.
+fn source(start: Start) -> Option<Key> {
+    match start {
+        Start::New => None,
+        Start::Reply(key) | Start::ReplyToAll(key) | Start::Forward(key) | Start::Draft(key) => Some(key),
+    }
+}
+
+impl Beginning {
+    /// `own`: the writer's address.
+    fn of(start: Start, heard: &Heard, date: &str, own: &str) -> Beginning {
+        let subject = heard.subject.as_deref().unwrap_or_default();
+        let author = heard.from.iter();
+        match start {
+            Start::New => Beginning::default(),
+            Start::Draft(_) => Beginning {
+                to: listed(heard.to.iter()),
+                cc: listed(heard.cc.iter()),
+                bcc: listed(heard.bcc.iter()),
+                subject: subject.into(),
+                text: heard.text.clone(),
+            },
+            Start::Forward(_) => Beginning {
+                subject: prefixed("Fwd: ", subject),
+                text: format!(
+                    "\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {date}\nSubject: {subject}\nTo: {}\n\n{}",
+                    listed(author),
+                    listed(heard.to.iter()),
+                    heard.text
+                ),
+                ..Beginning::default()
+            },
+            Start::Reply(_) | Start::ReplyToAll(_) => {
+                let is_own = |mailbox: &&Mailbox| mailbox.address.eq_ignore_ascii_case(own);
+                // Who answers a letter of his own goes on speaking to those whom he spoke to.
+                let wrote_it = heard.from.as_ref().is_some_and(|from| is_own(&from));
+                let to = match (wrote_it, heard.reply_to.is_empty()) {
+                    (true, _) => listed(heard.to.iter()),
+                    (false, false) => listed(heard.reply_to.iter()),
+                    (false, true) => listed(author),
+                };
+                let all = matches!(start, Start::ReplyToAll(_));
+                let others = heard.to.iter().filter(|_| !wrote_it).chain(&heard.cc);
+                Beginning {
+                    to,
+                    cc: if all { listed(others.filter(|mailbox| !is_own(mailbox))) } else { String::new() },
+                    bcc: String::new(),
+                    subject: prefixed("Re: ", subject),
+                    text: quoted(heard, date),
+                }
+            }
+        }
+    }
+}
+
+fn quoted(heard: &Heard, date: &str) -> String {
+    let nobody = Mailbox::default();
+    let from = heard.from.as_ref().unwrap_or(&nobody);
+    let name = if from.name.is_empty() { &from.address } else { &from.name };
+    let mut text = format!("\n\nOn {date} UTC, {name} wrote:\n");
+    for line in heard.text.trim_end().lines() {
+        text.push_str(if line.starts_with('>') { ">" } else { "> " });
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// A subject with its prefix, once.
+fn prefixed(prefix: &str, subject: &str) -> String {
+    let has_it = subject.get(..prefix.len() - 1).is_some_and(|start| start.eq_ignore_ascii_case(prefix.trim_end()));
+    if has_it { subject.into() } else { format!("{prefix}{subject}") }
+}
+
+/// People, as they are typed.
+fn listed<'a>(mailboxes: impl Iterator<Item = &'a Mailbox>) -> String {
+    let mut list = String::new();
+    for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        if mailbox.name.is_empty() {
+            list.push_str(&mailbox.address);
+        } else {
+            let name = mailbox.name.replace(['"', '\\'], "");
+            list.push_str(&format!("\"{name}\" <{}>", mailbox.address));
+        }
+    }
+    list
+}

@@ -1,0 +1,202 @@
+//! What is sent as what it is: a message as it came, or one of its parts, decoded.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::{Reply, Status};
+use message::header::Header;
+use message::structure::{Listener, Part, Reader};
+use message::{BodyDecoder, TextDecoder};
+use store::{AccountId, Body, Refusal};
+
+use super::{Desk, Elsewhere, Step, why};
+use crate::answer;
+use crate::source::SourcePage;
+use crate::surroundings::{Surroundings, Visitor};
+use crate::{Key, Page};
+
+/// The largest document that is sent, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of a message's source that a page shows, and what else was read with them.
+const SOURCE_BYTES_MAX: usize = 256 * 1024;
+
+/// What of a message is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Document {
+    /// All of it, to be looked at.
+    Source,
+    /// All of it, as a file.
+    Message,
+    /// The part of that index, as a file.
+    Part(usize),
+    /// The part of that index, which is HTML, to be looked at in a frame.
+    Html(usize, Elsewhere),
+}
+
+/// A document that is being read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    key: Key,
+    document: Document,
+    /// The message's octets, once the index was looked at.
+    octets: Option<u32>,
+    offset: u32,
+    reader: Reader,
+    heard: Heard,
+    refused: Option<Refusal>,
+}
+
+/// What is kept of the message while it goes by.
+#[derive(Debug, Default)]
+struct Heard {
+    wanted: Option<usize>,
+    is_html: bool,
+    decoder: Option<Decoder>,
+    part: Option<Part>,
+    bytes: Vec<u8>,
+    text: String,
+}
+
+#[derive(Debug)]
+enum Decoder {
+    Bytes(BodyDecoder),
+    Text(TextDecoder),
+}
+
+impl Reading {
+    pub(super) fn new(key: Key, document: Document) -> Reading {
+        let (wanted, is_html) = match document {
+            Document::Source | Document::Message => (None, false),
+            Document::Part(index) => (Some(index), false),
+            Document::Html(index, _) => (Some(index), true),
+        };
+        let heard = Heard { wanted, is_html, ..Heard::default() };
+        Reading { key, document, octets: None, offset: 0, reader: Reader::new(), heard, refused: None }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        let (mailbox, uid) = self.key.in_store();
+        if self.refused.is_some() || *under_way > 0 {
+            return Step::Asked;
+        }
+        let known = self.octets.or_else(|| desk.store().message(account, mailbox, uid).map(|info| info.octets));
+        let Some(octets) = known else {
+            self.refused = Some(Refusal::NoSuchMessage);
+            return Step::Asked;
+        };
+        self.octets = Some(octets);
+        let is_seen_in_part = self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
+        if self.document == Document::Message && octets as usize > DOCUMENT_BYTES_MAX {
+            self.refused = Some(Refusal::TooLarge);
+        }
+        if self.refused.is_some() || self.offset >= octets || self.heard.is_too_large() || is_seen_in_part {
+            return Step::Asked;
+        }
+        let continuation = desk.continuation();
+        match desk.store_mut().read(account, mailbox, uid, self.offset, continuation) {
+            Ok(()) => *under_way += 1,
+            Err(Refusal::Busy) => return Step::Busy,
+            Err(refusal) => self.refused = Some(refusal),
+        }
+        Step::Asked
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        self.offset = self.offset.saturating_add(body.bytes().len() as u32);
+        match self.heard.wanted {
+            Some(_) => self.reader.bytes_arrived(body.bytes(), &mut self.heard),
+            None => self.heard.bytes.extend_from_slice(body.bytes()),
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.refused = Some(refusal);
+    }
+
+    pub(super) fn answer(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        if self.heard.wanted.is_some() {
+            core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+        }
+        if let Some(refusal) = self.refused.filter(|refusal| *refusal != Refusal::TooLarge) {
+            return answer::refused(refusal, why(refusal));
+        }
+        let heard = &mut self.heard;
+        if self.refused.is_some() || heard.is_too_large() {
+            return answer::plain(
+                Status::ServiceUnavailable,
+                "It is too large to be sent from here. A mail program can fetch it.\n",
+            );
+        }
+        let bytes = core::mem::take(&mut heard.bytes);
+        match (self.document, &heard.part) {
+            (Document::Source, _) => self.source(&bytes, visitor, desk),
+            (Document::Message, _) => answer::download(&format!("message-{}.eml", self.key), bytes),
+            (Document::Part(_), Some(part)) => {
+                answer::download(part.file_name.as_deref().unwrap_or("attachment"), bytes)
+            }
+            (Document::Html(_, elsewhere), Some(_)) => {
+                answer::letter(core::mem::take(&mut heard.text), elsewhere == Elsewhere::Loaded)
+            }
+            (Document::Part(_) | Document::Html(..), None) => answer::not_found(),
+        }
+    }
+}
+
+impl Reading {
+    /// The page that shows a message as it arrived.
+    fn source(&self, octets: &[u8], visitor: &Visitor, desk: &impl Desk) -> Reply {
+        let (mailbox, _) = self.key.in_store();
+        let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
+        let subject = Header::new(octets).field("Subject").map_or_else(String::new, |field| field.text());
+        answer::page(&SourcePage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            subject: &subject,
+            back: &Page::Read(self.key).to_string(),
+            download: &Page::Download(self.key).to_string(),
+            octets: &String::from_utf8_lossy(octets),
+            is_cut: self.octets.is_some_and(|all| (octets.len() as u64) < u64::from(all)),
+        })
+    }
+}
+
+impl Heard {
+    fn is_too_large(&self) -> bool {
+        self.bytes.len() > DOCUMENT_BYTES_MAX || self.text.len() > DOCUMENT_BYTES_MAX
+    }
+}
+
+impl Listener for Heard {
+    fn body_began(&mut self, parts: &[Part]) -> bool {
+        let Some(part) = parts.last().filter(|_| self.wanted == Some(parts.len() - 1)) else { return false };
+        if self.is_html && part.media_type != "text/html" {
+            return false;
+        }
+        self.decoder = Some(match self.is_html {
+            true => Decoder::Text(TextDecoder::new(part)),
+            false => Decoder::Bytes(BodyDecoder::new(part.encoding)),
+        });
+        self.part = Some(part.clone());
+        true
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        if self.is_too_large() {
+            return;
+        }
+        match &mut self.decoder {
+            Some(Decoder::Bytes(decoder)) => decoder.bytes_arrived(bytes, &mut self.bytes),
+            Some(Decoder::Text(decoder)) => decoder.bytes_arrived(bytes, &mut self.text),
+            None => {}
+        }
+    }
+
+    fn body_ended(&mut self) {
+        match self.decoder.take() {
+            Some(Decoder::Bytes(mut decoder)) => decoder.body_ended(&mut self.bytes),
+            Some(Decoder::Text(mut decoder)) => decoder.body_ended(&mut self.text),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A message that is opened: read from its first octet to its last, and shown.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use message::TextDecoder;
+use message::header::{Address, Field, Mailbox};
+use message::structure::{Disposition, Listener, Part, Reader, Structure};
+use store::{AccountId, Body as Octets, Flags, MessageInfo, Refusal};
+
+use super::{Desk, Elsewhere, Step, why};
+use crate::answer;
+use crate::conversation::{Attachment, Body, ConversationPage, Letter};
+use crate::moments::{exact, in_words, size};
+use crate::prose::Prose;
+use crate::source::{PrintPage, Printed};
+use crate::surroundings::{Surroundings, Visitor};
+use crate::{Key, Page, Stretch};
+
+/// Bytes of text that a page shows of a message. Who wants more downloads it.
+pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// People that a page names as recipients.
+const RECIPIENTS_MAX: usize = 20;
+
+/// The fields that are read.
+const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
+
+/// A message that is being opened.
+#[derive(Debug)]
+pub(super) struct Opening {
+    key: Key,
+    elsewhere: Elsewhere,
+    /// None before the index was looked at.
+    info: Option<MessageInfo>,
+    /// How many octets have come.
+    offset: u32,
+    is_marked: bool,
+    reader: Reader,
+    heard: Heard,
+    refused: Option<Refusal>,
+}
+
+/// What is kept of a message while it goes by.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) from: Option<Mailbox>,
+    /// Where he wants answers to go, if not to himself.
+    pub(super) reply_to: Vec<Mailbox>,
+    pub(super) to: Vec<Mailbox>,
+    pub(super) cc: Vec<Mailbox>,
+    pub(super) bcc: Vec<Mailbox>,
+    pub(super) subject: Option<String>,
+    pub(super) text: String,
+    is_cut: bool,
+    decoder: Option<TextDecoder>,
+    /// The index of the first part that is HTML to be looked at.
+    html: Option<usize>,
+}
+
+impl Opening {
+    pub(super) fn new(key: Key, elsewhere: Elsewhere) -> Opening {
+        Opening {
+            key,
+            elsewhere,
+            info: None,
+            offset: 0,
+            is_marked: false,
+            reader: Reader::new(),
+            heard: Heard::default(),
+            refused: None,
+        }
+    }
+
+    /// A message that is opened to be answered: it is not marked as read.
+    pub(super) fn to_answer(key: Key) -> Opening {
+        Opening { is_marked: true, ..Opening::new(key, Elsewhere::Kept) }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        let (mailbox, uid) = self.key.in_store();
+        let continuation = desk.continuation();
+        if self.refused.is_some() || *under_way > 0 {
+            return Step::Asked;
+        }
+        let Some(info) = self.info.or_else(|| desk.store().message(account, mailbox, uid)) else {
+            self.refused = Some(Refusal::NoSuchMessage);
+            return Step::Asked;
+        };
+        self.info = Some(info);
+        if self.offset < info.octets {
+            return match desk.store_mut().read(account, mailbox, uid, self.offset, continuation) {
+                Ok(()) => {
+                    *under_way += 1;
+                    Step::Asked
+                }
+                Err(Refusal::Busy) => Step::Busy,
+                Err(refusal) => {
+                    self.refused = Some(refusal);
+                    Step::Asked
+                }
+            };
+        }
+        if !self.is_marked {
+            self.is_marked = true;
+            self.mark(account, info, under_way, desk);
+        }
+        Step::Asked
+    }
+
+    /// It is read now. If that cannot be noted the message is shown all the same.
+    fn mark(&mut self, account: AccountId, info: MessageInfo, under_way: &mut usize, desk: &mut impl Desk) {
+        if info.flags.contains(Flags::SEEN) {
+            return;
+        }
+        let (mailbox, uid) = self.key.in_store();
+        let continuation = desk.continuation();
+        let now = desk.store().message(account, mailbox, uid).unwrap_or(info);
+        let flags = (now.flags.with(Flags::SEEN), now.keywords);
+        let marked = desk.store_mut().set_flags(account, mailbox, uid, flags, continuation);
+        *under_way += usize::from(marked.is_ok());
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Octets) {
+        self.offset = self.offset.saturating_add(body.bytes().len() as u32);
+        self.reader.bytes_arrived(body.bytes(), &mut self.heard);
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        if !self.is_marked {
+            self.refused = Some(refusal);
+        }
+    }
+
+    /// What was read, or why it was not.
+    pub(super) fn heard(&mut self) -> Result<(&Heard, MessageInfo), Refusal> {
+        if let Some(refusal) = self.refused {
+            return Err(refusal);
+        }
+        core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+        Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?))
+    }
+
+    /// The same for paper. Of a message that is a page there is no text: it is shown as it is read.
+    pub(super) fn on_paper(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        if self.heard.html.is_some() && self.heard.text.is_empty() {
+            return self.page(visitor, desk);
+        }
+        let back = Page::Read(self.key).to_string();
+        let key = self.key;
+        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+        let (Some(info), None) = (self.info, self.refused) else {
+            return self.refused.map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
+        };
+        let heard = &self.heard;
+        let nobody = Mailbox::default();
+        let from = heard.from.as_ref().unwrap_or(&nobody);
+        let attached = Attached::of(&structure, key, heard.html);
+        let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
+        let known = desk.store().account(visitor.account);
+        answer::page(&PrintPage {
+            address: known.as_ref().map_or("", |known| known.address()),
+            subject: heard.subject.as_deref().unwrap_or_default(),
+            back: &back,
+            letters: &[Printed {
+                from: if from.name.is_empty() { &from.address } else { &from.name },
+                address: &from.address,
+                to: &heard.recipients(),
+                date: &in_words(info.internal_date),
+                moment: &exact(info.internal_date),
+                text: &heard.text,
+                attachments: &names,
+            }],
+        })
+    }
+
+    pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        let (Some(info), None) = (self.info, self.refused) else {
+            return self.refused.map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
+        };
+        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+        let (mailbox, _) = self.key.in_store();
+        let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
+        let key = self.key.to_string();
+        let path = Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
+        let here = Page::Read(self.key).to_string();
+        let heard = &self.heard;
+        let attached = Attached::of(&structure, self.key, heard.html);
+        let attachments: Vec<Attachment<'_>> = attached.iter().map(Attached::link).collect();
+        let is_loaded = self.elsewhere == Elsewhere::Loaded;
+        let source = heard.html.and_then(|part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string()));
+        let body = match &source {
+            Some(source) => Body::Html { source, is_kept_from_loading: !is_loaded },
+            None => Body::Text(Prose(&heard.text)),
+        };
+        let nobody = Mailbox::default();
+        let from = heard.from.as_ref().unwrap_or(&nobody);
+        let name = if from.name.is_empty() { &from.address } else { &from.name };
+        let letter = Letter {
+            key: &key,
+            href: &here,
+            from: if name.is_empty() { "(unknown sender)" } else { name },
+            address: &from.address,
+            to: &heard.recipients(),
+            date: &in_words(info.internal_date),
+            moment: &exact(info.internal_date),
+            snippet: "",
+            is_starred: info.flags.contains(Flags::FLAGGED),
+            warning: heard
+                .is_cut
+                .then_some("This message is too long to be shown whole: download it to read the rest."),
+            body,
+            attachments: &attachments,
+        };
+        answer::page(&ConversationPage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            subject: heard.subject.as_deref().unwrap_or_default(),
+            back: &path,
+            here: &here,
+            key: &key,
+            letters: &[letter],
+        })
+    }
+}
+
+impl Heard {
+    fn recipients(&self) -> String {
+        let mut names = String::new();
+        let all = self.to.iter().chain(&self.cc);
+        for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
+            names.push_str(if number > 0 { ", " } else { "" });
+            names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
+        }
+        match all.count().saturating_sub(RECIPIENTS_MAX) {
+            0 if names.is_empty() => "undisclosed recipients".into(),
+            0 => names,
+            others => format!("{names} and {others} others"),
+        }
+    }
+}
+
+impl Listener for Heard {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        if field.is("From") && self.from.is_none() {
+            self.from = mailboxes(field).next();
+        } else if field.is("Reply-To") {
+            self.reply_to.extend(mailboxes(field));
+        } else if field.is("To") {
+            self.to.extend(mailboxes(field));
+        } else if field.is("Cc") {
+            self.cc.extend(mailboxes(field));
+        } else if field.is("Bcc") {
+            self.bcc.extend(mailboxes(field));
+        } else if field.is("Subject") && self.subject.is_none() {
+            self.subject = Some(field.text());
+        }
+    }
+
+    fn body_began(&mut self, parts: &[Part]) -> bool {
+        let Some(part) = parts.last() else { return false };
+        // What others wrote, and was attached, is not what this message says.
+        let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
+        if !is_own || part.disposition == Disposition::Attachment || part.file_name.is_some() {
+            return false;
+        }
+        if part.media_type == "text/html" && self.html.is_none() {
+            self.html = Some(parts.len() - 1);
+        }
+        self.decoder = (part.media_type == "text/plain").then(|| TextDecoder::new(part));
+        self.decoder.is_some()
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        if let Some(decoder) = &mut self.decoder {
+            if self.text.len() < TEXT_BYTES_MAX {
+                decoder.bytes_arrived(bytes, &mut self.text);
+            } else {
+                self.is_cut = true;
+            }
+        }
+    }
+
+    fn body_ended(&mut self) {
+        if let Some(mut decoder) = self.decoder.take() {
+            decoder.body_ended(&mut self.text);
+            if !self.text.is_empty() && !self.text.ends_with('\n') {
+                self.text.push('\n');
+            }
+        }
+    }
+}
+
+fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
+    field.addresses().into_iter().flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    })
+}
+
+/// Something attached, in words.
+struct Attached {
+    name: String,
+    size: String,
+    href: String,
+}
+
+impl Attached {
+    /// All that is attached. `shown`: the part that the page shows.
+    fn of(structure: &Structure, key: Key, shown: Option<usize>) -> Vec<Attached> {
+        let attached =
+            structure.parts.iter().enumerate().filter(|(index, part)| part.is_attachment() && Some(*index) != shown);
+        attached
+            .map(|(index, part)| Attached {
+                name: part.file_name.clone().unwrap_or_else(|| part.media_type.replace('/', ".")),
+                size: size(part.body.end.saturating_sub(part.body.start)),
+                href: Page::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
+            })
+            .collect()
+    }
+
+    fn link(&self) -> Attachment<'_> {
+        Attachment { name: &self.name, size: &self.size, href: &self.href }
+    }
+}

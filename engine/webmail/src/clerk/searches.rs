@@ -1,0 +1,158 @@
+//! A search: a walk through the summaries of the newest messages, as far as one page goes.
+//!
+//! Who searches looks for what a list shows: people, subjects, beginnings, dates and marks. The walk ends when a page is full or [`LOOKED_AT_MAX`] messages were looked at, says how far it came, and
+//! goes on from there when it is asked to: so no search takes longer than another.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, Body, Flags, JUNK, MailboxId, Store, TRASH, Uid};
+
+use super::lists::ROWS_MAX;
+use super::rows::{self, Found, RowText};
+use super::{Desk, READS_MAX, Step};
+use crate::answer;
+use crate::list::{ListPage, Row};
+use crate::search::{Candidate, Query};
+use crate::surroundings::{Surroundings, Visitor, name_for_people};
+use crate::{Key, Page};
+
+/// Messages that are looked at for one page.
+pub const LOOKED_AT_MAX: u32 = 2000;
+
+/// A search under way.
+#[derive(Debug)]
+pub(super) struct Searching {
+    words: String,
+    query: Query,
+    only: Option<MailboxId>,
+    before: Option<Key>,
+    /// Mailboxes that are not looked through yet, with their names; the first one up to where the walk is. None before it has begun.
+    left: Option<VecDeque<(MailboxId, String)>>,
+    /// The message that was looked at last.
+    at: Option<Key>,
+    /// Messages that are being looked at, of one mailbox.
+    looked_at: Vec<Found>,
+    found: Vec<Found>,
+    count: u32,
+}
+
+impl Searching {
+    pub(super) fn new(words: String, only: Option<MailboxId>, before: Option<Key>) -> Searching {
+        let query = Query::parse(&words);
+        Searching {
+            words,
+            query,
+            only,
+            before,
+            left: None,
+            at: None,
+            looked_at: Vec::new(),
+            found: Vec::new(),
+            count: 0,
+        }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        loop {
+            match rows::ask(&mut self.looked_at, account, under_way, desk) {
+                Step::Asked if *under_way == 0 => {}
+                step => return step,
+            }
+            self.judge();
+            if self.is_full() || !self.look_on(account, desk.store()) {
+                return Step::Asked;
+            }
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        rows::body_arrived(&mut self.looked_at, body);
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() + READS_MAX > ROWS_MAX || self.count >= LOOKED_AT_MAX
+    }
+
+    /// Keeps what is asked for of what was looked at.
+    fn judge(&mut self) {
+        let name = self.left.as_ref().and_then(|left| left.front()).map_or("", |(_, name)| name);
+        for found in self.looked_at.drain(..) {
+            self.at = Some(found.key());
+            let Some(summary) = found.summary() else { continue };
+            let candidate = Candidate {
+                from: &format!("{} {}", summary.sender_name, summary.sender_address),
+                to: &summary.recipients,
+                subject: &summary.subject,
+                snippet: &summary.snippet,
+                text: None,
+                mailbox: name_for_people(name),
+                date: found.info.internal_date,
+                is_unread: !found.info.flags.contains(Flags::SEEN),
+                is_starred: found.info.flags.contains(Flags::FLAGGED),
+                has_attachment: summary.has_attachment,
+            };
+            if self.query.matches(&candidate) {
+                self.found.push(found);
+            }
+        }
+    }
+
+    /// Looks at the next messages. False: there are none.
+    fn look_on(&mut self, account: AccountId, store: &Store) -> bool {
+        let (only, before) = (self.only, self.before);
+        let left = self.left.get_or_insert_with(|| {
+            let known = store.account(account);
+            let all = known.iter().flat_map(|known| known.mailboxes());
+            // What was thrown away is looked through only by name.
+            let wanted = all.filter(|(id, _)| only.map_or(*id != TRASH && *id != JUNK, |only| *id == only));
+            let all: VecDeque<(MailboxId, String)> = wanted.map(|(id, name)| (id, name.to_string())).collect();
+            all.into_iter().skip_while(|(id, _)| before.is_some_and(|before| before.mailbox != id.0)).collect()
+        });
+        while let Some((mailbox, _)) = left.front() {
+            let at = self.at.or(before).filter(|at| at.mailbox == mailbox.0).map(|at| Uid(at.uid));
+            let next = store.messages_below(account, *mailbox, at).take(READS_MAX);
+            self.looked_at.extend(next.map(|info| Found::new(*mailbox, info)));
+            if !self.looked_at.is_empty() {
+                self.count += self.looked_at.len() as u32;
+                return true;
+            }
+            left.pop_front();
+        }
+        false
+    }
+
+    pub(super) fn page(&self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        let surroundings = Surroundings::of(visitor, desk.store(), self.only);
+        let texts: Vec<RowText> = self.found.iter().map(|row| RowText::of(row, desk.now())).collect();
+        let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
+        let page = |before| {
+            let mailbox = self.only.map(|only| only.0);
+            Page::Search { words: self.words.as_str().into(), mailbox, before }.to_string()
+        };
+        let older = self.at.filter(|_| self.is_full()).map(|at| page(Some(at)));
+        let extent = format!("{} found", self.found.len());
+        let progress = match older {
+            None => format!("All messages were looked at, {} of them for this page.", self.count),
+            Some(_) => format!("{} messages were looked at for this page: older ones are behind “Older”.", self.count),
+        };
+        let links = surroundings.links();
+        let mut frame = surroundings.frame(visitor, &links);
+        frame.search = &self.words;
+        answer::page(&ListPage {
+            frame,
+            title: "Search",
+            here: &page(self.before),
+            rows: &rows,
+            extent: &extent,
+            newer: None,
+            older: older.as_deref(),
+            is_trash: self.only == Some(TRASH),
+            is_junk: self.only == Some(JUNK),
+            progress: Some(&progress),
+        })
+    }
+}

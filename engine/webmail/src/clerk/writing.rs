@@ -1,0 +1,359 @@
+//! A letter that somebody has written: sent to people on this machine, kept as a draft, or dropped.
+//!
+//! Who sends it gets a copy into Sent in the same delivery: either all have it, or nobody has.
+//!
+//! Invariant: what was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use message::compose::{Composer, File, Files, Letter, Unwritable};
+use message::header::{Address, Field, Header, Mailbox};
+use store::{AccountId, Body, DRAFTS, Flags, Recipient, Refusal, SENT, Store, UidRange};
+
+use super::{Desk, Done, Step, why};
+use crate::answer;
+use crate::compose::ComposePage;
+use crate::form::Form;
+use crate::sessions::Said;
+use crate::surroundings::{Surroundings, Visitor};
+use crate::{Key, Page, Start, Stretch};
+
+/// People whom one letter goes to.
+const RECIPIENTS_MAX: usize = 100;
+
+/// What somebody has written, as it stands on the page.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Draft {
+    /// To whom.
+    pub to: String,
+    /// To whom else.
+    pub cc: String,
+    /// To whom, unseen by others.
+    pub bcc: String,
+    /// What it is about.
+    pub subject: String,
+    /// What it says.
+    pub text: String,
+    /// What comes along: name, type and bytes of each.
+    pub files: Vec<(String, String, Vec<u8>)>,
+    /// What it is kept as.
+    pub draft: Option<Key>,
+    /// What it answers.
+    pub answers: Option<Key>,
+}
+
+impl Draft {
+    /// What somebody says in the form on which he writes.
+    pub(crate) fn of(form: &Form<'_>) -> Draft {
+        let text = |name| form.text(name).unwrap_or_default().to_string();
+        let key = |name| form.text(name).and_then(|key| key.parse().ok());
+        let files = form.files("files").filter(|file| !file.name.is_empty());
+        Draft {
+            to: text("to"),
+            cc: text("cc"),
+            bcc: text("bcc"),
+            subject: text("subject"),
+            text: text("text"),
+            files: files.map(|file| (file.name.clone(), file.media_type.clone(), file.bytes.to_vec())).collect(),
+            draft: key("draft"),
+            answers: key("answers"),
+        }
+    }
+
+    /// All of it but files, in one text.
+    pub fn kept(&self) -> String {
+        let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
+        let (draft, answers) = (key(self.draft), key(self.answers));
+        let fields =
+            [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc), ("subject", &self.subject), ("text", &self.text)];
+        let fields = fields.into_iter().chain([("draft", &draft), ("answers", &answers)]);
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+    }
+
+    /// What was kept; `None` for nothing.
+    pub(crate) fn of_kept(kept: &str) -> Option<Box<Draft>> {
+        let form = Form::of("application/x-www-form-urlencoded", kept.as_bytes()).ok()?;
+        (!kept.is_empty()).then(|| Box::new(Draft::of(&form)))
+    }
+
+    /// The page again, with all that was written. `error`: why it is not sent.
+    pub(crate) fn page(&self, error: &str, visitor: &Visitor, store: &Store) -> Reply {
+        let surroundings = Surroundings::of(visitor, store, None);
+        let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
+        let files = if self.files.is_empty() { "" } else { " The files have to be attached again." };
+        answer::page(&ComposePage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            title: "Not sent",
+            draft: &key(self.draft),
+            answers: &key(self.answers),
+            to: &self.to,
+            cc: &self.cc,
+            bcc: &self.bcc,
+            subject: &self.subject,
+            text: &self.text,
+            attachments: &[],
+            error: Some(&format!("{error}{files}")),
+        })
+    }
+}
+
+/// What is done with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// It is sent.
+    Send,
+    /// It is kept.
+    Keep,
+    /// It is dropped.
+    Drop,
+}
+
+/// A letter on its way.
+#[derive(Debug)]
+pub(super) struct Writing {
+    draft: Draft,
+    then: Then,
+    stage: Stage,
+    message: Vec<u8>,
+    /// How much of it the store has.
+    taken: usize,
+    /// The identifiers of what it answers, the latest last.
+    references: Vec<Vec<u8>>,
+    error: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// What it answers is to be looked at.
+    Answered,
+    /// It is to be put together, and begun.
+    Ready,
+    /// The store takes it.
+    Appended,
+    /// It is on its way to the disk.
+    Committed,
+    /// It is delivered: the draft is not needed any more.
+    Delivered,
+    /// All is done, or nothing can be.
+    Over,
+}
+
+impl Writing {
+    pub(super) fn new(draft: Draft, then: Then) -> Writing {
+        let stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
+        Writing { draft, then, stage, message: Vec::new(), taken: 0, references: Vec::new(), error: None }
+    }
+
+    pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        while *under_way == 0 && self.stage != Stage::Over {
+            let asked = match self.stage {
+                Stage::Answered => self.look_at_answered(visitor.account, desk),
+                Stage::Ready => self.begin(visitor.account, desk),
+                Stage::Appended => self.append(desk),
+                Stage::Delivered => Ok(self.tidy_up(visitor.account, desk)),
+                Stage::Committed | Stage::Over => return Step::Asked,
+            };
+            match asked {
+                Ok(asked) => *under_way += asked,
+                Err(Refusal::Busy) => return Step::Busy,
+                Err(refusal) => self.fail(why(refusal).into()),
+            }
+        }
+        Step::Asked
+    }
+
+    fn fail(&mut self, error: String) {
+        self.error = Some(error);
+        self.stage = Stage::Over;
+    }
+
+    fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let continuation = desk.continuation();
+        let asked = match self.draft.answers.map(Key::in_store) {
+            Some((mailbox, uid)) => desk.store_mut().read(account, mailbox, uid, 0, continuation),
+            None => Err(Refusal::NoSuchMessage),
+        };
+        if asked == Err(Refusal::Busy) {
+            return Err(Refusal::Busy);
+        }
+        self.stage = Stage::Ready;
+        Ok(usize::from(asked.is_ok()))
+    }
+
+    /// The beginning of what it answers.
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        let header = Header::new(body.bytes());
+        let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
+        self.references = identifiers("References").chain(identifiers("Message-ID")).map(<[u8]>::to_vec).collect();
+    }
+
+    fn begin(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let begun = match self.then {
+            Then::Send => self.recipients(account, desk),
+            Then::Keep | Then::Drop => {
+                let flags = Flags::DRAFT.with(Flags::SEEN);
+                Ok(alloc::vec![Recipient { account, mailbox: DRAFTS, flags }])
+            }
+        };
+        let written = begun.and_then(|recipients| Ok((self.write(account, desk)?, recipients)));
+        match written {
+            Ok((message, recipients)) => {
+                desk.begin_letter(&recipients)?;
+                self.message = message;
+                self.stage = Stage::Appended;
+            }
+            Err(error) => self.fail(error),
+        }
+        Ok(0)
+    }
+
+    /// Who gets it, the writer's own copy included; or why it cannot be sent.
+    fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<Vec<Recipient>, String> {
+        let mut recipients = alloc::vec![Recipient { account, mailbox: SENT, flags: Flags::SEEN }];
+        let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc].into_iter().flat_map(|list| mailboxes(list));
+        for mailbox in all {
+            let Some(account) = desk.recipient(&mailbox.address) else {
+                return Err(format!(
+                    "“{}” is not somebody on this server, and mail to others cannot be sent yet. Your letter was not sent: it is kept on this page.",
+                    if mailbox.address.is_empty() { &mailbox.name } else { &mailbox.address }
+                ));
+            };
+            let recipient = Recipient::inbox(account);
+            if !recipients.contains(&recipient) {
+                recipients.push(recipient);
+            }
+        }
+        match recipients.len() {
+            1 => Err("Whom is it for? Your letter was not sent: it is kept on this page.".into()),
+            2..=RECIPIENTS_MAX => Ok(recipients),
+            _ => Err(format!(
+                "A letter goes to at most {} people. It was not sent: it is kept on this page.",
+                RECIPIENTS_MAX - 1
+            )),
+        }
+    }
+
+    fn write(&self, account: AccountId, desk: &mut impl Desk) -> Result<Vec<u8>, String> {
+        let draft = &self.draft;
+        if self.then == Then::Keep && !draft.files.is_empty() {
+            return Err("Files cannot be kept with a draft yet. What you wrote is on this page: attach the files when you send it.".into());
+        }
+        let address = desk.store().account(account).map_or_else(String::new, |known| known.address().to_string());
+        let from = Mailbox { name: String::new(), address };
+        let [to, cc, bcc] = [&draft.to, &draft.cc, &draft.bcc].map(|list| mailboxes(list));
+        let secret = u128::from_le_bytes(desk.random());
+        let message_id = format!("{:032x}@{}", u128::from_le_bytes(desk.random()), desk.host());
+        let references: Vec<&[u8]> = self.references.iter().map(Vec::as_slice).collect();
+        let letter = Letter {
+            from: &from,
+            to: &to,
+            cc: &cc,
+            // Others do not see it; a draft keeps it.
+            bcc: if self.then == Then::Send { &[] } else { &bcc },
+            subject: &draft.subject,
+            date: desk.now(),
+            message_id: &message_id,
+            in_reply_to: references.last().copied(),
+            references: &references,
+            text: &draft.text,
+            html: None,
+            secret,
+            files: if draft.files.is_empty() { Files::None } else { Files::Some },
+        };
+        let mut message = Vec::with_capacity(draft.text.len() * 2 + 2048);
+        let mut composer = Composer::begin(&letter, &mut message).map_err(|unwritable| match unwritable {
+            Unwritable::Address => {
+                "One of the addresses is none. Your letter was not sent: it is kept on this page.".to_string()
+            }
+            Unwritable::Identifier => why(Refusal::Busy).to_string(),
+        })?;
+        for (name, media_type, bytes) in &draft.files {
+            composer.file_began(&File { name, media_type }, &mut message);
+            composer.bytes_arrived(bytes, &mut message);
+            composer.file_ended(&mut message);
+        }
+        composer.message_ended(&mut message);
+        Ok(message)
+    }
+
+    fn append(&mut self, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let rest = self.message.get(self.taken..).unwrap_or_default();
+        if !rest.is_empty() {
+            let taken = desk.append(rest).inspect_err(|_| desk.abort())?;
+            self.taken += taken;
+            if taken < rest.len() {
+                // The store wakes us when it takes more.
+                return Ok(1);
+            }
+        }
+        desk.commit()?;
+        self.stage = Stage::Committed;
+        Ok(1)
+    }
+
+    pub(super) fn delivered(&mut self) {
+        self.stage = Stage::Delivered;
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        match self.stage {
+            Stage::Appended | Stage::Committed => self.fail(why(refusal).into()),
+            // What it answers may be gone, and so may the draft.
+            Stage::Answered | Stage::Ready | Stage::Delivered | Stage::Over => {}
+        }
+    }
+
+    /// The draft goes, and what was answered is marked so. Neither matters as much as the letter.
+    fn tidy_up(&mut self, account: AccountId, desk: &mut impl Desk) -> usize {
+        self.stage = Stage::Over;
+        let continuation = desk.continuation();
+        let mut asked = 0;
+        if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(|(mailbox, _)| *mailbox == DRAFTS) {
+            let removed = desk.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
+            asked += usize::from(removed.is_ok());
+        }
+        let answered = self.draft.answers.filter(|_| self.then == Then::Send).map(Key::in_store);
+        if let Some((mailbox, uid)) = answered
+            && let Some(info) = desk.store().message(account, mailbox, uid)
+        {
+            let flags = (info.flags.with(Flags::ANSWERED), info.keywords);
+            asked += usize::from(desk.store_mut().set_flags(account, mailbox, uid, flags, continuation).is_ok());
+        }
+        asked
+    }
+
+    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Done {
+        if let Some(error) = self.error.take() {
+            desk.abort();
+            return Done::with(self.draft.page(&error, visitor, desk.store()));
+        }
+        let list = |mailbox: store::MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
+        let newest = || desk.store().messages_below(visitor.account, DRAFTS, None).next();
+        let (text, then) = match self.then {
+            Then::Send => ("Your letter was sent.", list(store::INBOX)),
+            Then::Drop => ("The letter was discarded.", list(store::INBOX)),
+            Then::Keep => match newest() {
+                Some(info) => {
+                    let key = Key { mailbox: DRAFTS.0, uid: info.uid.0 };
+                    ("The draft was saved.", Page::Compose(Start::Draft(key)).to_string())
+                }
+                None => ("The draft was saved.", list(DRAFTS)),
+            },
+        };
+        Done { reply: answer::elsewhere(&then), said: Some(Said { text: text.into(), is_error: false, undo: None }) }
+    }
+}
+
+/// The people of a field that was typed.
+fn mailboxes(list: &str) -> Vec<Mailbox> {
+    let field = Field { name: b"To", value: list.as_bytes() };
+    let people = field.addresses().into_iter().flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    });
+    people.collect()
+}

@@ -1,0 +1,91 @@
+//! The messages of a conversation, own answers among them.
+
+use askama::Template;
+
+use crate::frame::Frame;
+use crate::prose::Prose;
+
+/// What is read of a message.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    /// Text.
+    Text(Prose<'a>),
+    /// A page of its own, in a frame that may do nothing.
+    Html {
+        /// Where it is.
+        source: &'a str,
+        /// Whether it wants to load something from elsewhere, and is kept from it.
+        is_kept_from_loading: bool,
+    },
+    /// Not read yet by the page: shown when it is opened.
+    Folded,
+}
+
+/// Something attached.
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment<'a> {
+    /// Its file's name.
+    pub name: &'a str,
+    /// Its size, for people.
+    pub size: &'a str,
+    /// Where it is.
+    pub href: &'a str,
+}
+
+/// A message of a conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter<'a> {
+    /// Names it in forms.
+    pub key: &'a str,
+    /// Where it is shown opened, if it is folded.
+    pub href: &'a str,
+    /// Who wrote it: a name, or the address where there is none.
+    pub from: &'a str,
+    /// Under which address.
+    pub address: &'a str,
+    /// To whom, for people.
+    pub to: &'a str,
+    /// When, in few words.
+    pub date: &'a str,
+    /// When, exactly (RFC 3339).
+    pub moment: &'a str,
+    /// How it begins.
+    pub snippet: &'a str,
+    /// Whether it has a star.
+    pub is_starred: bool,
+    /// What is said of the sender that a reader should know: that nobody vouches for it, that its letters look like others.
+    pub warning: Option<&'a str>,
+    /// What is read.
+    pub body: Body<'a>,
+    /// What is attached.
+    pub attachments: &'a [Attachment<'a>],
+}
+
+impl Letter<'_> {
+    /// The letter in the round mark beside the name.
+    fn initial(&self) -> char {
+        self.from.chars().find(|letter| letter.is_alphanumeric()).unwrap_or('?')
+    }
+
+    fn is_folded(&self) -> bool {
+        matches!(self.body, Body::Folded)
+    }
+}
+
+/// The messages of a conversation, the oldest first.
+#[derive(Clone, Copy, Debug, Template)]
+#[template(path = "conversation.html")]
+pub struct ConversationPage<'a> {
+    /// What surrounds it.
+    pub frame: Frame<'a>,
+    /// What it is about.
+    pub subject: &'a str,
+    /// The list that it was opened from.
+    pub back: &'a str,
+    /// The address of this page.
+    pub here: &'a str,
+    /// Names all of it in forms.
+    pub key: &'a str,
+    /// Its messages.
+    pub letters: &'a [Letter<'a>],
+}

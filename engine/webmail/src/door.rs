@@ -1,0 +1,189 @@
+//! The door: what a request for the webmail comes to, on whatever core its connection is.
+//!
+//! Who shows a ticket is sent on to where his mail is, as a [`Visit`]. Here are only those who have none yet, and what is everybody's.
+//!
+//! Invariants:
+//! - Nothing of the webmail is spoken of in the clear: who asks there is sent to the same address over TLS.
+//! - What changes something comes from a page of ours, as far as the browser says where it comes from.
+//! - A body is let in only of who shows the ticket of a session; and a small one of who says who he is, or was writing a letter when he was not known any more.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::{Announced, Method, Question, Reply, Status};
+use store::AccountId;
+
+use crate::clerk::Draft;
+use crate::form::Form;
+use crate::login::LoginPage;
+use crate::visit::{Request, Visit};
+use crate::{Deed, Destination, Page, Ticket, Wish, answer};
+
+/// What may be done with the webmail's addresses.
+pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
+
+/// The longest form of who is not logged in yet.
+const LOGIN_BYTES_MAX: usize = 4096 + 4 * KEPT_BYTES_MAX;
+
+/// The longest form of who is, in bytes: a letter with its files.
+pub const FORM_BYTES_MAX: usize = 8 << 20;
+
+/// The longest letter that waits for its writer to log in again.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// A form of which nobody says how long it is may be so long.
+const FORM_BYTES_USUAL: usize = 256 * 1024;
+
+/// What a request comes to.
+#[derive(Debug)]
+pub enum Door {
+    /// That is the answer.
+    Reply(Reply),
+    /// A form of so many bytes may come.
+    Admit(usize),
+    /// Whose mail it is has to be asked whether a form may come.
+    Knock {
+        /// Whose.
+        account: AccountId,
+        /// What he is asked.
+        visit: Visit,
+        /// Bytes of the form.
+        bytes: usize,
+        /// Whether it may come all the same if its sender is not known any more: it is a letter, and not long.
+        is_kept: bool,
+    },
+    /// It is for where that account's mail is.
+    Visit(AccountId, Visit),
+    /// Somebody says who he is, and where he wants to go.
+    LogIn {
+        /// His name.
+        name: String,
+        /// What he says is his password.
+        password: Vec<u8>,
+        /// Where he goes then.
+        next: Destination,
+        /// The letter that he was writing when he was not known any more.
+        kept: Option<Box<Draft>>,
+    },
+}
+
+/// Whether a path is the webmail's.
+pub fn is_path(path: &[u8]) -> bool {
+    path == b"/mail" || path.starts_with(b"/mail/")
+}
+
+/// What a request comes to, whose body, if it has one, is still to come. `host`: how we are found over TLS; `is_over_tls`: whether it came so; `form_bytes_max`: the longest form that there may ever be memory for.
+pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, form_bytes_max: usize) -> Door {
+    let target = target(question);
+    if !is_over_tls || question.path == "/mail" {
+        let path = if question.path == "/mail" { "/mail/" } else { &target };
+        return Door::Reply(answer::elsewhere(&format!("https://{host}{path}")));
+    }
+    let Ok(wish) = Wish::of(question.method.name(), &target) else { return Door::Reply(answer::not_found()) };
+    let ticket = ticket_of(question);
+    match (wish, ticket) {
+        (Wish::See(Page::Style), _) => Door::Reply(answer::style()),
+        (Wish::See(Page::Login(next)), None) => Door::Reply(login_page(host, "", &next, None, "")),
+        (Wish::See(_), None) => Door::Reply(answer::login(Destination::of(&target))),
+        (Wish::See(_), Some(ticket)) => {
+            let request = request(question, target, Vec::new());
+            Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request))
+        }
+        (Wish::Do(_), _) if !is_from_our_page(question) => {
+            Door::Reply(answer::plain(Status::Forbidden, "This does not come from a page of ours.\n"))
+        }
+        (Wish::Do(deed), ticket) => form_announced(deed, ticket, question.body, form_bytes_max),
+    }
+}
+
+fn form_announced(deed: Deed, ticket: Option<Ticket>, body: Announced, most: usize) -> Door {
+    let most = if deed == Deed::LogIn { LOGIN_BYTES_MAX } else { most.min(FORM_BYTES_MAX) };
+    let bytes = match body {
+        Announced::Nothing => 0,
+        Announced::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        Announced::Something => most.min(FORM_BYTES_USUAL),
+    };
+    match (deed, ticket) {
+        _ if bytes > most => Door::Reply(answer::plain(
+            Status::ContentTooLarge,
+            &format!(
+                "That is too much: {} MB with all files is what can be sent from here. Go back: your letter is still there.\n",
+                most >> 20
+            ),
+        )),
+        (Deed::LogIn, _) => Door::Admit(bytes),
+        (_, Some(ticket)) => Door::Knock {
+            account: AccountId::from_bits(ticket.account),
+            visit: Visit::Knock(ticket),
+            bytes,
+            is_kept: deed == Deed::Write && bytes <= KEPT_BYTES_MAX,
+        },
+        // He has logged out in another window: his letter is not to be lost.
+        (Deed::Write, None) if bytes <= KEPT_BYTES_MAX => Door::Admit(bytes),
+        (_, None) => Door::Reply(answer::login(Destination::default())),
+    }
+}
+
+/// What a request comes to whose body has come. `host`: as for [`asked`].
+pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door {
+    let target = target(question);
+    if let Ok(Wish::Do(Deed::LogIn)) = Wish::of(question.method.name(), &target) {
+        let Ok(form) = Form::of(question.content_type.unwrap_or_default(), &body) else {
+            return Door::Reply(answer::plain(Status::BadRequest, "This form is not understood.\n"));
+        };
+        let text = |name| form.text(name).unwrap_or_default();
+        let next = Destination::of(text("next"));
+        return Door::LogIn {
+            name: text("name").trim().to_string(),
+            password: text("password").as_bytes().to_vec(),
+            next,
+            kept: Draft::of_kept(text("kept")),
+        };
+    }
+    let request = request(question, target, body);
+    match ticket_of(question) {
+        Some(ticket) => Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request)),
+        None => Door::Reply(request.answer_to_stranger(host)),
+    }
+}
+
+/// The page on which somebody says who he is. `name`: what he said the last time; `error`: why that did not do; `kept`: the letter that he was writing.
+pub fn login_page(host: &str, name: &str, next: &Destination, error: Option<&str>, kept: &str) -> Reply {
+    let status = if error.is_some() { Status::Forbidden } else { Status::Ok };
+    answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, kept })
+}
+
+fn request(question: &Question<'_>, target: String, body: Vec<u8>) -> Request {
+    Request {
+        method: question.method.name().into(),
+        target,
+        media_type: question.content_type.unwrap_or_default().into(),
+        body,
+    }
+}
+
+/// What its browser shows to be somebody.
+fn ticket_of(question: &Question<'_>) -> Option<Ticket> {
+    Ticket::of_cookies(question.cookie.map(str::as_bytes))
+}
+
+fn target(question: &Question<'_>) -> String {
+    match question.query {
+        "" => question.path.into(),
+        query => format!("{}?{query}", question.path),
+    }
+}
+
+/// A browser that says where a request comes from says that it comes from us (Fetch Metadata; RFC 6454).
+fn is_from_our_page(question: &Question<'_>) -> bool {
+    let is_same_site = question.sec_fetch_site.is_none_or(|site| site == "same-origin");
+    let is_same_origin = question.origin.is_none_or(|origin| origin.strip_prefix("https://") == Some(question.host));
+    is_same_site && is_same_origin
+}
+
+/// Who asks has to log in first.
+pub fn login() -> Reply {
+    answer::login(Destination::default())
+}

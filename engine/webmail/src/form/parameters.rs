@@ -1,0 +1,50 @@
+//! Parameters behind a media type or a disposition: `; name=value; name="value"`.
+//!
+//! In a quoted value a backslash is a backslash: browsers escape nothing by it, and file names may end in one.
+//!
+//! Answers to: RFC 9110 section 5.6.6, but for quoted pairs; the HTML Standard section 4.10.21.8.
+
+use super::FormError;
+
+/// What is said of each of `names`. `said` begins at the first semicolon.
+///
+/// Errors: it is not written like this, or something is said twice.
+pub(super) fn values<'a, const N: usize>(said: &'a str, names: [&str; N]) -> Result<[Option<&'a str>; N], FormError> {
+    let mut found = [None; N];
+    let mut rest = blanks_cut(said);
+    while !rest.is_empty() {
+        let parameter = blanks_cut(rest.strip_prefix(';').ok_or(FormError::Malformed)?);
+        if parameter.is_empty() {
+            break;
+        }
+        let (name, value, tail) = parse(parameter).ok_or(FormError::Malformed)?;
+        rest = blanks_cut(tail);
+        let at = names.iter().position(|known| name.eq_ignore_ascii_case(known));
+        if at.and_then(|at| found.get_mut(at)).is_some_and(|place| place.replace(value).is_some()) {
+            return Err(FormError::Malformed);
+        }
+    }
+    Ok(found)
+}
+
+/// Name and value of the first parameter, and what follows.
+fn parse(text: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = text.split_once('=').filter(|(name, _)| is_token(name))?;
+    match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"').map(|(value, tail)| (name, value, tail)),
+        None => {
+            let (value, tail) = rest.split_at(rest.find([';', ' ', '\t']).unwrap_or(rest.len()));
+            is_token(value).then_some((name, value, tail))
+        }
+    }
+}
+
+fn blanks_cut(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t'])
+}
+
+/// RFC 9110 section 5.6.2.
+pub(super) fn is_token(text: &str) -> bool {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_of_token)
+}

@@ -1,0 +1,68 @@
+//! The webmail's words: from what is to be shown to HTML, and from what a browser says to what is wanted.
+//!
+//! A page is a template that the compiler has cut into constant pieces and holes (the papers' pre-parsed, indexed pages); what fills the holes is lent by
+//! the caller. Every page works without JavaScript: actions are forms, state is in addresses. Style and script are files of their own, so that
+//! the policy of the pages needs no exception for what is written inline. What a browser asks for is a [`Wish`], what it says a [`Form`], who it is a [`Ticket`], what it searches for a [`Query`].
+//!
+//! Invariants:
+//! - What comes from a message goes into a page only through the template's escaping, or through [`Prose`], which escapes all that it does not make
+//!   itself.
+//! - Every form that changes something carries the session's token.
+//! - No HTML of a message is ever part of a page: a page only names where it is.
+//!
+//! Answers to: WCAG 2.2 AA; the papers *A Performance Study of Conventional and Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server* for what the pages are.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod address;
+mod answer;
+mod clerk;
+mod compose;
+mod conversation;
+mod door;
+mod form;
+mod frame;
+mod list;
+mod login;
+mod mailboxes;
+mod moments;
+mod prose;
+mod route;
+mod search;
+mod sessions;
+mod settings;
+mod source;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+mod ticket;
+mod visit;
+
+pub use address::{Destination, Key};
+pub use askama::{Error, Template};
+pub use clerk::{
+    BoxChange, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, LOOKED_AT_MAX, Messages,
+    Next, READS_MAX, ROWS_MAX, TEXT_BYTES_MAX, Task, Then,
+};
+pub use compose::ComposePage;
+pub use conversation::{Attachment, Body, ConversationPage, Letter};
+pub use door::{Door, FORM_BYTES_MAX, METHODS, asked, form_arrived, is_path, login, login_page};
+pub use form::{FIELDS_MAX, File, Form, FormError};
+pub use frame::{Density, Frame, MailboxLink, Notice, Theme};
+pub use list::{ListPage, Row};
+pub use login::LoginPage;
+pub use mailboxes::{MailboxesPage, OwnMailbox};
+pub use prose::Prose;
+pub use route::{Deed, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
+pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
+pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Said, Sessions, Undo};
+pub use settings::{SessionLine, SettingsPage};
+pub use source::{PrintPage, Printed, SourcePage};
+pub use surroundings::Visitor;
+pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
+pub use visit::{Reception, Request, Visit, receive};
+
+/// The style of all pages, to be served at `/mail/style.css`.
+pub const STYLE: &str = include_str!("../static/style.css");

@@ -1,0 +1,58 @@
+//! The messages of a mailbox, or those that a search has found.
+
+use askama::Template;
+
+use crate::frame::Frame;
+
+/// A conversation or message in a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Names it in forms.
+    pub key: &'a str,
+    /// Where it is read.
+    pub href: &'a str,
+    /// Who took part, for people.
+    pub people: &'a str,
+    /// Messages in the conversation.
+    pub messages: u32,
+    /// What it is about; may be empty.
+    pub subject: &'a str,
+    /// How it begins.
+    pub snippet: &'a str,
+    /// When, in few words.
+    pub date: &'a str,
+    /// When, exactly (RFC 3339).
+    pub moment: &'a str,
+    /// Whether something in it was not read.
+    pub is_unread: bool,
+    /// Whether it has a star.
+    pub is_starred: bool,
+    /// Whether something is attached.
+    pub has_attachment: bool,
+}
+
+/// The messages of a mailbox, or those that a search has found.
+#[derive(Clone, Copy, Debug, Template)]
+#[template(path = "list.html")]
+pub struct ListPage<'a> {
+    /// What surrounds it.
+    pub frame: Frame<'a>,
+    /// The mailbox's name, or what the search is for.
+    pub title: &'a str,
+    /// The address of this page, to come back to.
+    pub here: &'a str,
+    /// What is shown, in its order.
+    pub rows: &'a [Row<'a>],
+    /// Which of how many, for people: `1–50 of 2,104`.
+    pub extent: &'a str,
+    /// How far a search has come, in words, if it has not looked at all messages yet: the page with older ones goes on.
+    pub progress: Option<&'a str>,
+    /// The page with newer ones: [`crate::Stretch::After`] the first row.
+    pub newer: Option<&'a str>,
+    /// The page with older ones: [`crate::Stretch::Before`] the last row.
+    pub older: Option<&'a str>,
+    /// Whether it is the mailbox of what is to be removed.
+    pub is_trash: bool,
+    /// Whether it is the mailbox of what nobody asked for.
+    pub is_junk: bool,
+}

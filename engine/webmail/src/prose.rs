@@ -1,0 +1,155 @@
+//! Text of a message as HTML: what is quoted is folded, addresses of pages become links, all else stays what it was.
+//!
+//! Invariant: of the text only what lies between tags made here is written, each character escaped; an address becomes the value of `href` only if it begins with
+//! `https://` or `http://` and has no character that an address cannot have (RFC 3986).
+
+use core::fmt::{self, Write};
+
+/// Text of a message, to be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Prose<'a>(pub &'a str);
+
+/// Quoted lines in a row that are shown without being folded.
+const QUOTED_OPEN_MAX: usize = 3;
+
+/// The same for paper, on which nothing can be unfolded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfolded<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Prose<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        paragraphs(self.0, QUOTED_OPEN_MAX, out)
+    }
+}
+
+impl fmt::Display for Unfolded<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        paragraphs(self.0, usize::MAX, out)
+    }
+}
+
+impl askama::filters::HtmlSafe for Prose<'_> {}
+impl askama::filters::HtmlSafe for Unfolded<'_> {}
+
+/// `open_max`: quoted lines in a row that are shown without being folded.
+fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut rest = text.trim_end();
+    while !rest.is_empty() {
+        let is_quoted = rest.starts_with('>');
+        let (part, tail) = split_where(rest, |line| line.starts_with('>') != is_quoted);
+        rest = tail;
+        if is_quoted {
+            quoted(part, open_max, out)?;
+        } else {
+            out.write_str("<p>")?;
+            lines(part, out)?;
+            out.write_str("</p>")?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts before the first line of which `ends` holds.
+fn split_where(text: &str, ends: impl Fn(&str) -> bool) -> (&str, &str) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at > 0 && ends(line) {
+            break;
+        }
+        at += line.len();
+    }
+    text.split_at(at)
+}
+
+fn quoted(part: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let folds = part.lines().count() > open_max;
+    out.write_str(if folds { "<details><summary>Quoted text</summary><blockquote>" } else { "<blockquote>" })?;
+    lines(part, out)?;
+    out.write_str(if folds { "</blockquote></details>" } else { "</blockquote>" })
+}
+
+fn lines(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (number, line) in part.trim_end().lines().enumerate() {
+        if number > 0 {
+            out.write_str("\n")?;
+        }
+        linked(line, out)?;
+    }
+    Ok(())
+}
+
+/// A line, with the addresses of pages in it as links.
+fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut rest = line;
+    while let Some((before, address, after)) = next_address(rest) {
+        escaped(before, out)?;
+        out.write_str("<a href=\"")?;
+        escaped(address, out)?;
+        out.write_str("\" rel=\"noopener noreferrer nofollow\" target=\"_blank\">")?;
+        escaped(address, out)?;
+        out.write_str("</a>")?;
+        rest = after;
+    }
+    escaped(rest, out)
+}
+
+/// What stands before the next address of a page, it, and what follows.
+fn next_address(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    loop {
+        let start = from + text.get(from..)?.find("http")?;
+        let tail = text.get(start..)?;
+        let scheme = ["https://", "http://"].into_iter().find(|scheme| tail.starts_with(scheme));
+        let is_inside = text.get(..start)?.chars().next_back().is_some_and(char::is_alphanumeric);
+        if let Some(scheme) = scheme.filter(|_| !is_inside) {
+            let end = tail.find(|letter| !is_of_address(letter)).unwrap_or(tail.len());
+            let address = without_punctuation(tail.get(..end)?);
+            if address.len() > scheme.len() {
+                return Some((text.get(..start)?, address, tail.get(address.len()..)?));
+            }
+        }
+        from = start + 4;
+    }
+}
+
+/// RFC 3986 section 2.
+fn is_of_address(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(letter)
+}
+
+/// An address at the end of a sentence, or in parentheses of the sentence's, does not end with their signs.
+fn without_punctuation(mut address: &str) -> &str {
+    let surplus =
+        |close: char, open: char| address.matches(close).count().saturating_sub(address.matches(open).count());
+    let (mut round, mut square) = (surplus(')', '('), surplus(']', '['));
+    loop {
+        let spare = match address.chars().next_back() {
+            Some('.' | ',' | ';' | ':' | '!' | '?' | '\'') => &mut 1,
+            Some(')') => &mut round,
+            Some(']') => &mut square,
+            _ => return address,
+        };
+        let Some(shorter) = address.get(..address.len() - 1).filter(|_| *spare > 0) else { return address };
+        *spare -= 1;
+        address = shorter;
+    }
+}
+
+fn escaped(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+        let (before, tail) = rest.split_at(at);
+        out.write_str(before)?;
+        let mut letters = tail.chars();
+        match letters.next() {
+            Some('&') => out.write_str("&amp;")?,
+            Some('<') => out.write_str("&lt;")?,
+            Some('>') => out.write_str("&gt;")?,
+            Some('"') => out.write_str("&quot;")?,
+            Some('\'') => out.write_str("&#39;")?,
+            other => other.map_or(Ok(()), |letter| out.write_char(letter))?,
+        }
+        rest = letters.as_str();
+    }
+    out.write_str(rest)
+}

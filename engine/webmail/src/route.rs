@@ -1,0 +1,317 @@
+//! What a browser asks for: from method and target of a request to a [`Wish`], and from there back to an address.
+//!
+//! Invariants:
+//! - One thing has one address: what [`Wish::of`] takes is what `Display` writes, but for keys in another order or letters in another encoding.
+//!   Unknown keys, keys given twice, numbers with a sign or leading zeros, and encoded letters in a path are nobody's address.
+//! - Whoever is sent somewhere because of what a form or an address says is sent to a page of ours ([`Destination`]).
+//!
+//! Answers to: RFC 9110 section 9.3; RFC 3986 sections 3.3 and 3.4; the URL Standard section 5, application/x-www-form-urlencoded.
+
+use alloc::borrow::Cow;
+use core::fmt;
+
+use crate::address::{self, keys, number};
+use crate::{Destination, Key};
+
+/// The longest target of a request, in bytes.
+pub const TARGET_BYTES_MAX: usize = 4096;
+
+/// Nobody has this address, or not for this method: 404.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotFound;
+
+/// What a request wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wish<'a> {
+    /// To see something (GET, HEAD).
+    See(Page<'a>),
+    /// To have something done, as its body says (POST).
+    Do(Deed),
+}
+
+/// Something to be seen. None of it changes anything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Page<'a> {
+    /// `/mail/`: where a reader begins.
+    Home,
+    /// `/mail/box/{id}`: the messages of a mailbox.
+    List {
+        /// Which.
+        mailbox: u32,
+        /// Which of its messages.
+        stretch: Stretch,
+    },
+    /// `/mail/box/{id}/{uid}`: a message, with its conversation.
+    Read(Key),
+    /// `/mail/compose`: a letter to be written.
+    Compose(Start),
+    /// `/mail/search?q={words}&in={id}&before={key}`: what a search finds.
+    Search {
+        /// What is searched for, as it was typed.
+        words: Cow<'a, str>,
+        /// The only mailbox that is looked into.
+        mailbox: Option<u32>,
+        /// The message behind which the search goes on.
+        before: Option<Key>,
+    },
+    /// `/mail/settings`
+    Settings,
+    /// `/mail/boxes`: the mailboxes, to be made, renamed and removed.
+    Mailboxes,
+    /// `/mail/style.css`
+    Style,
+    /// `/mail/source/{key}`: the octets of a message, to be looked at.
+    Source(Key),
+    /// `/mail/download/{key}`: the same as a file.
+    Download(Key),
+    /// `/mail/print/{key}`: a message as it goes on paper.
+    Print(Key),
+    /// `/mail/part/{key}/{part}`: a part of a message as a file; parts are counted in their order, the whole is 0.
+    Part(Key, u16),
+    /// `/mail/html/{key}/{part}`: a page within a message, as a response of its own.
+    Html(Key, u16),
+    /// `/mail/login?next={address}`
+    Login(Destination),
+}
+
+/// Something to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// `/mail/login`
+    LogIn,
+    /// `/mail/logout`
+    LogOut,
+    /// `/mail/act`: something with messages.
+    Act,
+    /// `/mail/show`: to load what a message has elsewhere.
+    Show,
+    /// `/mail/undo`: to take back what was done.
+    Undo,
+    /// `/mail/compose`: to send a letter, keep it or drop it.
+    Write,
+    /// `/mail/settings`
+    Set,
+    /// `/mail/boxes`: to make, rename or remove a mailbox.
+    Mailboxes,
+}
+
+/// Which messages of a mailbox a list shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stretch {
+    /// The newest.
+    Newest,
+    /// `?before={uid}`: the newest of those that are older than this one.
+    Before(u32),
+    /// `?after={uid}`: the oldest of those that are newer than this one.
+    After(u32),
+}
+
+/// What a letter begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// Nothing.
+    New,
+    /// `?reply={key}`: an answer to who wrote this.
+    Reply(Key),
+    /// `?all={key}`: an answer to all who have this.
+    ReplyToAll(Key),
+    /// `?forward={key}`
+    Forward(Key),
+    /// `?draft={key}`: what was kept of it.
+    Draft(Key),
+}
+
+/// Deeds and their addresses.
+const DEEDS: [(Deed, &str); 8] = [
+    (Deed::LogIn, "/mail/login"),
+    (Deed::LogOut, "/mail/logout"),
+    (Deed::Act, "/mail/act"),
+    (Deed::Show, "/mail/show"),
+    (Deed::Undo, "/mail/undo"),
+    (Deed::Write, "/mail/compose"),
+    (Deed::Set, "/mail/settings"),
+    (Deed::Mailboxes, "/mail/boxes"),
+];
+
+impl<'a> Wish<'a> {
+    /// What a request for `target` (a path with its query) wants.
+    ///
+    /// Errors: nobody has that address, or another method belongs to it.
+    pub fn of(method: &str, target: &'a str) -> Result<Wish<'a>, NotFound> {
+        match method {
+            "GET" | "HEAD" => Page::of(target).map(Wish::See),
+            "POST" => Deed::of(target).map(Wish::Do),
+            _ => Err(NotFound),
+        }
+    }
+
+    /// The method that belongs to it.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Wish::See(_) => "GET",
+            Wish::Do(_) => "POST",
+        }
+    }
+}
+
+impl Deed {
+    fn of(target: &str) -> Result<Deed, NotFound> {
+        DEEDS.iter().find(|(_, address)| *address == target).map(|(deed, _)| *deed).ok_or(NotFound)
+    }
+}
+
+impl<'a> Page<'a> {
+    /// The page at an address.
+    ///
+    /// Errors: there is none.
+    pub fn of(target: &'a str) -> Result<Page<'a>, NotFound> {
+        if target.len() > TARGET_BYTES_MAX || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(NotFound);
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut names = path.strip_prefix("/mail/").ok_or(NotFound)?.split('/');
+        match (names.next(), names.next(), names.next(), names.next()) {
+            (Some(name), None, None, None) => Page::named(name, query),
+            (Some("box"), Some(mailbox), None, None) => list(number(mailbox)?, query),
+            (Some(name), Some(first), second, None) => {
+                let [] = keys(query, [])?;
+                within(name, first, second)
+            }
+            _ => Err(NotFound),
+        }
+    }
+
+    /// A page whose path has one name.
+    fn named(name: &str, query: &'a str) -> Result<Page<'a>, NotFound> {
+        match name {
+            "compose" => return compose(query),
+            "search" => return search(query),
+            "login" => {
+                let [next] = keys(query, ["next"])?;
+                return Ok(Page::Login(next.map_or_else(Destination::default, |next| Destination::of(&next))));
+            }
+            _ => {}
+        }
+        let [] = keys(query, [])?;
+        match name {
+            "" => Ok(Page::Home),
+            "settings" => Ok(Page::Settings),
+            "boxes" => Ok(Page::Mailboxes),
+            "style.css" => Ok(Page::Style),
+            _ => Err(NotFound),
+        }
+    }
+}
+
+/// A page whose path goes on with what it is about.
+fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>, NotFound> {
+    match (name, second) {
+        ("box", Some(uid)) => Ok(Page::Read(Key { mailbox: number(first)?, uid: number(uid)? })),
+        ("source", None) => Ok(Page::Source(first.parse()?)),
+        ("download", None) => Ok(Page::Download(first.parse()?)),
+        ("print", None) => Ok(Page::Print(first.parse()?)),
+        ("part", Some(part)) => Ok(Page::Part(first.parse()?, address::part(part)?)),
+        ("html", Some(part)) => Ok(Page::Html(first.parse()?, address::part(part)?)),
+        _ => Err(NotFound),
+    }
+}
+
+fn list<'a>(mailbox: u32, query: &str) -> Result<Page<'a>, NotFound> {
+    let stretch = match keys(query, ["before", "after"])? {
+        [None, None] => Stretch::Newest,
+        [Some(uid), None] => Stretch::Before(number(&uid)?),
+        [None, Some(uid)] => Stretch::After(number(&uid)?),
+        _ => return Err(NotFound),
+    };
+    Ok(Page::List { mailbox, stretch })
+}
+
+fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
+    let start = match keys(query, ["reply", "all", "forward", "draft"])? {
+        [None, None, None, None] => Start::New,
+        [Some(key), None, None, None] => Start::Reply(key.parse()?),
+        [None, Some(key), None, None] => Start::ReplyToAll(key.parse()?),
+        [None, None, Some(key), None] => Start::Forward(key.parse()?),
+        [None, None, None, Some(key)] => Start::Draft(key.parse()?),
+        _ => return Err(NotFound),
+    };
+    Ok(Page::Compose(start))
+}
+
+/// An empty `in` is what a form says of all mailboxes.
+fn search(query: &str) -> Result<Page<'_>, NotFound> {
+    let [words, mailbox, before] = keys(query, ["q", "in", "before"])?;
+    Ok(Page::Search {
+        words: words.unwrap_or_default(),
+        mailbox: mailbox.filter(|id| !id.is_empty()).map(|id| number(&id)).transpose()?,
+        before: before.map(|key| key.parse()).transpose()?,
+    })
+}
+
+impl fmt::Display for Wish<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wish::See(page) => page.fmt(out),
+            Wish::Do(deed) => deed.fmt(out),
+        }
+    }
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = DEEDS.iter().find(|(deed, _)| deed == self);
+        own.map_or(Err(fmt::Error), |(_, address)| out.write_str(address))
+    }
+}
+
+impl fmt::Display for Page<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Page::Home => out.write_str("/mail/"),
+            Page::List { mailbox, stretch } => write!(out, "/mail/box/{mailbox}{stretch}"),
+            Page::Read(Key { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
+            Page::Compose(start) => write!(out, "/mail/compose{start}"),
+            Page::Search { words, mailbox, before } => {
+                out.write_str("/mail/search?q=")?;
+                address::encoded(words, out)?;
+                mailbox.map_or(Ok(()), |id| write!(out, "&in={id}"))?;
+                before.map_or(Ok(()), |key| write!(out, "&before={key}"))
+            }
+            Page::Settings => out.write_str("/mail/settings"),
+            Page::Mailboxes => out.write_str("/mail/boxes"),
+            Page::Style => out.write_str("/mail/style.css"),
+            Page::Source(key) => write!(out, "/mail/source/{key}"),
+            Page::Download(key) => write!(out, "/mail/download/{key}"),
+            Page::Print(key) => write!(out, "/mail/print/{key}"),
+            Page::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
+            Page::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),
+            Page::Login(next) if *next == Destination::default() => out.write_str("/mail/login"),
+            Page::Login(next) => {
+                out.write_str("/mail/login?next=")?;
+                address::encoded(next.as_str(), out)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stretch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stretch::Newest => Ok(()),
+            Stretch::Before(uid) => write!(out, "?before={uid}"),
+            Stretch::After(uid) => write!(out, "?after={uid}"),
+        }
+    }
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Start::New => Ok(()),
+            Start::Reply(key) => write!(out, "?reply={key}"),
+            Start::ReplyToAll(key) => write!(out, "?all={key}"),
+            Start::Forward(key) => write!(out, "?forward={key}"),
+            Start::Draft(key) => write!(out, "?draft={key}"),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What is searched for, and whether a message is it.
+//!
+//! ```text
+//! query  = *( term SP )
+//! term   = [ "-" ] ( field ":" text / "has:attachment" / "is:unread" / "is:starred" / ( "before:" / "after:" ) day / text )
+//! field  = "from" / "to" / "subject" / "in"
+//! text   = word / DQUOTE words DQUOTE        ; the second quote may be missing
+//! day    = year "-" month "-" day            ; or with "/"
+//! ```
+//! All terms have to hold; `-` turns one round. A text is found anywhere, within words too, since not all languages have spaces between theirs.
+//! Days are those of UTC, and a message of the day itself is after it and not before it.
+//!
+//! Invariants:
+//! - Whatever is typed is a query: what is no term of another kind is a text. A query has [`TERMS_MAX`] terms of [`TERM_LETTERS_MAX`] letters at
+//!   most, what is more is left out.
+//! - A query that is written and parsed again is the same.
+//! - A match allocates nothing and is linear in what the message lends.
+
+mod day;
+mod phrase;
+mod terms;
+
+use alloc::vec::Vec;
+use core::fmt;
+use machine::UnixTime;
+
+use day::Day;
+use phrase::Phrase;
+
+/// The most terms of a query.
+pub const TERMS_MAX: usize = 32;
+
+/// The most letters of a term's text.
+pub const TERM_LETTERS_MAX: usize = 128;
+
+/// What is searched for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Query {
+    terms: Vec<Term>,
+}
+
+/// What a search is told of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// Name and address of who wrote it.
+    pub from: &'a str,
+    /// Names and addresses of those who got it.
+    pub to: &'a str,
+    /// What it is about.
+    pub subject: &'a str,
+    /// How it begins.
+    pub snippet: &'a str,
+    /// What it says, if that is at hand.
+    pub text: Option<&'a str>,
+    /// The name of its mailbox.
+    pub mailbox: &'a str,
+    /// When it was sent.
+    pub date: UnixTime,
+    /// Whether it was not read.
+    pub is_unread: bool,
+    /// Whether it has a star.
+    pub is_starred: bool,
+    /// Whether something is attached.
+    pub has_attachment: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Term {
+    is_turned_round: bool,
+    what: What,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum What {
+    From(Phrase),
+    To(Phrase),
+    Subject(Phrase),
+    In(Phrase),
+    HasAttachment,
+    IsUnread,
+    IsStarred,
+    Before(Day),
+    After(Day),
+    /// In any of the texts.
+    Anywhere(Phrase),
+}
+
+impl Query {
+    /// What somebody has typed.
+    pub fn parse(typed: &str) -> Query {
+        Query { terms: terms::Terms(typed).take(TERMS_MAX).collect() }
+    }
+
+    /// Whether it asks for nothing, so that all messages are what it asks for.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Whether a message is what it asks for.
+    pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
+        self.terms.iter().all(|term| term.what.holds(candidate) != term.is_turned_round)
+    }
+}
+
+impl What {
+    fn holds(&self, of: &Candidate<'_>) -> bool {
+        match self {
+            What::From(phrase) => phrase.is_in(of.from),
+            What::To(phrase) => phrase.is_in(of.to),
+            What::Subject(phrase) => phrase.is_in(of.subject),
+            What::In(phrase) => phrase.is(of.mailbox),
+            What::HasAttachment => of.has_attachment,
+            What::IsUnread => of.is_unread,
+            What::IsStarred => of.is_starred,
+            What::Before(day) => of.date < day.begins(),
+            What::After(day) => of.date >= day.begins(),
+            What::Anywhere(phrase) => {
+                let texts = [of.from, of.to, of.subject, of.snippet, of.text.unwrap_or_default()];
+                texts.into_iter().any(|text| phrase.is_in(text))
+            }
+        }
+    }
+}
+
+/// As it may be typed again.
+impl fmt::Display for Query {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, term) in self.terms.iter().enumerate() {
+            let space = if number > 0 { " " } else { "" };
+            write!(out, "{space}{}{}", if term.is_turned_round { "-" } else { "" }, term.what)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::From(phrase) => write!(out, "from:{phrase}"),
+            What::To(phrase) => write!(out, "to:{phrase}"),
+            What::Subject(phrase) => write!(out, "subject:{phrase}"),
+            What::In(phrase) => write!(out, "in:{phrase}"),
+            What::HasAttachment => out.write_str("has:attachment"),
+            What::IsUnread => out.write_str("is:unread"),
+            What::IsStarred => out.write_str("is:starred"),
+            What::Before(day) => write!(out, "before:{day}"),
+            What::After(day) => write!(out, "after:{day}"),
+            What::Anywhere(phrase) if terms::is_text(phrase.text()) => out.write_str(phrase.text()),
+            What::Anywhere(phrase) => write!(out, "\"{}\"", phrase.text()),
+        }
+    }
+}

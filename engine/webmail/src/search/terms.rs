@@ -1,0 +1,95 @@
+//! From what was typed to terms.
+
+use super::day::Day;
+use super::phrase::Phrase;
+use super::{Term, What};
+
+/// The terms of a text.
+pub(super) struct Terms<'a>(pub(super) &'a str);
+
+impl Iterator for Terms<'_> {
+    type Item = Term;
+
+    fn next(&mut self) -> Option<Term> {
+        loop {
+            let rest = self.0.trim_start();
+            let (is_turned_round, what) = match rest.strip_prefix('-') {
+                Some(after) if !after.starts_with(char::is_whitespace) && !after.is_empty() => (true, after),
+                _ => (false, rest),
+            };
+            if what.is_empty() {
+                return None;
+            }
+            let (what, rest) = first(what);
+            self.0 = rest;
+            if let Some(what) = what {
+                return Some(Term { is_turned_round, what });
+            }
+        }
+    }
+}
+
+/// Whether a text, typed without quotes, is a term that asks for it anywhere.
+pub(super) fn is_text(text: &str) -> bool {
+    Terms(text).next().is_some_and(|term| matches!(&term.what, What::Anywhere(phrase) if phrase.text() == text))
+}
+
+/// The first term of a text that does not begin with a space, if there is anything in it, and what follows.
+fn first(text: &str) -> (Option<What>, &str) {
+    if let Some((words, rest)) = quoted(text) {
+        return (Phrase::of(words).map(What::Anywhere), rest);
+    }
+    let (word, rest) =
+        text.split_at(text.find(|letter: char| letter.is_whitespace() || letter == '"').unwrap_or(text.len()));
+    let Some((name, value)) = word.split_once(':') else { return (anywhere(word), rest) };
+    if value.is_empty()
+        && let Some((words, rest)) = quoted(rest)
+        && let Some(what) = Phrase::of(words).and_then(|words| of_field(name, words))
+    {
+        return (Some(what), rest);
+    }
+    let what = of_state(name, value)
+        .or_else(|| of_day(name, value))
+        .or_else(|| Phrase::of(value).and_then(|value| of_field(name, value)));
+    (what.or_else(|| anywhere(word)), rest)
+}
+
+fn anywhere(word: &str) -> Option<What> {
+    Phrase::of(word).map(What::Anywhere)
+}
+
+/// What stands in quotes at the beginning of a text, and what follows.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let words = text.strip_prefix('"')?;
+    Some(words.split_once('"').unwrap_or((words, "")))
+}
+
+fn of_field(name: &str, phrase: Phrase) -> Option<What> {
+    let is = |known| name.eq_ignore_ascii_case(known);
+    match () {
+        () if is("from") => Some(What::From(phrase)),
+        () if is("to") => Some(What::To(phrase)),
+        () if is("subject") => Some(What::Subject(phrase)),
+        () if is("in") => Some(What::In(phrase)),
+        () => None,
+    }
+}
+
+fn of_state(name: &str, value: &str) -> Option<What> {
+    let is = |known, state| name.eq_ignore_ascii_case(known) && value.eq_ignore_ascii_case(state);
+    match () {
+        () if is("has", "attachment") => Some(What::HasAttachment),
+        () if is("is", "unread") => Some(What::IsUnread),
+        () if is("is", "starred") => Some(What::IsStarred),
+        () => None,
+    }
+}
+
+fn of_day(name: &str, value: &str) -> Option<What> {
+    let day = Day::parse(value)?;
+    match () {
+        () if name.eq_ignore_ascii_case("before") => Some(What::Before(day)),
+        () if name.eq_ignore_ascii_case("after") => Some(What::After(day)),
+        () => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! What stands around every page of somebody who is logged in, as the store has it.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use store::{AccountId, MailboxId, Store};
+
+use crate::frame::{Density, Frame, MailboxLink, Notice, Theme};
+use crate::sessions::{Digest, Said};
+
+/// Somebody who is logged in, with a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Visitor {
+    /// Whose mail it is.
+    pub account: AccountId,
+    /// His session.
+    pub session: Digest,
+    /// What his forms carry.
+    pub token: String,
+    /// What his page is to tell him.
+    pub said: Option<Said>,
+}
+
+/// What fills a [`Frame`].
+pub(crate) struct Surroundings {
+    address: String,
+    mailboxes: Vec<Beside>,
+    undo: Option<String>,
+}
+
+/// A mailbox beside the page.
+struct Beside {
+    id: MailboxId,
+    name: String,
+    unseen: u32,
+    is_open: bool,
+}
+
+impl Surroundings {
+    /// `open`: which mailbox the page is of.
+    pub(crate) fn of(visitor: &Visitor, store: &Store, open: Option<MailboxId>) -> Surroundings {
+        let known = store.account(visitor.account);
+        let mailboxes = known.iter().flat_map(|known| known.mailboxes()).map(|(id, name)| Beside {
+            id,
+            name: name_for_people(name).to_string(),
+            unseen: store.mailbox(visitor.account, id).map_or(0, |info| info.unseen),
+            is_open: Some(id) == open,
+        });
+        Surroundings {
+            address: known.as_ref().map_or(String::new(), |known| known.address().to_string()),
+            mailboxes: mailboxes.collect(),
+            undo: visitor.said.as_ref().and_then(|said| said.undo).map(|undo| undo.to_string()),
+        }
+    }
+
+    /// What a mailbox is called.
+    pub(crate) fn name_of(&self, mailbox: MailboxId) -> String {
+        self.mailboxes.iter().find(|beside| beside.id == mailbox).map_or_else(String::new, |beside| beside.name.clone())
+    }
+
+    /// The mailboxes, for [`Surroundings::frame`].
+    pub(crate) fn links(&self) -> Vec<MailboxLink<'_>> {
+        let all = self.mailboxes.iter();
+        all.map(|Beside { id, name, unseen, is_open }| MailboxLink {
+            id: id.0,
+            name,
+            unseen: *unseen,
+            is_open: *is_open,
+        })
+        .collect()
+    }
+
+    /// The frame of a page.
+    pub(crate) fn frame<'a>(&'a self, visitor: &'a Visitor, mailboxes: &'a [MailboxLink<'a>]) -> Frame<'a> {
+        let notice = visitor.said.as_ref().map(|said| Notice {
+            text: &said.text,
+            is_error: said.is_error,
+            undo: self.undo.as_deref(),
+        });
+        Frame {
+            address: &self.address,
+            token: &visitor.token,
+            theme: Theme::Auto,
+            density: Density::default(),
+            search: "",
+            mailboxes,
+            notice,
+        }
+    }
+}
+
+/// What a mailbox is called on pages: only the name of the first one is the protocols'.
+pub(crate) fn name_for_people(name: &str) -> &str {
+    if name == "INBOX" { "Inbox" } else { name }
+}

@@ -1,0 +1,271 @@
+//! What a browser says in a form.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use futures_util::FutureExt;
+use futures_util::stream;
+use multer::{Constraints, Multipart};
+use proptest::collection;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::{FIELDS_MAX, File, Form, FormError};
+
+const URLENCODED: &str = "application/x-www-form-urlencoded";
+const MULTIPART: &str = "multipart/form-data; boundary=B";
+
+/// A field of a body that is to be written: name, name of the file, content.
+type Said = (String, Option<String>, Vec<u8>);
+
+fn multipart(body: &[u8]) -> Result<Form<'_>, FormError> {
+    Form::of(MULTIPART, body)
+}
+
+/// A body of one part, with what its head says.
+fn one(head: &str) -> Vec<u8> {
+    format!("--B\r\n{head}\r\n\r\nx\r\n--B--\r\n").into_bytes()
+}
+
+const DISPOSITION: &str = "Content-Disposition: form-data; name=\"a\"";
+
+#[test]
+fn a_form_without_files_is_read_as_browsers_write_it() {
+    let body = b"key=1.7&key=1.8&do=archive&to=&text=caf%C3%A9+%26+cr%C3%A8me%0D%0A%2B1&bad=%FF%zz";
+    for content_type in [URLENCODED, "APPLICATION/x-www-form-urlencoded ; charset=UTF-8"] {
+        let form = Form::of(content_type, body).expect("a form");
+        assert_eq!(form.texts("key").collect::<Vec<_>>(), ["1.7", "1.8"]);
+        assert_eq!((form.text("do"), form.text("to"), form.text("no")), (Some("archive"), Some(""), None));
+        assert_eq!(form.text("text"), Some("café & crème\r\n+1"));
+        assert_eq!(form.text("bad"), Some("\u{fffd}%zz"));
+        assert_eq!(form.files("key").count(), 0);
+    }
+    assert_eq!(Form::of(URLENCODED, b"").expect("a form").text(""), None);
+    for content_type in ["", "text/plain", "application/json", "multipart/mixed; boundary=B", "multipart/form-datax"] {
+        assert_eq!(Form::of(content_type, b"a=b").err(), Some(FormError::OtherType), "{content_type}");
+    }
+}
+
+/// As Chromium and Firefox send it, and curl, which ends a line less.
+#[test]
+fn a_form_with_files_is_read_as_browsers_write_it() {
+    const BODY: &[u8] = b"------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nGrace <g@example.org>\r\n\
+        ------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\nh\xc3\xa4\r\n--\r\n\xff\r\n\r\n\
+        ------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"files\"; filename=\"C:\\pics\\a%22b%22;\xc3\xbc.png\"\r\nContent-Type: image/png\r\n\r\n\r\n--\x00\r\n\
+        ------WebKitFormBoundary7MA4\r\ncontent-disposition:form-data;name=files;filename=\"100%.txt\"; size=1 ;\r\nContent-Transfer-Encoding: binary\r\nX-Other: 1\r\n\r\n\r\n\
+        ------WebKitFormBoundary7MA4\r\nContent-Disposition: form-data; name=\"files\"; filename=\"\"\r\nContent-Type: application/octet-stream\r\n\r\n\r\n\
+        ------WebKitFormBoundary7MA4--";
+    for (boundary, after) in [
+        ("----WebKitFormBoundary7MA4", ""),
+        ("\"----WebKitFormBoundary7MA4\"; charset=utf-8", "\r\n"),
+        ("----WebKitFormBoundary7MA4", " \t\r\nsaid behind"),
+    ] {
+        let body = [BODY, after.as_bytes()].concat();
+        let form = Form::of(&format!("Multipart/Form-Data; boundary={boundary}"), &body).expect("a form");
+        assert_eq!(
+            (form.text("to"), form.text("text")),
+            (Some("Grace <g@example.org>"), Some("hä\r\n--\r\n\u{fffd}\r\n"))
+        );
+        let files: Vec<_> = form.files("files").cloned().collect();
+        let first = File { name: "a\"b\";ü.png".into(), media_type: "image/png".into(), bytes: b"\r\n--\0" };
+        let second = File { name: "100%.txt".into(), media_type: "".into(), bytes: b"" };
+        assert_eq!(files, [first, second]);
+        assert_eq!((form.text("files"), form.files("to").count()), (None, 0));
+    }
+    assert_eq!(multipart(b"--B--\r\n").expect("an empty form").text("a"), None);
+    assert_eq!(
+        multipart(b"--B \t\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B--").expect("padding").text("a"),
+        Some("x")
+    );
+}
+
+#[test]
+fn a_form_that_could_be_read_in_two_ways_is_refused() {
+    let long = format!("{DISPOSITION}\r\nX: {}", "x".repeat(8192));
+    for head in [
+        "",
+        "X: y",
+        "Content-Disposition: form-data",
+        "Content-Disposition: attachment; name=\"a\"",
+        "Content-Disposition: form-datax; name=\"a\"",
+        "Content-Disposition: form-file; name=\"a\"",
+        "Content-Disposition: form-data name=\"a\"",
+        "Content-Disposition: form-data; name=\"a\"; name=\"b\"",
+        "Content-Disposition: form-data; name=\"a",
+        "Content-Disposition: form-data; name=\"a\" x",
+        "Content-Disposition: form-data; name=\"a\"; filename=\"b\"; FILENAME=\"c\"",
+        "Content-Disposition: form-data;; name=\"a\"",
+        "Content-Disposition: form-data; name=",
+        "Content-Disposition : form-data; name=\"a\"",
+        &format!("{DISPOSITION}\r\n{DISPOSITION}"),
+        &format!("{DISPOSITION}\r\n folded"),
+        &format!("{DISPOSITION}\r\nno field"),
+        &format!("{DISPOSITION}\r\nContent-Transfer-Encoding: base64"),
+        &format!("{DISPOSITION}\r\nContent-Type: a\r\ncontent-type: b"),
+        "Content-Disposition: form-data; name=\"a\nb\"",
+        "Content-Disposition: form-data; name=\"a\rb\"",
+        &long,
+    ] {
+        assert_eq!(multipart(&one(head)).err(), Some(FormError::Malformed), "{head:?}");
+    }
+    assert_eq!(multipart(&one(DISPOSITION)).expect("a form").text("a"), Some("x"));
+    let part = |line: &str, end: &str| format!("{line}\r\n{DISPOSITION}\r\n\r\nx{end}").into_bytes();
+    for (line, end) in [
+        ("--B", "\r\n--B-"),
+        ("--B", "\r\n--B--x"),
+        ("--B", "\r\n--B --"),
+        ("--B", "\n--B--"),
+        ("--B", "\r--B--"),
+        ("--B", "--B--"),
+        ("--B", "\r\n--b--"),
+        ("--B", "\r\n--Bx\r\n--B--"),
+        ("--B", "\r\n--B\n--B--"),
+        ("--BB", "\r\n--B--"),
+        ("--B x", "\r\n--B--"),
+        ("--B\r\n--B", "\r\n--B--"),
+        ("--B\r\n--B: x", "\r\n--B--"),
+        ("x--B", "\r\n--B--"),
+        ("\n--B", "\r\n--B--"),
+        ("--B", "\r\n--B\r\n--B--"),
+    ] {
+        assert_eq!(multipart(&part(line, end)).err(), Some(FormError::Malformed), "{line:?} {end:?}");
+    }
+    let of = |boundary: &str| Form::of(&format!("multipart/form-data{boundary}"), &one(DISPOSITION)).err();
+    assert_eq!(of("; charset=utf-8; boundary=B; x=\"y z\""), None);
+    for boundary in [
+        "",
+        ";",
+        "; boundary",
+        "; boundary=",
+        "; boundary=\"B",
+        "; boundary=B; boundary=B",
+        "; boundary=B x",
+        "; x; boundary=B",
+    ] {
+        assert_eq!(of(boundary), Some(FormError::Malformed), "{boundary:?}");
+    }
+    let quoted = |boundary: &str| {
+        Form::of(&format!("multipart/form-data; boundary=\"{boundary}\""), &written(&[], boundary)).err()
+    };
+    let longest = "B".repeat(70);
+    for good in ["B", "B B", "'()+_,-./:=?", &longest] {
+        assert_eq!(quoted(good), None, "{good:?}");
+    }
+    let too_long = "B".repeat(71);
+    for bad in ["", "B ", "B\r\nB", "\u{e4}", "[B]", "B\\", "B;B", &too_long] {
+        assert_eq!(quoted(bad), Some(FormError::Malformed), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_form_that_was_cut_off_anywhere_is_refused() {
+    let head = format!("{DISPOSITION}; filename=\"f\"\r\nContent-Type: text/plain");
+    let body = format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n--B\r\n{head}\r\n\r\nx\r\n--B--").into_bytes();
+    assert!(multipart(&body).is_ok());
+    for end in 0..body.len() {
+        assert_eq!(multipart(&body[..end]).err(), Some(FormError::Malformed), "{end}");
+    }
+}
+
+#[test]
+fn a_form_has_a_thousand_fields_at_most() {
+    let plain = |count: usize| "a=b&".repeat(count).into_bytes();
+    let parts = |count: usize| {
+        [format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n").repeat(count).into_bytes(), b"--B--".to_vec()].concat()
+    };
+    for (content_type, enough, more) in
+        [(URLENCODED, plain(FIELDS_MAX), plain(FIELDS_MAX + 1)), (MULTIPART, parts(FIELDS_MAX), parts(FIELDS_MAX + 1))]
+    {
+        assert_eq!(Form::of(content_type, &enough).expect("a form").texts("a").count(), FIELDS_MAX);
+        assert_eq!(Form::of(content_type, &more).err(), Some(FormError::TooManyFields));
+    }
+}
+
+#[test]
+fn a_file_stays_where_it_lies() {
+    let body = one(&format!("{DISPOSITION}; filename=\"f\""));
+    let form = multipart(&body).expect("a form");
+    let file = form.files("a").next().expect("a file");
+    assert!(body.as_ptr_range().contains(&file.bytes.as_ptr()) && file.bytes == b"x");
+}
+
+fn written(said: &[Said], boundary: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, file_name, content) in said {
+        let file = file_name.as_ref().map(|name| format!("; filename=\"{name}\"\r\nContent-Type: text/plain"));
+        let head = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{}\r\n\r\n",
+            file.unwrap_or_default()
+        );
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
+    }
+    body.extend(format!("--{boundary}--\r\n").into_bytes());
+    body
+}
+
+/// What multer reads in a body.
+fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
+    let chunks = stream::iter([Ok::<_, multer::Error>(body.to_vec())]);
+    let mut parts = Multipart::with_constraints(chunks, boundary, Constraints::new());
+    let mut said = vec![];
+    loop {
+        let Some(part) = parts.next_field().now_or_never()?.ok()? else { return Some(said) };
+        let (name, file_name) = (part.name()?.into(), part.file_name().map(String::from));
+        said.push((name, file_name, part.bytes().now_or_never()?.ok()?.to_vec()));
+    }
+}
+
+/// Whether `said` is what the form has under each of its names, in the same order.
+fn is_read_as(form: &Form<'_>, said: &[Said]) -> bool {
+    said.iter().all(|(name, ..)| {
+        let of_name = || said.iter().filter(|(own, ..)| own == name);
+        let texts = of_name().filter(|(_, file, _)| file.is_none()).map(|(.., text)| String::from_utf8_lossy(text));
+        let files = of_name().filter_map(|(_, file, content)| Some((&**file.as_ref()?, &**content)));
+        let chosen = files.filter(|(name, content)| !name.is_empty() || !content.is_empty());
+        form.texts(name).eq(texts) && form.files(name).map(|file| (&*file.name, file.bytes)).eq(chosen)
+    })
+}
+
+fn said() -> impl Strategy<Value = Vec<Said>> {
+    let content = prop_oneof![
+        collection::vec(any::<u8>(), 0..40),
+        collection::vec(prop::sample::select(b"\r\n-Bx".to_vec()), 0..40),
+    ];
+    collection::vec(("[a-z]{1,5}", option::of("[^\\p{Cc}\"%/\\\\]{0,9}"), content), 0..6)
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read_again_here_and_by_multer(said in said(), boundary in "[A-Za-z0-9'()+_,./:=?-]{10,70}") {
+        let body = written(&said, &boundary);
+        let form = Form::of(&format!("multipart/form-data; boundary=\"{boundary}\""), &body).expect("a form");
+        prop_assert!(is_read_as(&form, &said), "{:?}", form);
+        let theirs = read_by_multer(&body, &boundary);
+        prop_assert_eq!(theirs, Some(said));
+    }
+
+    #[test]
+    fn whatever_arrives_what_is_taken_is_what_multer_reads(
+        said in said(),
+        edits in collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"\r\n-B:; =\"ax\0".to_vec()), any::<bool>()), 0..4),
+        noise in collection::vec(any::<u8>(), 0..60),
+    ) {
+        // What is no UTF-8 in a head multer does not see at all.
+        let said: Vec<Said> = said
+            .into_iter()
+            .map(|(name, file, content)| (name, file.map(|file| file.replace(|letter: char| !letter.is_ascii(), "")), content))
+            .collect();
+        let mut body = written(&said, "B");
+        for (at, byte, inserts) in edits {
+            let at = at.index(body.len());
+            if inserts { body.insert(at, byte) } else { body[at] = byte }
+        }
+        if let (Ok(form), Some(theirs)) = (multipart(&body), read_by_multer(&body, "B")) {
+            prop_assert!(is_read_as(&form, &theirs), "{:?} {:?}", form, theirs);
+        }
+        for content_type in [URLENCODED, MULTIPART] {
+            let _ = Form::of(content_type, &noise);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Every page, filled with words that a test chooses.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{
+    Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, LoginPage, MailboxLink,
+    MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage, SourcePage, Template,
+    Theme,
+};
+
+/// What stands in the holes.
+#[derive(Clone, Copy)]
+pub(super) struct Words {
+    /// Wherever a message or a user has the word.
+    pub(super) said: &'static str,
+    /// The session's token.
+    pub(super) token: &'static str,
+    /// The key of each message.
+    pub(super) key: &'static str,
+    /// The address of each page.
+    pub(super) here: &'static str,
+}
+
+impl Words {
+    pub(super) const MILD: Words = Words { said: "Grace", token: "t0ken", key: "1.7", here: "/mail/box/1" };
+
+    pub(super) fn all(said: &'static str) -> Words {
+        Words { said, token: said, key: said, here: said }
+    }
+}
+
+/// Name and text of every page.
+pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
+    let Words { said, token, key, here } = words;
+    let mailboxes = [
+        MailboxLink { id: 1, name: "Inbox", unseen: 3, is_open: true },
+        MailboxLink { id: 16, name: said, unseen: 0, is_open: false },
+    ];
+    let notice = Some(Notice { text: said, is_error: false, undo: Some(said) });
+    let frame = Frame {
+        address: said,
+        token,
+        theme: Theme::Auto,
+        density: Density::Compact,
+        search: said,
+        mailboxes: &mailboxes,
+        notice,
+    };
+    let rows = [true, false].map(|is| Row {
+        key,
+        href: "/mail/box/1/7",
+        people: said,
+        messages: 2,
+        subject: said,
+        snippet: said,
+        date: said,
+        moment: said,
+        is_unread: is,
+        is_starred: is,
+        has_attachment: is,
+    });
+    let list = ListPage {
+        frame,
+        title: said,
+        here,
+        rows: &rows,
+        extent: said,
+        progress: Some(said),
+        newer: Some("/mail/box/1?after=7"),
+        older: Some("/mail/box/1?before=7"),
+        is_trash: false,
+        is_junk: false,
+    };
+    let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
+    let html = Body::Html { source: "/mail/html/1.7/1", is_kept_from_loading: true };
+    let letters = [Body::Folded, Body::Text(Prose(said)), html].map(|body| Letter {
+        key,
+        href: "/mail/box/1/7",
+        from: said,
+        address: said,
+        to: said,
+        date: said,
+        moment: said,
+        snippet: said,
+        is_starred: true,
+        warning: Some(said),
+        body,
+        attachments: &attachments,
+    });
+    let conversation = ConversationPage { frame, subject: said, back: "/mail/box/1", here, key, letters: &letters };
+    let compose = ComposePage {
+        frame,
+        title: said,
+        draft: said,
+        answers: said,
+        to: said,
+        cc: said,
+        bcc: said,
+        subject: said,
+        text: said,
+        attachments: &[(said, said)],
+        error: Some(said),
+    };
+    let sessions = [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });
+    let settings = SettingsPage { frame, name: said, signature: said, sessions: &sessions };
+    let own = [16, 17].map(|id| OwnMailbox { id, name: said, messages: id - 16 });
+    let mailboxes = MailboxesPage { frame, own: &own, refused: said };
+    let source = SourcePage {
+        frame,
+        subject: said,
+        back: "/mail/box/1/7",
+        download: "/mail/download/1.7",
+        octets: said,
+        is_cut: true,
+    };
+    let printed =
+        Printed { from: said, address: said, to: said, date: said, moment: said, text: said, attachments: &[said] };
+    let print = PrintPage { address: said, subject: said, back: "/mail/box/1/7", letters: &[printed, printed] };
+    let login = LoginPage { host: said, name: said, next: said, error: Some(said), kept: said };
+    [
+        ("list", list.render()),
+        ("an empty list", ListPage { rows: &[], is_trash: true, is_junk: true, ..list }.render()),
+        ("conversation", conversation.render()),
+        ("compose", compose.render()),
+        ("settings", settings.render()),
+        ("mailboxes", mailboxes.render()),
+        ("source", source.render()),
+        ("print", print.render()),
+        ("login", login.render()),
+    ]
+    .into_iter()
+    .map(|(name, page)| (name, page.expect("a page")))
+    .collect()
+}

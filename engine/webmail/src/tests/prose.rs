@@ -1,0 +1,73 @@
+//! Text of a message as HTML.
+
+use alloc::string::{String, ToString};
+
+use crate::Prose;
+
+fn prose(text: &str) -> String {
+    Prose(text).to_string()
+}
+
+/// The addresses in `href`, in a row.
+fn links(text: &str) -> String {
+    prose(text)
+        .split("href=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect::<alloc::vec::Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn all_that_is_not_made_here_is_escaped() {
+    assert_eq!(prose("a < b & \"c\" 'd' > e"), "<p>a &lt; b &amp; &quot;c&quot; &#39;d&#39; &gt; e</p>");
+}
+
+#[test]
+fn lines_stay_lines() {
+    assert_eq!(prose("one\n\n  two\r\nthree\n\n\n"), "<p>one\n\n  two\nthree</p>");
+}
+
+#[test]
+fn addresses_of_pages_become_links_and_nothing_else_does() {
+    assert_eq!(
+        links("see https://a.example/x?y=1&z=2#f, or http://b.example."),
+        "https://a.example/x?y=1&amp;z=2#f http://b.example"
+    );
+    assert_eq!(
+        links("(https://a.example/wiki/A_(b)) [https://b.example]"),
+        "https://a.example/wiki/A_(b) https://b.example"
+    );
+    for text in [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "xhttps://a.example",
+        "https://",
+        "http:/a",
+        "ftp://a.example",
+        "HTTP",
+    ] {
+        assert_eq!(links(text), "", "{text}");
+    }
+}
+
+#[test]
+fn an_address_ends_where_an_address_cannot_go_on() {
+    assert_eq!(links("https://a.example/\"onmouseover=\"alert(1)"), "https://a.example/");
+    assert_eq!(links("https://a.example/<script>"), "https://a.example/");
+    assert_eq!(links("https://a.example/ä"), "https://a.example/");
+}
+
+#[test]
+fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
+    assert_eq!(prose("yes\n> no?\nwell"), "<p>yes</p><blockquote>&gt; no?</blockquote><p>well</p>");
+    let long = prose("> 1\n> 2\n> 3\n> 4\n");
+    assert!(long.starts_with("<details><summary>Quoted text</summary><blockquote>"), "{long}");
+    assert!(long.ends_with("&gt; 4</blockquote></details>"), "{long}");
+}
+
+#[test]
+fn nothing_is_nothing() {
+    assert_eq!(prose(""), "");
+    assert_eq!(prose("\n\n"), "");
+}

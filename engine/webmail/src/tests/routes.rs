@@ -1,0 +1,256 @@
+//! What a browser asks for, and the addresses of what there is.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::{Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
+
+const KEY: Key = Key { mailbox: 1, uid: 7 };
+
+fn see(target: &str) -> Option<Page<'_>> {
+    match Wish::of("GET", target) {
+        Ok(Wish::See(page)) => Some(page),
+        Ok(Wish::Do(deed)) => panic!("{target}: {deed}"),
+        Err(NotFound) => None,
+    }
+}
+
+#[test]
+fn every_address_of_the_pages_leads_to_what_it_names() {
+    let list = |stretch| Page::List { mailbox: 1, stretch };
+    let search = |words: &'static str, mailbox, before| Page::Search { words: words.into(), mailbox, before };
+    for (target, page) in [
+        ("/mail/", Page::Home),
+        ("/mail/box/1", list(Stretch::Newest)),
+        ("/mail/box/1?before=7", list(Stretch::Before(7))),
+        ("/mail/box/1?after=4294967295", list(Stretch::After(u32::MAX))),
+        ("/mail/box/1/7", Page::Read(KEY)),
+        ("/mail/compose", Page::Compose(Start::New)),
+        ("/mail/compose?reply=1.7", Page::Compose(Start::Reply(KEY))),
+        ("/mail/compose?all=1.7", Page::Compose(Start::ReplyToAll(KEY))),
+        ("/mail/compose?forward=1.7", Page::Compose(Start::Forward(KEY))),
+        ("/mail/compose?draft=1.7", Page::Compose(Start::Draft(KEY))),
+        ("/mail/search?q=", search("", None, None)),
+        ("/mail/search?q=from%3Agrace+%22caf%C3%A9%22", search("from:grace \"café\"", None, None)),
+        ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
+        ("/mail/settings", Page::Settings),
+        ("/mail/boxes", Page::Mailboxes),
+        ("/mail/style.css", Page::Style),
+        ("/mail/source/1.7", Page::Source(KEY)),
+        ("/mail/download/1.7", Page::Download(KEY)),
+        ("/mail/print/1.7", Page::Print(KEY)),
+        ("/mail/part/1.7/0", Page::Part(KEY, 0)),
+        ("/mail/html/1.7/65535", Page::Html(KEY, u16::MAX)),
+        ("/mail/login", Page::Login(Destination::default())),
+        ("/mail/login?next=%2Fmail%2Fbox%2F1", Page::Login(Destination::of("/mail/box/1"))),
+    ] {
+        assert_eq!(see(target), Some(page.clone()), "{target}");
+        assert_eq!(Wish::of("HEAD", target), Ok(Wish::See(page.clone())), "{target}");
+        assert_eq!(page.to_string(), target);
+    }
+    for (target, deed) in [
+        ("/mail/login", Deed::LogIn),
+        ("/mail/logout", Deed::LogOut),
+        ("/mail/act", Deed::Act),
+        ("/mail/show", Deed::Show),
+        ("/mail/undo", Deed::Undo),
+        ("/mail/compose", Deed::Write),
+        ("/mail/settings", Deed::Set),
+        ("/mail/boxes", Deed::Mailboxes),
+    ] {
+        assert_eq!(Wish::of("POST", target), Ok(Wish::Do(deed)));
+        assert_eq!(deed.to_string(), target);
+    }
+}
+
+#[test]
+fn what_a_form_says_of_a_search_is_taken_in_any_order_and_of_all_mailboxes_too() {
+    let search = Page::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
+    assert_eq!(see("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
+    assert_eq!(see("/mail/search"), Some(Page::Search { words: "".into(), mailbox: None, before: None }));
+}
+
+#[test]
+fn nothing_else_has_an_address() {
+    for target in [
+        "",
+        "/",
+        "*",
+        "mail/",
+        "/mail",
+        "/Mail/",
+        "//mail/",
+        "/mail//",
+        "/mail/x",
+        "/mail/./",
+        "/mail/../mail/",
+        "/mail/box",
+        "/mail/box/",
+        "/mail/box/0",
+        "/mail/box/01",
+        "/mail/box/+1",
+        "/mail/box/-1",
+        "/mail/box/1/",
+        "/mail/box/1/0",
+        "/mail/box/1/07",
+        "/mail/box/1/7/",
+        "/mail/box/1/7/8",
+        "/mail/box/4294967296",
+        "/mail/box/%31",
+        "/mail/%62ox/1",
+        "/mail/box/1?before=",
+        "/mail/box/1?before=0",
+        "/mail/box/1?before=1&after=2",
+        "/mail/box/1?before=1&before=2",
+        "/mail/box/1?page=2",
+        "/mail/box/1/7?before=1",
+        "/mail/source/1",
+        "/mail/source/1.",
+        "/mail/source/.7",
+        "/mail/source/1.7.8",
+        "/mail/source/01.7",
+        "/mail/source/1.+7",
+        "/mail/source/1.7/0",
+        "/mail/source/1.7?x",
+        "/mail/part/1.7",
+        "/mail/part/1.7/00",
+        "/mail/part/1.7/65536",
+        "/mail/part/1.7/1/2",
+        "/mail/compose?reply=7",
+        "/mail/compose?reply=1.7&all=1.7",
+        "/mail/compose?to=a",
+        "/mail/search?q=a&q=b",
+        "/mail/search?in=01",
+        "/mail/search?before=7",
+        "/mail/settings?x=1",
+        "/mail/login?to=x",
+        "/mail/logout",
+        "/mail/act",
+        "/mail/#x",
+        "/mail/ ",
+        "/mail/\n",
+        "/mail/search?q=\u{e4}",
+        "https://host/mail/",
+    ] {
+        assert_eq!(see(target), None, "{target:?}");
+    }
+    for target in ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/style.css", "/mail/ACT"] {
+        assert_eq!(Wish::of("POST", target), Err(NotFound), "{target}");
+    }
+    for method in ["get", "PUT", "DELETE", ""] {
+        assert_eq!(Wish::of(method, "/mail/"), Err(NotFound), "{method}");
+    }
+    let long = |bytes: usize| format!("/mail/search?q={}", "a".repeat(bytes - "/mail/search?q=".len()));
+    assert!(see(&long(TARGET_BYTES_MAX)).is_some());
+    assert!(see(&long(TARGET_BYTES_MAX + 1)).is_none());
+}
+
+#[test]
+fn nobody_is_sent_to_where_we_are_not() {
+    let home = Destination::default();
+    assert_eq!(home.as_str(), "/mail/");
+    for evil in [
+        "//evil",
+        "///evil",
+        "/\\evil",
+        "\\\\evil",
+        "https://evil",
+        "https:evil",
+        "javascript:alert(1)",
+        "evil",
+        "",
+        "/mail/../x",
+        "/mail/..",
+        "/mail/%2e%2e/x",
+        "/mail/..%2fx",
+        "/mail/\\evil",
+        "/mail//evil",
+        "/%2fevil",
+        "%2f%2fevil",
+        "/mail/\r\nLocation: https://evil",
+        "/mail/%0d%0aSet-Cookie:x",
+        "/mail/box/1\n",
+        "/mail/box/1\t",
+        "\t//evil",
+        " /mail/",
+        "/mail/\0",
+        "/mail/box/1#x",
+        "/mail/box/1?next=//evil",
+        "/mail@evil/",
+        "/mail.evil/",
+        "/mail:80/",
+        "/mailx/",
+        "/mail/logout",
+        "/mail/act",
+        "/mail/login",
+        "/mail/login?next=/mail/box/1",
+    ] {
+        assert_eq!(Destination::of(evil), home, "{evil:?}");
+        let target = Page::Login(home.clone()).to_string();
+        let encoded: String = form_urlencoded::byte_serialize(evil.as_bytes()).collect();
+        assert_eq!(see(&format!("{target}?next={encoded}")), Some(Page::Login(home.clone())), "{evil:?}");
+    }
+    let many = "/mail/login?next=".repeat(200);
+    assert_eq!(see(&many), Some(Page::Login(home)));
+    for good in ["/mail/box/1?before=7", "/mail/box/1/7", "/mail/search?q=a%0D%0Ab", "/mail/compose?reply=1.7"] {
+        assert_eq!(Destination::of(good).as_str(), good);
+    }
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    (1..=u32::MAX, 1..=u32::MAX).prop_map(|(mailbox, uid)| Key { mailbox, uid })
+}
+
+fn plain_page() -> impl Strategy<Value = Page<'static>> {
+    let stretch = prop_oneof![
+        Just(Stretch::Newest),
+        (1..=u32::MAX).prop_map(Stretch::Before),
+        (1..=u32::MAX).prop_map(Stretch::After),
+    ];
+    let start = prop_oneof![
+        Just(Start::New),
+        key().prop_map(Start::Reply),
+        key().prop_map(Start::ReplyToAll),
+        key().prop_map(Start::Forward),
+        key().prop_map(Start::Draft),
+    ];
+    let whole = [Page::Home, Page::Settings, Page::Mailboxes, Page::Style];
+    prop_oneof![
+        prop::sample::select(whole.to_vec()),
+        (1..=u32::MAX, stretch).prop_map(|(mailbox, stretch)| Page::List { mailbox, stretch }),
+        start.prop_map(Page::Compose),
+        (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(|(words, mailbox, before)| Page::Search {
+            words: words.into(),
+            mailbox,
+            before
+        }),
+        (key(), any::<u16>(), 0..6_u8).prop_map(|(key, part, which)| match which {
+            0 => Page::Read(key),
+            1 => Page::Source(key),
+            2 => Page::Download(key),
+            3 => Page::Print(key),
+            4 => Page::Part(key, part),
+            _ => Page::Html(key, part),
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn an_address_leads_back_to_what_it_was_made_of(page in plain_page(), is_behind_login: bool) {
+        let page = if is_behind_login { Page::Login(Destination::of(&page.to_string())) } else { page };
+        let target = page.to_string();
+        prop_assert!(target.starts_with("/mail/") && target.bytes().all(|byte| byte.is_ascii_graphic()), "{}", target);
+        prop_assert_eq!(see(&target), Some(page));
+    }
+
+    #[test]
+    fn whatever_is_said_somebody_is_sent_to_a_page_of_ours(said in r"(/mail/(box/1/?|search\?q=)?)?[ -~\r\n\t\\/%.]{0,30}") {
+        let destination = Destination::of(&said);
+        let page = see(destination.as_str()).map(|page| page.to_string());
+        prop_assert_eq!(page.as_deref(), Some(destination.as_str()));
+        prop_assert!(!destination.as_str().contains("//") && !destination.as_str().contains('\\'));
+    }
+}

@@ -1,0 +1,134 @@
+//! Who a browser is.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+use crate::{SECRET_BYTES, Ticket, clear_cookie};
+
+const ZERO: &str = "000000000000002a.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+fn ticket() -> Ticket {
+    Ticket::new(42, [0; SECRET_BYTES])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The figures are of Python's hashlib and hmac.
+#[test]
+fn of_a_ticket_a_digest_is_kept_and_its_forms_carry_what_follows_from_its_secret() {
+    let ticket = ticket();
+    assert_eq!(hex(&ticket.digest()), "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
+    assert_eq!(ticket.form_token().to_string(), "vrggOI_0hiaCLQA3zvfQ65tBelsvycpnTx1hH9oOOhg");
+    assert!(ticket.is_of(&ticket.digest()) && ticket.form_token().is("vrggOI_0hiaCLQA3zvfQ65tBelsvycpnTx1hH9oOOhg"));
+    let other = Ticket::new(42, [1; SECRET_BYTES]);
+    assert!(!other.is_of(&ticket.digest()) && !ticket.form_token().is(&other.form_token().to_string()));
+    for said in [
+        "",
+        "vrggOI_0hiaCLQA3zvfQ65tBelsvycpnTx1hH9oOOh",
+        "vrggOI_0hiaCLQA3zvfQ65tBelsvycpnTx1hH9oOOhg=",
+        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    ] {
+        assert!(!ticket.form_token().is(said), "{said}");
+    }
+}
+
+#[test]
+fn a_browser_is_told_to_give_the_ticket_to_nobody_else() {
+    let attributes = "Path=/; Secure; HttpOnly; SameSite=Lax";
+    assert_eq!(ticket().set_cookie().to_string(), format!("__Host-barepost={ZERO}; {attributes}"));
+    assert_eq!(clear_cookie().to_string(), format!("__Host-barepost=; Max-Age=0; {attributes}"));
+}
+
+fn account(fields: &[&str]) -> Option<u64> {
+    Ticket::of_cookies(fields.iter().map(|field| field.as_bytes())).map(|ticket| ticket.account)
+}
+
+#[test]
+fn a_ticket_is_found_among_other_cookies() {
+    let ours = format!("__Host-barepost={ZERO}");
+    for fields in [
+        &[&*ours][..],
+        &[&format!("theme=dark; {ours}; a=b=c")],
+        &[&format!("{ours};x")],
+        &[&format!("x;\t {ours} ;")],
+        &["theme=dark", &ours, "x=y"],
+    ] {
+        assert_eq!(account(fields), Some(42), "{fields:?}");
+    }
+    let foreign = [b"x=\xff; ", ours.as_bytes()].concat();
+    assert!(Ticket::of_cookies([&*foreign]).is_some());
+}
+
+#[test]
+fn what_is_not_exactly_one_ticket_is_none() {
+    let ours = format!("__Host-barepost={ZERO}");
+    for fields in [
+        &[][..],
+        &[""],
+        &["theme=dark"],
+        &[&format!("{ours}; {ours}")],
+        &[&ours, &ours],
+        &[&format!("{ours}; __Host-barepost=")],
+        &[&format!("__host-barepost={ZERO}")],
+        &[&format!("barepost={ZERO}")],
+        &[&format!("x__Host-barepost={ZERO}")],
+        &[&format!("__Host-barepost=\"{ZERO}\"")],
+        &[&format!("__Host-barepost={ZERO}, x=y")],
+        &[&format!("__Host-barepost {ZERO}")],
+    ] {
+        assert_eq!(account(fields), None, "{fields:?}");
+    }
+    let secret = &ZERO[9..];
+    for said in [
+        "",
+        ".",
+        ZERO.trim_end_matches('A'),
+        &ZERO[..ZERO.len() - 1],
+        &format!("{ZERO}A"),
+        &format!("{ZERO}="),
+        &format!(" {ZERO}"),
+        &format!("2a.{secret}"),
+        &format!("000000000000002A.{secret}"),
+        &format!("+00000000000002a.{secret}"),
+        &format!("0000000000000002a.{secret}"),
+        &format!("000000000000002a{secret}"),
+        &format!("000000000000002a..{}", &secret[1..]),
+        &ZERO.replace("AAA", "A+A"),
+        &ZERO.replace("AAA", "A A"),
+        // Bits that belong to no byte.
+        &format!("{}B", &ZERO[..ZERO.len() - 1]),
+    ] {
+        assert!(said.parse::<Ticket>().is_err(), "{said}");
+    }
+}
+
+#[test]
+fn a_secret_is_not_printed() {
+    let printed = format!("{:?} {:?}", ticket(), ticket().form_token());
+    assert_eq!(printed, "Ticket(000000000000002a) FormToken");
+}
+
+proptest! {
+    #[test]
+    fn a_ticket_comes_back_as_it_was_given(account: u64, secret: [u8; SECRET_BYTES]) {
+        let ticket = Ticket::new(account, secret);
+        let given = ticket.set_cookie().to_string();
+        let cookie = given.split(';').next().unwrap_or_default();
+        let back = Ticket::of_cookies([cookie.as_bytes()]).expect("the ticket");
+        prop_assert_eq!((back.account, back.digest()), (account, ticket.digest()));
+        let value = cookie.split_once('=').map(|(_, value)| value);
+        prop_assert!(value.is_some_and(|value| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))));
+    }
+
+    #[test]
+    fn whatever_a_browser_says_a_ticket_has_one_text(fields in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4), text in "[0-9a-f]{16}[.][A-Za-z0-9_-]{43}") {
+        prop_assert!(Ticket::of_cookies(fields.iter().map(Vec::as_slice)).is_none());
+        if let Ok(ticket) = text.parse::<Ticket>() {
+            prop_assert_eq!(ticket.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Who a browser is: the cookie that it was given when somebody logged in, and the token in its forms.
+//!
+//! Invariants:
+//! - What is kept of a session is a digest: whoever reads the disk has nobody's cookie.
+//! - Secrets are compared in a time that does not depend on them, and never printed by `Debug`.
+//! - The token of a session's forms follows from its secret and does not tell it.
+//! - Two cookies of our name are none: browsers give one back, as they were given one for this host alone (`__Host-`).
+//!
+//! Answers to: RFC 6265 sections 4.1 and 5.4; RFC 6265bis section 4.1.3.2 (`__Host-`); RFC 9113 section 8.2.3; RFC 4648 section 5; RFC 2104.
+
+use base64ct::{Base64UrlUnpadded, Encoding};
+use core::fmt;
+use core::str::FromStr;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The name of the cookie.
+const NAME: &str = "__Host-barepost";
+
+/// What is said of the cookie to the browser: for this host and all its paths, over TLS alone, not for scripts, and from other sites only where
+/// a link is followed.
+const ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Lax";
+
+/// Bytes of a secret, of a digest and of a token.
+pub const SECRET_BYTES: usize = 32;
+
+/// The same in base64url.
+const ENCODED_BYTES: usize = 43;
+
+/// What a token is made of, beside the secret.
+const TOKEN_PURPOSE: &[u8] = b"barepost form";
+
+/// Text that is no [`Ticket`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoTicket;
+
+/// What a browser shows to be somebody: `{account, 16 hexadecimal digits}.{secret, base64url}`.
+#[derive(Clone)]
+pub struct Ticket {
+    /// Whose it is, as it says.
+    pub account: u64,
+    secret: [u8; SECRET_BYTES],
+}
+
+impl Ticket {
+    /// A ticket for an account; nobody else has ever seen the `secret`, nor will guess it.
+    pub fn new(account: u64, secret: [u8; SECRET_BYTES]) -> Ticket {
+        Ticket { account, secret }
+    }
+
+    /// The ticket among the `Cookie` fields of a request, of which HTTP/2 may send several.
+    pub fn of_cookies<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Option<Ticket> {
+        let pairs = fields.into_iter().flat_map(|field| field.split(|byte| *byte == b';'));
+        let mut ours = pairs.filter_map(|pair| {
+            let mut sides = pair.splitn(2, |byte| *byte == b'=');
+            let name = sides.next()?.trim_ascii();
+            sides.next().filter(|_| name == NAME.as_bytes())
+        });
+        match (ours.next(), ours.next()) {
+            (Some(value), None) => core::str::from_utf8(value.trim_ascii()).ok()?.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// What is kept of it, and all that ever is.
+    pub fn digest(&self) -> [u8; SECRET_BYTES] {
+        Sha256::digest(self.secret).into()
+    }
+
+    /// Whether it is the ticket of which `digest` was kept.
+    pub fn is_of(&self, digest: &[u8; SECRET_BYTES]) -> bool {
+        self.digest().ct_eq(digest).into()
+    }
+
+    /// What the forms of its pages carry.
+    pub fn form_token(&self) -> FormToken {
+        match Hmac::<Sha256>::new_from_slice(&self.secret) {
+            Ok(hmac) => FormToken(hmac.chain_update(TOKEN_PURPOSE).finalize().into_bytes().into()),
+            Err(_) => unreachable!("HMAC takes keys of any length"),
+        }
+    }
+
+    /// The value of the `Set-Cookie` field that gives it to a browser, which forgets it when it is closed.
+    pub fn set_cookie(&self) -> impl fmt::Display {
+        fmt::from_fn(move |out| write!(out, "{NAME}={self}; {ATTRIBUTES}"))
+    }
+}
+
+/// The value of the `Set-Cookie` field that takes a browser's ticket away.
+pub fn clear_cookie() -> impl fmt::Display {
+    fmt::from_fn(|out| write!(out, "{NAME}=; Max-Age=0; {ATTRIBUTES}"))
+}
+
+impl FromStr for Ticket {
+    type Err = NoTicket;
+
+    fn from_str(text: &str) -> Result<Ticket, NoTicket> {
+        let (account, secret) = text.split_once('.').ok_or(NoTicket)?;
+        let is_plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if account.len() != 16 || !account.bytes().all(is_plain) {
+            return Err(NoTicket);
+        }
+        let account = u64::from_str_radix(account, 16).map_err(|_| NoTicket)?;
+        Ok(Ticket { account, secret: decoded(secret).ok_or(NoTicket)? })
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:016x}.", self.account)?;
+        encoded(&self.secret, out)
+    }
+}
+
+/// Never prints the secret.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Ticket({:016x})", self.account)
+    }
+}
+
+/// What a form carries to show that a page of ours made it.
+#[derive(Clone)]
+pub struct FormToken([u8; SECRET_BYTES]);
+
+impl FormToken {
+    /// Whether a form carries it.
+    pub fn is(&self, said: &str) -> bool {
+        decoded(said).is_some_and(|said| self.0.ct_eq(&said).into())
+    }
+}
+
+impl fmt::Display for FormToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        encoded(&self.0, out)
+    }
+}
+
+/// Never prints the token.
+impl fmt::Debug for FormToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("FormToken")
+    }
+}
+
+/// Only of what [`encoded`] writes: one secret has one text.
+fn decoded(text: &str) -> Option<[u8; SECRET_BYTES]> {
+    let mut bytes = [0; SECRET_BYTES];
+    let length = Base64UrlUnpadded::decode(text, &mut bytes).ok()?.len();
+    (length == SECRET_BYTES).then_some(bytes)
+}
+
+fn encoded(bytes: &[u8; SECRET_BYTES], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut room = [0; ENCODED_BYTES];
+    out.write_str(Base64UrlUnpadded::encode(bytes, &mut room).map_err(|_| fmt::Error)?)
+}

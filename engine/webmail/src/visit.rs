@@ -1,0 +1,295 @@
+//! What somebody who has logged in asks for: received where his mail is, and answered at once or given to a clerk.
+//!
+//! Invariants:
+//! - Whoever shows a ticket of no session that there is, is asked to log in, whatever he wants.
+//! - What changes something is a form of a page of ours: it carries the session's token.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::{Field, Reply, Status};
+use machine::UnixTime;
+use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, Store, TRASH, Uid, UidRange};
+
+use crate::address::number;
+use crate::answer;
+use crate::clerk::{BoxChange, Change, Clerk, Document, Draft, Elsewhere, Messages, Task, Then};
+use crate::form::Form;
+use crate::sessions::{Digest, Said, Sessions};
+use crate::surroundings::Visitor;
+use crate::ticket::clear_cookie;
+use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish, door};
+
+/// What somebody comes for.
+#[derive(Clone, Debug)]
+pub enum Visit {
+    /// He has said who he is, and gets a ticket. Where he goes then, or the letter that he was writing.
+    Begin(AccountId, Destination, Option<Box<Draft>>),
+    /// He shows a ticket, and asks for something.
+    Ask(Ticket, Request),
+    /// He shows a ticket, and wants to send a form.
+    Knock(Ticket),
+}
+
+/// What he asks for, as he says it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// GET, HEAD or POST.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// What the body is; empty if that is not said.
+    pub media_type: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Visit {
+    /// Bytes of the form that comes with it.
+    pub fn form_bytes(&self) -> usize {
+        if let Visit::Ask(_, request) = self { request.body.len() } else { 0 }
+    }
+}
+
+impl Request {
+    /// He has to log in first. A letter that he was writing waits for him there.
+    pub(crate) fn answer_to_stranger(&self, host: &str) -> Reply {
+        match Wish::of(&self.method, &self.target) {
+            // A browser still shows the ticket of a session that is over.
+            Ok(Wish::See(Page::Login(next))) => door::login_page(host, "", &next, None, ""),
+            Ok(Wish::See(_)) => answer::login(Destination::of(&self.target)),
+            Ok(Wish::Do(Deed::Write)) if let Ok(form) = Form::of(&self.media_type, &self.body) => {
+                let draft = Draft::of(&form);
+                let why = if draft.files.is_empty() {
+                    "You were logged out meanwhile. Your letter is kept: it comes back when you are logged in."
+                } else {
+                    "You were logged out meanwhile. Your letter is kept, but for its files: attach them again when you are logged in."
+                };
+                door::login_page(host, "", &Destination::default(), Some(why), &draft.kept())
+            }
+            _ => answer::login(Destination::default()),
+        }
+    }
+}
+
+/// How somebody was received.
+#[derive(Debug)]
+pub enum Reception {
+    /// That was all.
+    Answered(Reply),
+    /// His form may come.
+    Admitted,
+    /// He is not known, or not any more.
+    Stranger,
+    /// A clerk takes care of it.
+    Taken(Box<Clerk>),
+}
+
+/// Receives somebody, on the core that owns his account. `secret`: 32 bytes from a cryptographic generator, used once; `host`: the machine's name.
+pub fn receive(
+    visit: Visit,
+    sessions: &mut Sessions,
+    store: &Store,
+    secret: [u8; 32],
+    host: &str,
+    now: UnixTime,
+) -> Reception {
+    match visit {
+        Visit::Begin(account, next, kept) => {
+            let ticket = Ticket::new(account.to_bits(), secret);
+            sessions.begin(account, ticket.digest(), now);
+            let reply = match kept {
+                None => answer::elsewhere(next.as_str()),
+                Some(draft) => {
+                    let visitor = Visitor {
+                        account,
+                        session: ticket.digest(),
+                        token: ticket.form_token().to_string(),
+                        said: None,
+                    };
+                    draft.page("You are logged in again, and your letter is still here.", &visitor, store)
+                }
+            };
+            Reception::Answered(reply.with(Field::SetCookie, &ticket.set_cookie().to_string()))
+        }
+        Visit::Knock(ticket) => match known(&ticket, sessions, store, now) {
+            Some(_) => Reception::Admitted,
+            None => Reception::Stranger,
+        },
+        Visit::Ask(ticket, request) => match known(&ticket, sessions, store, now) {
+            Some((account, session)) => Asking { account, ticket, session, sessions }.ask(&request),
+            None => Reception::Answered(request.answer_to_stranger(host)),
+        },
+    }
+}
+
+/// Whose ticket it is, if it is one of a session.
+fn known(ticket: &Ticket, sessions: &mut Sessions, store: &Store, now: UnixTime) -> Option<(AccountId, Digest)> {
+    let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
+    (store.account(account).is_some() && sessions.is_of(account, &session, now)).then_some((account, session))
+}
+
+/// Somebody who is known asks.
+struct Asking<'a> {
+    account: AccountId,
+    ticket: Ticket,
+    session: Digest,
+    sessions: &'a mut Sessions,
+}
+
+impl Asking<'_> {
+    fn ask(mut self, request: &Request) -> Reception {
+        let answer = match Wish::of(&request.method, &request.target) {
+            Ok(Wish::See(page)) => match self.task(&page) {
+                Ok(task) => return self.begin(task),
+                Err(answer) => answer,
+            },
+            Ok(Wish::Do(deed)) => match self.deed(deed, request) {
+                Ok(task) => return self.begin(task),
+                Err(answer) => answer,
+            },
+            Err(_) => answer::not_found(),
+        };
+        Reception::Answered(answer)
+    }
+
+    fn begin(self, task: Task) -> Reception {
+        let is_page = matches!(
+            task,
+            Task::List(..) | Task::Search(..) | Task::Read(..) | Task::Compose(_) | Task::Mailboxes(None)
+        );
+        let said = if is_page { self.sessions.take_said(&self.session) } else { None };
+        let visitor =
+            Visitor { account: self.account, session: self.session, token: self.ticket.form_token().to_string(), said };
+        Reception::Taken(Box::new(Clerk::new(visitor, task)))
+    }
+
+    /// What is to be seen; or what is answered at once.
+    fn task(&self, page: &Page<'_>) -> Result<Task, Reply> {
+        let elsewhere =
+            |key: Key| if self.sessions.is_loaded(&self.session, key) { Elsewhere::Loaded } else { Elsewhere::Kept };
+        Ok(match page {
+            Page::Home | Page::Login(_) => {
+                let inbox = Page::List { mailbox: INBOX.0, stretch: Stretch::Newest };
+                return Err(answer::elsewhere(&inbox.to_string()));
+            }
+            Page::List { mailbox, stretch } => Task::List(MailboxId(*mailbox), *stretch),
+            Page::Read(key) => Task::Read(*key, elsewhere(*key)),
+            Page::Print(key) => Task::Print(*key),
+            Page::Mailboxes => Task::Mailboxes(None),
+            Page::Source(key) => Task::Send(*key, Document::Source),
+            Page::Download(key) => Task::Send(*key, Document::Message),
+            Page::Part(key, part) => Task::Send(*key, Document::Part(usize::from(*part))),
+            Page::Html(key, part) => Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key))),
+            Page::Style => return Err(answer::style()),
+            Page::Compose(start) => Task::Compose(*start),
+            Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),
+            Page::Settings => return Err(answer::not_found()),
+        })
+    }
+
+    /// What is to be done; or what is answered at once.
+    fn deed(&mut self, deed: Deed, request: &Request) -> Result<Task, Reply> {
+        let form = Form::of(&request.media_type, &request.body)
+            .map_err(|_| answer::plain(Status::BadRequest, "This form is not understood.\n"))?;
+        if !self.ticket.form_token().is(form.text("token").unwrap_or_default()) {
+            return Err(answer::plain(
+                Status::Forbidden,
+                "This does not come from a page of your session. Go back, load the page again, and try once more.\n",
+            ));
+        }
+        let then = Destination::of(form.text("here").unwrap_or_default());
+        match deed {
+            Deed::LogIn => Err(answer::elsewhere(Destination::default().as_str())),
+            Deed::LogOut => {
+                self.sessions.end(&self.session);
+                Err(answer::elsewhere("/mail/login").with(Field::SetCookie, &clear_cookie().to_string()))
+            }
+            Deed::Act => self.act(&form, &then),
+            Deed::Show => {
+                if let Some(key) = form.text("key").and_then(|key| key.parse().ok()) {
+                    self.sessions.load(&self.session, key);
+                }
+                Err(answer::elsewhere(then.as_str()))
+            }
+            Deed::Undo => {
+                let undo: crate::Undo =
+                    form.text("what").and_then(|what| what.parse().ok()).ok_or_else(answer::not_found)?;
+                let back = Page::List { mailbox: undo.to.0, stretch: Stretch::Newest };
+                Ok(Task::Change(Change::File(undo.to), alloc::vec![undo.messages], back.to_string()))
+            }
+            Deed::Write => Ok(write(&form)),
+            Deed::Mailboxes => Ok(Task::Mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),
+            Deed::Set => Err(answer::not_found()),
+        }
+    }
+
+    /// Something with messages: a star is one message's, all else that of those that are marked.
+    fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Task, Reply> {
+        if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
+            return Ok(Task::Change(Change::Star, alloc::vec![one(key)], then.as_str().into()));
+        }
+        let to = || form.text("to").and_then(|to| to.parse().ok()).map(MailboxId);
+        let change = match form.text("do").unwrap_or_default() {
+            "archive" => Some(Change::File(ARCHIVE)),
+            "trash" => Some(Change::File(TRASH)),
+            "junk" => Some(Change::File(JUNK)),
+            "inbox" => Some(Change::File(INBOX)),
+            "move" => to().map(Change::File),
+            "erase" => Some(Change::Erase),
+            "read" => Some(Change::Flag(Flags::SEEN)),
+            "unread" => Some(Change::Unflag(Flags::SEEN)),
+            _ => None,
+        };
+        let Some(change) = change else {
+            self.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
+            return Err(answer::elsewhere(then.as_str()));
+        };
+        let messages = together(form.texts("key").filter_map(|key| key.parse().ok()));
+        Ok(Task::Change(change, messages, then.as_str().into()))
+    }
+}
+
+/// What is done with a mailbox.
+fn mailbox(form: &Form<'_>) -> Option<BoxChange> {
+    let id = || form.text("box").and_then(|id| number(id).ok()).map(MailboxId);
+    let name = || form.text("name").unwrap_or_default().to_string();
+    match form.text("do").unwrap_or_default() {
+        "make" => Some(BoxChange::Make(name())),
+        "rename" => Some(BoxChange::Rename(id()?, name())),
+        "remove" => Some(BoxChange::Remove(id()?)),
+        _ => None,
+    }
+}
+
+/// What is done with a letter that somebody has written.
+fn write(form: &Form<'_>) -> Task {
+    let then = match form.text("do").unwrap_or_default() {
+        "send" => Then::Send,
+        "discard" => Then::Drop,
+        _ => Then::Keep,
+    };
+    Task::Write(Draft::of(form), then)
+}
+
+/// The messages of these keys, with neighbours in one range.
+fn together(keys: impl Iterator<Item = Key>) -> Vec<Messages> {
+    let mut keys: Vec<Key> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut all: Vec<Messages> = Vec::new();
+    for key in keys {
+        match all.last_mut() {
+            Some(last) if last.mailbox.0 == key.mailbox && last.uids.last.0.checked_add(1) == Some(key.uid) => {
+                last.uids.last = Uid(key.uid);
+            }
+            _ => all.push(one(key)),
+        }
+    }
+    all
+}
+
+fn one(key: Key) -> Messages {
+    Messages { mailbox: MailboxId(key.mailbox), uids: UidRange::one(Uid(key.uid)) }
+}

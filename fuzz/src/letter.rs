@@ -1,0 +1,148 @@
+//! Messages: what anybody sends is taken apart, decoded and summarized however it is cut, and what people write is what is read again.
+
+use arbitrary::{Arbitrary, Unstructured};
+use machine::UnixTime;
+use message::compose::{Composer, File, Files, Letter};
+use message::header::{Address, Header, Mailbox};
+use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Reader, Structure};
+use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, summarize};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    cuts: [u8; 3],
+    is_written: bool,
+    name: &'a str,
+    subject: &'a str,
+    text: &'a str,
+    file: &'a [u8],
+    message: &'a [u8],
+}
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(data)) else { return };
+    let message = if input.is_written { written(&input) } else { input.message.to_vec() };
+    let structure = read(&message, &[u8::MAX]);
+    check(&message, &structure);
+    assert_eq!(read(&message, &input.cuts), structure, "the structure does not depend on cuts");
+    structure.parts.iter().for_each(|part| contents(&message, part, &input.cuts));
+    summary(&message);
+    Header::new(&message).fields().for_each(|field| {
+        assert!(is_line(&field.text()) && is_line(field.parameters().value()));
+        let _ = (field.date(), field.identifiers().count());
+        for address in field.addresses() {
+            let mailboxes = match address {
+                Address::Mailbox(mailbox) => vec![mailbox],
+                Address::Group { mailboxes, .. } => mailboxes,
+            };
+            assert!(mailboxes.iter().all(|mailbox| is_line(&mailbox.name) && is_line(&mailbox.address)));
+        }
+    });
+}
+
+fn is_line(text: &str) -> bool {
+    !text.contains(|c: char| c.is_control())
+}
+
+fn read(message: &[u8], cuts: &[u8]) -> Structure {
+    let mut reader = Reader::new();
+    pieces(message, cuts).for_each(|piece| reader.bytes_arrived(piece, &mut ()));
+    reader.message_ended(&mut ())
+}
+
+fn pieces<'a>(mut bytes: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    cuts.iter().cycle().map_while(move |cut| {
+        let (piece, rest) = bytes.split_at(usize::from(*cut).max(1).min(bytes.len()));
+        bytes = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Parts lie in each other and behind each other.
+fn check(message: &[u8], structure: &Structure) {
+    assert!((1..=PARTS_MAX).contains(&structure.parts.len()));
+    let mut ends = Vec::new();
+    let mut start = 0;
+    for part in &structure.parts {
+        assert!(part.depth < DEPTH_MAX && part.depth <= ends.len());
+        ends.truncate(part.depth);
+        assert!(start <= part.header.start && part.header.start <= part.header.end);
+        assert!(part.header.end == part.body.start && part.body.start <= part.body.end);
+        assert!(part.body.end <= ends.last().copied().unwrap_or(message.len() as u64));
+        ends.push(part.body.end);
+        start = part.header.end;
+    }
+}
+
+fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
+    let body = &message[part.body.start as usize..part.body.end as usize];
+    let meant = |cuts: &[u8]| {
+        let (mut decoder, mut out) = (BodyDecoder::new(part.encoding), Vec::new());
+        pieces(body, cuts).for_each(|piece| decoder.bytes_arrived(piece, &mut out));
+        decoder.body_ended(&mut out);
+        out
+    };
+    let said = |cuts: &[u8]| {
+        let (mut decoder, mut out) = (TextDecoder::new(part), String::new());
+        pieces(body, cuts).for_each(|piece| decoder.bytes_arrived(piece, &mut out));
+        decoder.body_ended(&mut out);
+        out
+    };
+    assert_eq!(meant(cuts), meant(&[u8::MAX]), "bytes do not depend on cuts");
+    assert_eq!(said(cuts), said(&[u8::MAX]), "letters do not depend on cuts");
+}
+
+fn summary(message: &[u8]) {
+    let (mut bytes, mut again) = ([0; SUMMARY_BYTES], [0; SUMMARY_BYTES]);
+    let (length, conversation) = summarize(message, &mut bytes);
+    let summary = Summary::read(&bytes[..length]).expect("what is made can be read");
+    assert_eq!(conversation, summary.conversation);
+    let written = summary.write(&mut again);
+    assert_eq!(&again[..written], &bytes[..length], "a summary comes back as it was");
+    if let Some(summary) = Summary::read(message) {
+        let length = summary.write(&mut bytes);
+        assert_eq!(&bytes[..length], message, "what is read was written");
+    }
+}
+
+/// A letter as somebody writes it, which is read as he wrote it.
+fn written(input: &Input<'_>) -> Vec<u8> {
+    let from = Mailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
+    let letter = Letter {
+        from: &from,
+        to: &[from.clone(), from.clone()],
+        cc: &[],
+        bcc: &[],
+        subject: input.subject,
+        date: UnixTime::from_seconds(880_127_706),
+        message_id: "1@example.org",
+        in_reply_to: Some(input.name.as_bytes()),
+        references: &[input.message, b"2@example.org"],
+        text: input.text,
+        html: None,
+        secret: 1,
+        files: Files::Some,
+    };
+    let mut message = Vec::new();
+    let mut composer = Composer::begin(&letter, &mut message).expect("the addresses are sound");
+    composer.file_began(&File { name: input.subject, media_type: input.name }, &mut message);
+    pieces(input.file, &input.cuts).for_each(|piece| composer.bytes_arrived(piece, &mut message));
+    composer.file_ended(&mut message);
+    composer.message_ended(&mut message);
+
+    let header = Header::new(&message);
+    let as_line = |text: &str| text.replace(|c: char| c.is_control(), " ").trim().to_string();
+    let field = |name| header.field(name).expect("the field was written");
+    assert_eq!(field("Subject").text(), as_line(input.subject));
+    let expected = Address::Mailbox(Mailbox { name: as_line(input.name), ..from.clone() });
+    assert_eq!(field("To").addresses(), [expected.clone(), expected]);
+    let structure = read(&message, &[u8::MAX]);
+    let [_, _, file] = &structure.parts[..] else { panic!("a text and a file were written") };
+    let mut meant = Vec::new();
+    let mut decoder = BodyDecoder::new(file.encoding);
+    decoder.bytes_arrived(&message[file.body.start as usize..file.body.end as usize], &mut meant);
+    decoder.body_ended(&mut meant);
+    assert_eq!(meant, input.file);
+    assert!(message.split(|byte| *byte == b'\n').all(|line| line.len() <= 999));
+    message
+}

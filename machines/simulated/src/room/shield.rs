@@ -1,0 +1,254 @@
+//! TLS at a client's end of a connection: rustls', whose randomness comes from the room's dice.
+//!
+//! A shield stands between what a client says and hears and what travels. It may do mischief: damage one of its own records, so that no checksum of
+//! TCP's says so, or stop in the middle of its handshake.
+//!
+//! Invariants:
+//! - The machine's TLS never gives a client that did no mischief reason to complain.
+//! - Behind a record that was damaged nothing is said.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use machine::{Instant, Micros};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
+use rustls::version::TLS12;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use tls::Certificate;
+
+use super::approach::Approach;
+use super::make::{HOSTNAME, STARTED_SECONDS};
+use crate::Dice;
+
+/// The head of a record.
+const HEAD_BYTES: usize = 5;
+/// How soon a machine on which handshakes run short sends away who stands still in one.
+const HANDSHAKE_AT_LEAST: Micros = Micros::from_secs(1);
+/// Sessions that a host can go on with.
+const TICKETS: usize = 8;
+
+/// What a client does to its own records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mischief {
+    None,
+    /// A bit of the record of this number turns over, and nothing follows.
+    Damages {
+        record: u64,
+    },
+    /// Of a flight of the handshake, only so many thousandths are ever sent.
+    Stops {
+        flight: u64,
+        thousandths: usize,
+    },
+}
+
+/// How new a client is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Age {
+    /// It knows TLS 1.2 alone.
+    Old,
+    New,
+}
+
+/// What the clients of a host have for each port: settings, and the tickets that they have got there.
+#[derive(Default)]
+pub(super) struct Keyring(BTreeMap<(u16, Age), ClientConfig>);
+
+impl Keyring {
+    /// Settings of a client that would speak one of these protocols within TLS.
+    fn settings(&mut self, port: u16, protocols: &[&str], dice: &mut Dice) -> ClientConfig {
+        let age = if dice.one_in(3) { Age::Old } else { Age::New };
+        let mut settings = self.0.entry((port, age)).or_insert_with(|| settings(age)).clone();
+        settings.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        settings
+    }
+}
+
+/// One client's TLS.
+pub(super) struct Shield {
+    tls: ClientConnection,
+    mischief: Mischief,
+    is_done_with_mischief: bool,
+    began: Option<Instant>,
+    /// Records, and flights of the handshake, that were sealed.
+    records: u64,
+    flights: u64,
+    /// What travels next.
+    pub(super) sealed: Vec<u8>,
+    has_heard: bool,
+    is_over: bool,
+}
+
+impl Shield {
+    /// For a client that comes like this.
+    pub(super) fn new(keyring: &mut Keyring, approach: Approach, mischief: Mischief, dice: &mut Dice) -> Shield {
+        let settings = keyring.settings(approach.port, approach.protocols, dice);
+        chance::seed(dice.roll());
+        let name = ServerName::try_from(HOSTNAME).expect("it is a name");
+        Shield {
+            tls: ClientConnection::new(Arc::new(settings), name).expect("the settings are right"),
+            mischief,
+            is_done_with_mischief: false,
+            began: None,
+            records: 0,
+            flights: 0,
+            sealed: Vec::new(),
+            has_heard: false,
+            is_over: false,
+        }
+    }
+
+    /// From now on it stands.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.began = Some(now);
+    }
+
+    /// Seals some of `text`, and says how much of that will arrive as it is, and how much will not.
+    pub(super) fn seal(&mut self, text: &[u8], dice: &mut Dice) -> (usize, usize) {
+        chance::seed(dice.roll());
+        self.flush(dice);
+        // Where a record comes to harm, each is to hold all of what is sealed at once.
+        let waits = self.mischief != Mischief::None && self.tls.is_handshaking();
+        if waits || self.is_done_with_mischief || self.is_over {
+            return (0, 0);
+        }
+        let text = text.get(..16_000).unwrap_or(text);
+        let taken = self.tls.writer().write(text).expect("it is memory");
+        self.flush(dice);
+        if self.is_done_with_mischief { (0, taken) } else { (taken, 0) }
+    }
+
+    /// Bytes have arrived: what they say goes to `heard`.
+    pub(super) fn hear(&mut self, bytes: &[u8], heard: &mut Vec<u8>, dice: &mut Dice) {
+        chance::seed(dice.roll());
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.is_over {
+            if self.tls.read_tls(&mut rest).expect("it is memory") == 0 {
+                return;
+            }
+            let result = self.tls.process_new_packets();
+            let before = heard.len();
+            match self.tls.reader().read_to_end(heard) {
+                Err(error) if error.kind() != ErrorKind::WouldBlock => panic!("{error}"),
+                _ => self.has_heard |= heard.len() > before,
+            }
+            if let Err(error) = result {
+                assert!(self.is_done_with_mischief, "the machine's TLS is wrong: {error}");
+                self.is_over = true;
+            }
+        }
+        self.flush(dice);
+    }
+
+    /// Says that it says no more.
+    pub(super) fn close(&mut self, dice: &mut Dice) {
+        chance::seed(dice.roll());
+        self.tls.send_close_notify();
+        self.flush(dice);
+    }
+
+    /// Whether nothing more comes of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether anything was heard through it.
+    pub(super) fn has_heard(&self) -> bool {
+        self.has_heard
+    }
+
+    /// Whether the machine may have a reason to reset the connection: a full house hears no word of a handshake, and a handshake that
+    /// takes long may have to go.
+    pub(super) fn may_be_reset(&self, now: Instant) -> bool {
+        let is_late = self.began.is_some_and(|began| now.since(began) >= HANDSHAKE_AT_LEAST);
+        !self.has_heard && (is_late || self.flights <= 1)
+    }
+
+    /// Takes what TLS has to say, and does the mischief to it.
+    fn flush(&mut self, dice: &mut Dice) {
+        let start = self.sealed.len();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut self.sealed).expect("it is memory");
+        }
+        let mut said = self.sealed.split_off(start);
+        if said.is_empty() {
+            return;
+        }
+        match self.mischief {
+            Mischief::None => {}
+            Mischief::Damages { record } => self.damage(&mut said, record, dice),
+            Mischief::Stops { flight, thousandths } => {
+                if self.is_done_with_mischief {
+                    said.clear();
+                } else if flight == self.flights {
+                    said.truncate(said.len() * thousandths / 1000);
+                    self.is_done_with_mischief = true;
+                }
+            }
+        }
+        self.flights += 1;
+        self.sealed.append(&mut said);
+    }
+
+    /// Turns a bit over of what the record of this number holds. Its head stays as it is: a longer record than there is would be waited for.
+    fn damage(&mut self, said: &mut [u8], wanted: u64, dice: &mut Dice) {
+        let mut rest = said;
+        while let Some([_, _, _, high, low]) = rest.first_chunk::<HEAD_BYTES>().copied() {
+            let (record, behind) = rest.split_at_mut(HEAD_BYTES + usize::from(u16::from_be_bytes([high, low])));
+            if self.records == wanted && !self.is_done_with_mischief {
+                let at = HEAD_BYTES + dice.below((record.len() - HEAD_BYTES) as u64) as usize;
+                record[at] ^= 1 << dice.below(8);
+                self.is_done_with_mischief = true;
+            }
+            self.records += 1;
+            rest = behind;
+        }
+    }
+}
+
+/// The certificate of all machines, and the one that clients trust.
+fn trust() -> &'static (Certificate, CertificateDer<'static>) {
+    static TRUST: OnceLock<(Certificate, CertificateDer<'static>)> = OnceLock::new();
+    TRUST.get_or_init(|| {
+        chance::seed(1);
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
+        let mut parameters = CertificateParams::new([HOSTNAME.to_string()]).expect("it is a name");
+        (parameters.not_before, parameters.not_after) = (date_time_ymd(2025, 1, 1), date_time_ymd(2125, 1, 1));
+        let made = parameters.self_signed(&key).expect("it is signed");
+        let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes());
+        (certificate.expect("both fit"), CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is one"))
+    })
+}
+
+/// What machines show.
+pub(super) fn certificates() -> Vec<Certificate> {
+    vec![trust().0.clone()]
+}
+
+fn settings(age: Age) -> ClientConfig {
+    let versions = if age == Age::Old { &[&TLS12][..] } else { rustls::DEFAULT_VERSIONS };
+    let mut roots = RootCertStore::empty();
+    roots.add(trust().1.clone()).expect("it is a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_details(provider, Arc::new(Standing));
+    let builder = builder.with_protocol_versions(versions).expect("they are known");
+    let mut settings = builder.with_root_certificates(roots).with_no_client_auth();
+    settings.resumption = Resumption::in_memory_sessions(TICKETS);
+    settings
+}
+
+/// A clock that always shows the same time. The machines' clocks jump, and theirs are the ones that tickets are judged by.
+#[derive(Debug)]
+struct Standing;
+
+impl TimeProvider for Standing {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(STARTED_SECONDS)))
+    }
+}

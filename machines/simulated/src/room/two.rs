@@ -1,0 +1,110 @@
+//! HTTP/2 at a browser's end: requests become frames, and frames responses as HTTP/1.1 would have them.
+
+use std::collections::BTreeMap;
+
+use http2::{Decoder, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
+
+/// A response with its head as HTTP/1.1 has it.
+#[derive(Default)]
+pub(super) struct Response {
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+    is_whole: bool,
+}
+
+/// What the browser's side knows of its connection.
+pub(super) struct Two {
+    decoder: Decoder,
+    next_stream: u32,
+    responses: BTreeMap<u32, Response>,
+    /// What is to be said, and no answer is due to.
+    pub(super) to_say: Vec<u8>,
+    /// The machine takes no more requests.
+    pub(super) is_over: bool,
+}
+
+impl Two {
+    pub(super) fn new() -> Two {
+        let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
+        Two { decoder: Decoder::new(), next_stream: 1, responses: BTreeMap::new(), to_say, is_over: false }
+    }
+
+    /// Asks for something. `fields`: lines, as HTTP/1.1 has them. Returns the number of the stream.
+    pub(super) fn ask(&mut self, method: &str, path: &str, fields: &str, body: &[u8]) -> u32 {
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        let mut block = Vec::new();
+        let pseudo =
+            [(":method", method), (":scheme", "https"), (":path", path), (":authority", super::make::HOSTNAME)];
+        let fields = fields.lines().filter_map(|line| line.split_once(": "));
+        for (name, value) in pseudo.into_iter().chain(fields) {
+            // Literally, and kept in no table (RFC 7541 section 6.2.2).
+            block.push(0);
+            for text in [name.to_ascii_lowercase().as_str(), value] {
+                assert!(text.len() < 127, "a length of one byte");
+                block.push(text.len() as u8);
+                block.extend_from_slice(text.as_bytes());
+            }
+        }
+        let end = if body.is_empty() { flags::END_STREAM } else { 0 };
+        self.to_say.extend(frame(Kind::Headers, flags::END_HEADERS | end, stream, &block));
+        if !body.is_empty() {
+            self.to_say.extend(frame(Kind::Data, flags::END_STREAM, stream, body));
+        }
+        stream
+    }
+
+    /// Takes the next response that is whole out of what was heard.
+    pub(super) fn response(&mut self, heard: &mut Vec<u8>) -> Option<(u32, Response)> {
+        loop {
+            let whole = self.responses.iter().find(|(_, response)| response.is_whole).map(|(stream, _)| *stream);
+            if let Some(stream) = whole {
+                return self.responses.remove_entry(&stream);
+            }
+            let head = FrameHead::parse(heard)?;
+            let end = FRAME_HEAD_BYTES + head.length as usize;
+            if heard.len() < end {
+                return None;
+            }
+            let bytes: Vec<u8> = heard.drain(..end).collect();
+            self.frame_arrived(&head, &bytes[FRAME_HEAD_BYTES..]);
+        }
+    }
+
+    fn frame_arrived(&mut self, head: &FrameHead, payload: &[u8]) {
+        match head.kind {
+            Kind::Headers => {
+                assert!(head.has(flags::END_HEADERS), "heads are short");
+                let mut fields = Fields::new();
+                self.decoder.decode(payload, &mut fields).expect("it is a block of fields");
+                let response = self.responses.entry(head.stream).or_default();
+                for (name, value) in fields.iter() {
+                    let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+                    response.head += &if name == ":status" {
+                        format!("HTTP/1.1 {value}\r\n")
+                    } else {
+                        format!("{name}: {value}\r\n")
+                    };
+                }
+                response.is_whole = head.has(flags::END_STREAM);
+            }
+            Kind::Data => {
+                let response = self.responses.get_mut(&head.stream).expect("a body follows its head");
+                response.body.extend_from_slice(payload);
+                response.is_whole = head.has(flags::END_STREAM);
+                for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {
+                    self.to_say.extend(frame(Kind::WindowUpdate, 0, stream, &head.length.to_be_bytes()));
+                }
+            }
+            Kind::Settings if !head.has(flags::ACK) => self.to_say.extend(frame(Kind::Settings, flags::ACK, 0, &[])),
+            Kind::GoAway => self.is_over = true,
+            Kind::ResetStream => self.is_over |= self.responses.contains_key(&head.stream),
+            Kind::Settings | Kind::WindowUpdate | Kind::Ping => {}
+            kind => panic!("no machine sends {kind:?}"),
+        }
+    }
+}
+
+fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
+}

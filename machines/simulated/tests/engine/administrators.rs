@@ -1,0 +1,239 @@
+//! Who may ask for the certificates and replace them, over either version of HTTP.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use http2::{FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
+use machine::Micros;
+use rustls::ClientConfig;
+use server::CERTIFICATE_PATH;
+use simulated::MemoryDisk;
+
+use super::certificates::{ADA, GRACE, GUESS, NAME, client, configuration, other, send_part, serving};
+use super::room::pages::site;
+use super::room::shielded::{Shielded, Trust, client_of_all};
+use super::room::{DISK_BYTES, Room, usual_sizes};
+use crate::CORES;
+
+/// Status, fields and text of the next answer; `has_body`: not to HEAD.
+fn answer(room: &mut Room, shielded: &mut Shielded, has_body: bool) -> (u16, Vec<String>, String) {
+    let status = room.line_shielded(shielded);
+    let mut fields = Vec::new();
+    loop {
+        match room.line_shielded(shielded) {
+            line if line.is_empty() => break,
+            line => fields.push(line),
+        }
+    }
+    let length = fields.iter().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
+    let length = if has_body { length.parse().expect("a number") } else { 0 };
+    room.until_shielded(shielded, "the text is there", |shielded| shielded.heard.len() >= length);
+    let text = shielded.heard.drain(..length).collect();
+    (status["HTTP/1.1 ".len()..][..3].parse().expect("a status"), fields, String::from_utf8(text).expect("it is text"))
+}
+
+fn asked(method: &str, path: &str, fields: &str) -> Vec<u8> {
+    format!("{method} {path} HTTP/1.1\r\nHost: {NAME}\r\n{fields}\r\n").into_bytes()
+}
+
+#[test]
+fn who_does_not_say_who_he_is_is_asked_and_nobody_is_asked_in_the_clear() {
+    let first = Trust::new(NAME);
+    let mut room = serving(30, &first);
+    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    room.shake_hands(&mut shielded);
+    let before = room.machine.now;
+    for credentials in ["X: y", "Authorization: Bearer YWRhOmxvdmVsYWNl", "Authorization: Basic YWRh"] {
+        for method in ["GET", "PUT"] {
+            let request = asked(method, CERTIFICATE_PATH, &format!("{credentials}\r\n"));
+            room.say_shielded(&mut shielded, &request);
+            let (status, fields, _) = answer(&mut room, &mut shielded, true);
+            assert_eq!(status, 401, "{credentials}");
+            let challenge = "WWW-Authenticate: Basic realm=\"Barepost\", charset=\"UTF-8\"";
+            assert!(fields.iter().any(|field| field == challenge), "{fields:?}");
+        }
+    }
+    assert_eq!(room.machine.now.since(before).as_secs(), 0, "it was no login");
+    let credentials = format!("Authorization: Basic {ADA}\r\n");
+    room.say_shielded(&mut shielded, &asked("GET", CERTIFICATE_PATH, &credentials.repeat(2)));
+    assert_eq!(answer(&mut room, &mut shielded, true).0, 400);
+    room.part_shielded(shielded);
+    let https_only = format!("{}[web]\nhttps_only = true\n", configuration());
+    for (more, expected) in [(configuration(), "403 Forbidden"), (https_only, "308 Permanent Redirect")] {
+        let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![first.certificate.clone()]);
+        let mut room = Room::certified(31, disk, usual_sizes(), &more, site(1000), certificates);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        let mut talk = room.connect(80);
+        let request = asked("PUT", CERTIFICATE_PATH, &format!("{credentials}Content-Length: 1\r\n"));
+        room.send(&talk, &[&request[..], b"x"].concat());
+        assert_eq!(room.line(&mut talk), format!("HTTP/1.1 {expected}"));
+        room.part(talk);
+    }
+}
+
+#[test]
+fn an_administrator_is_told_which_certificates_there_are_and_can_do_nothing_else_with_them() {
+    let first = Trust::new(NAME);
+    let mut room = serving(32, &first);
+    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    let credentials = format!("Authorization: Basic {ADA}\r\n");
+    let mut lengths = Vec::new();
+    for method in ["GET", "HEAD"] {
+        room.say_shielded(&mut shielded, &asked(method, CERTIFICATE_PATH, &credentials));
+        let (status, fields, text) = answer(&mut room, &mut shielded, method == "GET");
+        assert_eq!((status, text.starts_with(&format!("names: {NAME}\n"))), (200, method == "GET"));
+        assert!(fields.iter().any(|field| field == "Cache-Control: no-store"));
+        lengths.extend(fields.into_iter().filter(|field| field.starts_with("Content-Length")));
+    }
+    assert_eq!(lengths[0], lengths[1]);
+    for method in ["POST", "DELETE", "OPTIONS"] {
+        room.say_shielded(&mut shielded, &asked(method, CERTIFICATE_PATH, &credentials));
+        let (status, fields, _) = answer(&mut room, &mut shielded, true);
+        assert_eq!(status, 405);
+        assert!(fields.iter().any(|field| field == "Allow: GET, HEAD, PUT"), "{fields:?}");
+    }
+    room.part_shielded(shielded);
+}
+
+#[test]
+fn who_is_no_administrator_is_told_why_and_the_connection_goes_on() {
+    let first = Trust::new(NAME);
+    let mut room = serving(33, &first);
+    for (who, expected) in [(GRACE, 403), (GUESS, 401)] {
+        let mut shielded = room.connect_shielded(443, &client(&[&first]));
+        send_part(&mut room, &mut shielded, who, b"certificate", 11);
+        let (status, fields, _) = answer(&mut room, &mut shielded, true);
+        assert_eq!(
+            (status, fields.iter().any(|field| field.starts_with("WWW-Authenticate"))),
+            (expected, expected == 401)
+        );
+        room.say_shielded(&mut shielded, &asked("GET", "/", ""));
+        assert_eq!(answer(&mut room, &mut shielded, true).2, "Index");
+        room.part_shielded(shielded);
+    }
+    // Four at a time are looked at on each core.
+    let mut guesses = Vec::new();
+    for _ in 0..=4 * usize::from(CORES) {
+        let mut shielded = room.connect_shielded(443, &client(&[&first]));
+        room.shake_hands(&mut shielded);
+        guesses.push(shielded);
+    }
+    for shielded in &mut guesses {
+        room.say_shielded(shielded, &asked("GET", CERTIFICATE_PATH, &format!("Authorization: Basic {GUESS}\r\n")));
+    }
+    let statuses: Vec<u16> = guesses.iter_mut().map(|shielded| answer(&mut room, shielded, true).0).collect();
+    assert!(statuses.contains(&429) && statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
+    for shielded in guesses {
+        room.part_shielded_only(shielded);
+    }
+}
+
+#[test]
+fn senders_of_certificates_take_so_much_memory_of_a_core_and_no_more() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let mut room = serving(34, &first);
+    let both = client(&[&first, &second]);
+    // Eight may send on each core, and these take their time.
+    let begun = |room: &mut Room| -> Vec<Shielded> {
+        let sender = |_| {
+            let mut shielded = room.connect_shielded(443, &both);
+            room.shake_hands(&mut shielded);
+            send_part(room, &mut shielded, ADA, b"-----BEGIN", 11);
+            shielded
+        };
+        (0..=8 * usize::from(CORES)).map(sender).collect()
+    };
+    let mut senders = begun(&mut room);
+    room.pass(Micros::from_secs(1));
+    let mut statuses = Vec::new();
+    for shielded in &mut senders {
+        assert!(shielded.heard.is_empty());
+        room.say_shielded(shielded, b"-");
+        let (status, _, text) = answer(&mut room, shielded, true);
+        assert_eq!(text == "too many at a time\n", status == 503);
+        statuses.push(status);
+    }
+    assert!(statuses.contains(&503) && statuses.contains(&422), "{statuses:?}");
+    for shielded in senders {
+        room.part_shielded_only(shielded);
+    }
+    for shielded in begun(&mut room) {
+        room.abort(&shielded.talk);
+    }
+    room.until_nothing_is_in_use();
+    for _ in 0..20 {
+        let mut shielded = room.connect_shielded(443, &both);
+        send_part(&mut room, &mut shielded, ADA, &second.pem, second.pem.len());
+        assert_eq!(answer(&mut room, &mut shielded, true).0, 200, "what they had is to be had again");
+        room.part_shielded_only(shielded);
+    }
+}
+
+fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
+}
+
+/// The head of a request over HTTP/2, of whoever says that he is this.
+fn head(stream: u32, method: &str, who: &str, flags: u8) -> Vec<u8> {
+    let mut block = vec![0x87, 0x02, method.len() as u8];
+    block.extend(method.as_bytes());
+    let basic = format!("Basic {who}");
+    for (index, value) in [(&[0x01][..], NAME), (&[0x04], CERTIFICATE_PATH), (&[0x0f, 23 - 15], &basic)] {
+        block.extend(index);
+        block.push(value.len() as u8);
+        block.extend(value.as_bytes());
+    }
+    frame(Kind::Headers, flags | flags::END_HEADERS, stream, &block)
+}
+
+/// What is answered on these streams: how the block of fields begins, and the text.
+fn answers<const COUNT: usize>(
+    room: &mut Room,
+    shielded: &mut Shielded,
+    streams: [u32; COUNT],
+) -> [(u8, String); COUNT] {
+    let mut found = streams.map(|_| (0, String::new()));
+    let mut left = COUNT;
+    while left > 0 {
+        room.until_shielded(shielded, "a frame", |shielded| {
+            let length = FrameHead::parse(&shielded.heard).map(|head| head.length as usize);
+            length.is_some_and(|length| shielded.heard.len() >= FRAME_HEAD_BYTES + length)
+        });
+        let head = FrameHead::parse(&shielded.heard).expect("it is there");
+        let bytes: Vec<u8> = shielded.heard.drain(..FRAME_HEAD_BYTES + head.length as usize).collect();
+        let payload = &bytes[FRAME_HEAD_BYTES..];
+        let Some(place) = streams.iter().position(|stream| *stream == head.stream) else { continue };
+        match head.kind {
+            Kind::Headers => found[place].0 = payload[0],
+            Kind::Data => found[place].1 += std::str::from_utf8(payload).expect("it is text"),
+            _ => {}
+        }
+        left -= usize::from(matches!(head.kind, Kind::Headers | Kind::Data) && head.has(flags::END_STREAM));
+    }
+    found
+}
+
+#[test]
+fn certificates_are_asked_for_and_replaced_over_http_2_as_well() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let mut room = serving(35, &first);
+    let two: Arc<ClientConfig> = Arc::new(client_of_all(&[&first, &second], &["h2"]));
+    let mut shielded = room.connect_shielded(443, &two);
+    let put = [head(3, "PUT", ADA, 0), frame(Kind::Data, flags::END_STREAM, 3, &second.pem)].concat();
+    let said = [
+        PREFACE.as_slice(),
+        &frame(Kind::Settings, 0, 0, &[]),
+        &head(1, "GET", ADA, flags::END_STREAM),
+        &put,
+        &head(5, "GET", ADA, flags::END_STREAM),
+        &head(7, "GET", GRACE, flags::END_STREAM),
+    ];
+    room.say_shielded(&mut shielded, &said.concat());
+    let [before, replaced, after, other] = answers(&mut room, &mut shielded, [1, 3, 5, 7]);
+    assert_eq!([before.0, replaced.0, after.0], [0x88; 3], "200");
+    assert_ne!(before.1, replaced.1);
+    assert_eq!((replaced.1.lines().next(), &after.1), (Some("names: mail.barepost.test"), &replaced.1));
+    assert_eq!(other.1, "403 Forbidden\n");
+    room.part_shielded(shielded);
+}

@@ -1,0 +1,413 @@
+//! Certificates that take the place of others while the machine serves.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use http::Site;
+use machine::Micros;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, HandshakeKind};
+use simulated::{Dice, MemoryDisk, Mood};
+use tls::Certificate;
+
+use super::room::pages::site;
+use super::room::shielded::{Shielded, Trust, client_of_all};
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
+use crate::CORES;
+
+pub(super) const NAME: &str = "mail.barepost.test";
+
+/// `lovelace`, said by Ada, who is an administrator, and by Grace, who is none; and a guess.
+pub(super) const ADA: &str = "YWRhOmxvdmVsYWNl";
+pub(super) const GRACE: &str = "Z3JhY2U6bG92ZWxhY2U=";
+pub(super) const GUESS: &str = "YWRhOmd1ZXNz";
+
+pub(super) fn configuration() -> String {
+    CONFIGURATION.replace("aliases = [", "admin = true\naliases = [")
+}
+
+/// A machine on `disk` whose configuration names these.
+fn on(seed: u64, disk: MemoryDisk, certificates: &[&Trust], site: Site) -> Room {
+    let certificates: Vec<Certificate> = certificates.iter().map(|trust| trust.certificate.clone()).collect();
+    let mut room = Room::certified(seed, disk, usual_sizes(), &configuration(), site, certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room
+}
+
+pub(super) fn serving(seed: u64, first: &Trust) -> Room {
+    on(seed, MemoryDisk::blank(DISK_BYTES), &[first], site(1000))
+}
+
+/// The machine after a power cut.
+fn again(room: Room, seed: u64, certificates: &[&Trust]) -> Room {
+    on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), certificates, Site::default())
+}
+
+/// One of which the key has this seed.
+pub(super) fn other(seed: u64, days: Range<i64>) -> Trust {
+    Trust::made(seed, &[NAME], days)
+}
+
+pub(super) fn client(trusted: &[&Trust]) -> Arc<ClientConfig> {
+    Arc::new(client_of_all(trusted, &["http/1.1"]))
+}
+
+/// Sends `pem`, as whoever says that he is this.
+fn send(room: &mut Room, shielded: &mut Shielded, who: &str, pem: &[u8]) {
+    send_part(room, shielded, who, pem, pem.len());
+}
+
+/// The same with the beginning of something that has so many bytes.
+pub(super) fn send_part(room: &mut Room, shielded: &mut Shielded, who: &str, begin: &[u8], length: usize) {
+    let path = server::CERTIFICATE_PATH;
+    let head = format!(
+        "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {who}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    room.say_shielded(shielded, &[head.as_bytes(), begin].concat());
+}
+
+/// Status and text of the next answer.
+fn answer(room: &mut Room, shielded: &mut Shielded) -> (String, String) {
+    let status = room.line_shielded(shielded).trim_start_matches("HTTP/1.1 ").to_string();
+    let mut length = 0;
+    loop {
+        match room.line_shielded(shielded).split_once(": ") {
+            None => break,
+            Some(("Content-Length", value)) => length = value.parse().expect("a length"),
+            Some(_) => {}
+        }
+    }
+    room.until_shielded(shielded, "the text is there", |shielded| shielded.heard.len() >= length);
+    let text = shielded.heard.drain(..length).collect();
+    (status, String::from_utf8(text).expect("it is text"))
+}
+
+/// Sends `pem` as Ada on a connection of its own; what is answered.
+fn upload(room: &mut Room, trusted: &[&Trust], pem: &[u8]) -> (String, String) {
+    let mut shielded = room.connect_shielded(443, &client(trusted));
+    send(room, &mut shielded, ADA, pem);
+    let answer = answer(room, &mut shielded);
+    room.part_shielded_only(shielded);
+    answer
+}
+
+/// What a client of the service on `port` is shown.
+fn shown(room: &mut Room, port: u16, trusted: &[&Trust]) -> CertificateDer<'static> {
+    let mut shielded = room.connect_shielded(port, &Arc::new(client_of_all(trusted, &[])));
+    room.shake_hands(&mut shielded);
+    let shown = shielded.tls.peer_certificates().expect("the handshake is done")[0].clone().into_owned();
+    room.abort(&shielded.talk);
+    shown
+}
+
+#[test]
+fn a_new_certificate_is_shown_on_every_core_when_its_sender_is_told_and_who_is_here_stays() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let both = [&first, &second];
+    let mut room = serving(1, &first);
+    let known = client(&both);
+    let mut old = room.connect_shielded(443, &known);
+    let get = b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n";
+    room.say_shielded(&mut old, get);
+    assert_eq!(answer(&mut room, &mut old).1, "Index");
+
+    let (status, text) = upload(&mut room, &both, &second.pem);
+    assert_eq!(status, "200 OK");
+    assert!(text.starts_with("names: mail.barepost.test\nvalid until: 2026-04-01T00:00:00Z\nSHA-256: "), "{text}");
+    let mut crowd = Vec::new();
+    while crowd.len() < 6 * usize::from(CORES) {
+        let host = room.add_host();
+        let mut shielded = room.connect_shielded_from(host, 443, &client(&both));
+        room.shake_hands(&mut shielded);
+        assert_eq!(shielded.tls.peer_certificates().expect("it is done")[0], second.root);
+        crowd.push(shielded);
+    }
+    let spread = room.engines.in_use_on_each();
+    assert!(spread.iter().all(|core| core.tls_connections > 0), "they came to every core: {spread:?}");
+    for shielded in crowd {
+        room.part_shielded_only(shielded);
+    }
+    assert_eq!(shown(&mut room, 995, &both), second.root);
+    assert_eq!(shown(&mut room, 465, &both), second.root);
+
+    room.say_shielded(&mut old, get);
+    assert_eq!(answer(&mut room, &mut old).1, "Index", "who is here stays");
+    room.part_shielded(old);
+    let mut later = room.connect_shielded(443, &known);
+    room.say_shielded(&mut later, get);
+    assert_eq!(answer(&mut room, &mut later).1, "Index");
+    assert_eq!(later.tls.handshake_kind(), Some(HandshakeKind::Resumed), "a ticket of before is as good as ever");
+    room.part_shielded(later);
+}
+
+#[test]
+fn nobody_is_told_of_a_new_certificate_before_every_core_shows_it() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    // Which core keeps them differs from disk to disk: the one that is held must not always be that one.
+    for (seed, held) in (0..u64::from(16 / CORES)).flat_map(|seed| (0..CORES).map(move |held| (16 + seed, held))) {
+        let mut room = serving(seed, &first);
+        let mut shielded = room.connect_shielded(443, &client(&[&first]));
+        room.shake_hands(&mut shielded);
+        room.pass(Micros::from_millis(1));
+        if room.engines.in_use_on_each()[usize::from(held)].sessions > 0 {
+            continue;
+        }
+        // Who it is, is decided before.
+        let (begin, rest) = second.pem.split_at(100);
+        send_part(&mut room, &mut shielded, ADA, begin, second.pem.len());
+        room.pass(Micros::from_millis(100));
+        room.engines.hold(Some(held));
+        room.say_shielded(&mut shielded, rest);
+        for _ in 0..20 {
+            room.pass(Micros::from_millis(10));
+            room.exchange(&mut shielded);
+        }
+        assert!(shielded.heard.is_empty(), "core {held} of {CORES} does not show it");
+        room.engines.hold(None);
+        assert_eq!(answer(&mut room, &mut shielded).0, "200 OK");
+        room.part_shielded(shielded);
+    }
+}
+
+#[test]
+fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let mut room = serving(2, &first);
+    for (who, expected, delay) in
+        [(GRACE, "403 Forbidden", 0), (GUESS, "401 Unauthorized", 2), (GUESS, "401 Unauthorized", 4)]
+    {
+        let mut shielded = room.connect_shielded(443, &client(&[&first]));
+        room.shake_hands(&mut shielded);
+        let before = room.machine.now;
+        send(&mut room, &mut shielded, who, &second.pem);
+        assert_eq!(answer(&mut room, &mut shielded).0, expected);
+        assert_eq!(room.machine.now.since(before).as_secs(), delay, "{expected}");
+        room.part_shielded(shielded);
+    }
+    let mut talk = room.connect(80);
+    let path = server::CERTIFICATE_PATH;
+    let request =
+        format!("PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Basic {ADA}\r\nContent-Length: 1\r\n\r\nx");
+    room.send(&talk, request.as_bytes());
+    assert_eq!(room.line(&mut talk), "HTTP/1.1 403 Forbidden");
+    room.part(talk);
+    assert_eq!(shown(&mut room, 443, &[&first, &second]), first.root);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_served_with_is_refused_at_once_with_its_reason() {
+    let first = Trust::new(NAME);
+    let mut room = serving(3, &first);
+    let (second, third) = (other(8, -1..90), other(9, -1..90));
+    let halves = |trust: &Trust| {
+        let text = String::from_utf8(trust.pem.clone()).expect("it is text");
+        let (certificate, key) = text.split_at(text.find("-----BEGIN PRIVATE").expect("there is one"));
+        (certificate.to_string(), key.to_string())
+    };
+    let mismatched = [halves(&second).0, halves(&third).1].concat().into_bytes();
+    for (pem, reason) in [
+        (&mismatched, "the key belongs to another certificate"),
+        (&other(8, -90..0).pem, "the certificate has expired: it was valid until 2026-01-01T00:00:00Z"),
+        (&other(8, 1..90).pem, "the certificate is not valid yet, but from 2026-01-02T00:00:00Z on"),
+        (&b"garbage".to_vec(), "there is no certificate in the file"),
+        (
+            &b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n".to_vec(),
+            "the file of the certificate is not in PEM form",
+        ),
+        (&halves(&second).0.into_bytes(), "there is no private key in the file"),
+        (&Trust::made(8, &[], -1..90).pem, "the certificate is for no name"),
+        (&Vec::new(), "there is no certificate in the file"),
+    ] {
+        let (status, text) = upload(&mut room, &[&first], pem);
+        assert!(status.starts_with("422 ") && text.starts_with(reason), "{status}: {text}");
+    }
+    let mut shielded = room.connect_shielded(443, &client(&[&first]));
+    let request = format!(
+        "PUT {} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {ADA}\r\nContent-Length: 32769\r\nExpect: 100-continue\r\n\r\n",
+        server::CERTIFICATE_PATH
+    );
+    room.say_shielded(&mut shielded, request.as_bytes());
+    assert_eq!(answer(&mut room, &mut shielded).0, "413 Content Too Large");
+    room.part_shielded(shielded);
+    assert_eq!(shown(&mut room, 443, &[&first]), first.root, "nothing has changed");
+    let mut room = again(room, 3, &[&first]);
+    assert_eq!(shown(&mut room, 443, &[&first]), first.root);
+}
+
+#[test]
+fn a_certificate_that_was_sent_counts_after_a_restart_until_the_configuration_has_a_later_one() {
+    let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -60..90));
+    let all = [&first, &second, &third];
+    let mut room = serving(4, &first);
+    assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
+    let mut room = again(room, 5, &[&first]);
+    assert_eq!(shown(&mut room, 443, &all), second.root);
+    // Whatever their dates say: what was sent later counts.
+    assert_eq!(upload(&mut room, &all, &third.pem).0, "200 OK");
+    assert_eq!(shown(&mut room, 443, &all), third.root);
+    let mut room = again(room, 6, &[&first]);
+    assert_eq!(shown(&mut room, 443, &all), third.root);
+    let mut room = again(room, 7, &[&other(10, 5..90)]);
+    assert!(
+        room.console_says("does not count: the configuration has one for the same names whose validity began later")
+    );
+    // The client lives before its time, and so tells that it is shown.
+    let mut shielded = room.connect_shielded(443, &client(&all));
+    room.until_shielded(&mut shielded, "the client refuses it", |shielded| shielded.complaint.is_some());
+    room.abort(&shielded.talk);
+}
+
+#[test]
+fn whatever_name_is_asked_for_the_certificate_that_came_last_is_shown_and_others_keep_theirs() {
+    let own = Trust::made(7, &[NAME, "localhost"], -1..90);
+    let elsewhere = Trust::made(8, &["web.test"], -1..90);
+    let (new, newer) = (other(9, -1..80), other(10, -1..70));
+    let mut room = on(8, MemoryDisk::blank(DISK_BYTES), &[&own, &elsewhere], Site::default());
+    let all = [&own, &elsewhere, &new, &newer];
+    assert_eq!(upload(&mut room, &all, &new.pem).0, "200 OK");
+    let (status, text) = upload(&mut room, &all, &newer.pem);
+    assert_eq!(status, "200 OK");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("names: ")).collect();
+    assert_eq!(names, [NAME, "mail.barepost.test, localhost", "web.test"], "{text}");
+    assert_eq!(shown(&mut room, 443, &all), newer.root);
+    let wide = Trust::made(11, &[NAME, "localhost", "*.test"], -1..60);
+    let (_, text) = upload(&mut room, &all, &wide.pem);
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("names: ")).collect();
+    assert_eq!(names, ["mail.barepost.test, localhost, *.test"]);
+    let mut shielded = room.connect_shielded(443, &client(&[&wide]));
+    let request = format!("GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {ADA}\r\n\r\n", server::CERTIFICATE_PATH);
+    room.say_shielded(&mut shielded, request.as_bytes());
+    assert_eq!(answer(&mut room, &mut shielded).1, text);
+    room.part_shielded(shielded);
+}
+
+#[test]
+fn a_power_cut_at_any_time_leaves_the_old_certificate_or_the_new_one_and_the_new_one_once_its_sender_was_told() {
+    let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -1..80));
+    let all = [&first, &second, &third];
+    // How many steps it takes until the sender is told, or whether he is within so many; and the machine then.
+    let life = |steps_max: usize| {
+        let mut room = serving(9, &first);
+        assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
+        let mut shielded = room.connect_shielded(443, &client(&all));
+        room.shake_hands(&mut shielded);
+        send(&mut room, &mut shielded, ADA, &third.pem);
+        let mut steps = 0;
+        while steps < steps_max && shielded.heard.is_empty() {
+            room.step();
+            room.exchange(&mut shielded);
+            steps += 1;
+        }
+        (room, steps, !shielded.heard.is_empty())
+    };
+    let (_, all_steps, _) = life(usize::MAX);
+    let (mut old, mut new) = (0, 0);
+    for tenth in 0..=10 {
+        let (room, _, is_told) = life(all_steps * tenth / 10);
+        assert_eq!(is_told, tenth == 10);
+        let mut room = again(room, 100 + tenth as u64, &[&first]);
+        let shown = shown(&mut room, 443, &all);
+        assert!(shown == third.root || shown == second.root && !is_told, "after {tenth} tenths");
+        if shown == third.root { new += 1 } else { old += 1 }
+    }
+    assert!(old > 0 && new > 0, "{old} {new}");
+}
+
+#[test]
+fn two_who_send_at_once_are_both_answered_and_every_core_shows_the_same() {
+    let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -1..80));
+    let all = [&first, &second, &third];
+    let mut room = serving(10, &first);
+    let mut senders = Vec::new();
+    for trust in [&second, &third, &second, &third] {
+        let mut shielded = room.connect_shielded(443, &client(&all));
+        room.shake_hands(&mut shielded);
+        senders.push((shielded, trust));
+    }
+    for (shielded, trust) in &mut senders {
+        send(&mut room, shielded, ADA, &trust.pem);
+    }
+    for (mut shielded, _) in senders {
+        assert_eq!(answer(&mut room, &mut shielded).0, "200 OK");
+        room.part_shielded_only(shielded);
+    }
+    let last = shown(&mut room, 443, &all);
+    assert!(last == second.root || last == third.root);
+    for _ in 0..4 * CORES {
+        assert_eq!(shown(&mut room, 443, &all), last);
+    }
+    let mut room = again(room, 11, &[&first]);
+    assert_eq!(shown(&mut room, 443, &all), last, "and after a restart as well");
+}
+
+#[test]
+fn who_sends_a_certificate_and_leaves_holds_up_nobody() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let both = [&first, &second];
+    let mut room = serving(12, &first);
+    for steps in 0..12 {
+        let mut shielded = room.connect_shielded(443, &client(&both));
+        room.shake_hands(&mut shielded);
+        send(&mut room, &mut shielded, ADA, &second.pem);
+        (0..steps).for_each(|_| room.step());
+        room.abort(&shielded.talk);
+    }
+    room.pass(Micros::from_secs(5));
+    room.until_nothing_is_in_use();
+    assert_eq!(upload(&mut room, &both, &second.pem).0, "200 OK");
+    assert_eq!(shown(&mut room, 443, &both), second.root);
+}
+
+/// Whether there was space for a letter.
+fn is_letter_taken(room: &mut Room) -> bool {
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.smtp(&mut talk, "EHLO client.test");
+    let is_taken = room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>").starts_with("250") && {
+        room.smtp(&mut talk, "RCPT TO:<grace@barepost.test>");
+        room.smtp(&mut talk, "DATA");
+        room.send(&talk, &b"A line of a letter, to fill the disk with\r\n".repeat(700));
+        room.smtp(&mut talk, ".").starts_with("250")
+    };
+    room.close(&talk);
+    is_taken
+}
+
+#[test]
+fn a_full_disk_and_one_that_fails_say_so_and_what_is_shown_stays() {
+    let (first, second) = (Trust::new(NAME), other(8, -1..90));
+    let both = [&first, &second];
+    let mut room = on(13, MemoryDisk::blank(2 << 20), &[&first], Site::default());
+    while is_letter_taken(&mut room) {}
+    let (status, text) = upload(&mut room, &both, &second.pem);
+    assert_eq!((status.as_str(), text.as_str()), ("507 Insufficient Storage", "the disk is full\n"));
+    assert_eq!(shown(&mut room, 443, &both), first.root);
+    for mood in [Mood::FailsFlushes, Mood::FailsWrites] {
+        let mut room = serving(14, &first);
+        room.machine.disk.mood = mood;
+        let (status, text) = upload(&mut room, &both, &second.pem);
+        assert_eq!((status.as_str(), text.as_str()), ("503 Service Unavailable", "the disk has failed\n"));
+        assert_eq!(shown(&mut room, 443, &both), first.root);
+    }
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_spoken_of_when_it_comes_and_one_that_went_is_not() {
+    let (first, second, third) = (Trust::until(NAME, 10), other(8, -1..90), other(9, -1..12));
+    let all = [&first, &second, &third];
+    let mut room = serving(15, &first);
+    let told = |room: &Room| room.machine.console.iter().filter(|line| line.contains("EXPIRES SOON")).count();
+    assert_eq!(told(&room), 1);
+    assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
+    room.machine.wait(Micros::from_secs(24 * 3600));
+    room.pass(Micros::from_millis(1));
+    assert_eq!(told(&room), 1);
+    assert_eq!(upload(&mut room, &all, &third.pem).0, "200 OK");
+    room.pass(Micros::from_millis(1));
+    assert_eq!(told(&room), 2);
+    assert!(
+        room.console_says("tls: there is a new certificate for mail.barepost.test, valid until 2026-01-13T00:00:00Z")
+    );
+}

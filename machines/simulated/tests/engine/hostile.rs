@@ -1,0 +1,302 @@
+//! What is no TLS, or not as it was sent: an alert or the end, never a word, and nothing left of it (RFC 8446 sections 5.1 and 6).
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use http::Site;
+use machine::Micros;
+use rustls::{ClientConfig, SupportedProtocolVersion};
+use server::InUse;
+
+use super::room::pages::site;
+use super::room::shielded::{BOTH, Shielded, Trust, client_of};
+use super::room::{Room, Talk, usual_sizes};
+
+/// Descriptions of alerts.
+const UNEXPECTED_MESSAGE: u8 = 10;
+const RECORD_OVERFLOW: u8 = 22;
+const DECODE_ERROR: u8 = 50;
+const PROTOCOL_VERSION: u8 = 70;
+
+/// Longer than any handshake may take.
+const LONG: Micros = Micros::from_secs(12);
+
+fn serving(seed: u64) -> (Room, Trust) {
+    Room::shielded(seed, site(1000), usual_sizes())
+}
+
+fn of_version(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+    Arc::new(client_of(trust, &["http/1.1"], &[version]))
+}
+
+/// What the client's TLS has to say.
+fn flight(shielded: &mut Shielded) -> Vec<u8> {
+    let mut flight = Vec::new();
+    while shielded.tls.wants_write() {
+        shielded.tls.write_tls(&mut flight).expect("it is memory");
+    }
+    flight
+}
+
+/// Says hello, hears the server, and returns what would be said to that.
+fn second_flight(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
+    let hello = flight(shielded);
+    room.send(&shielded.talk, &hello);
+    room.until("the server has spoken", |room| {
+        room.listen(&mut shielded.talk);
+        let heard = std::mem::take(&mut shielded.talk.heard);
+        let mut rest = heard.as_slice();
+        while !rest.is_empty() {
+            chance::seed(1);
+            shielded.tls.read_tls(&mut rest).expect("it is memory");
+            shielded.tls.process_new_packets().expect("the server's TLS is right");
+        }
+        let is_old = shielded.tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
+        !shielded.tls.is_handshaking() || is_old && shielded.tls.wants_write()
+    });
+    flight(shielded)
+}
+
+/// A connection on which TLS is spoken.
+fn established(room: &mut Room, client: &Arc<ClientConfig>) -> Shielded {
+    let mut shielded = room.connect_shielded(443, client);
+    room.shake_hands(&mut shielded);
+    room.pass(Micros::from_millis(5));
+    room.exchange(&mut shielded);
+    shielded
+}
+
+/// A request, in one record.
+fn request(shielded: &mut Shielded) -> Vec<u8> {
+    use std::io::Write;
+    shielded.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
+    flight(shielded)
+}
+
+/// Whoever says this hears an alert and no more, in the clear, and is hung up on.
+fn is_told(room: &mut Room, port: u16, bytes: &[u8], alert: u8) {
+    let mut talk = room.connect(port);
+    room.send(&talk, bytes);
+    room.until("the server hangs up", |room| room.has_hung_up(&mut talk));
+    assert_eq!(talk.heard, [21, 3, 3, 0, 2, 2, alert], "{:?}", &bytes[..bytes.len().min(20)]);
+    room.part(talk);
+}
+
+/// A hello of TLS 1.1 (`[3, 2]`) or before.
+fn old_hello(version: [u8; 2]) -> Vec<u8> {
+    let mut hello = vec![version[0], version[1]];
+    hello.extend_from_slice(&[0x11; 32]);
+    hello.extend_from_slice(&[0, 0, 2, 0xc0, 0x2b, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
+    let message = [&[1, 0, 0, hello.len() as u8][..], &hello].concat();
+    [&[22, 3, 1, 0, message.len() as u8][..], &message].concat()
+}
+
+#[test]
+fn what_is_no_tls_is_told_so_on_every_port_that_speaks_it() {
+    let (mut room, _) = serving(1);
+    // The first two bytes of SSL 2 say how long the hello is, with the first bit set; then come its kind and version.
+    let ssl2 = [&[0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10][..], &[0x33; 37]].concat();
+    for port in [443, 465, 995] {
+        is_told(&mut room, port, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n", DECODE_ERROR);
+        is_told(&mut room, port, b"EHLO client.test\r\n", DECODE_ERROR);
+        is_told(&mut room, port, &ssl2, DECODE_ERROR);
+        is_told(&mut room, port, &[0; 64], DECODE_ERROR);
+        is_told(&mut room, port, &[0xff; 64], DECODE_ERROR);
+        // A version that there never was; one that is no more; a record that is longer than one may be.
+        is_told(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], DECODE_ERROR);
+        is_told(&mut room, port, &old_hello([3, 2]), PROTOCOL_VERSION);
+        is_told(&mut room, port, &old_hello([3, 0]), PROTOCOL_VERSION);
+        is_told(&mut room, port, &[22, 3, 1, 0xff, 0xff, 1], RECORD_OVERFLOW);
+        is_told(&mut room, port, &[22, 3, 3, 0x48, 1, 1], RECORD_OVERFLOW);
+        // Data before there is a key for it.
+        is_told(&mut room, port, &[23, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE);
+    }
+    let outcomes = room.engines.handshakes();
+    assert_eq!((outcomes.failed(), outcomes.no_common_ground, outcomes.established), (33, 6, 0), "{outcomes}");
+}
+
+#[test]
+fn records_without_content_are_no_way_to_keep_a_machine_busy() {
+    let (mut room, _) = serving(2);
+    // None may be empty before there are keys (RFC 8446 section 5.1); what may be said within TLS the crate `tls` tests.
+    let floods = [[22, 3, 1, 0, 0].repeat(400), [20, 3, 3, 0, 1, 1].repeat(400), [23, 3, 3, 0, 0].repeat(400)];
+    for flood in floods {
+        let mut talk = room.connect(443);
+        room.send(&talk, &flood);
+        room.until("the server hangs up", |room| room.has_hung_up(&mut talk));
+        assert_eq!(talk.heard.get(..6), Some(&[21, 3, 3, 0, 2, 2][..]), "{:?}", &flood[..6]);
+        room.part(talk);
+    }
+}
+
+/// Those to whom something was said that was not meant.
+struct Harmed {
+    shielded: Shielded,
+    what: String,
+}
+
+/// All of them hear an alert or nothing, never a word of what is within, and are hung up on; nothing is left of them.
+fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
+    room.pass(LONG);
+    for Harmed { mut shielded, what } in harmed {
+        assert!(room.has_hung_up(&mut shielded.talk), "{what} is waited for");
+        let mut rest = shielded.talk.heard.as_slice();
+        while !rest.is_empty() {
+            let is_refused = shielded.tls.read_tls(&mut rest).is_err() || shielded.tls.process_new_packets().is_err();
+            let plaintext = shielded.tls.process_new_packets().map_or(0, |state| state.plaintext_bytes_to_read());
+            assert_eq!(plaintext, 0, "{what} was answered");
+            if is_refused {
+                break;
+            }
+        }
+        room.abort(&shielded.talk);
+        room.hosts[shielded.talk.host].forget(shielded.talk.connection);
+    }
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}
+
+/// Whether a change at `place` of a flight has no meaning: the version that a record's head names (RFC 8446 section 5.1).
+fn is_idle(flight: &[u8], place: usize) -> bool {
+    let mut start = 0;
+    while let Some([_, _, _, high, low]) = flight.get(start..start + 5) {
+        if place == start + 2 {
+            return true;
+        }
+        start += 5 + usize::from(u16::from_be_bytes([*high, *low]));
+    }
+    false
+}
+
+#[test]
+fn a_handshake_of_which_any_byte_was_changed_on_its_way_comes_to_nothing() {
+    for (seed, version) in (3..).zip(BOTH) {
+        let (mut room, trust) = serving(seed);
+        let client = of_version(&trust, version);
+        for is_second in [false, true] {
+            let (mut place, mut harmed, mut is_over) = (0, Vec::new(), false);
+            while !is_over {
+                // A few at a time: there is no room for more handshakes.
+                while harmed.len() < 24 && !is_over {
+                    let mut shielded = room.connect_shielded(443, &client);
+                    let mut bytes =
+                        if is_second { second_flight(&mut room, &mut shielded) } else { flight(&mut shielded) };
+                    is_over = place >= bytes.len();
+                    if is_over || is_idle(&bytes, place) {
+                        room.abort(&shielded.talk);
+                    } else {
+                        bytes[place] ^= 0x55;
+                        room.send(&shielded.talk, &bytes);
+                        harmed.push(Harmed { shielded, what: format!("byte {place} of flight {is_second}") });
+                    }
+                    place += 1;
+                }
+                come_to_nothing(&mut room, std::mem::take(&mut harmed));
+            }
+            assert!(place > 50, "{place} bytes");
+        }
+        assert_eq!(room.engines.handshakes().established, 0, "{}", room.engines.handshakes());
+        assert!(room.engines.handshakes().broken > 100, "{}", room.engines.handshakes());
+    }
+}
+
+#[test]
+fn a_record_of_which_any_byte_was_changed_on_its_way_ends_its_connection_and_nothing_else() {
+    for (seed, version) in (5..).zip(BOTH) {
+        let (mut room, trust) = serving(seed);
+        let client = of_version(&trust, version);
+        let mut kept = established(&mut room, &client);
+        room.pass(Micros::from_secs(1));
+        let before = room.engines.in_use();
+        for place in 0.. {
+            let mut shielded = established(&mut room, &client);
+            let mut record = request(&mut shielded);
+            let Some(byte) = record.get_mut(place) else { break };
+            *byte ^= 0x55;
+            // What follows is as it was sent, and is not heard.
+            let next = request(&mut shielded);
+            room.send(&shielded.talk, &[record.clone(), next.repeat(20)].concat());
+            let is_first = place < 5;
+            room.until("the connection ends", |room| {
+                room.exchange(&mut shielded);
+                shielded.complaint.is_some() || room.has_hung_up(&mut shielded.talk)
+            });
+            assert!(shielded.heard.is_empty(), "byte {place} was answered");
+            assert!(is_first || shielded.complaint.is_some(), "byte {place}: the client hears why");
+            room.abort(&shielded.talk);
+            room.until("nothing is left of it", |room| room.engines.in_use() == before);
+        }
+        let record = request(&mut kept);
+        room.send(&kept.talk, &record);
+        room.until_shielded(&mut kept, "the page is there", |kept| kept.heard.ends_with(b"Index"));
+        room.part_shielded(kept);
+    }
+}
+
+#[test]
+fn who_leaves_in_the_middle_of_a_record_leaves_nothing_behind() {
+    let (mut room, trust) = Room::shielded(7, Site::default(), usual_sizes());
+    for version in BOTH {
+        let client = of_version(&trust, version);
+        let mut shielded = room.connect_shielded(443, &client);
+        let hello = flight(&mut shielded);
+        room.abort(&shielded.talk);
+        for length in (1..hello.len()).step_by(7) {
+            let talk: Talk = room.connect(443);
+            room.send(&talk, &hello[..length]);
+            room.part(talk);
+        }
+        let length = {
+            let mut shielded = room.connect_shielded(443, &client);
+            let finished = second_flight(&mut room, &mut shielded).len();
+            room.part(shielded.talk);
+            finished
+        };
+        for cut in (1..length).step_by(7) {
+            let mut shielded = room.connect_shielded(443, &client);
+            let finished = second_flight(&mut room, &mut shielded);
+            room.send(&shielded.talk, &finished[..cut]);
+            room.part(shielded.talk);
+        }
+        for cut in (1..40).step_by(3) {
+            let mut shielded = established(&mut room, &client);
+            let record = request(&mut shielded);
+            room.send(&shielded.talk, &record[..cut]);
+            room.part(shielded.talk);
+        }
+    }
+}
+
+#[test]
+fn how_handshakes_end_is_counted_by_kind_and_said_when_the_machine_stops() {
+    let (mut room, trust) = serving(8);
+    let client = of_version(&trust, &rustls::version::TLS13);
+    for _ in 0..2 {
+        let shielded = established(&mut room, &client);
+        room.part_shielded(shielded);
+    }
+    is_told(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
+    is_told(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
+    // Somebody who knows us not (unknown_ca), somebody who leaves, and somebody who is slow.
+    let mut doubting = room.connect_shielded(443, &of_version(&trust, &rustls::version::TLS12));
+    second_flight(&mut room, &mut doubting);
+    room.send(&doubting.talk, &[21, 3, 3, 0, 2, 2, 48]);
+    room.until("it is gone", |room| room.has_hung_up(&mut doubting.talk));
+    room.part(doubting.talk);
+    for stays in [false, true] {
+        let talk = room.connect(443);
+        room.send(&talk, &[22, 3, 1]);
+        room.until("it has begun", |room| room.engines.in_use().handshakes == 1);
+        if stays {
+            room.pass(LONG);
+        }
+        room.part(talk);
+    }
+    let outcomes = room.engines.handshakes();
+    let server::Handshakes { established, resumed, turned_away, late, no_common_ground, broken, given_up } = outcomes;
+    assert_eq!((established, resumed, turned_away), (2, 1, 0), "{outcomes}");
+    assert_eq!((late, no_common_ground, broken, given_up), (1, 1, 1, 2), "{outcomes}");
+    room.machine.stop = true;
+    room.until("it has stopped", |room| room.ended.is_some());
+    assert!(room.console_says("came to nothing: "), "{:?}", room.machine.console);
+}

@@ -1,0 +1,52 @@
+//! What is said in many pieces over TLS: each piece that becomes a record takes more room than it has bytes, and all of it comes whole.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use http::Site;
+
+use super::room::shielded::{BOTH, Shielded, client_of};
+use super::room::{Room, usual_sizes};
+
+/// A machine, and a connection to Ada's maildrop over TLS, whose client has so much room for what it hears.
+fn logged_in(room: &mut Room, client: &Arc<rustls::ClientConfig>, buffer_bytes: usize) -> Shielded {
+    let host = room.add_host();
+    room.hosts[host].buffer_bytes = buffer_bytes;
+    let mut shielded = room.connect_shielded_from(host, 995, client);
+    assert!(room.line_shielded(&mut shielded).starts_with("+OK"));
+    for command in ["USER ada@barepost.test", "PASS lovelace"] {
+        let response = room.pop3_shielded(&mut shielded, command);
+        assert!(response.starts_with("+OK"), "{command}: {response}");
+    }
+    shielded
+}
+
+/// What follows a response, up to the line of one dot.
+fn lines(room: &mut Room, shielded: &mut Shielded) -> String {
+    room.until("the last line arrives", |room| {
+        room.exchange(shielded);
+        assert!(!room.has_hung_up(&mut shielded.talk), "the server hangs up after {} bytes", shielded.heard.len());
+        shielded.heard.ends_with(b"\r\n.\r\n")
+    });
+    String::from_utf8(std::mem::take(&mut shielded.heard)).expect("it is text")
+}
+
+#[test]
+fn a_letter_of_nothing_but_dots_comes_whole_over_tls_however_much_room_there_is() {
+    for version in BOTH {
+        let (mut room, trust) = Room::shielded(1, Site::default(), usual_sizes());
+        let client = Arc::new(client_of(&trust, &[], &[version]));
+        let letter = ".\r\n".repeat(30_000);
+        assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250 "));
+        for buffer_bytes in [1_000, 65_000] {
+            let mut shielded = logged_in(&mut room, &client, buffer_bytes);
+            room.say_shielded(&mut shielded, b"RETR 1\r\n");
+            let heard = lines(&mut room, &mut shielded);
+            let stuffed = "..\r\n".repeat(30_000) + ".\r\n";
+            assert!(heard.ends_with(&stuffed), "{} bytes", heard.len());
+            assert!(room.pop3_shielded(&mut shielded, "QUIT").starts_with("+OK"));
+            room.part_shielded(shielded);
+        }
+    }
+}

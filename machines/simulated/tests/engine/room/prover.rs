@@ -1,0 +1,92 @@
+//! A client of SCRAM-SHA-256 of its own mind: RFC 5802 section 3, written from there, with the library's PBKDF2.
+
+use std::collections::BTreeMap;
+
+use base64ct::{Base64, Encoding};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+/// What a client knows, and how often it has begun.
+#[derive(Default)]
+pub(crate) struct Prover {
+    /// What became of passwords that were hashed before, by password, salt and iterations.
+    salted: BTreeMap<(String, String, u32), [u8; 32]>,
+    begun: u32,
+}
+
+/// One exchange.
+pub(crate) struct Proving {
+    bare: String,
+    password: String,
+    /// What the server has to say in the end.
+    pub(crate) server_final: String,
+}
+
+/// What the server asks.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Asked {
+    pub(crate) nonce: String,
+    pub(crate) salt: String,
+    pub(crate) iterations: u32,
+}
+
+impl Asked {
+    /// From a challenge in base64.
+    pub(crate) fn parse(challenge: &str) -> Asked {
+        let message = text(challenge);
+        let mut attributes = message.split(',');
+        let mut next = |name| attributes.next().and_then(|attribute| attribute.strip_prefix(name)).expect("in order");
+        let asked = Asked {
+            nonce: next("r=").to_string(),
+            salt: next("s=").to_string(),
+            iterations: next("i=").parse().expect("a number"),
+        };
+        assert_eq!(attributes.next(), None);
+        asked
+    }
+}
+
+impl Prover {
+    /// An exchange in which `name` is said to have `password`, and its first response.
+    pub(crate) fn begin(&mut self, name: &str, password: &str) -> (Proving, String) {
+        self.begun += 1;
+        let bare = format!("n={name},r=client{}", self.begun);
+        let first = Base64::encode_string(format!("n,,{bare}").as_bytes());
+        (Proving { bare, password: password.to_string(), server_final: String::new() }, first)
+    }
+
+    /// Its last response, to this challenge.
+    pub(crate) fn answer(&mut self, proving: &mut Proving, challenge: &str) -> String {
+        let asked = Asked::parse(challenge);
+        let salted = self.salted(&proving.password, &asked);
+        let without_proof = format!("c=biws,r={}", asked.nonce);
+        let message = format!("{},{},{without_proof}", proving.bare, text(challenge));
+        let client_key = hmac(&salted, b"Client Key");
+        let signature = hmac(&Sha256::digest(client_key), message.as_bytes());
+        let proof: Vec<u8> = client_key.iter().zip(signature).map(|(key, signature)| key ^ signature).collect();
+        let server_signature = hmac(&hmac(&salted, b"Server Key"), message.as_bytes());
+        let server_final = format!("v={}", Base64::encode_string(&server_signature));
+        proving.server_final = Base64::encode_string(server_final.as_bytes());
+        Base64::encode_string(format!("{without_proof},p={}", Base64::encode_string(&proof)).as_bytes())
+    }
+
+    fn salted(&mut self, password: &str, asked: &Asked) -> [u8; 32] {
+        let known = (password.to_string(), asked.salt.clone(), asked.iterations);
+        *self.salted.entry(known).or_insert_with(|| {
+            let salt = Base64::decode_vec(&asked.salt).expect("salt is in base64");
+            let mut salted = [0; 32];
+            let hashed = pbkdf2::pbkdf2::<Hmac<Sha256>>(password.as_bytes(), &salt, asked.iterations, &mut salted);
+            hashed.expect("HMAC takes keys of any length");
+            salted
+        })
+    }
+}
+
+fn text(challenge: &str) -> String {
+    String::from_utf8(Base64::decode_vec(challenge).expect("a challenge is in base64")).expect("it is text")
+}
+
+fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let hmac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    hmac.chain_update(message).finalize().into_bytes().into()
+}

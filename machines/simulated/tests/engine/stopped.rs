@@ -1,0 +1,227 @@
+//! Handshakes of TLS that stop: whoever stops, wherever, is not waited for for long, costs nobody else anything, and leaves nothing behind.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use machine::Micros;
+use rustls::ClientConfig;
+use server::InUse;
+
+use super::room::pages::site;
+use super::room::shielded::{BOTH, Shielded, client, client_of};
+use super::room::{Room, Talk, usual_sizes};
+use crate::CORES;
+
+/// So many stop.
+const CLIENTS: usize = 1_000;
+/// So many of them come at a time.
+const CROWD: usize = 125;
+
+/// Where a client stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    BeforeHello,
+    InHeader,
+    InHello,
+    /// The server waits for Finished.
+    AfterHello,
+    InFinished,
+    /// Of a handshake that was asked for on the way.
+    BeforeHelloOnRequest,
+    InHelloOnRequest,
+}
+
+const STOPS: [Stop; 7] = [
+    Stop::BeforeHello,
+    Stop::InHeader,
+    Stop::InHello,
+    Stop::AfterHello,
+    Stop::InFinished,
+    Stop::BeforeHelloOnRequest,
+    Stop::InHelloOnRequest,
+];
+
+/// A client that will stop.
+struct Stopper {
+    stop: Stop,
+    shielded: Shielded,
+    unsaid: Vec<u8>,
+    /// It has nothing more to say, ever.
+    has_stopped: bool,
+}
+
+impl Stopper {
+    fn new(room: &mut Room, host: usize, stop: Stop, client: &Arc<ClientConfig>) -> Stopper {
+        let port = if matches!(stop, Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest) { 25 } else { 443 };
+        let shielded = room.connect_shielded_from(host, port, client);
+        let mut stopper = Stopper { stop, shielded, unsaid: Vec::new(), has_stopped: false };
+        match stop {
+            Stop::BeforeHello => stopper.stops_after(|_| 0),
+            Stop::InHeader => stopper.stops_after(|_| 3),
+            Stop::InHello => stopper.stops_after(|length| length / 2),
+            Stop::AfterHello => stopper.stops_after(|length| length),
+            Stop::InFinished => stopper.flight(|length| length),
+            Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest => stopper.unsaid.extend(b"STARTTLS\r\n"),
+        }
+        stopper
+    }
+
+    /// Will say a part of what TLS has to say.
+    fn flight(&mut self, part: fn(usize) -> usize) {
+        let mut flight = Vec::new();
+        while self.shielded.tls.wants_write() {
+            self.shielded.tls.write_tls(&mut flight).expect("it is memory");
+        }
+        flight.truncate(part(flight.len()));
+        self.unsaid.append(&mut flight);
+    }
+
+    /// And no more.
+    fn stops_after(&mut self, part: fn(usize) -> usize) {
+        self.flight(part);
+        self.has_stopped = true;
+    }
+
+    /// Whether it has come as far as it would.
+    fn is_there(&self) -> bool {
+        self.has_stopped && self.unsaid.is_empty()
+    }
+
+    fn goes_on(&mut self, room: &mut Room) {
+        let sent = room.send_some(&self.shielded.talk, &self.unsaid);
+        self.unsaid.drain(..sent);
+        room.listen(&mut self.shielded.talk);
+        if self.has_stopped {
+            return;
+        }
+        let Shielded { talk, tls, .. } = &mut self.shielded;
+        if self.stop != Stop::InFinished {
+            if String::from_utf8_lossy(&talk.heard).contains("220 2.0.0 Start TLS\r\n") {
+                let is_half = self.stop == Stop::InHelloOnRequest;
+                self.stops_after(if is_half { |length| length / 2 } else { |_| 0 });
+            }
+            return;
+        }
+        let heard = std::mem::take(&mut talk.heard);
+        let mut rest = heard.as_slice();
+        while !rest.is_empty() {
+            chance::seed(1);
+            tls.read_tls(&mut rest).expect("it is memory");
+            tls.process_new_packets().expect("the server's TLS is right");
+        }
+        let is_old = tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
+        if !tls.is_handshaking() || is_old && tls.wants_write() && self.unsaid.is_empty() && !heard.is_empty() {
+            self.stops_after(|length| length - 10);
+        }
+    }
+}
+
+/// Asks for the page, and sees that it comes.
+fn is_served(room: &mut Room, shielded: &mut Shielded) {
+    room.shake_hands(shielded);
+    assert!(!room.has_hung_up(&mut shielded.talk), "it is sent away: {:?}", shielded.complaint);
+    room.say_shielded(shielded, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    assert_eq!(room.line_shielded(shielded), "HTTP/1.1 200 OK");
+    room.until_shielded(shielded, "the page is there", |shielded| shielded.heard.ends_with(b"Index"));
+    shielded.heard.clear();
+}
+
+/// Somebody who comes now is served, or hears at once that this is not possible, and is served when coming again.
+fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
+    for _ in 0..20 {
+        let mut shielded = room.connect_shielded(443, client);
+        room.until("it is served or sent away", |room| {
+            room.exchange(&mut shielded);
+            let has_answered = room.hosts[0].has_answered(shielded.talk.connection);
+            !shielded.tls.is_handshaking() || has_answered && room.has_hung_up(&mut shielded.talk)
+        });
+        if !shielded.tls.is_handshaking() {
+            is_served(room, &mut shielded);
+            return room.part_shielded_only(shielded);
+        }
+        room.abort(&shielded.talk);
+        room.pass(Micros::from_millis(500));
+    }
+    panic!("nobody is served any more");
+}
+
+#[test]
+fn who_vanishes_while_his_handshake_waits_its_turn_keeps_nobody_from_theirs() {
+    // As many as there may be handshakes, and more than there are cores: one goes one step a turn on each.
+    const VANISHING: usize = 24;
+    for (seed, has_answered) in [(2, false), (3, true)] {
+        let (mut room, trust) = Room::shielded(seed, site(1000), usual_sizes());
+        let browser = Arc::new(client(&trust, &["http/1.1"]));
+        let mut crowd: Vec<Shielded> = (0..VANISHING).map(|_| room.connect_shielded(443, &browser)).collect();
+        room.pass(Micros::from_secs(1));
+        for shielded in &mut crowd {
+            let mut hello = Vec::new();
+            shielded.tls.write_tls(&mut hello).expect("it is memory");
+            assert_eq!(room.send_some(&shielded.talk, &hello), hello.len());
+        }
+        room.until("all have begun", |room| room.engines.in_use().handshakes == VANISHING);
+        if has_answered {
+            room.step();
+        }
+        crowd.iter().for_each(|shielded| room.abort(&shielded.talk));
+        room.until("nothing of theirs is left", |room| room.engines.in_use() == InUse::default());
+        let outcomes = room.engines.handshakes();
+        assert_eq!((outcomes.given_up, outcomes.established), (VANISHING as u64, 0), "{outcomes}");
+        let mut shielded = room.connect_shielded(443, &browser);
+        is_served(&mut room, &mut shielded);
+        room.part_shielded(shielded);
+    }
+}
+
+#[test]
+fn a_thousand_who_stop_anywhere_in_a_handshake_leave_nothing_behind_and_cost_nobody_else_anything() {
+    let (mut room, trust) = Room::shielded(1, site(1000), usual_sizes());
+    let browser = Arc::new(client(&trust, &["http/1.1"]));
+    let clients = BOTH.iter().map(|version| Arc::new(client_of(&trust, &[], &[version]))).collect::<Vec<_>>();
+    let mut established = room.connect_shielded(443, &browser);
+    is_served(&mut room, &mut established);
+    room.pass(Micros::from_secs(1));
+    let before = room.engines.in_use();
+    assert_eq!((before.handshakes, before.tls_connections, before.blocks), (0, 1, 0));
+    let host = room.add_host();
+    room.hosts[host].buffer_bytes = 4096;
+    let mut counts = [0; STOPS.len()];
+    for first in (0..CLIENTS).step_by(CROWD) {
+        let mut crowd: Vec<Stopper> = Vec::new();
+        for number in first..first + CROWD {
+            let stop = STOPS[number % STOPS.len()];
+            crowd.push(Stopper::new(&mut room, host, stop, &clients[number / STOPS.len() % 2]));
+            room.pass(Micros::from_millis(1));
+        }
+        for _ in 0..30 {
+            crowd.iter_mut().for_each(|stopper| stopper.goes_on(&mut room));
+            room.pass(Micros::from_millis(5));
+        }
+        is_served(&mut room, &mut established);
+        a_newcomer_is_served(&mut room, &browser);
+        // Whoever has said nothing has 10 seconds, and STARTTLS has its 10 from there on.
+        room.pass(Micros::from_secs(12));
+        for stopper in &mut crowd {
+            let place = STOPS.iter().position(|stop| *stop == stopper.stop).expect("it is one of them");
+            counts[place] += usize::from(stopper.is_there());
+            if stopper.is_there() {
+                assert!(room.has_hung_up(&mut stopper.shielded.talk), "{:?} is waited for", stopper.stop);
+            }
+            room.abort(&stopper.shielded.talk);
+        }
+        let forget: Vec<Talk> = crowd.into_iter().map(|stopper| stopper.shielded.talk).collect();
+        room.until("nothing of theirs is left", |room| room.engines.in_use() == before);
+        forget.iter().for_each(|talk| room.hosts[host].forget(talk.connection));
+        is_served(&mut room, &mut established);
+        room.until("and nothing of this", |room| room.engines.in_use() == before);
+    }
+    // Some of those who came all at once were sent away before they came as far as they would.
+    assert!(counts.iter().all(|count| *count >= CLIENTS / STOPS.len() / 4), "{counts:?} of {STOPS:?}");
+    let outcomes = room.engines.handshakes();
+    let stopped = outcomes.late + outcomes.turned_away + outcomes.given_up;
+    assert!(outcomes.late > 0 && stopped as usize >= CLIENTS / 2, "{outcomes} with {CORES} cores");
+    assert_eq!((outcomes.broken, outcomes.no_common_ground), (0, 0));
+    room.part_shielded_only(established);
+    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+}

@@ -1,0 +1,560 @@
+//! The webmail, as a browser without JavaScript uses it: over TLS, on whatever core its connections come to.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use http::Site;
+use rustls::ClientConfig;
+
+use super::room::shielded::{Shielded, Trust, client};
+use super::room::{Room, usual_sizes};
+
+const NAME: &str = "mail.barepost.test";
+
+/// A browser: one connection at a time, and what it remembers.
+struct Browser {
+    settings: Arc<ClientConfig>,
+    connection: Option<Shielded>,
+    cookie: Option<String>,
+}
+
+/// What it is answered.
+struct Page {
+    status: u16,
+    fields: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Page {
+    fn field(&self, name: &str) -> &str {
+        self.fields.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).expect("a page is UTF-8")
+    }
+
+    /// What the forms of the page carry.
+    fn token(&self) -> String {
+        between(&self.text(), "name=\"token\" value=\"", "\"").expect("the page has forms").to_string()
+    }
+}
+
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let start = text.find(before)? + before.len();
+    let rest = &text[start..];
+    Some(&rest[..rest.find(after)?])
+}
+
+impl Browser {
+    fn new(trust: &Trust) -> Browser {
+        Browser { settings: Arc::new(client(trust, &["http/1.1"])), connection: None, cookie: None }
+    }
+
+    fn get(&mut self, room: &mut Room, path: &str) -> Page {
+        self.ask(room, "GET", path, "", b"")
+    }
+
+    /// Sends a form, and goes where that leads.
+    fn post(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
+        let page = self.send(room, path, fields);
+        assert_eq!(page.status, 303, "{}", page.text());
+        let to = page.field("Location").to_string();
+        self.get(room, &to)
+    }
+
+    fn send(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
+        let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let more = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
+        self.ask(room, "POST", path, more, pairs.join("&").as_bytes())
+    }
+
+    fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
+        let cookie = self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
+        let length = if method == "POST" { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {NAME}\r\n{cookie}{more}{length}\r\n");
+        let mut shielded = self.connection.take().unwrap_or_else(|| room.connect_shielded(443, &self.settings));
+        room.say_shielded(&mut shielded, &[head.as_bytes(), body].concat());
+        let page = answer(room, &mut shielded);
+        for (name, value) in &page.fields {
+            if name == "Set-Cookie" {
+                let value = value.split(';').next().unwrap_or_default();
+                self.cookie = Some(value.to_string()).filter(|value| !value.ends_with('='));
+            }
+        }
+        self.connection = Some(shielded);
+        page
+    }
+
+    /// Lets its connection go: the next one may come to another core.
+    fn hang_up(&mut self, room: &mut Room) {
+        if let Some(shielded) = self.connection.take() {
+            room.part_shielded_only(shielded);
+        }
+    }
+
+    fn log_in(&mut self, room: &mut Room, name: &str, password: &str) -> Page {
+        self.post(room, "/mail/login", &[("name", name), ("password", password), ("next", "/mail/")])
+    }
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
+    let status = room.line_shielded(shielded);
+    let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    let mut fields = Vec::new();
+    while let Some((name, value)) = room.line_shielded(shielded).split_once(": ") {
+        fields.push((name.to_string(), value.to_string()));
+    }
+    let length =
+        fields.iter().find(|(name, _)| name == "Content-Length").expect("a length").1.parse().expect("a number");
+    room.until_shielded(shielded, "the body is there", |shielded| shielded.heard.len() >= length);
+    Page { status, fields, body: shielded.heard.drain(..length).collect() }
+}
+
+fn serving(seed: u64) -> (Room, Trust) {
+    Room::shielded(seed, Site::default(), usual_sizes())
+}
+
+fn letter(subject: &str, text: &str) -> Vec<u8> {
+    format!(
+        "From: Charles Babbage <charles@example.org>\r\nTo: ada@barepost.test\r\nSubject: {subject}\r\nMessage-ID: <{subject}@example.org>\r\n\r\n{text}\r\n"
+    )
+    .into_bytes()
+}
+
+#[test]
+fn who_logs_in_reads_his_mail_and_files_it() {
+    let (mut room, trust) = serving(1);
+    for (subject, text) in [("Engine", "It computes."), ("Loom", "It weaves.")] {
+        assert!(room.deliver("ada@barepost.test", &letter(subject, text)).starts_with("250"));
+    }
+    let mut browser = Browser::new(&trust);
+    let page = browser.get(&mut room, "/mail/box/1");
+    assert_eq!((page.status, page.field("Location")), (303, "/mail/login?next=%2Fmail%2Fbox%2F1"));
+
+    let home = browser.log_in(&mut room, "ada@barepost.test", "lovelace");
+    assert_eq!(home.field("Location"), "/mail/box/1");
+    let list = browser.get(&mut room, "/mail/box/1");
+    let text = list.text();
+    assert!(text.contains("Charles Babbage") && text.contains("It computes.") && text.contains("It weaves."), "{text}");
+    assert!(text.find("Loom") < text.find("Engine"), "the newest stands first");
+    assert!(text.contains("1–2 of 2"));
+
+    let read = browser.get(&mut room, "/mail/box/1/1");
+    let text = read.text();
+    assert!(
+        text.contains("<h1 class=\"subject\" dir=\"auto\">Engine</h1>") && text.contains("<p>It computes.</p>"),
+        "{text}"
+    );
+    browser.hang_up(&mut room);
+
+    let token = read.token();
+    let after = browser.post(
+        &mut room,
+        "/mail/act",
+        &[("token", &token), ("here", "/mail/box/1"), ("key", "1.1"), ("do", "archive")],
+    );
+    let text = after.text();
+    assert!(text.contains("The message was moved to Archive.") && !text.contains("Engine"), "{text}");
+    let undo = between(&text, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    assert!(browser.get(&mut room, "/mail/box/4").text().contains("Engine"));
+    let back = browser.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]);
+    assert!(back.text().contains("Engine"), "{}", back.text());
+    browser.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn nobody_is_let_in_without_the_ticket_of_a_session_that_is_not_over() {
+    let (mut room, trust) = serving(2);
+    let mut browser = Browser::new(&trust);
+    let page = browser.send(
+        &mut room,
+        "/mail/login",
+        &[("name", "ada@barepost.test"), ("password", "guess"), ("next", "/mail/")],
+    );
+    assert_eq!(page.status, 403);
+    assert!(page.text().contains("The address or the password is wrong.") && browser.cookie.is_none());
+
+    let home = browser.log_in(&mut room, "ada", "lovelace");
+    assert_eq!(home.status, 303);
+    let cookie = browser.cookie.clone().expect("a ticket");
+    let list = browser.get(&mut room, "/mail/box/1");
+    let token = list.token();
+    let out = browser.send(&mut room, "/mail/logout", &[("token", &token)]);
+    assert_eq!((out.status, out.field("Location")), (303, "/mail/login"));
+    for ticket in [cookie.clone(), cookie[..cookie.len() - 2].to_string(), format!("{cookie}A")] {
+        browser.cookie = Some(ticket);
+        let page = browser.get(&mut room, "/mail/box/1");
+        assert_eq!(page.status, 303);
+        assert!(page.field("Location").starts_with("/mail/login"));
+        assert_eq!(browser.get(&mut room, "/mail/login").status, 200, "what it leads to is there");
+    }
+}
+
+#[test]
+fn what_changes_something_comes_from_a_page_of_the_session() {
+    let (mut room, trust) = serving(3);
+    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let token = browser.get(&mut room, "/mail/box/1").token();
+    let mut other = Browser::new(&trust);
+    other.log_in(&mut room, "ada", "lovelace");
+    let others = other.get(&mut room, "/mail/box/1").token();
+    assert_ne!(token, others);
+    for wrong in ["", "x", &others] {
+        let page = browser.send(&mut room, "/mail/act", &[("token", wrong), ("key", "1.1"), ("do", "trash")]);
+        assert_eq!(page.status, 403, "{wrong}");
+    }
+    let form = format!("token={token}&key=1.1&do=trash");
+    for foreign in [
+        "Origin: https://evil.test\r\n",
+        "Origin: null\r\n",
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+    ] {
+        let more = format!("Content-Type: application/x-www-form-urlencoded\r\n{foreign}");
+        assert_eq!(browser.ask(&mut room, "POST", "/mail/act", &more, form.as_bytes()).status, 403, "{foreign}");
+    }
+    assert!(browser.get(&mut room, "/mail/box/1").text().contains("Engine"));
+}
+
+#[test]
+fn html_of_a_letter_is_a_document_in_a_sandbox_that_loads_nothing_until_it_is_asked_for() {
+    let (mut room, trust) = serving(4);
+    let letter = b"From: x@example.org\r\nSubject: Offer\r\nContent-Type: text/html\r\n\r\n<script>alert(1)</script><img src=\"https://spy.test/x\">\r\n";
+    assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let page = browser.get(&mut room, "/mail/box/1/1");
+    let text = page.text();
+    assert!(!text.contains("alert(1)") && text.contains("src=\"/mail/html/1.1/0\""), "{text}");
+    assert!(page.field("Content-Security-Policy").starts_with("default-src 'none'; style-src 'self'"));
+    let document = browser.get(&mut room, "/mail/html/1.1/0");
+    let policy = document.field("Content-Security-Policy");
+    assert!(
+        policy.starts_with("sandbox ") && policy.contains("img-src data:;") && !policy.contains("allow-scripts"),
+        "{policy}"
+    );
+    assert!(document.text().contains("alert(1)"));
+    let token = page.token();
+    let shown = browser.post(
+        &mut room,
+        "/mail/show",
+        &[("token", &token), ("key", "1.1"), ("here", "/mail/box/1/1"), ("do", "once")],
+    );
+    assert!(!shown.text().contains("were not loaded"));
+    let document = browser.get(&mut room, "/mail/html/1.1/0");
+    assert!(document.field("Content-Security-Policy").contains("img-src https:"));
+}
+
+#[test]
+fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() {
+    let (mut room, trust) = serving(5);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let refused = ada.send(
+        &mut room,
+        "/mail/compose",
+        &[
+            ("token", &token),
+            ("to", "Grace <grace@barepost.test>, bob@elsewhere.test"),
+            ("subject", "News"),
+            ("text", "All is well.\n"),
+            ("do", "send"),
+        ],
+    );
+    let text = refused.text();
+    assert!(
+        text.contains("bob@elsewhere.test”") && text.contains("All is well.") && text.contains("not sent"),
+        "{text}"
+    );
+
+    let sent = ada.post(
+        &mut room,
+        "/mail/compose",
+        &[
+            ("token", &token),
+            ("to", "Grace <grace@barepost.test>"),
+            ("bcc", "countess@barepost.test"),
+            ("subject", "Näws"),
+            ("text", "All is well.\n"),
+            ("do", "send"),
+        ],
+    );
+    assert!(sent.text().contains("Your letter was sent.") && sent.text().contains("Näws"), "{}", sent.text());
+    assert!(ada.get(&mut room, "/mail/box/3").text().contains("Näws"));
+    let mut grace = Browser::new(&trust);
+    grace.log_in(&mut room, "grace@barepost.test", "lovelace");
+    let list = grace.get(&mut room, "/mail/box/1");
+    assert!(list.text().contains("Näws"), "{}", list.text());
+    let source = grace.get(&mut room, "/mail/source/1.1").text();
+    assert!(!source.contains("countess") && source.contains("From: ada@barepost.test"), "{source}");
+
+    let reply = grace.get(&mut room, "/mail/compose?reply=1.1").text();
+    assert!(
+        reply.contains("value=\"ada@barepost.test\"")
+            && reply.contains("value=\"Re: Näws\"")
+            && reply.contains("&#62; All is well."),
+        "{reply}"
+    );
+    let token = between(&reply, "name=\"token\" value=\"", "\"").expect("a form").to_string();
+    grace.post(
+        &mut room,
+        "/mail/compose",
+        &[
+            ("token", &token),
+            ("to", "ada@barepost.test"),
+            ("subject", "Re: Näws"),
+            ("text", "Good."),
+            ("answers", "1.1"),
+            ("do", "send"),
+        ],
+    );
+    let answer = ada.get(&mut room, "/mail/source/1.2").text();
+    assert!(answer.contains("In-Reply-To: &#60;") && answer.contains("References: &#60;"), "{answer}");
+}
+
+#[test]
+fn a_draft_is_kept_gone_on_with_and_replaced() {
+    let (mut room, trust) = serving(6);
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let token = browser.get(&mut room, "/mail/compose").token();
+    let kept = browser.post(
+        &mut room,
+        "/mail/compose",
+        &[
+            ("token", &token),
+            ("to", "grace@barepost.test"),
+            ("bcc", "ada@barepost.test"),
+            ("text", "First."),
+            ("do", "save"),
+        ],
+    );
+    let text = kept.text();
+    assert!(
+        text.contains("The draft was saved.")
+            && text.contains("First.")
+            && text.contains("value=\"ada@barepost.test\""),
+        "{text}"
+    );
+    let draft = between(&text, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+    let kept = browser.post(
+        &mut room,
+        "/mail/compose",
+        &[("token", &token), ("draft", &draft), ("text", "Second."), ("do", "save")],
+    );
+    assert!(kept.text().contains("Second."));
+    let list = browser.get(&mut room, "/mail/box/2").text();
+    assert!(list.contains("1–1 of 1") && list.contains("/mail/compose?draft="), "{list}");
+}
+
+#[test]
+fn a_mailbox_of_many_is_turned_over_page_by_page() {
+    let (mut room, trust) = serving(7);
+    for number in 0..120 {
+        assert!(room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x")).starts_with("250"));
+    }
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let mut path = "/mail/box/1".to_string();
+    let mut seen = Vec::new();
+    loop {
+        let page = browser.get(&mut room, &path).text();
+        seen.extend((0..120).rev().filter(|number| page.contains(&format!("Number-{number}."))));
+        match between(&page, "rel=\"next\"", ">").and(between(&page, "<a href=\"/mail/box/1?before=", "\"")) {
+            Some(uid) => path = format!("/mail/box/1?before={uid}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, (0..120).rev().collect::<Vec<_>>());
+    assert_eq!(path, "/mail/box/1?before=21");
+    let newer = browser.get(&mut room, "/mail/box/1?before=21").text();
+    assert!(newer.contains("href=\"/mail/box/1?after=20\" rel=\"prev\""), "{newer}");
+    let newer = browser.get(&mut room, "/mail/box/1?after=20").text();
+    assert!(newer.contains("51–100 of 120") && newer.contains("Number-69.") && newer.contains("Number-20."), "{newer}");
+}
+
+#[test]
+fn in_the_clear_nothing_is_told_but_where_to_ask() {
+    let (mut room, _) = serving(8);
+    let mut talk = room.connect(80);
+    room.send(&talk, b"GET /mail/box/1?before=7 HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
+    assert!(room.line(&mut talk).starts_with("HTTP/1.1 303 "));
+    let mut fields = Vec::new();
+    loop {
+        let line = room.line(&mut talk);
+        if line.is_empty() {
+            break;
+        }
+        fields.push(line);
+    }
+    assert!(fields.iter().any(|line| line == "Location: https://mail.barepost.test/mail/box/1?before=7"), "{fields:?}");
+}
+
+#[test]
+fn a_letter_outlives_the_login_of_its_writer() {
+    let (mut room, trust) = serving(9);
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let token = browser.get(&mut room, "/mail/compose").token();
+    let ticket = browser.cookie.clone();
+    browser.send(&mut room, "/mail/logout", &[("token", &token)]);
+    let fields = [
+        ("token", token.as_str()),
+        ("to", "grace@barepost.test"),
+        ("subject", "Thoughts & ideas"),
+        ("text", "Line 1\n\"Line\" 2 ä"),
+        ("do", "send"),
+    ];
+    // The browser still shows the ticket, or has forgotten it with the logout in another window.
+    let mut text = String::new();
+    for shown in [ticket, None] {
+        browser.cookie = shown;
+        let page = browser.send(&mut room, "/mail/compose", &fields);
+        assert_eq!(page.status, 403);
+        text = page.text();
+        assert!(text.contains("Your letter is kept"), "{text}");
+    }
+    let kept =
+        |page: &str| between(page, "name=\"kept\" value=\"", "\"").expect("it is in the form").replace("&#38;", "&");
+    let wrong = [("name", "ada"), ("password", "guess"), ("kept", &kept(&text))];
+    let wrong = browser.send(&mut room, "/mail/login", &wrong).text();
+    let right = [("name", "ada"), ("password", "lovelace"), ("kept", &kept(&wrong))];
+    let back = browser.send(&mut room, "/mail/login", &right);
+    let text = back.text();
+    assert!(text.contains("value=\"Thoughts &#38; ideas\"") && text.contains("Line 1\n&#34;Line&#34; 2 ä"), "{text}");
+    let token = back.token();
+    let fields = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", "x"), ("do", "send")];
+    assert!(browser.post(&mut room, "/mail/compose", &fields).text().contains("Your letter was sent."));
+}
+
+#[test]
+fn a_search_finds_what_lists_show_says_how_far_it_came_and_goes_on_from_there() {
+    let (mut room, trust) = serving(10);
+    assert!(room.deliver("ada@barepost.test", &letter("Loom", "It weaves.")).starts_with("250"));
+    for number in 0..60 {
+        assert!(room.deliver("ada@barepost.test", &letter(&format!("Number-{number}."), "x")).starts_with("250"));
+    }
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let found = browser.get(&mut room, "/mail/search?q=from%3Ababbage+WEAVES").text();
+    assert!(
+        found.contains("1 found<")
+            && found.contains("/mail/box/1/1\"")
+            && found.contains("value=\"from:babbage WEAVES\""),
+        "{found}"
+    );
+    let mut path = "/mail/search?q=subject%3Anumber".to_string();
+    let mut seen = Vec::new();
+    for page in 0.. {
+        let text = browser.get(&mut room, &path).text();
+        seen.extend((0..60).rev().filter(|number| text.contains(&format!("Number-{number}."))));
+        let Some(older) = between(&text, "<a href=\"/mail/search?q=", "\"") else { break };
+        assert!(text.contains("behind “Older”") && page < 3, "{text}");
+        path = format!("/mail/search?q={}", older.replace("&#38;", "&"));
+    }
+    assert_eq!(seen, (0..60).rev().collect::<Vec<_>>());
+
+    let token = browser.get(&mut room, "/mail/box/1").token();
+    let here = "/mail/search?q=loom";
+    let thrown =
+        browser.post(&mut room, "/mail/act", &[("token", &token), ("here", here), ("key", "1.1"), ("do", "trash")]);
+    assert!(thrown.text().contains("The message was moved to Trash.") && thrown.text().contains("0 found"));
+    assert!(browser.get(&mut room, "/mail/search?q=loom&in=6").text().contains("1 found<"));
+}
+
+#[test]
+fn replies_that_nobody_takes_hold_no_more_memory_than_there_is_for_them() {
+    let (mut room, trust) = serving(11);
+    assert!(room.deliver("ada@barepost.test", &letter("Large", &"x\r\n".repeat(70_000))).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let cookie = browser.cookie.clone().expect("a ticket");
+    browser.hang_up(&mut room);
+    let settings = Arc::new(client(&trust, &["http/1.1"]));
+    let head = format!("GET /mail/source/1.1 HTTP/1.1\r\nHost: {NAME}\r\nCookie: {cookie}\r\n\r\n");
+    let mut deaf = Vec::new();
+    let busy = loop {
+        assert!(deaf.len() < 60, "each takes as much as it wants");
+        let mut shielded = room.connect_shielded(443, &settings);
+        room.say_shielded(&mut shielded, head.as_bytes());
+        // Only the beginning is listened to.
+        let status = room.line_shielded(&mut shielded);
+        if status.contains("503") {
+            break shielded;
+        }
+        deaf.push(shielded);
+    };
+    assert!(deaf.len() > 1);
+    room.part_shielded_only(busy);
+    deaf.iter().for_each(|shielded| room.abort(&shielded.talk));
+    room.until_nothing_is_in_use();
+    assert_eq!(browser.get(&mut room, "/mail/source/1.1").status, 200);
+}
+
+#[test]
+fn mailboxes_of_ones_own_are_made_filled_renamed_and_removed_and_no_message_with_them() {
+    let (mut room, trust) = serving(12);
+    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let token = browser.get(&mut room, "/mail/boxes").token();
+    let made =
+        browser.post(&mut room, "/mail/boxes", &[("token", &token), ("do", "make"), ("name", "  Engines\tand looms ")]);
+    assert!(made.text().contains("The mailbox “Engines and looms” was made."), "{}", made.text());
+    for taken in ["Engines and looms", "inbox", ""] {
+        let page = browser.send(&mut room, "/mail/boxes", &[("token", &token), ("do", "make"), ("name", taken)]);
+        assert!(page.status == 200 && page.text().contains("role=\"alert\""), "{taken}");
+    }
+    let moved = [("token", token.as_str()), ("here", "/mail/box/16"), ("key", "1.1"), ("do", "move"), ("to", "16")];
+    let moved = browser.post(&mut room, "/mail/act", &moved).text();
+    assert!(moved.contains("The message was moved to Engines and looms.") && moved.contains("It computes."), "{moved}");
+    browser.post(
+        &mut room,
+        "/mail/boxes",
+        &[("token", &token), ("do", "rename"), ("box", "16"), ("name", "Maschinen")],
+    );
+    assert!(browser.get(&mut room, "/mail/box/16").text().contains("<h1>Maschinen</h1>"));
+    let removed = browser.post(&mut room, "/mail/boxes", &[("token", &token), ("do", "remove"), ("box", "16")]);
+    assert!(removed.text().contains("The mailbox was removed.") && !removed.text().contains("Maschinen"));
+    assert!(browser.get(&mut room, "/mail/box/6").text().contains("It computes."));
+    let kept = browser.send(&mut room, "/mail/boxes", &[("token", &token), ("do", "remove"), ("box", "6")]);
+    assert!(kept.text().contains("everybody has it"));
+}
+
+#[test]
+fn a_message_is_printed_shown_as_it_arrived_and_given_as_a_file() {
+    let (mut room, trust) = serving(13);
+    let letter = b"From: x@example.org\r\nSubject: Files\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee <this>.\r\n--b\r\nContent-Type: text/html\r\nContent-Disposition: attachment; filename=\"a \xc3\xa4.html\"\r\nContent-Transfer-Encoding: base64\r\n\r\nPHA+\r\n--b--\r\n";
+    assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let read = browser.get(&mut room, "/mail/box/1/1").text();
+    assert!(read.contains("href=\"/mail/part/1.1/2\"") && read.contains("See &lt;this&gt;."), "{read}");
+    let file = browser.get(&mut room, "/mail/part/1.1/2");
+    assert_eq!((file.body.as_slice(), file.field("Content-Type")), (&b"<p>"[..], "application/octet-stream"));
+    assert_eq!(
+        file.field("Content-Disposition"),
+        "attachment; filename=\"a _.html\"; filename*=UTF-8''a%20%C3%A4.html"
+    );
+    assert_eq!(file.field("X-Content-Type-Options"), "nosniff");
+    let whole = browser.get(&mut room, "/mail/download/1.1");
+    assert!(whole.body.ends_with(letter), "{}", whole.text());
+    let source = browser.get(&mut room, "/mail/source/1.1").text();
+    assert!(source.contains("See &#60;this&#62;.") && source.contains("PHA+"), "{source}");
+    assert!(browser.get(&mut room, "/mail/print/1.1").text().contains("See &lt;this&gt;."));
+    for nowhere in ["/mail/part/1.1/3", "/mail/html/1.1/1", "/mail/box/1/2", "/mail/source/9.9"] {
+        assert_eq!(browser.get(&mut room, nowhere).status, 404, "{nowhere}");
+    }
+}

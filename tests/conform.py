@@ -1,0 +1,102 @@
+"""The promise: those who check servers of TLS and HTTP/2 for a living find what is meant to be there, and no weakness.
+
+h2spec finds nothing but what RFC 9113 has dropped; sslyze and testssl.sh find the versions, suites and groups that `conform/expected.json` names at each service,
+however TLS is begun there; OpenSSL 3.5 agrees on the hybrid group by itself.
+
+Takes a minute or two under TCG; testssl.sh takes five more, and is left out of the short form.
+"""
+
+import json
+import pathlib
+import subprocess
+import xml.etree.ElementTree
+from concurrent.futures import ThreadPoolExecutor
+
+import barepost
+from barepost import options
+from processes import ROOT, die_with_us, program
+
+HTTPS = 443
+HERE = pathlib.Path(__file__).parent / "conform"
+
+# Whoever is later than that has been forgotten: no machine is so slow.
+ANSWER_SECONDS = 20
+SCAN_SECONDS = 900
+
+H2SPEC_CHECKS = 145
+# RFC 7540 section 5.3.1; RFC 9113 section 5.3.2 has no priorities, so nobody looks on what a stream depends.
+DROPPED = {
+    ("http2/5.3.1", "Sends HEADERS frame that depend on itself"),
+    ("http2/5.3.1", "Sends PRIORITY frame that depend on itself"),
+}
+
+# How testssl.sh is told to begin TLS at each service.
+SERVICES = {
+    "smtp": (25, ["--starttls", "smtp"]),
+    "pop3": (110, ["--starttls", "pop3"]),
+    "https": (443, []),
+    "submissions": (465, []),
+    "submission": (587, ["--starttls", "smtp"]),
+    "pop3s": (995, []),
+}
+# What it says of itself, and of the moment.
+OF_THE_SCAN = {"scanTime", "service", "engine_problem", "old_fart"}
+
+
+def run(*command, seconds=SCAN_SECONDS):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=seconds, preexec_fn=die_with_us)
+
+
+class Conform(barepost.Test):
+    def setUp(self):
+        super().setUp()
+        data = self.data(configuration=barepost.CONFIGURATION + barepost.ACCESS + '[web]\nsite = "pages"\n')
+        (data / "pages").mkdir()
+        (data / "pages" / "index.html").write_bytes(b"Index")
+        self.machine = self.boot(data)
+        self.expected = json.loads((HERE / "expected.json").read_text())
+
+    def assertExpected(self, found):
+        """What each checker has found is what is expected of it."""
+        path = self.folder / "found.json"
+        path.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+        self.assertEqual(found, {checker: self.expected[checker] for checker in found}, f"all that was found stands in {path}")
+
+    def test_h2spec_finds_nothing_but_what_rfc_9113_has_dropped(self):
+        report = self.folder / "h2spec.xml"
+        arguments = ("--host", "127.0.0.1", "--port", self.machine.ports + HTTPS, "--tls", "--insecure", "--timeout", ANSWER_SECONDS)
+        run(program("h2spec"), *arguments, "--junit-report", report)
+        checks = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+        broken = {(check.get("package"), check.get("classname")) for check in checks if check.find("failure") is not None or check.find("error") is not None}
+        skipped = [check.get("classname") for check in checks if check.find("skipped") is not None]
+        self.assertEqual((broken, skipped, len(checks)), (DROPPED, [], H2SPEC_CHECKS))
+
+    def test_sslyze_and_openssl_find_what_is_meant_to_be_there(self):
+        done = run(ROOT / "target/tools/conform/bin/python", HERE / "scan.py", self.machine.ports)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertExpected(json.loads(done.stdout))
+
+    def test_testssl_finds_what_is_meant_to_be_there_and_no_weakness(self):
+        if options.quick:
+            self.skipTest("testssl.sh takes its time")
+        with ThreadPoolExecutor() as workers:
+            found = dict(zip(SERVICES, workers.map(self.scan, SERVICES)))
+        for name, findings in found.items():
+            weak = {what: finding for what, finding in findings.items() if not finding.startswith(("OK: ", "INFO: "))}
+            self.assertEqual(weak, {}, name)
+        self.assertExpected({"testssl": found})
+
+    def scan(self, name):
+        """What testssl.sh finds at one service: versions, suites, groups and known weaknesses."""
+        port, begun = SERVICES[name]
+        report = self.folder / f"testssl-{name}.json"
+        quiet = ("--quiet", "--color", "0", "--warnings", "off", "--nodns", "min")
+        patient = ("--connect-timeout", ANSWER_SECONDS, "--openssl-timeout", ANSWER_SECONDS)
+        checks = ("--protocols", "--fs", "--vulnerable")
+        run(program("testssl"), *quiet, *patient, "--jsonfile", report, *checks, *begun, f"127.0.0.1:{self.machine.ports + port}")
+        findings = json.loads(report.read_text())
+        return {one["id"]: f"{one['severity']}: {one['finding']}" for one in findings if one["id"] not in OF_THE_SCAN}
+
+
+if __name__ == "__main__":
+    barepost.main()

@@ -1,0 +1,258 @@
+"""A browser that tests drive as a person would: Chromium, by ChromeDriver, over the WebDriver protocol.
+
+- Nothing is slept for: what is looked for is tried again until it is there, or its time is over.
+- A page that is left is known to be left when its root element is stale (W3C WebDriver 12.2); only then the next one is looked at.
+- Whatever a page's script opens to be confirmed is left open, and fails the next thing that is tried.
+- The machine's own certificate is trusted by its key, and no other.
+
+Answers to: W3C WebDriver (https://www.w3.org/TR/webdriver2/); ChromeDriver's `goog:chromeOptions` and `goog/cdp/execute`.
+"""
+
+import base64
+import collections
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+from processes import Process, die_with_us, program, until
+
+START_SECONDS = 60
+# For one command, and for whatever a page waits for: a password's hash and a handshake under emulation on a busy host.
+ANSWER_SECONDS = 60
+# The key under which an element is named (W3C WebDriver 12.1).
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+# What an element is called that was there and is no more, or cannot be reached yet.
+PASSING = ("no such element", "stale element reference", "element not interactable", "element click intercepted")
+
+Screen = collections.namedtuple("Screen", "name width height is_phone")
+DESKTOP = Screen("desktop", 1280, 900, False)
+PHONE = Screen("phone", 390, 844, True)
+
+
+class Refused(AssertionError):
+    """The driver answered with an error, of which `is_passing` says whether it may be another one, or none, the next time."""
+
+    def __init__(self, kind, message):
+        super().__init__(f"{kind}: {message}")
+        # ChromeDriver has no name for it when the page changes while an element of it is looked at: it passes on what DevTools say.
+        self.is_passing = kind in PASSING or kind == "unknown error" and "unhandled inspector error" in message
+
+
+def key_digest(certificate):
+    """The SHA-256 of the public key in a PEM file, in base64, as Chromium wants it."""
+    how = {"capture_output": True, "check": True, "timeout": 30, "preexec_fn": die_with_us}
+    key = subprocess.run(["openssl", "x509", "-in", str(certificate), "-noout", "-pubkey"], **how).stdout
+    der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=key, **how).stdout
+    return base64.b64encode(hashlib.sha256(der).digest()).decode()
+
+
+class Browser:
+    """One Chromium with one window, on an empty profile in `folder`."""
+
+    def __init__(self, folder, certificate, screen=DESKTOP, scripts=True):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.downloads = folder, folder / "downloads"
+        self.downloads.mkdir()
+        self._session = None
+        self._driver = Process([program("chromedriver"), "--port=0"], folder / "chromedriver.console")
+        try:
+            port = self._driver.wait_for_line(r"started successfully on port (\d+)", START_SECONDS)[1]
+            self._address = f"http://127.0.0.1:{port}/session"
+            self._begin(certificate, scripts)
+            self.resize(screen)
+            self.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, certificate, scripts):
+        arguments = [
+            # With a pipe instead of a port it ends when its driver does.
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en", "--hide-scrollbars",
+            f"--user-data-dir={self.folder / 'profile'}",
+            f"--ignore-certificate-errors-spki-list={key_digest(certificate)}",
+        ]
+        preferences = {"credentials_enable_service": False, "profile.password_manager_leak_detection": False}
+        if not scripts:
+            preferences["profile.managed_default_content_settings.javascript"] = 2
+        options = {"binary": program("chromium"), "args": arguments, "prefs": preferences}
+        wanted = {"browserName": "chrome", "unhandledPromptBehavior": "ignore", "goog:chromeOptions": options}
+        answer = self._ask("POST", self._address, {"capabilities": {"alwaysMatch": wanted}})
+        self._session = answer["sessionId"]
+
+    def close(self):
+        """Ends it, with all that it started."""
+        if self._session:
+            with contextlib.suppress(OSError, AssertionError):
+                self._ask("DELETE", f"{self._address}/{self._session}")
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._driver.pid, signal.SIGKILL)
+        self._driver.kill()
+
+    def _ask(self, method, address, body=None):
+        data = json.dumps(body or {}).encode() if method == "POST" else None
+        request = urllib.request.Request(address, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=2 * ANSWER_SECONDS) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            value = json.load(error)["value"]
+            raise Refused(value["error"], value["message"]) from None
+
+    def command(self, method, path, **body):
+        """A command of the session, and its value. Errors: `Refused`."""
+        return self._ask(method, f"{self._address}/{self._session}/{path}", body)
+
+    def devtools(self, name, **parameters):
+        """A command of the DevTools protocol."""
+        return self.command("POST", "goog/cdp/execute", cmd=name, params=parameters)
+
+    def resize(self, screen):
+        """The page is as wide and high as this; a phone's has no scroll bars, and minds `<meta name=viewport>`."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride",
+            width=screen.width, height=screen.height, deviceScaleFactor=1, mobile=screen.is_phone,
+        )
+
+    def darken(self, is_dark):
+        """Whether the reader prefers dark colours; he wants nothing to move, so that all colours change at once."""
+        wishes = {"prefers-color-scheme": "dark" if is_dark else "light", "prefers-reduced-motion": "reduce"}
+        self.devtools("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in wishes.items()])
+
+    # Where it is.
+
+    def go(self, address):
+        self.command("POST", "url", url=address)
+
+    def back(self):
+        self.command("POST", "back")
+
+    @property
+    def address(self):
+        return self.command("GET", "url")
+
+    @property
+    def title(self):
+        return self.command("GET", "title")
+
+    @property
+    def source(self):
+        return self.command("GET", "source")
+
+    def cookies(self):
+        """Those that this page's server would be told."""
+        return self.command("GET", "cookie")
+
+    def forget(self):
+        """Drops all cookies."""
+        self.devtools("Network.clearBrowserCookies")
+
+    def run(self, script, *arguments):
+        """The value of a script's `return`, run in the page from outside."""
+        return self.command("POST", "execute/sync", script=script, args=list(arguments))
+
+    def run_late(self, script, *arguments):
+        """The same of a script that says its value by calling its last argument."""
+        return self.command("POST", "execute/async", script=script, args=list(arguments))
+
+    def picture(self):
+        """The window as a PNG."""
+        return base64.b64decode(self.command("GET", "screenshot"))
+
+    def enter(self, css):
+        """Goes on in a frame."""
+        self.command("POST", "frame", id={ELEMENT: self.one(css)})
+
+    def leave(self):
+        """Goes back to the whole page."""
+        self.command("POST", "frame", id=None)
+
+    def windows(self):
+        return self.command("GET", "window/handles")
+
+    # What is there.
+
+    def all(self, selector):
+        """The elements of a CSS selector, or of an XPath, which begins with `//` or `(//`."""
+        how = "xpath" if selector.startswith(("//", "(//")) else "css selector"
+        found = self.command("POST", "elements", using=how, value=selector)
+        return [element[ELEMENT] for element in found]
+
+    def one(self, selector):
+        """The first element, waited for."""
+        return until(lambda: self.all(selector), ANSWER_SECONDS, f"{selector} on {self.address}")[0]
+
+    def _with(self, selector, do):
+        """What `do` says of an element that may change while it is looked for."""
+        def attempt():
+            try:
+                return (do(self.one(selector)),)
+            except Refused as refused:
+                if not refused.is_passing:
+                    raise
+                return None
+
+        return until(attempt, ANSWER_SECONDS, selector)[0]
+
+    def text(self, selector="body"):
+        """What can be read of an element."""
+        return self._with(selector, lambda element: self.command("GET", f"element/{element}/text"))
+
+    def attribute(self, selector, name):
+        return self._with(selector, lambda element: self.command("GET", f"element/{element}/attribute/{name}"))
+
+    def value(self, selector):
+        """What stands in a field."""
+        return self._with(selector, lambda element: self.command("GET", f"element/{element}/property/value"))
+
+    def is_there(self, selector):
+        return bool(self.all(selector))
+
+    # What a person does.
+
+    def click(self, selector):
+        self._with(selector, lambda element: self.command("POST", f"element/{element}/click"))
+
+    def type(self, selector, text):
+        """Types into a field, or names a file for it."""
+        self._with(selector, lambda element: self.command("POST", f"element/{element}/value", text=text))
+
+    def write(self, selector, text):
+        """Types into a field that is emptied before."""
+        self._with(selector, lambda element: self.command("POST", f"element/{element}/clear"))
+        self.type(selector, text)
+
+    def follow(self, selector):
+        """Clicks on what leads to another page, and waits until this one is left."""
+        here = self.one("html")
+        self.click(selector)
+
+        def is_left():
+            try:
+                self.command("GET", f"element/{here}/name")
+            except Refused as refused:
+                if not refused.is_passing:
+                    raise
+                return True
+            return False
+
+        until(is_left, ANSWER_SECONDS, f"{selector} leads away")
+
+    def downloaded(self, name):
+        """The bytes of a file that was downloaded under that name."""
+        path = self.downloads / name
+        until(path.exists, ANSWER_SECONDS, f"{name} is downloaded")
+        return path.read_bytes()
+
+
+def named(text):
+    """A text as an XPath's literal."""
+    assert '"' not in text
+    return f'"{re.sub(" +", " ", text)}"'

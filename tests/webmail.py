@@ -1,0 +1,281 @@
+"""The promise: a browser that people have, Chromium, reads, files, writes and sends mail at the webmail, with its scripts and without, at a desk and on a phone.
+
+Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws away and takes back; he writes to people on this server, keeps drafts,
+attaches files and fetches them byte for byte; and the page from which he logged out is not shown by the back button. What letters hold runs nothing and fetches nothing
+(`webmail_hostile.py`).
+
+Takes three to four minutes under TCG; --quick, with scripts at the desk alone and without them on the phone alone, half of that.
+"""
+
+import random
+
+import barepost
+from barepost import options
+from mail import DOMAIN, PASSWORD
+from webdriver import DESKTOP, PHONE
+
+from webmail_reader import Reader, row
+
+# A part of this test with a file of its own: what stands there is found and run.
+from webmail_hostile import Hostile
+
+FILE_BYTES = 300_000
+
+
+class Reading:
+    """What a reader does, in one kind of browser."""
+
+    scripts, screen = True, DESKTOP
+
+    def setUp(self):
+        if options.quick and self.scripts != (self.screen is DESKTOP):
+            self.skipTest("the short form has scripts at the desk, and none on the phone")
+        super().setUp()
+
+    def test_who_says_the_wrong_password_is_not_let_in_and_who_says_the_right_one_reads(self):
+        browser = self.browser
+        browser.go(self.address("/mail/box/1"))
+        self.assertEqual(browser.address, self.address("/mail/login?next=%2Fmail%2Fbox%2F1"))
+        for user, password in (("ada", "guess"), ("nobody", PASSWORD)):
+            self.say_who(user, password)
+            self.assertIn("The address or the password is wrong.", browser.text("main"))
+            self.assertEqual(browser.value("#name"), f"{user}@{DOMAIN}")
+        self.say_who("ada", PASSWORD)
+        self.assertEqual(browser.address, self.address("/mail/box/1"))
+        self.assertEqual(browser.text("h1"), "Inbox")
+
+    def test_what_is_unread_is_marked_until_it_is_opened_and_when_its_reader_wants_it_marked(self):
+        subject = self.deliver("Unread")
+        self.log_in("ada")
+        browser = self.browser
+        self.assertIn("unread", browser.attribute(row(subject), "class"))
+        self.assertIn("It computes.", browser.text(row(subject)))
+        self.open(subject)
+        self.assertEqual(browser.text("h1.subject"), subject)
+        self.assertIn("It computes.", browser.text(".prose"))
+        self.assertIn("Charles Babbage", browser.text(".letter"))
+        browser.follow("a.back")
+        self.assertEqual(browser.attribute(row(subject), "class"), "row")
+        self.open(subject)
+        browser.follow("button[value=unread]")
+        self.assertIn("unread", browser.attribute(row(subject), "class"))
+        self.choose(subject)
+        browser.follow("button[value=read]")
+        self.assertEqual(browser.attribute(row(subject), "class"), "row")
+
+    def test_html_of_a_letter_is_shown_in_its_frame_and_keeps_to_it(self):
+        subject = self.deliver("Markup", "<style>p { color: rgb(1, 2, 3) }</style><p>It <b>weaves</b>.</p>", "text/html")
+        self.log_in("ada")
+        self.open(subject)
+        browser = self.browser
+        self.assertIn("were not loaded", browser.text(".letter"))
+        browser.enter("iframe.sheet-of-mail")
+        self.assertEqual(browser.text("p"), "It weaves.")
+        self.assertEqual(browser.run("return getComputedStyle(document.querySelector('p')).color"), "rgb(1, 2, 3)")
+        self.assertEqual(browser.run("return origin"), "null")
+        browser.leave()
+        browser.follow("button[value=once]")
+        self.assertNotIn("were not loaded", browser.text(".letter"))
+
+    def test_a_message_is_archived_and_that_is_taken_back(self):
+        subject = self.deliver("Archived")
+        self.log_in("ada")
+        browser = self.browser
+        self.open(subject)
+        browser.follow("button[value=archive]")
+        self.assertIn("The message was moved to Archive.", browser.text(".notice"))
+        self.assertFalse(browser.is_there(row(subject)))
+        browser.follow(".notice button")
+        self.assertEqual(browser.text("h1"), "Inbox")
+        self.assertTrue(browser.is_there(row(subject)))
+
+    def test_messages_are_starred_called_junk_and_moved_by_choosing_them(self):
+        subjects = [self.deliver(name) for name in ("First", "Second")]
+        self.log_in("ada")
+        browser = self.browser
+        star = row(subjects[0], "//button[@name='star']")
+        for pressed in ("true", "false"):
+            browser.follow(star)
+            self.assertEqual(browser.attribute(star, "aria-pressed"), pressed)
+        for subject in subjects:
+            self.choose(subject)
+        browser.follow("button[value=junk]")
+        self.assertIn("2 messages were moved to Junk.", browser.text(".notice"))
+        self.box("Junk")
+        for subject in subjects:
+            self.choose(subject)
+        browser.click("//select[@id='move']/option[.='Archive']")
+        browser.follow("button[value=move]")
+        self.assertIn("2 messages were moved to Archive.", browser.text(".notice"))
+        self.box("Archive")
+        for subject in subjects:
+            self.assertTrue(browser.is_there(row(subject)))
+
+    def test_a_letter_is_sent_to_somebody_on_this_server_who_answers_it(self):
+        subject = self.unique("Näws")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", "bob@elsewhere.test")
+        browser.type("#subject", subject)
+        browser.type("#text", "All is well.\n<b>Quite.</b>")
+        browser.follow("button[value=send]")
+        self.assertIn("bob@elsewhere.test", browser.text(".notice.error"))
+        browser.write("#to", f"Grace <grace@{DOMAIN}>")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.box("Sent")
+        self.assertTrue(browser.is_there(row(subject)))
+
+        self.log_in("grace")
+        self.open(subject)
+        self.assertIn("All is well.\n<b>Quite.</b>", browser.text(".prose"))
+        browser.follow("//a[.='Reply']")
+        self.assertEqual(browser.value("#to"), f"ada@{DOMAIN}")
+        self.assertEqual(browser.value("#subject"), f"Re: {subject}")
+        self.assertIn("> All is well.", browser.value("#text"))
+        browser.type("#text", "Good to hear.\n")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+
+        self.log_in("ada")
+        self.open(f"Re: {subject}")
+        self.assertIn("Good to hear.", browser.text(".prose"))
+        browser.follow("//a[.='Forward']")
+        self.assertEqual(browser.value("#subject"), f"Fwd: Re: {subject}")
+
+    def test_a_draft_is_kept_and_gone_on_with_until_it_is_sent(self):
+        subject = self.unique("Draft")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#subject", subject)
+        browser.type("#text", "First.")
+        browser.follow("button[value=save]")
+        self.assertIn("The draft was saved.", browser.text(".notice"))
+        self.box("Drafts")
+        self.open(subject)
+        self.assertEqual(browser.value("#subject"), subject)
+        self.assertEqual(browser.value("#text").strip(), "First.")
+        browser.type("#to", f"grace@{DOMAIN}")
+        browser.write("#text", "Second.")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.box("Drafts")
+        self.assertFalse(browser.is_there(row(subject)))
+        self.log_in("grace")
+        self.open(subject)
+        self.assertIn("Second.", browser.text(".prose"))
+        self.assertNotIn("First.", browser.text(".prose"))
+
+    def test_a_file_that_is_attached_comes_back_byte_for_byte(self):
+        content = random.Random(options.seed).randbytes(FILE_BYTES)
+        file = self.folder / "Zeichnung Nr 7.bin"
+        file.write_bytes(content)
+        subject = self.unique("Files")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", f"grace@{DOMAIN}")
+        browser.type("#subject", subject)
+        browser.type("#text", "See what is attached.")
+        browser.type("#files", str(file))
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.log_in("grace")
+        self.assertTrue(browser.is_there(row(subject, "//*[@class='clip']")))
+        self.open(subject)
+        self.assertIn(file.name, browser.text(".attachments"))
+        browser.click(".attachments a")
+        self.assertSame(browser.downloaded(file.name), content, "the file")
+
+    def test_what_is_thrown_away_is_in_trash_until_it_is_deleted_for_ever(self):
+        subject = self.deliver("Thrown")
+        self.log_in("ada")
+        browser = self.browser
+        self.choose(subject)
+        browser.follow("button[value=trash]")
+        self.assertIn("The message was moved to Trash.", browser.text(".notice"))
+        self.box("Trash")
+        self.choose(subject)
+        browser.follow("button[value=erase]")
+        self.assertIn("The message was deleted for ever.", browser.text(".notice"))
+        self.box("Trash")
+        self.assertFalse(browser.is_there(row(subject)))
+
+    def test_a_message_is_shown_as_it_came_and_fetched_as_a_file(self):
+        subject = self.deliver("Source")
+        self.log_in("ada")
+        self.open(subject)
+        browser = self.browser
+        here = browser.address
+        browser.click(".more summary")
+        browser.follow("//a[.='View source']")
+        self.assertIn(f"Subject: {subject}", browser.text())
+        browser.go(here)
+        browser.click(".more summary")
+        browser.click("//a[.='Download']")
+        name = f"message-{here.rpartition('/box/')[2].replace('/', '.')}.eml"
+        self.assertIn(f"Subject: {subject}".encode(), browser.downloaded(name))
+
+    def test_a_letter_outlives_the_login_of_its_writer(self):
+        subject = self.unique("Kept")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", f"ada@{DOMAIN}")
+        browser.type("#subject", subject)
+        browser.type("#text", "It took an hour to write.")
+        self.log_out_elsewhere()
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter is kept", browser.text("main"))
+        self.say_who("ada")
+        self.assertEqual(browser.value("#subject"), subject)
+        self.assertIn("It took an hour to write.", browser.value("#text"))
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+
+    def test_a_search_finds_a_letter_by_what_a_list_shows_of_it(self):
+        subject, other = self.deliver("Wanted"), self.deliver("Unwanted")
+        self.log_in("ada")
+        browser = self.browser
+        browser.type("#search", f'subject:"{subject}"')
+        browser.follow("form.search button")
+        self.assertTrue(browser.is_there(row(subject)))
+        self.assertFalse(browser.is_there(row(other)))
+        self.open(subject)
+        self.assertEqual(browser.text("h1.subject"), subject)
+
+    def test_the_page_that_was_left_by_logging_out_is_not_shown_by_the_back_button(self):
+        subject = self.deliver("Private")
+        self.log_in("ada")
+        self.open(subject)
+        browser = self.browser
+        browser.click(".account summary")
+        browser.follow("//button[.='Log out']")
+        self.assertEqual(browser.address, self.address("/mail/login"))
+        browser.back()
+        self.assertNotIn(subject, browser.source)
+        self.assertNotIn(subject, browser.title)
+        browser.go(self.address("/mail/box/1"))
+        self.assertTrue(browser.is_there("#password"))
+
+
+class DeskWithScripts(Reading, Reader):
+    pass
+
+
+class DeskWithoutScripts(Reading, Reader):
+    scripts = False
+
+
+class PhoneWithScripts(Reading, Reader):
+    screen = PHONE
+
+
+class PhoneWithoutScripts(Reading, Reader):
+    scripts, screen = False, PHONE
+
+
+if __name__ == "__main__":
+    barepost.main()

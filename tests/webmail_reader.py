@@ -1,0 +1,102 @@
+"""Somebody who reads his mail with a browser: a machine with people, one Chromium, and the ways through the webmail that several tests take."""
+
+import re
+import ssl
+import urllib.parse
+import urllib.request
+
+import barepost
+import webdriver
+from mail import DOMAIN, PASSWORD
+from webdriver import DESKTOP, named
+
+HTTPS = 443
+# With these the subjects of one test file's letters differ.
+_numbers = iter(range(1, 1_000_000))
+
+
+def row(subject, inside=""):
+    """The row of a list whose subject that is, or what is inside."""
+    return f"//li[contains(@class, 'row')][.//span[@class='subject'][.={named(subject)}]]{inside}"
+
+
+class Reader(barepost.SharedMachineTest):
+    """Tests that share a machine and a browser; each begins with nobody logged in."""
+
+    scripts, screen = True, DESKTOP
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        certificate = cls.machine.data / "tls" / "certificate.pem"
+        cls.browser = webdriver.Browser(cls.shared_folder / "browser", certificate, cls.screen, cls.scripts)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        super().setUp()
+        self.browser.leave()
+        self.browser.go("about:blank")
+        self.browser.forget()
+
+    @classmethod
+    def address(cls, path):
+        return f"https://localhost:{cls.machine.ports + HTTPS}{path}"
+
+    @staticmethod
+    def unique(name):
+        """A subject that no other letter has."""
+        return f"{name} {next(_numbers)}"
+
+    def deliver(self, name, text="It computes.", kind="text/plain", to="ada"):
+        """Somebody elsewhere sends a letter; returns its subject."""
+        subject = self.unique(name)
+        message = (
+            f"From: Charles Babbage <charles@elsewhere.test>\r\nTo: {to}@{DOMAIN}\r\nSubject: {subject}\r\n"
+            f"MIME-Version: 1.0\r\nContent-Type: {kind}; charset=utf-8\r\n\r\n{text}\r\n"
+        )
+        self.deliver_as_it_is(message.encode(), to)
+        return subject
+
+    def deliver_as_it_is(self, message, to="ada"):
+        reply = self.machine.deliver("charles@elsewhere.test", [f"{to}@{DOMAIN}"], message)
+        self.assertEqual(reply.code, 250, reply)
+
+    def say_who(self, user, password=PASSWORD):
+        """Fills in the form and sends it."""
+        self.browser.write("#name", f"{user}@{DOMAIN}")
+        self.browser.type("#password", password)
+        self.browser.follow("button[type=submit]")
+
+    def log_in(self, user):
+        """Whoever was logged in before is not any more."""
+        self.browser.forget()
+        self.browser.go(self.address("/mail/login"))
+        self.say_who(user)
+        self.assertEqual(self.browser.text("h1"), "Inbox")
+
+    def log_out_elsewhere(self):
+        """The session ends, and this browser does not know: as when the machine was started anew."""
+        cookies = self.browser.cookies()
+        answer = self.ask("/mail/", cookies)
+        token = re.search(r'name="token" value="([^"]+)"', answer)[1]
+        self.ask("/mail/logout", cookies, urllib.parse.urlencode({"token": token}).encode())
+
+    def ask(self, path, cookies, form=None):
+        """The page at an address, asked for beside the browser."""
+        certificate = self.machine.data / "tls" / "certificate.pem"
+        said = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
+        request = urllib.request.Request(self.address(path), form, {"Cookie": said})
+        with urllib.request.urlopen(request, timeout=60, context=ssl.create_default_context(cafile=certificate)) as answer:
+            return answer.read().decode()
+
+    def box(self, name):
+        """Opens a mailbox."""
+        self.browser.follow(f"//nav//a[span[1]={named(name)}]")
+        self.assertEqual(self.browser.text("h1"), name)
+
+    def open(self, subject):
+        """Opens a message of the list."""
+        self.browser.follow(row(subject, "//a"))
+
+    def choose(self, subject):
+        self.browser.click(row(subject, "//input[@type='checkbox']"))
