@@ -97,8 +97,8 @@ impl Frame {
     }
 }
 
-/// Bytes in one [`Block`].
-pub const BLOCK_BYTES: usize = 4096;
+/// Bytes in one [`Block`]: a page of 4 KB with its head fits, and is one record of TLS then.
+pub const BLOCK_BYTES: usize = 8192;
 
 /// The unit in which bytes to be sent are held until the peer has acknowledged them.
 pub type Block = [u8; BLOCK_BYTES];

@@ -85,7 +85,10 @@ impl Maildrops {
 impl Maildrop {
     fn new(account: AccountId, mailbox: &MailboxInfo, messages: impl Iterator<Item = MessageInfo>) -> Maildrop {
         let mut letters = Vec::with_capacity(mailbox.messages as usize);
-        letters.extend(messages.map(|message| Letter { uid: message.uid, octets: message.octets, mark: Mark::None }));
+        // A mailbox's messages lie in blocks, which `for_each` goes through one by one, and `extend` asks for each message.
+        messages.for_each(|message| {
+            letters.push(Letter { uid: message.uid, octets: message.octets, mark: Mark::None });
+        });
         Maildrop { account, uid_validity: mailbox.uid_validity, letters }
     }
 

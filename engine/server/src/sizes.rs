@@ -39,7 +39,7 @@ pub struct Sizes {
     pub connections: usize,
     /// SMTP transactions at once.
     pub transactions: usize,
-    /// Blocks of 4 KiB lent to connections that send, or wait to be read.
+    /// Blocks of 8 KiB lent to connections that send, or wait to be read.
     pub blocks: usize,
     /// Bytes for bodies on their way to and from the disk.
     pub buffer_bytes: usize,

@@ -29,7 +29,7 @@ use super::send_queue::SendQueue;
 use super::window::RECEIVE_WINDOW;
 
 /// Blocks that only received bytes may take: the largest frame (64 KiB), begun and ended inside of a block.
-pub const RECEIVE_RESERVE: usize = 18;
+pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
 
 /// How many retired blocks one search looks at.
 const RETIRED_LOOKED_AT_MAX: usize = 8;
@@ -38,7 +38,7 @@ const RETIRED_LOOKED_AT_MAX: usize = 8;
 const SHARES: usize = 4;
 
 /// For so many blocks there is one long list of ranges beyond gaps, and one of runs.
-const BLOCKS_PER_LONG_LIST: usize = 256;
+const BLOCKS_PER_LONG_LIST: usize = 128;
 
 /// How much is made at construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

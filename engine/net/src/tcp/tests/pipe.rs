@@ -317,9 +317,9 @@ fn slow_sessions_close_windows_and_streams_arrive() {
 fn with_hardly_any_blocks_streams_arrive() {
     for seed in 0..30 {
         let scarce = PoolSizes { blocks: crate::tcp::RECEIVE_RESERVE + 2, send_queues: 1, receive_queues: 1 };
-        run(seed, Weather { takes: 5000, ..FAIR }, [50_000, 50_000], scarce);
+        run(seed, Weather { takes: 10_000, ..FAIR }, [50_000, 50_000], scarce);
         let few = PoolSizes { blocks: 2 * crate::tcp::RECEIVE_RESERVE + 4, ..scarce };
-        run(seed, Weather { loses: 2, jitter: 15, takes: 5000, ..FAIR }, [50_000, 50_000], few);
+        run(seed, Weather { loses: 2, jitter: 15, takes: 10_000, ..FAIR }, [50_000, 50_000], few);
     }
 }
 

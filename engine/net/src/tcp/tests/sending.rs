@@ -2,7 +2,7 @@
 
 use super::Conversation;
 use alloc::format;
-use machine::Piece;
+use machine::{BLOCK_BYTES, Piece};
 
 #[test]
 fn replies_are_sent_at_once_small_ones_too() {
@@ -44,13 +44,13 @@ fn what_is_written_in_place_shares_a_block_with_what_was_copied_as_far_as_it_has
     talk.card_room = 0;
     let free = talk.pools.free_blocks();
     talk.tcb.send(talk.now, b"copied", &mut talk.pools);
-    assert_eq!(write_in_place(&mut talk, 100, b'a', 50), 4090);
-    assert_eq!(write_in_place(&mut talk, 4040, b'b', 4000), 4040);
+    assert_eq!(write_in_place(&mut talk, 100, b'a', 50), BLOCK_BYTES - 6);
+    assert_eq!(write_in_place(&mut talk, BLOCK_BYTES - 56, b'b', 8096), BLOCK_BYTES - 56);
     talk.tcb.send(talk.now, b"copied", &mut talk.pools);
     assert_eq!(free - talk.pools.free_blocks(), 1);
-    assert_eq!(write_in_place(&mut talk, 100, b'c', 100), 4096, "34 bytes are too few");
+    assert_eq!(write_in_place(&mut talk, 100, b'c', 100), BLOCK_BYTES, "34 bytes are too few");
     assert_eq!(free - talk.pools.free_blocks(), 2);
-    let expected = [b"copied".as_slice(), &[b'a'; 50], &[b'b'; 4000], b"copied", &[b'c'; 100]].concat();
+    let expected = [b"copied".as_slice(), &[b'a'; 50], &[b'b'; 8096], b"copied", &[b'c'; 100]].concat();
     let mut sent = alloc::vec::Vec::new();
     talk.limits.segmentation_bytes = Some(65_000);
     let limits = talk.limits;
@@ -66,14 +66,14 @@ fn what_is_written_in_place_shares_a_block_with_what_was_copied_as_far_as_it_has
 fn what_is_written_in_place_keeps_to_the_limit_and_leaves_what_the_card_reads_alone() {
     let mut talk = Conversation::established();
     let mut on_card = alloc::vec::Vec::new();
-    assert_eq!(write_in_place(&mut talk, 1, b'a', 10), 4096);
+    assert_eq!(write_in_place(&mut talk, 1, b'a', 10), BLOCK_BYTES);
     let limits = talk.limits;
     let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
         on_card.extend_from_slice(pieces);
         Ok(())
     });
     assert!(sent.is_ok());
-    assert_eq!(write_in_place(&mut talk, 1, b'b', 10), 4096, "a block that the card does not read");
+    assert_eq!(write_in_place(&mut talk, 1, b'b', 10), BLOCK_BYTES, "a block that the card does not read");
     assert_eq!(on_card[0].bytes(), [b'a'; 10]);
     let queued = talk.tcb.unacknowledged();
     let filler = alloc::vec![0; 300_000];
