@@ -30,6 +30,17 @@ pub struct NewAccount<'a> {
     pub verifier: &'a str,
 }
 
+/// A password that takes another's place, as far as the store knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPassword<'a> {
+    /// As [`NewAccount::password_hash`].
+    pub hash: &'a str,
+    /// As [`NewAccount::verifier`].
+    pub verifier: &'a str,
+    /// The hash of the configuration's in whose place it is; empty: it is the configuration's.
+    pub replaced: &'a str,
+}
+
 /// What is known of an account.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountInfo<'a> {
@@ -62,9 +73,33 @@ impl<'a> AccountInfo<'a> {
         &self.account.verifier
     }
 
+    /// The password hash of the configuration's that the present one took the place of; empty where the present one is the configuration's.
+    pub fn replaced(&self) -> &'a str {
+        &self.account.replaced
+    }
+
+    /// A note of the account's.
+    pub fn note(&self, key: &[u8]) -> Option<&'a [u8]> {
+        self.account.notes.get(key).map(|value| &**value)
+    }
+
+    /// All its notes: keys, in their order, and values.
+    pub fn notes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.account.notes.iter().map(|(key, value)| (&**key, &**value))
+    }
+
     /// Its mailboxes and their names.
     pub fn mailboxes(&self) -> impl Iterator<Item = (MailboxId, &'a str)> {
         self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id), &*mailbox.name))
+    }
+}
+
+impl Account {
+    /// Password hash, verifier and what the hash has replaced.
+    fn swap_password(&mut self, [hash, verifier, replaced]: &mut [Box<str>; 3]) {
+        core::mem::swap(&mut self.password_hash, hash);
+        core::mem::swap(&mut self.verifier, verifier);
+        core::mem::swap(&mut self.replaced, replaced);
     }
 }
 
@@ -144,22 +179,22 @@ impl Store {
     pub fn set_password(
         &mut self,
         id: AccountId,
-        (password_hash, verifier): (&str, &str),
+        new: &NewPassword<'_>,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         self.check_serving()?;
-        if password_hash.len() > PASSWORD_HASH_MAX || verifier.len() > VERIFIER_MAX {
+        let NewPassword { hash, verifier, replaced } = *new;
+        if hash.len().max(replaced.len()) > PASSWORD_HASH_MAX || verifier.len() > VERIFIER_MAX {
             return Err(Refusal::TooLarge);
         }
         let shard = self.room_in(id, crate::block::RECORDS_MAX)?;
         let account = shard.index.accounts.get_mut(&id).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
         // The record is made from the account as it will be; the index itself changes when the record is durable.
-        let hash_before = core::mem::replace(&mut account.password_hash, password_hash.into());
-        let verifier_before = core::mem::replace(&mut account.verifier, verifier.into());
+        let mut texts = [hash, verifier, replaced].map(Box::from);
+        account.swap_password(&mut texts);
         record::put_account(&mut shard.gathered, account);
-        account.password_hash = hash_before;
-        account.verifier = verifier_before;
+        account.swap_password(&mut texts);
         shard.pending.push(Pending::Change(continuation));
         Ok(())
     }
@@ -240,8 +275,6 @@ const ADDRESS_MAX: usize = 254;
 const ALIASES_MAX: usize = 8;
 const PASSWORD_HASH_MAX: usize = 256;
 const VERIFIER_MAX: usize = 256;
-/// Room for what later accounts have: settings.
-const OTHERS_MAX: usize = 768;
 
 fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
     let fits = |text: &str, most: usize| !text.is_empty() && text.len() <= most;
@@ -254,7 +287,6 @@ fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
 }
 
 const _: () = assert!(
-    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + PASSWORD_HASH_MAX + VERIFIER_MAX + OTHERS_MAX + 32
-        <= crate::block::RECORDS_MAX,
+    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + 2 * PASSWORD_HASH_MAX + VERIFIER_MAX + 32 <= crate::block::RECORDS_MAX,
     "the largest account fits into a block"
 );

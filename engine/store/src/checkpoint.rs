@@ -153,6 +153,7 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
                 if account.is_named() {
                     record::put_account(out, account);
                 }
+                account.notes.iter().for_each(|(key, value)| record::put_note(out, *id, key, value));
                 record::put_gone(out, *id, account.mailbox_next - 1);
                 Cursor::Mailbox(*id, 0)
             }

@@ -53,6 +53,8 @@ pub struct Report {
 pub struct AccountReport {
     /// Its address; empty when no record of it is left.
     pub address: String,
+    /// How many notes are kept of it.
+    pub notes: usize,
     /// Its mailboxes.
     pub mailboxes: Vec<MailboxReport>,
 }
@@ -120,6 +122,7 @@ fn read_accounts(store: &mut Store, disk: &mut impl ReadSectors) -> Vec<AccountR
 fn read_account(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId) -> AccountReport {
     let account = store.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
     let address = account.map(|account| String::from(&*account.address)).unwrap_or_default();
+    let notes = account.map_or(0, |account| account.notes.len());
     let known: Vec<(MailboxId, String, MailboxInfo)> = account
         .iter()
         .flat_map(|account| account.mailboxes.values())
@@ -129,7 +132,7 @@ fn read_account(store: &mut Store, disk: &mut impl ReadSectors, id: AccountId) -
         .into_iter()
         .map(|(mailbox, name, info)| MailboxReport { name, info, damaged: read_mailbox(store, disk, id, mailbox) })
         .collect();
-    AccountReport { address, mailboxes }
+    AccountReport { address, notes, mailboxes }
 }
 
 /// Reads all bodies; how many messages are damaged.
@@ -194,6 +197,9 @@ impl fmt::Display for Report {
         )?;
         for account in &self.accounts {
             let address = if account.address.is_empty() { "(nameless)" } else { &account.address };
+            if account.notes > 0 {
+                writeln!(out, "{address}: {} notes", account.notes)?;
+            }
             for mailbox in &account.mailboxes {
                 let info = &mailbox.info;
                 write!(

@@ -68,11 +68,12 @@ impl Store {
             return;
         }
         let mut checkpoint = Vec::new();
-        let shard = self.checkpoint_records(&mut checkpoint);
-        if let Some(shard) = shard {
-            self.seal_shard(shard, checkpoint);
-        }
         let mut sealing = self.dirty;
+        if let Some(shard) = self.checkpoint_records(&mut checkpoint) {
+            self.seal_shard(shard, checkpoint);
+            // Orders that are left wait for what these do: a shard has one group at a time.
+            sealing &= !(1 << shard.0);
+        }
         while sealing != 0 {
             let number = ShardId(sealing.trailing_zeros() as u8);
             sealing &= sealing - 1;

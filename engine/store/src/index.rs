@@ -10,6 +10,7 @@ pub(crate) use crate::messages::{ENTRY_BYTES, Entry, Messages};
 
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::layout::{Page, ShardId};
+use crate::notes::{Notes, bytes_of_note};
 use crate::record::{Place, Record};
 use crate::types::{BUILT_IN, MailboxId, Recipient, Refusal};
 use alloc::borrow::ToOwned;
@@ -94,7 +95,9 @@ pub(crate) struct Account {
     pub(crate) aliases: Vec<Box<str>>,
     pub(crate) password_hash: Box<str>,
     pub(crate) verifier: Box<str>,
-    pub(crate) settings: Box<str>,
+    /// The password hash of the configuration's in whose place `password_hash` is; empty where that one is the configuration's.
+    pub(crate) replaced: Box<str>,
+    pub(crate) notes: Notes,
     pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
     /// The number of the mailbox that is made next: none is ever used again.
     pub(crate) mailbox_next: u32,
@@ -109,7 +112,8 @@ impl Account {
             aliases: Vec::new(),
             password_hash: empty(),
             verifier: empty(),
-            settings: empty(),
+            replaced: empty(),
+            notes: Notes::new(),
             mailboxes: BTreeMap::new(),
             mailbox_next: OWN_MAILBOX_MIN,
         }
@@ -167,6 +171,8 @@ pub(crate) struct Index {
     pub(crate) guid_next: u64,
     pub(crate) messages: u64,
     pub(crate) placed_chunks: u64,
+    /// What notes take, as [`bytes_of_note`] counts it.
+    pub(crate) note_bytes: u64,
     /// The chunks of messages whose own record comes later in the group.
     announced: BTreeMap<u64, Vec<u32>>,
     /// Where messages went that were filed in this group: what was asked of them before still speaks of where they were.
@@ -274,18 +280,30 @@ impl Index {
                 account.mailboxes.remove(&mailbox);
                 account.mailbox_next = account.mailbox_next.max(mailbox.saturating_add(1));
             }
+            Record::Note { account, key, value } => self.note(account, key, value),
         }
+    }
+
+    /// A note is this from now on; without a value it is not there any more.
+    fn note(&mut self, account: AccountId, key: &[u8], value: &[u8]) {
+        let notes = &mut self.account_or_unnamed(account).notes;
+        let before = match value {
+            [] => notes.remove(key),
+            _ => notes.insert(key.into(), value.into()),
+        };
+        let bytes = |value: &[u8]| if value.is_empty() { 0 } else { bytes_of_note(key, value) };
+        self.note_bytes = self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
 
     /// An account has its built-in mailboxes, whatever became of their own records.
     fn apply_account(&mut self, record: &Record<'_>) {
-        let Record::Account { id, address, aliases, password_hash, verifier, settings } = *record else { return };
+        let Record::Account { id, address, aliases, password_hash, verifier, replaced } = *record else { return };
         let account = self.account_or_unnamed(id);
         account.address = address.into();
         account.aliases = aliases.iter().map(|alias| alias.to_owned().into_boxed_str()).collect();
         account.password_hash = password_hash.into();
         account.verifier = verifier.into();
-        account.settings = settings.into();
+        account.replaced = replaced.into();
         for (mailbox, _) in BUILT_IN {
             account.mailbox_or_new(mailbox.0, UID_VALIDITY_LOST);
         }

@@ -13,7 +13,7 @@
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
 //! | `messages`, `index` | what is known in memory; changes only by applying durable records |
 //! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
-//! | `delivery`, `reading`, `changes`, `orders` | what users of the store ask for |
+//! | `delivery`, `reading`, `changes`, `orders`, `notes` | what users of the store ask for |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
 //! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
 //! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
@@ -44,6 +44,7 @@ mod index;
 mod keeper;
 mod layout;
 mod messages;
+mod notes;
 mod opening;
 mod orders;
 mod pool;
@@ -59,7 +60,7 @@ mod superblock;
 mod tests;
 mod types;
 
-pub use changes::{AccountInfo, NewAccount};
+pub use changes::{AccountInfo, NewAccount, NewPassword};
 pub use chunk::{BODY_OCTETS_MAX, SUMMARY_BYTES};
 pub use delivery::DeliveryId;
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
@@ -67,6 +68,7 @@ pub use index::{AccountId, RESIDENT_BYTES_PLACED};
 pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use messages::RESIDENT_BYTES_PER_MESSAGE;
+pub use notes::{NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 pub use opening::{Damage, Finding};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use reading::Body;

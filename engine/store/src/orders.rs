@@ -1,7 +1,7 @@
-//! Changes that are made with the index as it is: mailboxes made, renamed and removed, messages filed into another one.
+//! Changes that are made with the index as it is: mailboxes made, renamed and removed, messages filed into another one, notes of an account.
 //!
 //! Other changes become records at once, whatever else is on its way. These must look first: whether a name is free, which flags a
-//! message has, where its body lies. So they wait in their shard as orders until a group is made: then nothing is in flight, and the
+//! message has, where its body lies, how many notes there are. So they wait in their shard as orders until a group is made: then nothing is in flight, and the
 //! index is what the disk has. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
@@ -14,6 +14,7 @@ use crate::chunk::CHUNKS_MAX;
 use crate::group::{Pending, blocks_of};
 use crate::index::{Account, AccountId, Index, OWN_MAILBOX_MIN};
 use crate::layout::ShardId;
+use crate::notes::{self, NoteChange};
 use crate::record::{self, Place, REMOVED_RANGES};
 use crate::store::Store;
 use crate::types::{Filed, MailboxId, Outcome, Refusal, Uid, UidRange};
@@ -49,6 +50,7 @@ enum What {
     Rename { mailbox: u32, name: Box<str> },
     Delete { mailbox: u32 },
     File { from: u32, uids: Box<[UidRange]>, to: u32 },
+    Note { changes: Box<[NoteChange]> },
 }
 
 impl Store {
@@ -111,6 +113,21 @@ impl Store {
             return Err(Refusal::TooLarge);
         }
         self.order(account, What::File { from, uids: uids.into(), to }, continuation)
+    }
+
+    /// Changes notes of an account, all or none; `continuation` is woken with [`Outcome::Changed`], or refused with `TooMany` for more of them than
+    /// [`crate::NOTES_MAX`], or [`crate::NOTES_BYTES_MAX`], `NoSuchNote`
+    /// where nothing is there to be replaced or removed, or `NoSuchAccount`.
+    ///
+    /// Errors: `TooLarge` for a key or a value that is too long or empty, or too many changes, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn change_notes(
+        &mut self,
+        account: AccountId,
+        changes: Vec<NoteChange>,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        notes::check(&changes)?;
+        self.order(account, What::Note { changes: changes.into() }, continuation)
     }
 
     fn order(&mut self, account: AccountId, what: What, continuation: Continuation) -> Result<(), Refusal> {
@@ -176,6 +193,7 @@ impl Order {
                 let filed = file(index, self.account, (*from, uids, *to), limit, out)?;
                 Ok(Pending::Filed(self.continuation, filed))
             }
+            What::Note { changes } => notes::change(account, changes, out).map(|()| self.done()),
         }
     }
 

@@ -23,6 +23,7 @@ const SHARD: u8 = 9;
 const LIFE: u8 = 10;
 const FILED: u8 = 11;
 const GONE: u8 = 12;
+const NOTE: u8 = 13;
 
 /// The most pages named in one record `chunks`.
 pub(crate) const CHUNKS_IN_RECORD: usize = 900;
@@ -44,7 +45,7 @@ pub(crate) enum Record<'a> {
         aliases: Texts<'a>,
         password_hash: &'a str,
         verifier: &'a str,
-        settings: &'a str,
+        replaced: &'a str,
     },
     Mailbox {
         account: AccountId,
@@ -109,6 +110,12 @@ pub(crate) enum Record<'a> {
     Gone {
         account: AccountId,
         mailbox: u32,
+    },
+    Note {
+        account: AccountId,
+        key: &'a [u8],
+        /// Empty: it is not there any more.
+        value: &'a [u8],
     },
 }
 
@@ -246,6 +253,14 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
         },
         GONE => Record::Gone { account: AccountId(reader.u64()?), mailbox: reader.u32()? },
+        NOTE => Record::Note {
+            account: AccountId(reader.u64()?),
+            key: {
+                let length = reader.u8()?;
+                reader.take(usize::from(length))?
+            },
+            value: reader.rest(),
+        },
         _ => return None,
     })
 }
@@ -265,7 +280,7 @@ fn parse_account(mut reader: Reader<'_>) -> Option<Record<'_>> {
         aliases,
         password_hash: reader.text()?,
         verifier: reader.text()?,
-        settings: reader.text()?,
+        replaced: reader.text()?,
     })
 }
 
@@ -299,7 +314,7 @@ pub(crate) fn put_account(out: &mut Vec<u8>, account: &Account) {
         }
         put_text(out, &account.password_hash);
         put_text(out, &account.verifier);
-        put_text(out, &account.settings);
+        put_text(out, &account.replaced);
     });
 }
 
@@ -453,5 +468,15 @@ pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
     put(out, GONE, |out| {
         put_u64(out, account.0);
         put_u32(out, mailbox);
+    });
+}
+
+/// An empty `value`: the note is not there any more.
+pub(crate) fn put_note(out: &mut Vec<u8>, account: AccountId, key: &[u8], value: &[u8]) {
+    put(out, NOTE, |out| {
+        put_u64(out, account.0);
+        out.push(key.len() as u8);
+        out.extend_from_slice(key);
+        out.extend_from_slice(value);
     });
 }

@@ -408,16 +408,17 @@ impl Store {
 }
 
 impl Index {
-    /// What the messages take in memory at most.
+    /// What messages and notes take in memory at most.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let placed = self.placed.len() * crate::RESIDENT_BYTES_PLACED;
-        self.messages * crate::RESIDENT_BYTES_PER_MESSAGE as u64 + placed as u64 + self.placed_chunks * 4
+        let messages = self.messages * crate::RESIDENT_BYTES_PER_MESSAGE as u64;
+        messages + placed as u64 + self.placed_chunks * 4 + self.note_bytes
     }
 
     /// About how many blocks a checkpoint of this shard takes.
     pub(crate) fn checkpoint_blocks(&self) -> u32 {
         let (placed, accounts) = (self.placed.len() as u64, self.accounts.len() as u64);
-        let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000;
+        let bytes = self.messages * 36 + placed * 16 + self.placed_chunks * 5 + accounts * 1000 + self.note_bytes;
         (bytes / 3500 + 1).min(u64::from(u32::MAX)) as u32
     }
 }

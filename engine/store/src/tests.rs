@@ -10,6 +10,7 @@ mod exhaustive;
 mod lies;
 mod mailboxes;
 mod model;
+mod notes;
 mod rig;
 mod sharing;
 mod soak;

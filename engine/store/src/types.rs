@@ -216,7 +216,7 @@ pub enum Outcome {
     Delivered,
     /// A verified part of a body, or a summary. Give it back when done with it.
     Body(Body),
-    /// The change is durable: a removal, flags, a password, a mailbox's name or end.
+    /// The change is durable: a removal, flags, a password, notes, a mailbox's name or end.
     Changed,
     /// The account exists, durably.
     AccountCreated(AccountId),
@@ -241,7 +241,7 @@ pub enum Refusal {
     IndexFull,
     /// Too much is under way: try again later.
     Busy,
-    /// Larger than [`crate::BODY_OCTETS_MAX`], a name or an account whose texts are too long, or too many ranges.
+    /// Larger than [`crate::BODY_OCTETS_MAX`], a name, a note or an account whose texts are too long, or too many ranges.
     TooLarge,
     /// No such account.
     NoSuchAccount,
@@ -253,8 +253,10 @@ pub enum Refusal {
     NotEmpty,
     /// The account has a mailbox of this name.
     NameTaken,
-    /// The account has as many mailboxes as it may.
+    /// The account has as many mailboxes, or notes, as it may.
     TooMany,
+    /// None of the notes to be changed is there.
+    NoSuchNote,
     /// No such message, or it was removed meanwhile.
     NoSuchMessage,
     /// No such delivery, or it is committed already.

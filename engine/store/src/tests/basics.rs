@@ -1,7 +1,7 @@
 //! What the store does while nothing goes wrong.
 
 use super::disk::{Cut, TestDisk};
-use super::rig::{MIB, NOW, Rig, body, limits};
+use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::chunk::{CHUNK_OCTETS, HEADER_BYTES};
 use crate::types::{BUILT_IN, Flags, INBOX, Limits, Outcome, Recipient, Refusal, Uid};
 use crate::{NewAccount, Store};
@@ -213,7 +213,7 @@ fn accounts_are_found_by_address_and_alias_for_ever() {
     let again = rig.store.create_account(&new, NOW, continuation);
     assert_eq!(again, Err(Refusal::AddressTaken));
     rig.settle();
-    rig.store.set_password(ada, ("two", "another"), continuation).unwrap();
+    rig.store.set_password(ada, &password("two", "another"), continuation).unwrap();
     rig.settle();
     for _ in 0..2 {
         assert_eq!(rig.store.find("ada@example.org"), Some(ada));
@@ -221,6 +221,7 @@ fn accounts_are_found_by_address_and_alias_for_ever() {
         assert_eq!(rig.store.find("eve@example.org"), None);
         let info = rig.store.account(ada).unwrap();
         assert_eq!((info.address(), info.password_hash(), info.verifier()), ("ada@example.org", "two", "another"));
+        assert_eq!(info.replaced(), "secret");
         assert_eq!(info.aliases().collect::<Vec<_>>(), ["postmaster@example.org"]);
         assert_eq!(info.mailboxes().collect::<Vec<_>>(), BUILT_IN);
         assert_eq!(rig.store.accounts().count(), 1);
@@ -247,7 +248,7 @@ fn the_largest_account_fits() {
     rig.settle();
     let mut rig = rig.cut(Cut::Prefix(0));
     let ada = rig.store.find(&names[0]).unwrap();
-    assert_eq!(rig.store.set_password(ada, (&hash, &longer), continuation), Err(Refusal::TooLarge));
+    assert_eq!(rig.store.set_password(ada, &password(&hash, &longer), continuation), Err(Refusal::TooLarge));
     assert_eq!(rig.store.account(ada).unwrap().verifier(), hash);
     assert!(names.iter().all(|name| rig.store.find(name).is_some()));
 }

@@ -1,9 +1,9 @@
 //! Power cuts at every point of small stories: every prefix of the writes, each sector of the next one torn.
 
 use super::disk::{Cut, TestDisk};
-use super::rig::{MIB, NOW, Rig, body};
+use super::rig::{MIB, NOW, Rig, body, password as of};
 use crate::types::{INBOX, Recipient};
-use crate::{AccountId, NewAccount, block};
+use crate::{AccountId, NewAccount, NoteChange, block};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -253,7 +253,7 @@ fn with_long_account() -> (Rig, AccountId) {
 fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize, cut: Cut) -> Rig {
     let (_, continuation) = rig.continuation();
     for password in passwords {
-        rig.store.set_password(ada, (password, ""), continuation).unwrap();
+        rig.store.set_password(ada, &of(password, ""), continuation).unwrap();
     }
     rig.store.turn_ended();
     rig.exchange();
@@ -353,4 +353,33 @@ fn a_sound_block_of_an_earlier_time_never_hides_the_other_copy() {
     poke(&mut rig, &[0xAA; crate::PAGE_BYTES]);
     let rig = rig.cut(Cut::Prefix(0));
     assert_eq!(rig.list(ada), seen, "a removal that was not there came back");
+}
+
+/// Several changes of notes that were asked for at once are there together.
+#[test]
+fn notes_cut_anywhere_are_all_there_or_none_and_surely_once_acknowledged() {
+    let (mut rig, ada) = with_account();
+    let put = |key: &[u8], value: &[u8]| NoteChange::Put(key.into(), value.into());
+    rig.note(ada, alloc::vec![put(b"a", b"1"), put(b"b", b"1")]).unwrap();
+    at_every_point(
+        rig,
+        |rig| {
+            let (_, continuation) = rig.continuation();
+            let changes =
+                alloc::vec![put(b"a", &[b'2'; 3000]), NoteChange::Remove(b"b"[..].into()), put(b"c", &[b'2'; 3000])];
+            rig.store.change_notes(ada, changes, continuation).unwrap();
+            rig.store.turn_ended();
+            rig.exchange();
+        },
+        |rig, acknowledged| {
+            let notes = |rig: &Rig| {
+                let known = rig.store.account(ada).unwrap();
+                known.notes().map(|(key, value)| (key[0], value[0])).collect::<Vec<_>>()
+            };
+            let before = notes(&rig);
+            assert!(before == [(b'a', b'2'), (b'c', b'2')] || before == [(b'a', b'1'), (b'b', b'1')] && !acknowledged);
+            let rig = rig.cut(Cut::Prefix(0));
+            assert_eq!(notes(&rig), before);
+        },
+    );
 }

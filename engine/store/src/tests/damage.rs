@@ -1,7 +1,7 @@
 //! Rot, misdirection, lost journals, foreign and newer disks, failing devices.
 
 use super::disk::{Cut, Dice, Fate, TestDisk};
-use super::rig::{MIB, NOW, Rig, body, limits};
+use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::index::{Account, Index};
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::opening::Damage;
@@ -496,7 +496,7 @@ fn after_a_failed_group_write_nothing_is_acknowledged_and_mail_is_read() {
         waiting.push(number);
     }
     let (number, continuation) = rig.continuation();
-    rig.store.set_password(ada, ("other", ""), continuation).unwrap();
+    rig.store.set_password(ada, &password("other", ""), continuation).unwrap();
     waiting.push(number);
     rig.settle();
     for number in waiting {
@@ -519,7 +519,7 @@ fn a_failed_journal_or_superblock_write_makes_the_store_read_only() {
             // Only the superblock is written.
             rig.store.superblock_due = true;
         } else {
-            rig.store.set_password(ada, ("other", ""), continuation).unwrap();
+            rig.store.set_password(ada, &password("other", ""), continuation).unwrap();
         }
         rig.disk.fail_writes = true;
         rig.settle();

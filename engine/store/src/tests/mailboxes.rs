@@ -1,7 +1,7 @@
 //! Mailboxes made, renamed and removed, and messages filed from one into another.
 
 use super::disk::Cut;
-use super::rig::{MIB, NOW, Rig, body};
+use super::rig::{MIB, NOW, Rig, body, password};
 use crate::chunk::CHUNK_OCTETS;
 use crate::index::{Entry, Index};
 use crate::layout::{Page, ShardId};
@@ -116,7 +116,7 @@ impl Rig {
     /// A change that only fills the journal.
     fn rename_of_nothing(&mut self, account: AccountId, number: u32) {
         let (asked, continuation) = self.continuation();
-        self.store.set_password(account, (&format!("{number:0200}"), ""), continuation).unwrap();
+        self.store.set_password(account, &password(&format!("{number:0200}"), ""), continuation).unwrap();
         self.changed(asked).unwrap();
     }
 }
@@ -273,7 +273,7 @@ fn what_is_filed_while_a_checkpoint_walks_between_the_two_mailboxes_is_not_lost(
     let mut number = 0;
     while rig.store.checkpoint.is_none() {
         let (_, continuation) = rig.continuation();
-        rig.store.set_password(ada, (&format!("{number:0200}"), ""), continuation).unwrap();
+        rig.store.set_password(ada, &password(&format!("{number:0200}"), ""), continuation).unwrap();
         number += 1;
         rig.turn(1);
     }

@@ -5,9 +5,10 @@
 //! that was not acknowledged is wholly present or wholly absent, and stays so; removed mail stays removed; UIDs only grow.
 
 use super::disk::{Cut, Dice, TestDisk};
-use super::rig::{NOW, Rig, body};
+use super::rig::{NOW, Rig, body, password as in_place};
 use crate::types::{ARCHIVE, Flags, INBOX, MailboxId, Outcome, Recipient, Refusal, TRASH, Uid, UidRange};
-use crate::{AccountId, DeliveryId};
+use crate::{AccountId, DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
@@ -45,10 +46,14 @@ impl Message {
 /// Where messages are filed.
 const MAILBOXES: [MailboxId; 3] = [INBOX, ARCHIVE, TRASH];
 
+type Notes = BTreeMap<Vec<u8>, Vec<u8>>;
+
 struct Account {
     id: AccountId,
     address: String,
     passwords: Vec<String>,
+    /// What its notes may be, the last known first: what was asked for is there in its order, each wholly or not at all.
+    notes: Vec<(u64, Notes)>,
     messages: BTreeMap<u64, Message>,
     highest_uids: BTreeMap<MailboxId, u32>,
 }
@@ -59,6 +64,8 @@ enum Waiting {
     Flags(usize, u64, u8),
     Filing(usize, Vec<u64>, MailboxId),
     Password(usize, String),
+    /// What the notes are then; nothing when there are too many.
+    Notes(usize, Result<u64, Refusal>),
 }
 
 struct Stream {
@@ -89,7 +96,8 @@ impl World {
                 let address = format!("user{number}@example.org");
                 let id = rig.create(&address);
                 let passwords = alloc::vec![String::from("secret")];
-                Account { id, address, passwords, messages: BTreeMap::new(), highest_uids: BTreeMap::new() }
+                let notes = alloc::vec![(0, Notes::new())];
+                Account { id, address, passwords, notes, messages: BTreeMap::new(), highest_uids: BTreeMap::new() }
             })
             .collect();
         let dice = Dice(seed ^ 0xABCD);
@@ -104,6 +112,7 @@ impl World {
             12 => self.set_flags(),
             13 => self.set_password(),
             14 => self.file(),
+            15 => self.change_notes(),
             _ => {}
         }
         let completions = self.dice.below(6) as usize;
@@ -247,9 +256,37 @@ impl World {
         let (number, continuation) = self.rig.continuation();
         let password = format!("password {}", self.dice.next());
         let id = self.accounts[account].id;
-        if self.rig.at(id).set_password(id, (&password, &format!("proof of {password}")), continuation).is_ok() {
+        if self.rig.at(id).set_password(id, &in_place(&password, &format!("proof of {password}")), continuation).is_ok()
+        {
             self.accounts[account].passwords.push(password.clone());
             self.waiting.insert(number, Waiting::Password(account, password));
+        }
+    }
+
+    fn change_notes(&mut self) {
+        let account = self.dice.below(self.accounts.len() as u64) as usize;
+        let (number, continuation) = self.rig.continuation();
+        let changes: Vec<NoteChange> = (0..1 + self.dice.below(5)).map(|_| self.note_change()).collect();
+        let known = &mut self.accounts[account];
+        let before = &known.notes.last().unwrap().1;
+        let after = noted(before, &changes);
+        if self.rig.at(known.id).change_notes(known.id, changes, continuation).is_ok() {
+            let then = after.map(|after| {
+                known.notes.push((u64::from(number), after));
+                u64::from(number)
+            });
+            self.waiting.insert(number, Waiting::Notes(account, then));
+        }
+    }
+
+    fn note_change(&mut self) -> NoteChange {
+        let key: Box<[u8]> = alloc::vec![b'k'; 1 + self.dice.below(40) as usize].into();
+        let length = 1 + self.dice.below(900) as usize;
+        let value = || body(length as u64, length).into();
+        match self.dice.below(4) {
+            0 => NoteChange::Remove(key),
+            1 => NoteChange::Replace(key, value()),
+            _ => NoteChange::Put(key, value()),
         }
     }
 
@@ -325,6 +362,12 @@ impl World {
                     let at = known.iter().position(|known| *known == password).unwrap();
                     known.drain(..at);
                 }
+                (Waiting::Notes(account, Ok(then)), Outcome::Changed) => {
+                    let known = &mut self.accounts[account].notes;
+                    let at = known.iter().position(|(number, _)| *number == then).unwrap();
+                    known.drain(..at);
+                }
+                (Waiting::Notes(_, Err(expected)), Outcome::Refused(refusal)) => assert_eq!(refusal, expected),
                 (_, outcome) => panic!("ended with {outcome:?}"),
             }
         }
@@ -408,6 +451,11 @@ impl World {
             let first = "secret";
             let proof = if password == first { String::new() } else { format!("proof of {password}") };
             assert_eq!(known.verifier(), proof, "a password and a proof of another");
+            assert_eq!(known.replaced(), if password == first { "" } else { first });
+            let notes: Notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            let may_be = &mut self.accounts[number].notes;
+            assert!(may_be.iter().any(|(_, may_be)| *may_be == notes), "notes that nobody made, or in part");
+            *may_be = alloc::vec![(0, notes)];
             self.accounts[number].passwords = alloc::vec![password];
             let mut seen = BTreeSet::new();
             let all = MAILBOXES.map(|mailbox| self.rig.list_in(id, mailbox).into_iter().map(move |one| (mailbox, one)));
@@ -436,6 +484,27 @@ impl World {
                 }
             }
         }
+    }
+}
+
+/// What notes are after these changes.
+fn noted(before: &Notes, changes: &[NoteChange]) -> Result<Notes, Refusal> {
+    let (mut after, mut is_changed) = (before.clone(), false);
+    for change in changes {
+        is_changed |= match change {
+            NoteChange::Put(key, value) => {
+                after.insert(key.to_vec(), value.to_vec());
+                true
+            }
+            NoteChange::Replace(key, value) => after.get_mut(&**key).map(|known| *known = value.to_vec()).is_some(),
+            NoteChange::Remove(key) => after.remove(&**key).is_some(),
+        };
+    }
+    let bytes: usize = after.iter().map(|(key, value)| key.len() + value.len()).sum();
+    match is_changed {
+        false => Err(Refusal::NoSuchNote),
+        true if after.len() > NOTES_MAX || bytes > NOTES_BYTES_MAX => Err(Refusal::TooMany),
+        true => Ok(after),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::disk::{Cut, TestDisk};
 use crate::layout::PAGE_BYTES;
 use crate::types::{INBOX, Limits, MailboxId, MessageInfo, Outcome, Recipient, Refusal, State, Uid, UidRange};
-use crate::{AccountId, DeliveryId, NewAccount, Owners, Report, Store, fsck};
+use crate::{AccountId, DeliveryId, NewAccount, NewPassword, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use machine::{CoreId, UnixTime};
@@ -27,6 +27,11 @@ pub(crate) struct Rig {
     shares: bool,
     next: u32,
     openings: u8,
+}
+
+/// A password in place of the one that accounts are made with here.
+pub(crate) fn password<'a>(hash: &'a str, verifier: &'a str) -> NewPassword<'a> {
+    NewPassword { hash, verifier, replaced: "secret" }
 }
 
 /// Octets of a message that no other message has.

@@ -1,0 +1,103 @@
+//! Notes: small things that are kept of an account for whoever asks for it, by key. The store does not look into them.
+//!
+//! Invariants:
+//! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together; so whatever is noted, a checkpoint of it is short.
+//! - A note without a value is none.
+//! - Changes are orders (`orders`): they are made with the notes that there are, so that a note which was taken away stays away whoever wants it replaced.
+
+use crate::index::Account;
+use crate::record;
+use crate::types::Refusal;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// The most notes of an account.
+pub const NOTES_MAX: usize = 32;
+/// The most bytes of their keys and values together.
+pub const NOTES_BYTES_MAX: usize = 8 * 1024;
+/// The most bytes of a key.
+pub const NOTE_KEY_MAX: usize = 64;
+/// The most bytes of a value.
+pub const NOTE_BYTES_MAX: usize = 3840;
+
+const _: () =
+    assert!(NOTE_KEY_MAX + NOTE_BYTES_MAX + 16 <= crate::block::RECORDS_MAX, "the largest note fits into a block");
+
+/// What a note takes beside its key and its value, in memory and in the journal.
+const NOTE_OVERHEAD: usize = 96;
+
+/// Notes of an account, by their keys.
+pub(crate) type Notes = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+/// Something that is done with a note.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoteChange {
+    /// It is this from now on.
+    Put(Box<[u8]>, Box<[u8]>),
+    /// The same, if there is one.
+    Replace(Box<[u8]>, Box<[u8]>),
+    /// There is none any more.
+    Remove(Box<[u8]>),
+}
+
+/// What a note takes at most, in memory and in a checkpoint.
+pub(crate) fn bytes_of_note(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len() + NOTE_OVERHEAD) as u64
+}
+
+/// Errors: `TooLarge`.
+pub(crate) fn check(changes: &[NoteChange]) -> Result<(), Refusal> {
+    let fits = |change: &NoteChange| {
+        let value_fits = match change {
+            NoteChange::Put(_, value) | NoteChange::Replace(_, value) => (1..=NOTE_BYTES_MAX).contains(&value.len()),
+            NoteChange::Remove(_) => true,
+        };
+        value_fits && (1..=NOTE_KEY_MAX).contains(&change.key().len())
+    };
+    let bytes: usize = changes.iter().map(|change| change.value().len()).sum();
+    let all_fit = changes.len() <= NOTES_MAX && bytes <= NOTES_BYTES_MAX && changes.iter().all(fits);
+    if all_fit { Ok(()) } else { Err(Refusal::TooLarge) }
+}
+
+/// Appends the records. The account changes when they are durable.
+///
+/// Errors: `TooMany`, and nothing is appended; `NoSuchNote`, when nothing is to be.
+pub(crate) fn change(account: &Account, changes: &[NoteChange], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let mut after: BTreeMap<&[u8], &[u8]> = account.notes.iter().map(|(key, value)| (&**key, &**value)).collect();
+    let begin = out.len();
+    for change in changes {
+        let key = change.key();
+        match change {
+            NoteChange::Replace(..) | NoteChange::Remove(_) if !after.contains_key(key) => continue,
+            NoteChange::Remove(_) => after.remove(key),
+            NoteChange::Put(..) | NoteChange::Replace(..) => after.insert(key, change.value()),
+        };
+        record::put_note(out, account.id, key, change.value());
+    }
+    if out.len() == begin {
+        return Err(Refusal::NoSuchNote);
+    }
+    let bytes: usize = after.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if after.len() > NOTES_MAX || bytes > NOTES_BYTES_MAX {
+        out.truncate(begin);
+        return Err(Refusal::TooMany);
+    }
+    Ok(())
+}
+
+impl NoteChange {
+    fn key(&self) -> &[u8] {
+        match self {
+            NoteChange::Put(key, _) | NoteChange::Replace(key, _) | NoteChange::Remove(key) => key,
+        }
+    }
+
+    /// Empty: the note goes.
+    fn value(&self) -> &[u8] {
+        match self {
+            NoteChange::Put(_, value) | NoteChange::Replace(_, value) => value,
+            NoteChange::Remove(_) => &[],
+        }
+    }
+}
