@@ -1,7 +1,7 @@
 """A browser that tests drive as a person would: Chromium, by ChromeDriver, over the WebDriver protocol.
 
 - Nothing is slept for: what is looked for is tried again until it is there, or its time is over.
-- A page that is left is known to be left when its root element is stale (W3C WebDriver 12.2); only then the next one is looked at.
+- A page that is left is known to be left when its `<main>` is stale (W3C WebDriver 12.2); only then the next one is looked at.
 - Whatever a page's script opens to be confirmed is left open, and fails the next thing that is tried.
 - The machine's own certificate is trusted by its key, and no other.
 
@@ -27,6 +27,8 @@ START_SECONDS = 60
 ANSWER_SECONDS = 60
 # The key under which an element is named (W3C WebDriver 12.1).
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+# W3C WebDriver 17.4.2.
+NAMED_KEYS = {"Control": "\ue009", "Shift": "\ue008", "Enter": "\ue007", "Escape": "\ue00c", "Space": " "}
 # What an element is called that was there and is no more, or cannot be reached yet.
 PASSING = ("no such element", "stale element reference", "element not interactable", "element click intercepted")
 
@@ -229,10 +231,27 @@ class Browser:
         self._with(selector, lambda element: self.command("POST", f"element/{element}/clear"))
         self.type(selector, text)
 
+    def press(self, *keys):
+        """Presses keys, one after the other; some of them are named. Those that are joined by `+` are held together."""
+        actions = []
+        for key in keys:
+            held = [NAMED_KEYS.get(one, one) for one in (key.split("+") if len(key) > 1 else [key])]
+            actions += [{"type": "keyDown", "value": one} for one in held]
+            actions += [{"type": "keyUp", "value": one} for one in reversed(held)]
+        self.command("POST", "actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
+
     def follow(self, selector):
         """Clicks on what leads to another page, and waits until this one is left."""
-        here = self.one("html")
-        self.click(selector)
+        self.leave_by(lambda: self.click(selector), selector)
+
+    def follow_keys(self, *keys):
+        """The same by keys."""
+        self.leave_by(lambda: self.press(*keys), keys)
+
+    def leave_by(self, do, what):
+        """Does what leads to another page, and waits until this one is left, whether it is loaded or takes this one's place."""
+        here = self.one("main")
+        do()
 
         def is_left():
             try:
@@ -243,7 +262,7 @@ class Browser:
                 return True
             return False
 
-        until(is_left, ANSWER_SECONDS, f"{selector} leads away")
+        until(is_left, ANSWER_SECONDS, f"{what} leads away")
 
     def downloaded(self, name):
         """The bytes of a file that was downloaded under that name."""

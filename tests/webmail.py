@@ -2,7 +2,7 @@
 
 Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws away and takes back; he writes to people on this server, keeps drafts,
 attaches files and fetches them byte for byte; and the page from which he logged out is not shown by the back button. What letters hold runs nothing and fetches nothing
-(`webmail_hostile.py`).
+(`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`).
 
 Takes three to four minutes under TCG; --quick, with scripts at the desk alone and without them on the phone alone, half of that.
 """
@@ -16,8 +16,9 @@ from webdriver import DESKTOP, PHONE
 
 from webmail_reader import Reader, row
 
-# A part of this test with a file of its own: what stands there is found and run.
+# Parts of this test with files of their own: what stands there is found and run.
 from webmail_hostile import Hostile
+from webmail_keys import Keys
 
 FILE_BYTES = 300_000
 

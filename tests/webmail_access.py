@@ -11,7 +11,7 @@ from processes import ROOT
 from webdriver import DESKTOP, PHONE
 from webmail_reader import Reader
 
-AXE = ROOT / "target" / "tools" / "axe" / "axe.min.js"
+AXE = ROOT / "target" / "tools" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 LOOK = """
 const [rules, done] = arguments;

@@ -3,13 +3,14 @@
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
 
-mod axe;
 mod checkers;
 mod counts;
 mod fuzz;
+mod npm;
 pub(crate) mod parts;
 mod prerequisites;
 mod rooms;
+mod types;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -131,6 +132,10 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
         },
         Work::Image => match image::check(house, &log, part.budget, stop) {
             Ok(()) => "ok",
+            Err(failure) => note(&mut log, &failure)?,
+        },
+        Work::Types => match types::checker(house, stop) {
+            Ok(mut checker) => run_command(&mut checker, &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,
         },
         Work::Script(path, arguments) => {

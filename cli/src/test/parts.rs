@@ -23,6 +23,8 @@ pub(crate) enum Work {
     Rooms(&'static [&'static str]),
     /// Builds the fuzz targets, and runs each.
     Fuzz,
+    /// Checks the types of the webmail's script.
+    Types,
     /// Builds the image, and checks what it must not hold.
     Image,
     /// Plays every packetdrill script in this folder, in this process.
@@ -63,6 +65,13 @@ pub(crate) const PARTS: &[Part] = &[
         shows: "no lint complains",
         work: Work::Cargo(&["clippy", "--quiet", "--all-targets", "--target-dir", "target", "--", "-D", "warnings"]),
         budget: Duration::from_secs(600),
+        when: When::Always,
+    },
+    Part {
+        name: "script",
+        shows: "the webmail's script is what its types say",
+        work: Work::Types,
+        budget: Duration::from_secs(120),
         when: When::Always,
     },
     Part {

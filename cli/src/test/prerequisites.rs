@@ -10,7 +10,7 @@ use crate::hold;
 use crate::house::{self, House};
 use crate::packages;
 use crate::stop::Stop;
-use crate::test::{axe, checkers};
+use crate::test::{checkers, npm};
 
 /// Programs and the packages that hold them.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -27,13 +27,15 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mpop", "mpop"),
     ("fetchmail", "fetchmail"),
 ];
+/// The script that asks axe-core.
+const ACCESS: &str = "tests/webmail_access.py";
 /// Programs that only one script needs: the script, the program, and the package that holds it.
 const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
     ("tests/browser.py", "chromium", "chromium"),
     ("tests/webmail.py", "chromium", "chromium"),
     ("tests/webmail.py", "chromedriver", "chromium-driver"),
-    (axe::SCRIPT, "chromium", "chromium"),
-    (axe::SCRIPT, "chromedriver", "chromium-driver"),
+    (ACCESS, "chromium", "chromium"),
+    (ACCESS, "chromedriver", "chromium-driver"),
     ("tests/webmail_pictures.py", "chromium", "chromium"),
     ("tests/webmail_pictures.py", "chromedriver", "chromium-driver"),
     (checkers::SCRIPT, "testssl", "testssl.sh"),
@@ -61,8 +63,8 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     if script == checkers::SCRIPT {
         checkers::fetch(house, stop)?;
     }
-    if script == axe::SCRIPT {
-        axe::fetch(house, stop)?;
+    if script == ACCESS {
+        npm::AXE.fetch(house, stop)?;
     }
     let tools = house.target("tools/bin");
     if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use webmail::{
-    Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, LoginPage, MailboxLink,
+    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, LoginPage, MailboxLink,
     MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage, SourcePage,
     Template, Theme,
 };
@@ -258,7 +258,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ("login", login.render()?),
         ];
         for (name, page) in pages {
-            let page = page.replace("/mail/style.css", "style.css");
+            let page = page.replace(&Asset::Style.to_string(), "style.css");
             std::fs::write(folder.join(format!("{name}-{}.html", theme.name())), page)?;
         }
     }

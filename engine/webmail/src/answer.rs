@@ -73,13 +73,6 @@ pub(crate) fn login(wanted: Destination) -> Reply {
     elsewhere(&Page::Login(wanted).to_string())
 }
 
-/// The style of all pages: it changes only with the program.
-pub(crate) fn style() -> Reply {
-    Reply::new(Status::Ok, "text/css; charset=utf-8", crate::STYLE.into())
-        .with(Field::CacheControl, "max-age=3600")
-        .with(Field::XContentTypeOptions, "nosniff")
-}
-
 /// HTML that somebody has sent. `is_loaded`: whether it may load pictures from elsewhere.
 pub(crate) fn letter(html: String, is_loaded: bool) -> Reply {
     let policy = if is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY };

@@ -84,7 +84,7 @@ pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, form_bytes_
     let Ok(wish) = Wish::of(question.method.name(), &target) else { return Door::Reply(answer::not_found()) };
     let ticket = ticket_of(question);
     match (wish, ticket) {
-        (Wish::See(Page::Style), _) => Door::Reply(answer::style()),
+        (Wish::See(Page::Asset(asset)), _) => Door::Reply(asset.reply()),
         (Wish::See(Page::Login(next)), None) => Door::Reply(login_page(host, "", &next, None, "")),
         (Wish::See(_), None) => Door::Reply(answer::login(Destination::of(&target))),
         (Wish::See(_), Some(ticket)) => {

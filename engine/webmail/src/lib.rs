@@ -18,6 +18,7 @@ extern crate alloc;
 
 mod address;
 mod answer;
+mod assets;
 mod clerk;
 mod compose;
 mod conversation;
@@ -42,6 +43,7 @@ mod visit;
 
 pub use address::{Destination, Key};
 pub use askama::{Error, Template};
+pub use assets::{Asset, SCRIPT, STYLE};
 pub use clerk::{
     BoxChange, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, LOOKED_AT_MAX, Messages,
     Next, READS_MAX, ROWS_MAX, TEXT_BYTES_MAX, Task, Then,
@@ -63,6 +65,3 @@ pub use source::{PrintPage, Printed, SourcePage};
 pub use surroundings::Visitor;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
 pub use visit::{Reception, Request, Visit, receive};
-
-/// The style of all pages, to be served at `/mail/style.css`.
-pub const STYLE: &str = include_str!("../static/style.css");

@@ -11,7 +11,7 @@ use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::address::{self, keys, number};
-use crate::{Destination, Key};
+use crate::{Asset, Destination, Key};
 
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
@@ -58,8 +58,8 @@ pub enum Page<'a> {
     Settings,
     /// `/mail/boxes`: the mailboxes, to be made, renamed and removed.
     Mailboxes,
-    /// `/mail/style.css`
-    Style,
+    /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`
+    Asset(Asset),
     /// `/mail/source/{key}`: the octets of a message, to be looked at.
     Source(Key),
     /// `/mail/download/{key}`: the same as a file.
@@ -186,6 +186,10 @@ impl<'a> Page<'a> {
         match name {
             "compose" => return compose(query),
             "search" => return search(query),
+            "style.css" | "mail.js" => {
+                let [version] = keys(query, ["v"])?;
+                return Asset::named(name, &version.unwrap_or_default()).map(Page::Asset).ok_or(NotFound);
+            }
             "login" => {
                 let [next] = keys(query, ["next"])?;
                 return Ok(Page::Login(next.map_or_else(Destination::default, |next| Destination::of(&next))));
@@ -197,7 +201,6 @@ impl<'a> Page<'a> {
             "" => Ok(Page::Home),
             "settings" => Ok(Page::Settings),
             "boxes" => Ok(Page::Mailboxes),
-            "style.css" => Ok(Page::Style),
             _ => Err(NotFound),
         }
     }
@@ -279,7 +282,7 @@ impl fmt::Display for Page<'_> {
             }
             Page::Settings => out.write_str("/mail/settings"),
             Page::Mailboxes => out.write_str("/mail/boxes"),
-            Page::Style => out.write_str("/mail/style.css"),
+            Page::Asset(asset) => asset.fmt(out),
             Page::Source(key) => write!(out, "/mail/source/{key}"),
             Page::Download(key) => write!(out, "/mail/download/{key}"),
             Page::Print(key) => write!(out, "/mail/print/{key}"),

@@ -1,5 +1,6 @@
 //! Tests of the pages, each named for the promise it keeps. A browser's parser reads them. Beside it, tests of what is read of browsers.
 
+mod assets;
 mod forms;
 mod pages;
 mod prose;
@@ -113,7 +114,7 @@ fn a_page_has_no_script_or_style_of_its_own_and_loads_nothing_from_elsewhere() {
 fn what_a_page_leads_to_is_there() {
     for (name, page) in all(Words::MILD) {
         let html = parsed(&page);
-        for element in html.select(&selector("a[href^='/'], link[href], iframe[src], form[action]")) {
+        for element in html.select(&selector("a[href^='/'], link[href], script[src], iframe[src], form[action]")) {
             let attributes = element.value();
             let address = ["href", "src", "action"].into_iter().find_map(|name| attributes.attr(name));
             let method = attributes.attr("method").unwrap_or("get").to_uppercase();

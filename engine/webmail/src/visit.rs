@@ -182,7 +182,7 @@ impl Asking<'_> {
             Page::Download(key) => Task::Send(*key, Document::Message),
             Page::Part(key, part) => Task::Send(*key, Document::Part(usize::from(*part))),
             Page::Html(key, part) => Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key))),
-            Page::Style => return Err(answer::style()),
+            Page::Asset(asset) => return Err(asset.reply()),
             Page::Compose(start) => Task::Compose(*start),
             Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),
             Page::Settings => return Err(answer::not_found()),

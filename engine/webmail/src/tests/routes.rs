@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::{Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
+use crate::{Asset, Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
 
 const KEY: Key = Key { mailbox: 1, uid: 7 };
 
@@ -37,7 +37,6 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
         ("/mail/settings", Page::Settings),
         ("/mail/boxes", Page::Mailboxes),
-        ("/mail/style.css", Page::Style),
         ("/mail/source/1.7", Page::Source(KEY)),
         ("/mail/download/1.7", Page::Download(KEY)),
         ("/mail/print/1.7", Page::Print(KEY)),
@@ -106,6 +105,9 @@ fn nothing_else_has_an_address() {
         "/mail/box/1?before=1&before=2",
         "/mail/box/1?page=2",
         "/mail/box/1/7?before=1",
+        "/mail/style.css",
+        "/mail/style.css?v=",
+        "/mail/mail.js?v=0123456789abcdef",
         "/mail/source/1",
         "/mail/source/1.",
         "/mail/source/.7",
@@ -136,7 +138,7 @@ fn nothing_else_has_an_address() {
     ] {
         assert_eq!(see(target), None, "{target:?}");
     }
-    for target in ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/style.css", "/mail/ACT"] {
+    for target in ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/mail.js", "/mail/ACT"] {
         assert_eq!(Wish::of("POST", target), Err(NotFound), "{target}");
     }
     for method in ["get", "PUT", "DELETE", ""] {
@@ -216,7 +218,7 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
         key().prop_map(Start::Forward),
         key().prop_map(Start::Draft),
     ];
-    let whole = [Page::Home, Page::Settings, Page::Mailboxes, Page::Style];
+    let whole = [Page::Home, Page::Settings, Page::Mailboxes, Page::Asset(Asset::Style)];
     prop_oneof![
         prop::sample::select(whole.to_vec()),
         (1..=u32::MAX, stretch).prop_map(|(mailbox, stretch)| Page::List { mailbox, stretch }),

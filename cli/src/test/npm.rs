@@ -1,0 +1,76 @@
+//! What tests take from npm's registry, each as one package in a version and with a digest that are pinned here: nothing of it is installed, and nothing else comes along.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::packages;
+use crate::stop::Stop;
+
+const BUDGET: Duration = Duration::from_secs(120);
+
+/// A package.
+pub(super) struct Package {
+    name: &'static str,
+    version: &'static str,
+    /// SHA-256 of it.
+    digest: &'static str,
+    /// The files of it that are unpacked, as patterns of `tar`.
+    files: &'static str,
+    /// What cannot be done without it.
+    purpose: &'static str,
+}
+
+/// Says who could not use a page.
+pub(super) const AXE: Package = Package {
+    name: "axe-core",
+    version: "4.11.0",
+    digest: "39bed7d72308f6d620789c169d699bfd7e8da80f65b545821a6b2215c3e83107",
+    files: "package/axe.min.js",
+    purpose: "checking who can use the webmail",
+};
+
+/// Checks types. It runs by itself, with all that it knows of browsers.
+pub(super) const TYPESCRIPT: Package = Package {
+    name: "typescript",
+    version: "5.9.3",
+    digest: "10e108c9cf7d5f2879053dff18515fb405abf2ccef63eaaf017d9c571687a1d3",
+    files: "package/lib/tsc.js package/lib/_tsc.js 'package/lib/lib.*.d.ts'",
+    purpose: "checking the types of the webmail's script",
+};
+
+impl Package {
+    /// Unpacks it under `target/tools`, if it is not there yet. Returns the folder of it.
+    ///
+    /// Errors: refused, when the package cannot be got or is another one.
+    pub(super) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+        let Package { name, version, digest, files, .. } = self;
+        let (doing, folder) = (format!("getting {name}"), house.target("tools").join(name));
+        let archive = format!("{name}-{version}.tgz");
+        let is_whole = folder.join(format!("{version} is whole"));
+        if is_whole.exists() {
+            return Ok(folder);
+        }
+        let _ = fs::remove_dir_all(&folder);
+        let npm = packages::program("npm", "npm", stop)?;
+        fs::create_dir_all(&folder).map_err(Failure::io(&doing))?;
+        let mut pack = hold::command(npm);
+        pack.args(["pack", "--silent"]).arg(format!("{name}@{version}")).current_dir(&folder);
+        hold::run_to_success(&mut pack, &doing, BUDGET, stop).map_err(|failure| self.refused(failure))?;
+        let check = format!(
+            "printf '%s  %s\\n' {digest} {archive} | sha256sum --check --quiet && tar -xzf {archive} --strip-components=1 --wildcards {files}"
+        );
+        let mut unpack = hold::command("sh");
+        unpack.args(["-c", &check]).current_dir(&folder);
+        hold::run_to_success(&mut unpack, &doing, BUDGET, stop).map_err(|failure| self.refused(failure))?;
+        fs::write(is_whole, "").map_err(Failure::io(&doing))?;
+        Ok(folder)
+    }
+
+    fn refused(&self, failure: Failure) -> Failure {
+        Failure::refused(format_args!("{} takes {}, which is missing: {failure}", self.purpose, self.name))
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether the webmail's script is what the types in its comments say, as strictly as TypeScript can ask.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::packages;
+use crate::stop::Stop;
+use crate::test::npm;
+
+/// Where its files are: one program, since they are served as one.
+const FOLDER: &str = "engine/webmail/static";
+
+/// What is asked. The files name what browsers have had since 2023.
+const QUESTIONS: &[&str] = &[
+    "--noEmit",
+    "--allowJs",
+    "--checkJs",
+    "--strict",
+    "--noUncheckedIndexedAccess",
+    "--noImplicitReturns",
+    "--noFallthroughCasesInSwitch",
+    "--noUnusedLocals",
+    "--noUnusedParameters",
+    "--target",
+    "es2023",
+    "--lib",
+    "es2023,dom,dom.iterable",
+];
+
+/// The command that checks it.
+///
+/// Errors: refused, when TypeScript cannot be got.
+pub(super) fn checker(house: &House, stop: &Stop) -> Result<Command, Failure> {
+    let folder = npm::TYPESCRIPT.fetch(house, stop)?;
+    let mut check = hold::command(packages::program("node", "nodejs", stop)?);
+    check.arg(folder.join("lib/tsc.js")).args(QUESTIONS).args(files(house)?).current_dir(house.root());
+    Ok(check)
+}
+
+fn files(house: &House) -> Result<Vec<PathBuf>, Failure> {
+    let doing = format!("reading {FOLDER}");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(house.path(FOLDER)).map_err(Failure::io(&doing))? {
+        let path = entry.map_err(Failure::io(&doing))?.path();
+        if path.extension().is_some_and(|extension| extension == "js") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

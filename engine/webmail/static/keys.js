@@ -1,0 +1,243 @@
+// Keys, as people know them from Gmail: each does what a link or a button of the page does.
+//
+// Invariants:
+// - A key that is typed into a field is the field's.
+// - Who does not want single keys to do anything turns them off, on the page that lists them (WCAG 2.2, 2.1.4): that is remembered in this browser.
+// @ts-check
+
+/** Under which name this browser remembers that single keys do nothing. */
+const SWITCH = "single-keys";
+
+/** How long a `g` waits for the key behind it, in milliseconds. */
+const PATIENCE_MS = 1500;
+
+/** Where `g` leads, with the key behind it. @type {Record<string, [string, string]>} */
+const PLACES = {
+  i: ["/mail/box/1", "Go to the inbox"],
+  s: ["/mail/search?q=is%3Astarred", "Go to all with a star"],
+  t: ["/mail/box/3", "Go to what was sent"],
+  d: ["/mail/box/2", "Go to the drafts"],
+  a: ["/mail/search?q=", "Go to all mail"],
+};
+
+/** What a key does, in words and in deeds. @type {Record<string, [string, () => void]>} */
+const KEYS = {
+  j: ["Next message, the older one", () => step(1)],
+  k: ["Message before, the newer one", () => step(-1)],
+  o: ["Open the message", () => press("a.what", "row")],
+  u: ["Back to the list", () => void (press("main a.back", "quiet") || (find("form.list") ? go(location.href) : history.back()))],
+  x: ["Choose the message, or not", () => press("input[name=key]", "row")],
+  e: ["Archive", () => deed("archive")],
+  "#": ["Delete", () => deed("trash")],
+  "!": ["Junk", () => deed("junk")],
+  s: ["Star, or take the star away", () => star()],
+  I: ["Mark as read", () => deed("read")],
+  U: ["Mark as not read", () => deed("unread")],
+  r: ["Reply", () => answer("reply")],
+  a: ["Reply to all", () => answer("all")],
+  f: ["Forward", () => answer("forward")],
+  c: ["Compose", () => press("a.compose")],
+  "/": ["Search", () => /** @type {HTMLInputElement | null} */ (find("#search"))?.select()],
+  z: ["Take back what was done", () => press("main .notice button")],
+  "?": ["This list", () => help()],
+};
+
+/** When `g` was pressed, if it waits. */
+let waitsSince = -PATIENCE_MS;
+
+/** The row that a key is about: the one with the focus, or the one that had it last. */
+function rowHere() {
+  const focused = document.activeElement?.closest("li.row");
+  return focused ?? rows().find(row => place.list === listHere() && keyOf(row) === place.key) ?? null;
+}
+
+/**
+ * Presses what stands on the page.
+ * @param {string} selector
+ * @param {"page" | "row" | "quiet"} [where] in the row that the key is about, or on the whole page; whether it is said that there is none
+ * @returns {boolean} whether it is there
+ */
+function press(selector, where = "page") {
+  const row = where === "row" ? rowHere() : null;
+  const element = where === "row" && row === null ? null : find(selector, row ?? document);
+  element?.click();
+  if (element === null && where !== "quiet") {
+    say(where === "row" ? "Choose a message first: j goes to the next one." : "That cannot be done here.");
+  }
+  return element !== null;
+}
+
+/** To another row of the list; from a message to its neighbour in the list that it was opened from. @param {number} by */
+function step(by) {
+  const all = rows();
+  if (all.length > 0) {
+    const row = rowHere();
+    const next = row ? all[all.indexOf(row) + by] : all[0];
+    if (next) {
+      find("a.what", next)?.focus();
+    } else {
+      say(by > 0 ? "That was the last one of this page." : "That was the first one of this page.");
+    }
+    return;
+  }
+  const here = neighbours.indexOf(location.pathname);
+  const next = here < 0 ? undefined : neighbours[here + by];
+  if (next) {
+    void go(next);
+  } else {
+    say("There is no other message here.");
+  }
+}
+
+/** The messages of the list that was shown last. @type {string[]} */
+let neighbours = [];
+
+function remember() {
+  const links = [...document.querySelectorAll("main li.row a.what")];
+  if (links.length > 0) {
+    neighbours = links.map(link => link.getAttribute("href") ?? "");
+  }
+}
+
+/** Something with the messages that are chosen; if none is, with the one that the key is about. @param {string} name */
+function deed(name) {
+  const form = /** @type {HTMLFormElement | null} */ (find("main form[action='/mail/act']:has(button[name=do])"));
+  const button = form && find(`button[name=do][value=${name}]`, form);
+  if (!form || !button) {
+    say("That cannot be done here.");
+    return;
+  }
+  if (form.matches(".list") && !find("input[name=key]:checked", form)) {
+    const box = /** @type {HTMLInputElement | null} */ (find("input[name=key]", rowHere() ?? document.createElement("p")));
+    if (!box) {
+      say("Choose a message first: j goes to the next one.");
+      return;
+    }
+    box.checked = true;
+  }
+  form.requestSubmit(button);
+}
+
+function star() {
+  const isList = rows().length > 0;
+  press(isList ? "button[name=star]" : "main article:last-of-type button[name=star]", isList ? "row" : "page");
+}
+
+/** Answers the message with the focus, or the last one of the page. @param {string} how */
+function answer(how) {
+  const selector = `a[href^="/mail/compose?${how}="]`;
+  const letter = document.activeElement?.closest("article");
+  const all = [...(letter ?? document).querySelectorAll(`main ${selector}`)];
+  const last = /** @type {HTMLElement | undefined} */ (all.at(-1));
+  if (last) {
+    last.click();
+  } else {
+    say("Open a message first.");
+  }
+}
+
+/** Whether keys that are typed there are the field's. @param {EventTarget | null} target */
+function isTyping(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=submit], [type=button])"));
+}
+
+/** Whether single keys do something. */
+function isOn() {
+  try {
+    return localStorage.getItem(SWITCH) !== "off";
+  } catch {
+    return true;
+  }
+}
+
+/** @param {boolean} on */
+function turn(on) {
+  try {
+    localStorage.setItem(SWITCH, on ? "on" : "off");
+  } catch {
+    say("This browser does not remember it.");
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} [text]
+ * @param {...Node} inside
+ */
+function element(name, text = "", ...inside) {
+  const made = document.createElement(name);
+  made.append(text, ...inside);
+  return made;
+}
+
+/** Shows what keys there are, and the switch for them. */
+function help() {
+  const dialog = /** @type {HTMLDialogElement} */ (element("dialog"));
+  const heading = element("h2", "Keyboard shortcuts");
+  heading.id = "keys";
+  dialog.setAttribute("aria-labelledby", heading.id);
+  const list = element("dl");
+  /** @type {[string, string][]} */
+  const all = [
+    ...Object.entries(KEYS).map(([key, [words]]) => /** @type {[string, string]} */ ([/[A-Z]/.test(key) ? `Shift ${key.toLowerCase()}` : key, words])),
+    ...Object.entries(PLACES).map(([key, [, words]]) => /** @type {[string, string]} */ ([`g ${key}`, words])),
+    ["Ctrl Enter", "Send the letter that is written"],
+  ];
+  for (const [keys, words] of all) {
+    const kept = keys.split(" ").flatMap((key, number) => (number ? [new Text(" "), element("kbd", key)] : [element("kbd", key)]));
+    list.append(element("div", "", element("dt", "", ...kept), element("dd", words)));
+  }
+  const box = /** @type {HTMLInputElement} */ (element("input"));
+  box.type = "checkbox";
+  box.checked = isOn();
+  box.addEventListener("change", () => turn(box.checked));
+  const close = element("button", "Close");
+  close.autofocus = true;
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.append(heading, list, element("p", "", element("label", "", box, new Text(" Single keys do this"))), close);
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** The list is found without a key too: beside the mailboxes, where the account is. */
+function offerHelp() {
+  const button = element("button", "Keyboard shortcuts");
+  button.className = "plain";
+  button.setAttribute("type", "button");
+  button.addEventListener("click", help);
+  find("details.account form")?.before(button);
+}
+
+document.addEventListener("keydown", event => {
+  if (event.defaultPrevented || event.isComposing || find("dialog[open]")) {
+    return;
+  }
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    const send = find("form.compose button[value=send]");
+    if (send) {
+      event.preventDefault();
+      send.click();
+    }
+    return;
+  }
+  if (event.key === "Escape" && document.activeElement?.id === "search") {
+    (placeAgain() ?? find("main"))?.focus();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !isOn()) {
+    return;
+  }
+  const isBehindG = event.timeStamp - waitsSince < PATIENCE_MS;
+  waitsSince = !isBehindG && event.key === "g" ? event.timeStamp : -PATIENCE_MS;
+  const to = isBehindG ? PLACES[event.key] : undefined;
+  const key = isBehindG ? undefined : KEYS[event.key];
+  if (to || key) {
+    event.preventDefault();
+    to ? void go(to[0]) : key?.[1]();
+  }
+});
+
+listeners.push(remember);
+remember();
+offerHelp();

@@ -1,0 +1,310 @@
+// Pages that change in place: what a link or a form leads to is asked for, and takes the place of what stood in <main> and beside it.
+//
+// The server answers as it does without this script: with whole pages. Whatever goes wrong here is left to the browser, which follows the link or sends the form itself.
+//
+// Invariants:
+// - What is shown is what the last wish led to: an answer that was overtaken is not shown.
+// - The address is that of the page that is shown, and so is every step back.
+// - Who does not see what happened is told: in the region at the end of the page.
+// @ts-check
+
+/**
+ * What the server said in the end, wherever it sent us on to.
+ * @typedef {{ address: string, text: string, page: Document | null }} Answer
+ */
+
+/** What is told to those who do not see it. */
+const region = document.createElement("p");
+region.className = "unseen";
+region.setAttribute("role", "status");
+document.body.append(region);
+
+/** Counts wishes: only the last one is shown. */
+let wishes = 0;
+
+/** The row of a list that was looked at last, by which a reader who comes back finds his place. */
+let place = { list: "", key: "", number: -1 };
+
+/** The address of the page that is shown. */
+let here = bare(location.href);
+
+/** Forms that the browser is to send itself. */
+const plain = new WeakSet();
+
+/** What was done where the page does not say it. @type {Record<string, string>} */
+const DONE = { unread: "Marked as not read.", read: "Marked as read." };
+
+/** An address without what names a place within its page. @param {string} address */
+function bare(address) {
+  return address.split("#")[0] ?? "";
+}
+
+/** @param {string} words */
+function say(words) {
+  region.textContent = "";
+  // What was said before may be said again.
+  setTimeout(() => (region.textContent = words), 50);
+}
+
+/**
+ * @template {Element} [T=HTMLElement]
+ * @param {string} selector
+ * @param {ParentNode} [within]
+ * @returns {T | null}
+ */
+function find(selector, within = document) {
+  return within.querySelector(selector);
+}
+
+/**
+ * Asks the server, and follows it to where it leads. Fails when no answer comes.
+ * @param {string} address
+ * @param {FormData | URLSearchParams} [form] what is sent
+ * @param {(part: number) => void} [sent] is told how much of it has gone, of 1
+ * @returns {Promise<Answer>}
+ */
+function ask(address, form, sent) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(form ? "POST" : "GET", address);
+    request.onerror = request.onabort = () => reject(new Error("no answer"));
+    request.onload = () => {
+      const text = request.responseText;
+      const isPage = (request.getResponseHeader("Content-Type") ?? "").startsWith("text/html");
+      resolve({ address: request.responseURL, text, page: isPage ? new DOMParser().parseFromString(text, "text/html") : null });
+    };
+    request.upload.onprogress = event => event.lengthComputable && sent?.(event.loaded / event.total);
+    request.send(form);
+  });
+}
+
+/**
+ * What a form says, as its browser would send it.
+ * @param {HTMLFormElement} form
+ * @param {HTMLElement | null} button
+ */
+function said(form, button) {
+  const fields = new FormData(form, button);
+  if (form.enctype === "multipart/form-data") {
+    return fields;
+  }
+  const pairs = new URLSearchParams();
+  for (const [name, value] of fields) {
+    pairs.append(name, String(value).replace(/\r?\n/g, "\r\n"));
+  }
+  return pairs;
+}
+
+/** Whether it is a page of this session, with all that stands around it. @param {Answer} answer */
+function isOurs({ page }) {
+  const token = (/** @type {Document} */ of) => find("form[action='/mail/logout'] input", of)?.getAttribute("value");
+  const script = (/** @type {Document} */ of) => find("script[src]", of)?.getAttribute("src");
+  return page !== null && find("main#content", page) !== null && token(page) === token(document) && script(page) === script(document);
+}
+
+/** Goes to an address. @param {string} address @param {{ isBack?: boolean }} [how] */
+async function go(address, { isBack = false } = {}) {
+  const wish = begin();
+  const answer = await ask(address).catch(() => null);
+  if (wish !== wishes) {
+    return;
+  }
+  if (answer === null || !isOurs(answer)) {
+    location.assign(address);
+    return;
+  }
+  show(answer, isBack);
+}
+
+/** Does what a form is for. @param {HTMLFormElement} form @param {HTMLElement | null} button */
+async function submit(form, button) {
+  const wish = begin();
+  const answer = await ask(form.action, said(form, button)).catch(() => null);
+  if (wish !== wishes) {
+    return;
+  }
+  if (answer !== null && isOurs(answer)) {
+    show(answer, false);
+    const value = button?.getAttribute("value") ?? "";
+    if (button?.getAttribute("name") === "star") {
+      const pressed = find(`button[name=star][value="${CSS.escape(value)}"]`)?.getAttribute("aria-pressed");
+      say(pressed === "true" ? "Starred." : "The star was taken away.");
+    } else if (find("main .notice") === null && value in DONE) {
+      say(DONE[value] ?? "");
+    }
+  } else if (answer !== null && answer.address !== form.action) {
+    location.assign(answer.address);
+  } else {
+    plain.add(form);
+    form.requestSubmit(button);
+  }
+}
+
+/** A wish begins. */
+function begin() {
+  find("main")?.setAttribute("aria-busy", "true");
+  return ++wishes;
+}
+
+/** Shows a page of ours. @param {Answer} answer @param {boolean} isBack whether it was shown before, and its address is there */
+function show(answer, isBack) {
+  const page = /** @type {Document} */ (answer.page);
+  const main = /** @type {HTMLElement} */ (find("main", page));
+  const isElsewhere = isBack || bare(answer.address) !== here;
+  const focused = focusedNow();
+  const scrolled = scrollY;
+  if (isElsewhere && !isBack) {
+    history.replaceState({ scrolled }, "");
+    history.pushState(null, "", answer.address);
+  }
+  here = bare(answer.address);
+  surround(page);
+  find("main")?.replaceWith(main);
+  if (!isElsewhere) {
+    focusAgain(focused);
+    scrollTo({ top: scrolled });
+  } else {
+    const wants = find("[autofocus]", main) ?? placeAgain() ?? main;
+    wants.focus({ preventScroll: wants === main });
+    const before = isBack ? Number(history.state?.scrolled ?? 0) : 0;
+    if (wants === main || isBack) {
+      scrollTo({ top: before });
+    }
+  }
+  say(find(".notice span, p.error", main)?.textContent ?? (isElsewhere ? find("h1", main)?.textContent ?? "" : ""));
+  shown();
+}
+
+/** What stands around <main> becomes that of another page. @param {Document} page */
+function surround(page) {
+  for (const { name, value } of page.documentElement.attributes) {
+    document.documentElement.setAttribute(name, value);
+  }
+  const side = find("nav.side", page);
+  const scrolled = find("nav.side")?.scrollLeft ?? 0;
+  if (side) {
+    find("nav.side")?.replaceWith(side);
+    side.scrollLeft = scrolled;
+  }
+  const search = /** @type {HTMLInputElement | null} */ (find("#search"));
+  if (search && document.activeElement !== search) {
+    search.value = find("#search", page)?.getAttribute("value") ?? "";
+  }
+  find("details.account")?.removeAttribute("open");
+  title(page.title);
+}
+
+/** The title says how many letters in the inbox were not read. @param {string} words */
+function title(words) {
+  const count = Number.parseInt(find("nav.side a[href='/mail/box/1'] .count")?.textContent ?? "", 10);
+  document.title = count > 0 ? `(${count}) ${words}` : words;
+}
+
+/** Where the reader is, so that it is found in another page: what he is at, and in which row. */
+function focusedNow() {
+  const element = /** @type {HTMLElement | null} */ (document.activeElement);
+  const name = element?.getAttribute("name");
+  const selector = element?.id ? `#${CSS.escape(element.id)}` : name ? `${element?.localName}[name="${CSS.escape(name)}"]` : element?.className ? `.${CSS.escape(element.classList[0] ?? "")}` : "";
+  const row = element?.closest("li.row");
+  return { selector, value: element?.getAttribute("value"), row: row ? keyOf(row) : "", number: row ? rows().indexOf(row) : -1 };
+}
+
+/** @param {ReturnType<typeof focusedNow>} focused */
+function focusAgain({ selector, value, row, number }) {
+  if (selector === "") {
+    return;
+  }
+  const all = rows();
+  const found = number < 0 ? null : all.find(one => keyOf(one) === row) ?? all[Math.min(number, all.length - 1)];
+  const within = found ?? document;
+  const same = [...within.querySelectorAll(selector)].find(one => found || (one.getAttribute("value") ?? null) === (value ?? null));
+  const element = /** @type {HTMLElement | null} */ (same ?? find("main"));
+  element?.focus({ preventScroll: true });
+}
+
+/** The rows of the list that is shown. @returns {Element[]} */
+function rows() {
+  return [...document.querySelectorAll("main li.row")];
+}
+
+/** @param {Element} row */
+function keyOf(row) {
+  return find("input[name=key]", row)?.getAttribute("value") ?? "";
+}
+
+/** The address by which a list is known. */
+function listHere() {
+  return find("form.list input[name=here]")?.getAttribute("value") ?? "";
+}
+
+/** Who comes back to a list finds the row where he was, or the one that has taken its place. @returns {HTMLElement | null} */
+function placeAgain() {
+  const all = rows();
+  if (all.length === 0 || place.list !== listHere()) {
+    return null;
+  }
+  const row = all.find(one => keyOf(one) === place.key) ?? all[Math.min(place.number, all.length - 1)];
+  return row ? find("a.what", row) : null;
+}
+
+/** A page is there, this one or the first. */
+function shown() {
+  for (const listener of listeners) {
+    listener();
+  }
+}
+
+/** Who wants to know that another page is shown. @type {(() => void)[]} */
+const listeners = [];
+
+/** Whether an address is that of a page that can take this one's place. @param {URL} url */
+function isPage(url) {
+  return url.origin === location.origin && /^\/mail\/($|box\/|boxes$|compose$|search$|settings$|source\/)/.test(url.pathname);
+}
+
+document.addEventListener("click", event => {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+  if (!link || !isPlain || event.defaultPrevented || link.target || link.hasAttribute("download") || link.hash) {
+    return;
+  }
+  const url = new URL(link.href);
+  if (isPage(url)) {
+    event.preventDefault();
+    void go(url.href);
+  }
+});
+
+document.addEventListener("submit", event => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  if (event.defaultPrevented || plain.delete(form)) {
+    return;
+  }
+  const url = new URL(form.action);
+  if (form.method === "get" && isPage(url)) {
+    event.preventDefault();
+    url.search = said(form, null).toString();
+    void go(url.href);
+  } else if (form.method === "post" && !["/mail/login", "/mail/logout"].includes(url.pathname)) {
+    event.preventDefault();
+    void submit(form, event.submitter);
+  }
+});
+
+document.addEventListener("focusin", event => {
+  const row = event.target instanceof Element ? event.target.closest("li.row") : null;
+  if (row) {
+    place = { list: listHere(), key: keyOf(row), number: rows().indexOf(row) };
+  }
+});
+
+addEventListener("popstate", () => {
+  // A place within the page is no other page.
+  if (bare(location.href) !== here) {
+    void go(location.href, { isBack: true });
+  }
+});
+history.scrollRestoration = "manual";
+addEventListener("pagehide", () => history.replaceState({ scrolled: scrollY }, ""));
+addEventListener("load", () => scrollTo({ top: Number(history.state?.scrolled ?? 0) }));
+title(document.title);
