@@ -9,6 +9,7 @@
 pub(crate) use crate::messages::{ENTRY_BYTES, Entry, Messages};
 
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
+use crate::conversations::Conversations;
 use crate::layout::{Page, ShardId};
 use crate::notes::{Notes, bytes_of_note};
 use crate::record::{Place, Record};
@@ -99,6 +100,7 @@ pub(crate) struct Account {
     pub(crate) replaced: Box<str>,
     pub(crate) notes: Notes,
     pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
+    pub(crate) conversations: Conversations,
     /// The number of the mailbox that is made next: none is ever used again.
     pub(crate) mailbox_next: u32,
 }
@@ -115,6 +117,7 @@ impl Account {
             replaced: empty(),
             notes: Notes::new(),
             mailboxes: BTreeMap::new(),
+            conversations: Conversations::default(),
             mailbox_next: OWN_MAILBOX_MIN,
         }
     }
@@ -277,7 +280,9 @@ impl Index {
             }
             Record::Gone { account, mailbox } => {
                 let account = self.account_or_unnamed(account);
-                account.mailboxes.remove(&mailbox);
+                if let Some(gone) = account.mailboxes.remove(&mailbox) {
+                    gone.messages.iter().for_each(|entry| account.conversations.remove(mailbox, entry));
+                }
                 account.mailbox_next = account.mailbox_next.max(mailbox.saturating_add(1));
             }
             Record::Note { account, key, value } => self.note(account, key, value),
@@ -318,11 +323,13 @@ impl Index {
         if chunks > 1 && pages.is_none() {
             return false;
         }
-        let known = self.account_or_unnamed(account).mailbox_or_new(mailbox, uid_validity);
+        let owner = self.account_or_unnamed(account);
+        let known = owner.mailbox_or_new(mailbox, uid_validity);
         known.saw(entry.uid.saturating_add(1), entry.modseq());
         if !known.messages.insert(entry) {
             return false;
         }
+        owner.conversations.insert(mailbox, &entry);
         self.messages += 1;
         if let Some(pages) = pages {
             self.placed_chunks += u64::from(chunks);
@@ -369,13 +376,13 @@ impl Index {
         ranges: &[(u32, u32)],
         space: &mut impl FnMut(Space),
     ) {
-        let Some(known) = self.accounts.get_mut(&account).and_then(|account| account.mailbox_mut(mailbox)) else {
-            return;
-        };
+        let Some(Account { mailboxes, conversations, .. }) = self.accounts.get_mut(&account) else { return };
+        let Some(known) = mailboxes.get_mut(&mailbox) else { return };
         let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
         for (first, last) in ranges {
             known.messages.remove(*first, *last, &mut |entry| {
                 *messages -= 1;
+                conversations.remove(mailbox, entry);
                 let Some(gone) = placed.remove(&entry.guid()) else {
                     return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
                 };

@@ -11,7 +11,7 @@
 //! | where | what |
 //! |---|---|
 //! | `layout`, `superblock`, `block`, `chunk`, `record` | the format: parse and emit, nothing else |
-//! | `messages`, `index` | what is known in memory; changes only by applying durable records |
+//! | `messages`, `conversations`, `index` | what is known in memory; changes only by applying durable records |
 //! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
 //! | `delivery`, `reading`, `changes`, `orders`, `notes` | what users of the store ask for |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
@@ -35,6 +35,7 @@ mod changes;
 mod checkpoint;
 mod chunk;
 mod cleaning;
+mod conversations;
 mod delivery;
 mod digest;
 mod fsck;

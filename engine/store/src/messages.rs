@@ -4,13 +4,14 @@
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
+use crate::conversations::CONVERSED_BYTES;
 use crate::types::Flags;
 use alloc::vec::Vec;
 
 /// Bytes of one message, in memory as in the journal.
 pub(crate) const ENTRY_BYTES: usize = 40;
-/// What a message takes in memory at most, when half of the places in blocks are unused.
-pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES;
+/// What a message takes in memory at most, when half of the places in blocks are unused; its place in the set of conversations included.
+pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 const BLOCK_ENTRIES: usize = 64;
 
 const LOW_48: u64 = (1 << 48) - 1;
@@ -31,7 +32,7 @@ pub(crate) struct Entry {
 }
 
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
-const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 80);
+const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 
 impl Entry {
     /// A message that is a conversation by itself.

@@ -19,6 +19,7 @@ use tasks::{Continuation, FrameId};
 /// A verified part of a body, in a buffer of the store's: give it back with [`Store::give_back`].
 pub struct Body {
     account: AccountId,
+    mailbox: MailboxId,
     uid: Uid,
     buffer: Box<[u8]>,
     start: usize,
@@ -29,6 +30,11 @@ impl Body {
     /// Whose it is.
     pub fn account(&self) -> AccountId {
         self.account
+    }
+
+    /// In which mailbox the message was when it was asked for.
+    pub fn mailbox(&self) -> MailboxId {
+        self.mailbox
     }
 
     /// Of which message it is.
@@ -255,6 +261,7 @@ impl Store {
                     id,
                     Outcome::Body(Body {
                         account: read.account,
+                        mailbox: MailboxId(read.mailbox),
                         uid: Uid(read.uid),
                         buffer,
                         start: start.min(end),

@@ -3,6 +3,7 @@
 
 mod basics;
 mod buffers;
+mod conversations;
 mod cuts;
 mod damage;
 mod disk;

@@ -116,6 +116,8 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         moment: "2026-11-20T14:02:00Z",
         snippet: "I shall have it by Monday, unless the relay sticks again",
         is_starred: false,
+        is_asked_for: false,
+        is_unread: false,
         warning: None,
         body: Body::Folded,
         attachments: &[],
@@ -128,11 +130,13 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
             to: "Grace Hopper",
             date: "Fri 16:20",
             snippet: "Is it done? I would like to see it.",
+            body: Body::Text(Prose("Is it done? I would like to see it.\n")),
             ..FIRST
         },
         Letter {
             key: "1.7",
             date: "09:41",
+            is_asked_for: true,
             warning: Some(
                 "Nobody vouches for this sender: the domain says that its letters are signed, and this one is not.",
             ),
@@ -147,6 +151,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         back: "/mail/box/1",
         here: "/mail/box/1/7",
         key: "1.7",
+        is_cut: false,
         letters: &LETTERS,
     }
 }
@@ -239,6 +244,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             older: Some("/mail/box/1?before=7"),
             is_trash: false,
             is_junk: false,
+            is_grouped: true,
         };
         let login = LoginPage {
             host: "mail.barepost.test",

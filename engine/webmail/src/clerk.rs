@@ -7,11 +7,12 @@
 //! - A clerk knows one account, and asks for nothing of another.
 //! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
 //! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
-//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document.
+//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document; of a conversation what `conversing` says.
 
 mod boxes;
 mod changes;
 mod composing;
+mod conversing;
 mod documents;
 mod letters;
 mod lists;
@@ -21,7 +22,6 @@ mod writing;
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use http::Reply;
 use machine::UnixTime;
@@ -34,6 +34,7 @@ use crate::{Key, Start, Stretch};
 use boxes::Boxes;
 use changes::Changes;
 use composing::Composing;
+use conversing::Conversing;
 use documents::Reading;
 use letters::Opening;
 use lists::Listing;
@@ -41,10 +42,12 @@ use searches::Searching;
 use writing::Writing;
 
 pub use boxes::BoxChange;
-pub use changes::{Change, Messages};
+pub(crate) use changes::together;
+pub use changes::{Change, Messages, Whom};
+pub use conversing::SHOWN_MAX;
 pub use documents::{DOCUMENT_BYTES_MAX, Document};
 pub use letters::TEXT_BYTES_MAX;
-pub use lists::ROWS_MAX;
+pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use searches::LOOKED_AT_MAX;
 pub use writing::{Draft, Then};
 
@@ -58,12 +61,12 @@ pub enum Task {
     List(MailboxId, Stretch),
     /// Messages are to be found: by these words, in this mailbox alone, behind this message.
     Search(String, Option<MailboxId>, Option<Key>),
-    /// A message is to be read. Whether what it wants from elsewhere is to be loaded.
-    Read(Key, Elsewhere),
+    /// A message is to be read, with its conversation. Which message is to load what it wants from elsewhere.
+    Read(Key, Option<Key>),
     /// A message, or a part of it, is to be sent as what it is.
     Send(Key, Document),
     /// Something is to be done with messages. Where to go then: a path under `/mail/`.
-    Change(Change, Vec<Messages>, String),
+    Change(Change, Whom, String),
     /// Mailboxes are to be shown, or one of them is to be changed.
     Mailboxes(Option<BoxChange>),
     /// A message is to be put on paper.
@@ -97,11 +100,11 @@ pub struct Clerk {
 enum Work {
     List(Listing),
     Search(Box<Searching>),
-    Read(Opening),
+    Read(Box<Conversing>),
     Send(Reading),
     Change(Changes),
     Mailboxes(Boxes),
-    Print(Opening),
+    Print(Box<Opening>),
     Compose(Box<Composing>),
     Write(Box<Writing>),
 }
@@ -178,11 +181,11 @@ impl Clerk {
         let work = match task {
             Task::List(mailbox, stretch) => Work::List(Listing::new(mailbox, stretch)),
             Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
-            Task::Read(place, elsewhere) => Work::Read(Opening::new(place, elsewhere)),
+            Task::Read(key, loaded) => Work::Read(Box::new(Conversing::new(key, loaded))),
             Task::Send(place, document) => Work::Send(Reading::new(place, document)),
-            Task::Change(change, messages, then) => Work::Change(Changes::new(change, messages, then)),
+            Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
             Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
-            Task::Print(key) => Work::Print(Opening::new(key, Elsewhere::Kept)),
+            Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
             Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
         };
@@ -196,7 +199,8 @@ impl Clerk {
             Work::List(listing) => listing.ask(account, &mut self.under_way, desk),
             Work::Search(searching) => searching.ask(account, &mut self.under_way, desk),
             Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, desk),
-            Work::Read(opening) | Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
+            Work::Read(conversing) => conversing.ask(account, &mut self.under_way, desk),
+            Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
             Work::Send(reading) => reading.ask(account, &mut self.under_way, desk),
             Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
             Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
@@ -217,7 +221,8 @@ impl Clerk {
                 match &mut self.work {
                     Work::List(listing) => listing.body_arrived(&body),
                     Work::Search(searching) => searching.body_arrived(&body),
-                    Work::Read(opening) | Work::Print(opening) => opening.body_arrived(&body),
+                    Work::Read(conversing) => conversing.body_arrived(&body),
+                    Work::Print(opening) => opening.body_arrived(&body),
                     Work::Send(reading) => reading.body_arrived(&body),
                     Work::Compose(composing) => composing.body_arrived(&body),
                     Work::Write(writing) => writing.body_arrived(&body),
@@ -247,7 +252,8 @@ impl Clerk {
     fn refused(&mut self, refusal: Refusal) {
         match &mut self.work {
             Work::List(_) | Work::Search(_) => {}
-            Work::Read(opening) | Work::Print(opening) => opening.refused(refusal),
+            Work::Read(conversing) => conversing.refused(refusal),
+            Work::Print(opening) => opening.refused(refusal),
             Work::Mailboxes(boxes) => boxes.refused(refusal),
             Work::Send(reading) => reading.refused(refusal),
             Work::Change(changes) => changes.refused(refusal),
@@ -261,7 +267,7 @@ impl Clerk {
         match &mut self.work {
             Work::List(listing) => Done::with(listing.page(visitor, desk)),
             Work::Search(searching) => Done::with(searching.page(visitor, desk)),
-            Work::Read(opening) => Done::with(opening.page(visitor, desk)),
+            Work::Read(conversing) => Done::with(conversing.page(visitor, desk)),
             Work::Print(opening) => Done::with(opening.on_paper(visitor, desk)),
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
             Work::Send(reading) => Done::with(reading.answer(visitor, desk)),

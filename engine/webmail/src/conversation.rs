@@ -53,6 +53,10 @@ pub struct Letter<'a> {
     pub snippet: &'a str,
     /// Whether it has a star.
     pub is_starred: bool,
+    /// Whether it is the one that was asked for: the others fold.
+    pub is_asked_for: bool,
+    /// Whether it was not read before: it is not folded.
+    pub is_unread: bool,
     /// What is said of the sender that a reader should know: that nobody vouches for it, that its letters look like others.
     pub warning: Option<&'a str>,
     /// What is read.
@@ -67,7 +71,8 @@ impl Letter<'_> {
         self.from.chars().find(|letter| letter.is_alphanumeric()).unwrap_or('?')
     }
 
-    fn is_folded(&self) -> bool {
+    /// Whether it is elsewhere that it is read.
+    fn is_line(&self) -> bool {
         matches!(self.body, Body::Folded)
     }
 }
@@ -86,6 +91,8 @@ pub struct ConversationPage<'a> {
     pub here: &'a str,
     /// Names all of it in forms.
     pub key: &'a str,
+    /// Whether it has older messages that are not shown.
+    pub is_cut: bool,
     /// Its messages.
     pub letters: &'a [Letter<'a>],
 }

@@ -46,7 +46,7 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use clerk::{
     BoxChange, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, LOOKED_AT_MAX, Messages,
-    Next, READS_MAX, ROWS_MAX, TEXT_BYTES_MAX, Task, Then,
+    Next, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, WALKED_MAX, Whom,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter};

@@ -55,4 +55,6 @@ pub struct ListPage<'a> {
     pub is_trash: bool,
     /// Whether it is the mailbox of what nobody asked for.
     pub is_junk: bool,
+    /// Whether a row stands for all messages of its conversation.
+    pub is_grouped: bool,
 }

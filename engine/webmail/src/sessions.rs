@@ -142,9 +142,9 @@ impl Sessions {
         }
     }
 
-    /// Whether he wanted that.
-    pub fn is_loaded(&self, digest: &Digest, key: Key) -> bool {
-        self.known.get(digest).is_some_and(|session| session.loaded == Some(key))
+    /// The message of which he wanted that last.
+    pub fn loaded(&self, digest: &Digest) -> Option<Key> {
+        self.known.get(digest)?.loaded
     }
 
     /// How many there are.

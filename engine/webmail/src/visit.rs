@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 
 use http::{Field, Reply, Status};
 use machine::UnixTime;
-use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, Store, TRASH, Uid, UidRange};
+use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, Store, TRASH};
 
 use crate::address::number;
 use crate::answer;
-use crate::clerk::{BoxChange, Change, Clerk, Document, Draft, Elsewhere, Messages, Task, Then};
+use crate::clerk::{BoxChange, Change, Clerk, Document, Draft, Elsewhere, Task, Then, Whom, together};
 use crate::form::Form;
 use crate::sessions::{Digest, Said, Sessions};
 use crate::surroundings::Visitor;
@@ -168,14 +168,14 @@ impl Asking<'_> {
     /// What is to be seen; or what is answered at once.
     fn task(&self, page: &Page<'_>) -> Result<Task, Reply> {
         let elsewhere =
-            |key: Key| if self.sessions.is_loaded(&self.session, key) { Elsewhere::Loaded } else { Elsewhere::Kept };
+            |key| if self.sessions.loaded(&self.session) == Some(key) { Elsewhere::Loaded } else { Elsewhere::Kept };
         Ok(match page {
             Page::Home | Page::Login(_) => {
                 let inbox = Page::List { mailbox: INBOX.0, stretch: Stretch::Newest };
                 return Err(answer::elsewhere(&inbox.to_string()));
             }
             Page::List { mailbox, stretch } => Task::List(MailboxId(*mailbox), *stretch),
-            Page::Read(key) => Task::Read(*key, elsewhere(*key)),
+            Page::Read(key) => Task::Read(*key, self.sessions.loaded(&self.session)),
             Page::Print(key) => Task::Print(*key),
             Page::Mailboxes => Task::Mailboxes(None),
             Page::Source(key) => Task::Send(*key, Document::Source),
@@ -217,7 +217,7 @@ impl Asking<'_> {
                 let undo: crate::Undo =
                     form.text("what").and_then(|what| what.parse().ok()).ok_or_else(answer::not_found)?;
                 let back = Page::List { mailbox: undo.to.0, stretch: Stretch::Newest };
-                Ok(Task::Change(Change::File(undo.to), alloc::vec![undo.messages], back.to_string()))
+                Ok(Task::Change(Change::File(undo.to), Whom::These(alloc::vec![undo.messages]), back.to_string()))
             }
             Deed::Write => Ok(write(&form)),
             Deed::Mailboxes => Ok(Task::Mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),
@@ -228,7 +228,7 @@ impl Asking<'_> {
     /// Something with messages: a star is one message's, all else that of those that are marked.
     fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Task, Reply> {
         if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
-            return Ok(Task::Change(Change::Star, alloc::vec![one(key)], then.as_str().into()));
+            return Ok(Task::Change(Change::Star, whom(form, core::iter::once(key)), then.as_str().into()));
         }
         let to = || form.text("to").and_then(|to| to.parse().ok()).map(MailboxId);
         let change = match form.text("do").unwrap_or_default() {
@@ -246,8 +246,8 @@ impl Asking<'_> {
             self.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
             return Err(answer::elsewhere(then.as_str()));
         };
-        let messages = together(form.texts("key").filter_map(|key| key.parse().ok()));
-        Ok(Task::Change(change, messages, then.as_str().into()))
+        let keys = form.texts("key").filter_map(|key| key.parse().ok());
+        Ok(Task::Change(change, whom(form, keys), then.as_str().into()))
     }
 }
 
@@ -273,23 +273,10 @@ fn write(form: &Form<'_>) -> Task {
     Task::Write(Draft::of(form), then)
 }
 
-/// The messages of these keys, with neighbours in one range.
-fn together(keys: impl Iterator<Item = Key>) -> Vec<Messages> {
-    let mut keys: Vec<Key> = keys.collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let mut all: Vec<Messages> = Vec::new();
-    for key in keys {
-        match all.last_mut() {
-            Some(last) if last.mailbox.0 == key.mailbox && last.uids.last.0.checked_add(1) == Some(key.uid) => {
-                last.uids.last = Uid(key.uid);
-            }
-            _ => all.push(one(key)),
-        }
+/// Whom these keys of a form mean.
+fn whom(form: &Form<'_>, keys: impl Iterator<Item = Key>) -> Whom {
+    match form.text("whole") {
+        Some("conversation") => Whom::Conversations(keys.collect()),
+        _ => Whom::These(together(keys.collect())),
     }
-    all
-}
-
-fn one(key: Key) -> Messages {
-    Messages { mailbox: MailboxId(key.mailbox), uids: UidRange::one(Uid(key.uid)) }
 }

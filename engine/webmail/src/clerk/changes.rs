@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use store::{AccountId, BUILT_IN, Filed, Flags, INBOX, JUNK, MailboxId, Refusal, Store, TRASH, Uid, UidRange};
 
 use super::{Desk, Done, READS_MAX, Step, why};
+use crate::Key;
 use crate::answer;
 use crate::sessions::{Said, Undo};
 use crate::surroundings::name_for_people;
@@ -21,6 +22,38 @@ pub struct Messages {
     pub mailbox: MailboxId,
     /// Which, of those that are there.
     pub uids: UidRange,
+}
+
+/// Whom something is done with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Whom {
+    /// These messages.
+    These(Vec<Messages>),
+    /// The conversations of these messages, as far as they are in the mailboxes of these and have come before them: what came later was not seen.
+    Conversations(Vec<Key>),
+}
+
+/// Messages of a conversation that something is done with at a time.
+const CONVERSATION_MAX: usize = 1000;
+
+/// Ranges that are filed at a time.
+const RANGES_MAX: usize = 256;
+
+/// The messages of these keys, with neighbours in one range.
+pub(crate) fn together(mut keys: Vec<Key>) -> Vec<Messages> {
+    keys.sort_unstable();
+    keys.dedup();
+    let mut all: Vec<Messages> = Vec::new();
+    for key in keys {
+        let (mailbox, uid) = key.in_store();
+        match all.last_mut() {
+            Some(last) if last.mailbox == mailbox && last.uids.last.0.checked_add(1) == Some(key.uid) => {
+                last.uids.last = uid;
+            }
+            _ => all.push(Messages { mailbox, uids: UidRange::one(uid) }),
+        }
+    }
+    all
 }
 
 /// What is done with messages.
@@ -42,7 +75,11 @@ pub enum Change {
 #[derive(Debug)]
 pub(super) struct Changes {
     change: Change,
+    /// The messages that are to be looked for, before they were.
+    conversations: Vec<Key>,
     left: VecDeque<Messages>,
+    /// Of what is left, those that are being filed.
+    filing: usize,
     then: String,
     count: u32,
     undo: Option<Undo>,
@@ -50,11 +87,16 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(change: Change, messages: Vec<Messages>, then: String) -> Changes {
-        Changes { change, left: messages.into(), then, count: 0, undo: None, refused: None }
+    pub(super) fn new(change: Change, whom: Whom, then: String) -> Changes {
+        let (messages, conversations) = match whom {
+            Whom::These(messages) => (messages, Vec::new()),
+            Whom::Conversations(keys) => (Vec::new(), keys),
+        };
+        Changes { change, conversations, left: messages.into(), filing: 0, then, count: 0, undo: None, refused: None }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        self.look_for_conversations(account, desk.store());
         while self.refused.is_none()
             && let Some(messages) = self.left.front().copied()
         {
@@ -73,6 +115,28 @@ impl Changes {
         Step::Asked
     }
 
+    /// What is done with a conversation is done with each of its messages; but it is unread when its newest message is, and it has a star when any of them has one.
+    fn look_for_conversations(&mut self, account: AccountId, store: &Store) {
+        let keys = core::mem::take(&mut self.conversations);
+        if keys.is_empty() {
+            return;
+        }
+        let is_alone = matches!(self.change, Change::Unflag(_));
+        let of = |key: &Key| if is_alone { alloc::vec![*key] } else { conversation(store, account, *key) };
+        let mut all: Vec<Key> = keys.iter().flat_map(of).collect();
+        if self.change == Change::Star {
+            let is_starred = |key: &Key| {
+                let (mailbox, uid) = key.in_store();
+                store.message(account, mailbox, uid).is_some_and(|info| info.flags.contains(Flags::FLAGGED))
+            };
+            all.retain(is_starred);
+            if all.is_empty() {
+                all = keys;
+            }
+        }
+        self.left = together(all).into();
+    }
+
     fn changes_flags(&self) -> bool {
         matches!(self.change, Change::Flag(_) | Change::Unflag(_) | Change::Star)
     }
@@ -86,7 +150,13 @@ impl Changes {
                 self.left.pop_front();
                 return Ok(false);
             }
-            Some(to) => desk.store_mut().file(account, mailbox, &[uids], to, continuation)?,
+            Some(to) => {
+                // All of them that are of one mailbox at once: then they can be taken back at once.
+                let of_mailbox = self.left.iter().take_while(|messages| messages.mailbox == mailbox);
+                let ranges: Vec<UidRange> = of_mailbox.take(RANGES_MAX).map(|messages| messages.uids).collect();
+                desk.store_mut().file(account, mailbox, &ranges, to, continuation)?;
+                self.filing = ranges.len();
+            }
             None if self.change == Change::Erase => {
                 desk.store_mut().remove(account, mailbox, &[uids], continuation)?;
                 self.count += in_range(desk.store(), account, messages).count() as u32;
@@ -131,25 +201,30 @@ impl Changes {
 
     /// Some of the first messages of what is left have gone to their new mailbox.
     pub(super) fn filed(&mut self, filed: Filed) {
-        let Some(messages) = self.left.front_mut() else { return };
+        let Some(from) = self.left.front().map(|messages| messages.mailbox) else { return };
         self.count += filed.count;
-        let from = messages.mailbox;
-        let is_all = filed.last >= messages.uids.last;
-        messages.uids.first = Uid(filed.last.0.saturating_add(1));
+        while self.filing > 0
+            && let Some(messages) = self.left.front_mut()
+        {
+            if filed.last < messages.uids.last {
+                messages.uids.first = messages.uids.first.max(Uid(filed.last.0.saturating_add(1)));
+                break;
+            }
+            self.left.pop_front();
+            self.filing -= 1;
+        }
         // What went in several goes cannot be taken back in one.
         let is_first = self.count == filed.count;
         if let Some(to) = self.target(from) {
             self.undo = is_first.then_some(Undo { messages: Messages { mailbox: to, uids: filed.now }, to: from });
         }
-        if is_all {
-            self.left.pop_front();
-        }
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // The last of a range may have gone before: then there is nothing more to be done with it.
+        // The last of them may have gone before: then there is nothing more to be done with them.
         if refusal == Refusal::NoSuchMessage {
-            self.left.pop_front();
+            self.left.drain(..self.filing.max(1).min(self.left.len()));
+            self.filing = 0;
         } else {
             self.refused = Some(refusal);
         }
@@ -185,6 +260,15 @@ impl Changes {
             Change::Flag(_) | Change::Unflag(_) | Change::Star => String::new(),
         }
     }
+}
+
+/// The messages of a conversation in the mailbox of this one, up to this one.
+fn conversation(store: &Store, account: AccountId, key: Key) -> Vec<Key> {
+    let (mailbox, uid) = key.in_store();
+    let Some(info) = store.message(account, mailbox, uid) else { return Vec::new() };
+    let all = store.conversation_in(account, mailbox, info.conversation).rev();
+    let seen = all.skip_while(|other| *other > uid).take(CONVERSATION_MAX);
+    seen.map(|Uid(uid)| Key { uid, ..key }).collect()
 }
 
 /// The messages that are there, their flags and keywords.

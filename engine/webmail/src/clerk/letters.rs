@@ -1,23 +1,23 @@
-//! A message that is opened: read from its first octet to its last, and shown.
+//! A message that is opened: read from its first octet to its last, to be shown with its conversation, put on paper, or answered.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use message::TextDecoder;
 use message::header::{Address, Field, Mailbox};
 use message::structure::{Disposition, Listener, Part, Reader, Structure};
+use message::{Summary, TextDecoder};
 use store::{AccountId, Body as Octets, Flags, MessageInfo, Refusal};
 
-use super::{Desk, Elsewhere, Step, why};
+use super::{Desk, Step, why};
 use crate::answer;
-use crate::conversation::{Attachment, Body, ConversationPage, Letter};
+use crate::conversation::{Attachment, Body};
 use crate::moments::{exact, in_words, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
-use crate::surroundings::{Surroundings, Visitor};
-use crate::{Key, Page, Stretch};
+use crate::surroundings::Visitor;
+use crate::{Key, Page};
 
 /// Bytes of text that a page shows of a message. Who wants more downloads it.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -32,12 +32,14 @@ const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 #[derive(Debug)]
 pub(super) struct Opening {
     key: Key,
-    elsewhere: Elsewhere,
     /// None before the index was looked at.
     info: Option<MessageInfo>,
     /// How many octets have come.
     offset: u32,
     is_marked: bool,
+    /// Whether a line is to tell how it begins, and that line.
+    has_snippet: bool,
+    snippet: String,
     reader: Reader,
     heard: Heard,
     refused: Option<Refusal>,
@@ -61,13 +63,14 @@ pub(super) struct Heard {
 }
 
 impl Opening {
-    pub(super) fn new(key: Key, elsewhere: Elsewhere) -> Opening {
+    pub(super) fn new(key: Key) -> Opening {
         Opening {
             key,
-            elsewhere,
             info: None,
             offset: 0,
             is_marked: false,
+            has_snippet: false,
+            snippet: String::new(),
             reader: Reader::new(),
             heard: Heard::default(),
             refused: None,
@@ -76,7 +79,22 @@ impl Opening {
 
     /// A message that is opened to be answered: it is not marked as read.
     pub(super) fn to_answer(key: Key) -> Opening {
-        Opening { is_marked: true, ..Opening::new(key, Elsewhere::Kept) }
+        Opening { is_marked: true, ..Opening::new(key) }
+    }
+
+    /// A message that is unfolded on the page of another one.
+    pub(super) fn folded(key: Key) -> Opening {
+        Opening { has_snippet: true, ..Opening::new(key) }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Whether there is nothing more to be asked for.
+    pub(super) fn is_finished(&self) -> bool {
+        let is_read = self.info.is_some_and(|info| self.offset >= info.octets);
+        self.refused.is_some() || is_read && self.is_marked
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
@@ -124,6 +142,9 @@ impl Opening {
     }
 
     pub(super) fn body_arrived(&mut self, body: &Octets) {
+        if self.has_snippet && self.offset == 0 {
+            self.snippet = Summary::of(body.bytes()).snippet;
+        }
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
         self.reader.bytes_arrived(body.bytes(), &mut self.heard);
     }
@@ -143,10 +164,10 @@ impl Opening {
         Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?))
     }
 
-    /// The same for paper. Of a message that is a page there is no text: it is shown as it is read.
+    /// The same for paper. Of a message that is a page there is no text: its reader prints it as he reads it.
     pub(super) fn on_paper(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         if self.heard.html.is_some() && self.heard.text.is_empty() {
-            return self.page(visitor, desk);
+            return answer::elsewhere(&Page::Read(self.key).to_string());
         }
         let back = Page::Read(self.key).to_string();
         let key = self.key;
@@ -176,52 +197,66 @@ impl Opening {
         })
     }
 
-    pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    /// What a conversation shows of it, or why it cannot.
+    pub(super) fn shown(&mut self, loaded: Option<Key>) -> Result<Shown, Refusal> {
         let (Some(info), None) = (self.info, self.refused) else {
-            return self.refused.map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
+            return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
         };
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
-        let (mailbox, _) = self.key.in_store();
-        let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
-        let key = self.key.to_string();
-        let path = Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
-        let here = Page::Read(self.key).to_string();
-        let heard = &self.heard;
-        let attached = Attached::of(&structure, self.key, heard.html);
-        let attachments: Vec<Attachment<'_>> = attached.iter().map(Attached::link).collect();
-        let is_loaded = self.elsewhere == Elsewhere::Loaded;
-        let source = heard.html.and_then(|part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string()));
-        let body = match &source {
-            Some(source) => Body::Html { source, is_kept_from_loading: !is_loaded },
-            None => Body::Text(Prose(&heard.text)),
-        };
-        let nobody = Mailbox::default();
-        let from = heard.from.as_ref().unwrap_or(&nobody);
+        let heard = core::mem::take(&mut self.heard);
+        let from = heard.from.clone().unwrap_or_default();
         let name = if from.name.is_empty() { &from.address } else { &from.name };
-        let letter = Letter {
-            key: &key,
-            href: &here,
-            from: if name.is_empty() { "(unknown sender)" } else { name },
-            address: &from.address,
-            to: &heard.recipients(),
-            date: &in_words(info.internal_date),
-            moment: &exact(info.internal_date),
-            snippet: "",
-            is_starred: info.flags.contains(Flags::FLAGGED),
-            warning: heard
-                .is_cut
-                .then_some("This message is too long to be shown whole: download it to read the rest."),
-            body,
-            attachments: &attachments,
-        };
-        answer::page(&ConversationPage {
-            frame: surroundings.frame(visitor, &surroundings.links()),
-            subject: heard.subject.as_deref().unwrap_or_default(),
-            back: &path,
-            here: &here,
-            key: &key,
-            letters: &[letter],
+        let path = |part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string());
+        Ok(Shown {
+            key: self.key.to_string(),
+            href: Page::Read(self.key).to_string(),
+            from: if name.is_empty() { "(unknown sender)".into() } else { name.clone() },
+            to: heard.recipients(),
+            address: from.address,
+            subject: heard.subject.unwrap_or_default(),
+            snippet: core::mem::take(&mut self.snippet),
+            source: heard.html.and_then(path),
+            text: heard.text,
+            info,
+            is_cut: heard.is_cut,
+            is_loaded: loaded == Some(self.key),
+            attached: Attached::of(&structure, self.key, heard.html),
         })
+    }
+}
+
+/// What a conversation shows of a message.
+pub(super) struct Shown {
+    pub(super) key: String,
+    pub(super) href: String,
+    pub(super) from: String,
+    pub(super) address: String,
+    pub(super) to: String,
+    pub(super) subject: String,
+    pub(super) snippet: String,
+    pub(super) info: MessageInfo,
+    text: String,
+    /// Where its HTML is, if that is what is shown.
+    source: Option<String>,
+    is_cut: bool,
+    is_loaded: bool,
+    attached: Vec<Attached>,
+}
+
+impl Shown {
+    pub(super) fn attachments(&self) -> Vec<Attachment<'_>> {
+        self.attached.iter().map(Attached::link).collect()
+    }
+
+    pub(super) fn body(&self) -> Body<'_> {
+        match &self.source {
+            Some(source) => Body::Html { source, is_kept_from_loading: !self.is_loaded },
+            None => Body::Text(Prose(&self.text)),
+        }
+    }
+
+    pub(super) fn warning(&self) -> Option<&'static str> {
+        self.is_cut.then_some("This message is too long to be shown whole: download it to read the rest.")
     }
 }
 

@@ -1,13 +1,15 @@
 //! A page of a mailbox: an index walk, and the summaries of what it finds.
+//!
+//! A row is a conversation. It stands where its newest message in this mailbox stands, so the walk knows a row when it comes to it: whatever follows of the conversation is older, and is passed over.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use store::{AccountId, Body, JUNK, MailboxId, TRASH, Uid};
+use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
 
-use super::rows::{self, Found, RowText};
+use super::rows::{self, Found, RowText, Together};
 use super::{Desk, Step};
 use crate::answer;
 use crate::list::{ListPage, Row};
@@ -17,62 +19,115 @@ use crate::{Page, Stretch};
 /// Messages on a page.
 pub const ROWS_MAX: usize = 50;
 
+/// Messages that are looked at for one page, and before others have their turn.
+pub const WALKED_MAX: u32 = 5_000;
+const WALKED_IN_A_TURN: usize = 500;
+
 /// A page of a mailbox in the making.
 #[derive(Debug)]
 pub(super) struct Listing {
     mailbox: MailboxId,
     stretch: Stretch,
-    /// None before the index was looked at.
-    rows: Option<Vec<Found>>,
+    rows: Vec<Found>,
+    /// The message that was looked at last.
+    at: Option<Uid>,
+    walked: u32,
+    is_walked: bool,
 }
 
 impl Listing {
     pub(super) fn new(mailbox: MailboxId, stretch: Stretch) -> Listing {
-        Listing { mailbox, stretch, rows: None }
+        Listing { mailbox, stretch, rows: Vec::new(), at: None, walked: 0, is_walked: false }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        if !self.is_walked && !self.walk(account, desk.store()) {
+            return Step::Busy;
+        }
+        rows::ask(&mut self.rows, account, under_way, desk)
+    }
+
+    /// Looks at some messages more. True: there is nothing more to be looked at for this page.
+    fn walk(&mut self, account: AccountId, store: &Store) -> bool {
         let mailbox = self.mailbox;
-        let rows = self.rows.get_or_insert_with(|| {
-            let found = |info| Found::new(mailbox, info);
-            let below = |uid| desk.store().messages_below(account, mailbox, uid).take(ROWS_MAX).map(found).collect();
-            match self.stretch {
-                Stretch::Newest => below(None),
-                Stretch::Before(uid) => below(Some(Uid(uid))),
-                Stretch::After(uid) => {
-                    let above = desk.store().messages_from(account, mailbox, Uid(uid.saturating_add(1)));
-                    let mut rows: Vec<Found> = above.take(ROWS_MAX).map(found).collect();
-                    rows.reverse();
-                    rows
-                }
+        let looked_at = match self.stretch {
+            Stretch::After(uid) => {
+                let from = self.at.map_or(uid, |at| at.0).saturating_add(1);
+                self.take(account, store, store.messages_from(account, mailbox, Uid(from)))
             }
-        });
-        rows::ask(rows, account, under_way, desk)
+            Stretch::Before(uid) => {
+                let from = self.at.unwrap_or(Uid(uid));
+                self.take(account, store, store.messages_below(account, mailbox, Some(from)))
+            }
+            Stretch::Newest => self.take(account, store, store.messages_below(account, mailbox, self.at)),
+        };
+        let is_end = looked_at < WALKED_IN_A_TURN;
+        let is_upwards = matches!(self.stretch, Stretch::After(_));
+        if is_upwards && is_end && self.rows.len() < ROWS_MAX {
+            // There are not enough newer ones for a page.
+            *self = Listing::new(mailbox, Stretch::Newest);
+            return false;
+        }
+        self.is_walked = is_end || self.walked >= WALKED_MAX;
+        if self.is_walked && is_upwards {
+            self.rows.reverse();
+            self.at = self.rows.last().map(|row| row.info.uid);
+        }
+        self.is_walked
+    }
+
+    /// Takes the next messages up to a full page: of each conversation the newest that is in this mailbox. How many it has looked at; fewer than it may for those that were the last.
+    fn take(&mut self, account: AccountId, store: &Store, messages: impl Iterator<Item = MessageInfo>) -> usize {
+        let mut looked_at = 0;
+        for info in messages.take(WALKED_IN_A_TURN) {
+            if self.is_row(account, store, &info) {
+                if self.rows.len() >= ROWS_MAX {
+                    break;
+                }
+                self.rows.push(Found::new(self.mailbox, info));
+            }
+            self.at = Some(info.uid);
+            self.walked += 1;
+            looked_at += 1;
+        }
+        looked_at
+    }
+
+    fn is_row(&self, account: AccountId, store: &Store, info: &MessageInfo) -> bool {
+        let newest = || store.conversation_in(account, self.mailbox, info.conversation).next_back();
+        !self.is_grouped() || newest() == Some(info.uid)
+    }
+
+    /// Letters that are not sent yet are gone on with one by one.
+    fn is_grouped(&self) -> bool {
+        self.mailbox != DRAFTS
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
-        rows::body_arrived(self.rows.as_deref_mut().unwrap_or_default(), body);
+        rows::body_arrived(&mut self.rows, body);
     }
 
     pub(super) fn page(&self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         let account = visitor.account;
         let Some(mailbox) = desk.store().mailbox(account, self.mailbox) else { return answer::not_found() };
         let surroundings = Surroundings::of(visitor, desk.store(), Some(self.mailbox));
-        let found = self.rows.as_deref().unwrap_or_default();
-        let texts: Vec<RowText> = found.iter().map(|row| RowText::of(row, desk.now())).collect();
+        let found = &self.rows;
+        let texts: Vec<RowText> = found.iter().map(|row| self.text(account, row, desk)).collect();
         let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
         let path = |stretch| Page::List { mailbox: self.mailbox.0, stretch }.to_string();
-        let oldest = found.last().map(|row| row.info.uid);
-        let below = oldest.map_or(0, |uid| desk.store().count_below(account, self.mailbox, uid));
-        let above = mailbox.messages.saturating_sub(below + found.len() as u32);
-        let older = oldest.filter(|_| below > 0).map(|Uid(uid)| path(Stretch::Before(uid)));
+        let below = |uid| desk.store().count_below(account, self.mailbox, uid);
+        let newest = found.first().map_or(0, |row| below(row.info.uid) + 1);
+        let above = mailbox.messages.saturating_sub(newest);
+        let left = self.at.map_or(0, below);
+        let older = self.at.filter(|_| left > 0).map(|Uid(uid)| path(Stretch::Before(uid)));
         let newer = found.first().filter(|_| above > 0).map(|row| match above as usize {
             ..=ROWS_MAX => path(Stretch::Newest),
             _ => path(Stretch::After(row.info.uid.0)),
         });
-        let extent = match found.len() as u32 {
+        // Counted are messages, not rows: so far this page goes.
+        let extent = match found.len() {
             0 => String::new(),
-            count => format!("{}–{} of {}", above + 1, above + count, mailbox.messages),
+            _ => format!("{}–{} of {}", above + 1, mailbox.messages.saturating_sub(left), mailbox.messages),
         };
         answer::page(&ListPage {
             frame: surroundings.frame(visitor, &surroundings.links()),
@@ -84,7 +139,16 @@ impl Listing {
             older: older.as_deref(),
             is_trash: self.mailbox == TRASH,
             is_junk: self.mailbox == JUNK,
+            is_grouped: self.is_grouped(),
             progress: None,
         })
+    }
+
+    fn text(&self, account: AccountId, row: &Found, desk: &impl Desk) -> RowText {
+        if self.is_grouped() {
+            RowText::of_conversation(row, Together::of(desk.store(), account, row), desk.now())
+        } else {
+            RowText::of(row, desk.now())
+        }
     }
 }

@@ -4,12 +4,17 @@ use alloc::string::{String, ToString};
 
 use machine::UnixTime;
 use message::Summary;
-use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, Refusal, SENT};
+use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, Refusal, SENT, Store};
 
+use super::conversing::is_thrown_away;
 use super::{Desk, READS_MAX, Step};
 use crate::list::Row;
 use crate::moments::{exact, few_words};
 use crate::{Key, Page, Start};
+
+/// Messages of a conversation that are counted for its row, and those whose marks are looked at.
+const COUNTED_MAX: usize = 200;
+const MARKS_MAX: usize = 50;
 
 /// A message, and what is known of it.
 #[derive(Debug)]
@@ -77,9 +82,10 @@ pub(super) fn ask(rows: &mut [Found], account: AccountId, under_way: &mut usize,
     Step::Asked
 }
 
-/// Some of it has come. The messages are of one mailbox.
+/// Some of it has come.
 pub(super) fn body_arrived(rows: &mut [Found], body: &Body) {
-    let Some(row) = rows.iter_mut().find(|row| row.info.uid == body.uid()) else { return };
+    let is_of = |row: &&mut Found| row.info.uid == body.uid() && row.mailbox == body.mailbox();
+    let Some(row) = rows.iter_mut().find(is_of) else { return };
     row.known = match row.known {
         Known::Asked => Summary::read(body.bytes()).map_or(Known::NoSummary, Known::Summary),
         _ => Known::Summary(Summary::of(body.bytes())),
@@ -95,13 +101,62 @@ pub(super) struct RowText {
     snippet: String,
     date: String,
     moment: String,
-    flags: Flags,
+    together: Together,
     has_attachment: bool,
 }
 
+/// What a row tells of all messages that it stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Together {
+    messages: u32,
+    is_unread: bool,
+    is_starred: bool,
+}
+
+impl Together {
+    /// One message.
+    fn alone(info: &MessageInfo) -> Together {
+        let is_unread = !info.flags.contains(Flags::SEEN);
+        Together { messages: 1, is_unread, is_starred: info.flags.contains(Flags::FLAGGED) }
+    }
+
+    /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
+    pub(super) fn of(store: &Store, account: AccountId, Found { mailbox, info, .. }: &Found) -> Together {
+        let all = store.conversation(account, info.conversation).take(COUNTED_MAX);
+        let counts = |id: MailboxId| id == *mailbox || id != DRAFTS && !is_thrown_away(id);
+        let messages = all.filter(|(id, _)| counts(*id)).count() as u32;
+        let here = store.conversation_in(account, *mailbox, info.conversation).rev().take(MARKS_MAX);
+        let here = here.filter_map(|uid| store.message(account, *mailbox, uid)).map(|info| Together::alone(&info));
+        here.fold(Together { messages, is_unread: false, is_starred: false }, |together, one| Together {
+            is_unread: together.is_unread | one.is_unread,
+            is_starred: together.is_starred | one.is_starred,
+            ..together
+        })
+    }
+}
+
 impl RowText {
+    /// The row of a message.
     pub(super) fn of(found: &Found, now: UnixTime) -> RowText {
-        let shows_recipients = found.mailbox == SENT || found.mailbox == DRAFTS;
+        RowText::with(found, found.mailbox == SENT || found.mailbox == DRAFTS, now)
+    }
+
+    /// The row of a conversation, whose newest message this is.
+    pub(super) fn of_conversation(found: &Found, together: Together, now: UnixTime) -> RowText {
+        let mut text = RowText::of(found, now);
+        if together.messages > 1 {
+            // Past what is folded, to what is opened.
+            text.href.push_str("#opened");
+        }
+        RowText { together, ..text }
+    }
+
+    /// The line of a message among others of its conversation: who wrote it counts, wherever it is.
+    pub(super) fn among_others(found: &Found, now: UnixTime) -> RowText {
+        RowText::with(found, false, now)
+    }
+
+    fn with(found: &Found, shows_recipients: bool, now: UnixTime) -> RowText {
         let nothing = Summary::default();
         let summary = found.summary().unwrap_or(&nothing);
         let key = found.key();
@@ -124,7 +179,7 @@ impl RowText {
             snippet: summary.snippet.clone(),
             date: few_words(found.info.internal_date, now),
             moment: exact(found.info.internal_date),
-            flags: found.info.flags,
+            together: Together::alone(&found.info),
             has_attachment: summary.has_attachment,
         }
     }
@@ -134,13 +189,13 @@ impl RowText {
             key: &self.key,
             href: &self.href,
             people: &self.people,
-            messages: 1,
+            messages: self.together.messages,
             subject: &self.subject,
             snippet: &self.snippet,
             date: &self.date,
             moment: &self.moment,
-            is_unread: !self.flags.contains(Flags::SEEN),
-            is_starred: self.flags.contains(Flags::FLAGGED),
+            is_unread: self.together.is_unread,
+            is_starred: self.together.is_starred,
             has_attachment: self.has_attachment,
         }
     }

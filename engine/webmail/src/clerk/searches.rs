@@ -152,6 +152,7 @@ impl Searching {
             older: older.as_deref(),
             is_trash: self.only == Some(TRASH),
             is_junk: self.only == Some(JUNK),
+            is_grouped: false,
             progress: Some(&progress),
         })
     }

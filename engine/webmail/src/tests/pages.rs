@@ -71,6 +71,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         older: Some("/mail/box/1?before=7"),
         is_trash: false,
         is_junk: false,
+        is_grouped: true,
     };
     let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
     let html = Body::Html { source: "/mail/html/1.7/1", is_kept_from_loading: true };
@@ -84,11 +85,14 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         moment: said,
         snippet: said,
         is_starred: true,
+        is_asked_for: false,
+        is_unread: false,
         warning: Some(said),
         body,
         attachments: &attachments,
     });
-    let conversation = ConversationPage { frame, subject: said, back: "/mail/box/1", here, key, letters: &letters };
+    let conversation =
+        ConversationPage { frame, subject: said, back: "/mail/box/1", here, key, is_cut: true, letters: &letters };
     let compose = ComposePage {
         frame,
         title: said,

@@ -4,6 +4,7 @@ pub(crate) mod room;
 
 mod administrators;
 mod certificates;
+mod conversations;
 mod cores;
 mod crowds;
 mod disk_trouble;

@@ -13,58 +13,58 @@ use super::room::{Room, usual_sizes};
 const NAME: &str = "mail.barepost.test";
 
 /// A browser: one connection at a time, and what it remembers.
-struct Browser {
+pub(super) struct Browser {
     settings: Arc<ClientConfig>,
     connection: Option<Shielded>,
     cookie: Option<String>,
 }
 
 /// What it is answered.
-struct Page {
-    status: u16,
+pub(super) struct Page {
+    pub(super) status: u16,
     fields: Vec<(String, String)>,
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
 }
 
 impl Page {
-    fn field(&self, name: &str) -> &str {
+    pub(super) fn field(&self, name: &str) -> &str {
         self.fields.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).expect("a page is UTF-8")
     }
 
     /// What the forms of the page carry.
-    fn token(&self) -> String {
+    pub(super) fn token(&self) -> String {
         between(&self.text(), "name=\"token\" value=\"", "\"").expect("the page has forms").to_string()
     }
 }
 
-fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+pub(super) fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let start = text.find(before)? + before.len();
     let rest = &text[start..];
     Some(&rest[..rest.find(after)?])
 }
 
 impl Browser {
-    fn new(trust: &Trust) -> Browser {
+    pub(super) fn new(trust: &Trust) -> Browser {
         Browser { settings: Arc::new(client(trust, &["http/1.1"])), connection: None, cookie: None }
     }
 
-    fn get(&mut self, room: &mut Room, path: &str) -> Page {
+    pub(super) fn get(&mut self, room: &mut Room, path: &str) -> Page {
         self.ask(room, "GET", path, "", b"")
     }
 
     /// Sends a form, and goes where that leads.
-    fn post(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub(super) fn post(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
         let page = self.send(room, path, fields);
         assert_eq!(page.status, 303, "{}", page.text());
         let to = page.field("Location").to_string();
         self.get(room, &to)
     }
 
-    fn send(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub(super) fn send(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
         let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let more = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
         self.ask(room, "POST", path, more, pairs.join("&").as_bytes())
@@ -88,13 +88,13 @@ impl Browser {
     }
 
     /// Lets its connection go: the next one may come to another core.
-    fn hang_up(&mut self, room: &mut Room) {
+    pub(super) fn hang_up(&mut self, room: &mut Room) {
         if let Some(shielded) = self.connection.take() {
             room.part_shielded_only(shielded);
         }
     }
 
-    fn log_in(&mut self, room: &mut Room, name: &str, password: &str) -> Page {
+    pub(super) fn log_in(&mut self, room: &mut Room, name: &str, password: &str) -> Page {
         self.post(room, "/mail/login", &[("name", name), ("password", password), ("next", "/mail/")])
     }
 }
@@ -118,11 +118,11 @@ fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
     Page { status, fields, body: shielded.heard.drain(..length).collect() }
 }
 
-fn serving(seed: u64) -> (Room, Trust) {
+pub(super) fn serving(seed: u64) -> (Room, Trust) {
     Room::shielded(seed, Site::default(), usual_sizes())
 }
 
-fn letter(subject: &str, text: &str) -> Vec<u8> {
+pub(super) fn letter(subject: &str, text: &str) -> Vec<u8> {
     format!(
         "From: Charles Babbage <charles@example.org>\r\nTo: ada@barepost.test\r\nSubject: {subject}\r\nMessage-ID: <{subject}@example.org>\r\n\r\n{text}\r\n"
     )

@@ -1,0 +1,256 @@
+//! A message with the conversation that it belongs to: what others wrote and what was answered, wherever it is filed, in the order of time.
+//!
+//! The message that was asked for is open, and so is what was not read yet; the others are folded, and unfold without being asked for again. Whoever opens a
+//! conversation has read it: what it shows is marked so.
+//!
+//! Invariants:
+//! - What a page takes is bounded: [`SHOWN_MAX`] messages, of which [`WHOLE_MAX`] and [`WHOLE_OCTETS_MAX`] are read whole. Of others there is a line, and a page of their own.
+//! - What was thrown away is shown only to who opens it where it lies.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, Body as Octets, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, Refusal, Store, TRASH};
+
+use super::letters::{Opening, Shown};
+use super::rows::{self, Found, RowText};
+use super::{Desk, Step, why};
+use crate::answer;
+use crate::conversation::{Attachment, Body, ConversationPage, Letter};
+use crate::moments::{exact, in_words};
+use crate::surroundings::{Surroundings, Visitor};
+use crate::{Key, Page, Stretch};
+
+/// Messages of a conversation on a page: the newest.
+pub const SHOWN_MAX: usize = 100;
+
+/// Those that are read whole beside the one that was asked for, and their octets.
+const WHOLE_MAX: usize = 16;
+const WHOLE_OCTETS_MAX: u32 = 512 * 1024;
+
+/// Messages of a conversation that are looked at in the index.
+const LOOKED_AT_MAX: usize = 1000;
+
+/// A conversation that is being opened.
+#[derive(Debug)]
+pub(super) struct Conversing {
+    /// The message that may load what it wants from elsewhere.
+    loaded: Option<Key>,
+    opened: Opening,
+    /// Whether the index was looked at.
+    is_gathered: bool,
+    /// The others that are read whole, and those of which there is a line.
+    whole: Vec<Opening>,
+    lines: Vec<Found>,
+    /// Whether there are older ones that are not shown.
+    is_cut: bool,
+}
+
+/// A message on the page.
+struct Place {
+    shown: Result<Shown, RowText>,
+    info: MessageInfo,
+    key: Key,
+}
+
+impl Conversing {
+    pub(super) fn new(key: Key, loaded: Option<Key>) -> Conversing {
+        let (whole, lines) = (Vec::new(), Vec::new());
+        Conversing { loaded, opened: Opening::new(key), is_gathered: false, whole, lines, is_cut: false }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        if !self.is_gathered {
+            self.is_gathered = true;
+            self.gather(account, desk.store());
+        }
+        // One after the other: what comes is of the first that is not finished.
+        while let Some(opening) = self.reading() {
+            match opening.ask(account, under_way, desk) {
+                Step::Asked if *under_way == 0 => {}
+                step => return step,
+            }
+        }
+        rows::ask(&mut self.lines, account, under_way, desk)
+    }
+
+    fn reading(&mut self) -> Option<&mut Opening> {
+        core::iter::once(&mut self.opened).chain(&mut self.whole).find(|opening| !opening.is_finished())
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Octets) {
+        match self.reading() {
+            Some(opening) => opening.body_arrived(body),
+            None => rows::body_arrived(&mut self.lines, body),
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        if let Some(opening) = self.reading() {
+            opening.refused(refusal);
+        }
+    }
+
+    /// Finds the other messages, and decides what is read of each.
+    fn gather(&mut self, account: AccountId, store: &Store) {
+        let key = self.opened.key();
+        let (mailbox, uid) = key.in_store();
+        let Some(opened) = store.message(account, mailbox, uid) else { return };
+        let mut others = others(store, account, (mailbox, opened));
+        // The newest first: those are read.
+        others.sort_unstable_by_key(|found| core::cmp::Reverse(moment(&found.info)));
+        self.is_cut = others.len() >= SHOWN_MAX;
+        others.truncate(SHOWN_MAX - 1);
+        let mut octets = 0_u32;
+        for found in others {
+            octets = octets.saturating_add(found.info.octets);
+            if found.mailbox == DRAFTS || self.whole.len() >= WHOLE_MAX || octets > WHOLE_OCTETS_MAX {
+                self.lines.push(found);
+            } else {
+                self.whole.push(Opening::folded(found.key()));
+            }
+        }
+    }
+
+    pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        let key = self.opened.key();
+        let opened = match self.opened.shown(self.loaded) {
+            Ok(shown) => Place { info: shown.info, shown: Ok(shown), key },
+            Err(Refusal::NoSuchMessage) => return answer::not_found(),
+            Err(refusal) => return answer::refused(refusal, why(refusal)),
+        };
+        let subject = opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
+        let conversation = opened.info.conversation;
+        let mut places = self.places(visitor.account, desk);
+        places.push(opened);
+        places.sort_by_key(|place| moment(&place.info));
+        let attachments: Vec<Vec<Attachment<'_>>> = places.iter().map(Place::attachments).collect();
+        let times: Vec<[String; 2]> = places.iter().map(Place::times).collect();
+        let words = attachments.iter().zip(&times);
+        let letters: Vec<Letter<'_>> =
+            places.iter().zip(words).map(|(place, words)| place.letter(key, words)).collect();
+        let (mailbox, _) = key.in_store();
+        let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
+        // What is done with all of it is done with what is here in this mailbox.
+        let newest = desk.store().conversation_in(visitor.account, mailbox, conversation).next_back();
+        answer::page(&ConversationPage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            subject: &subject,
+            back: &Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string(),
+            here: &Page::Read(key).to_string(),
+            key: &newest.map_or(key, |uid| Key { uid: uid.0, ..key }).to_string(),
+            is_cut: self.is_cut,
+            letters: &letters,
+        })
+    }
+
+    /// The other messages on the page, in no order.
+    fn places(&mut self, account: AccountId, desk: &impl Desk) -> Vec<Place> {
+        let (loaded, now) = (self.loaded, desk.now());
+        let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
+        for opening in &mut self.whole {
+            let key = opening.key();
+            let (mailbox, uid) = key.in_store();
+            match opening.shown(loaded) {
+                Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
+                // Who has removed it meanwhile does not miss it.
+                Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {
+                    places.push(Place {
+                        shown: Err(RowText::among_others(&Found::new(mailbox, info), now)),
+                        info,
+                        key,
+                    });
+                }
+                Err(_) => {}
+            }
+        }
+        let lines = self.lines.iter();
+        places.extend(lines.map(|found| Place {
+            shown: Err(RowText::among_others(found, now)),
+            info: found.info,
+            key: found.key(),
+        }));
+        places
+    }
+}
+
+impl Place {
+    fn attachments(&self) -> Vec<Attachment<'_>> {
+        self.shown.as_ref().map_or_else(|_| Vec::new(), Shown::attachments)
+    }
+
+    /// In words, and exactly.
+    fn times(&self) -> [String; 2] {
+        [in_words(self.info.internal_date), exact(self.info.internal_date)]
+    }
+
+    /// `opened`: the message that was asked for.
+    fn letter<'a>(
+        &'a self,
+        opened: Key,
+        (attachments, [date, moment]): (&'a Vec<Attachment<'a>>, &'a [String; 2]),
+    ) -> Letter<'a> {
+        let is_starred = self.info.flags.contains(Flags::FLAGGED);
+        match &self.shown {
+            Ok(shown) => Letter {
+                key: &shown.key,
+                href: &shown.href,
+                from: &shown.from,
+                address: &shown.address,
+                to: &shown.to,
+                date,
+                moment,
+                snippet: &shown.snippet,
+                is_starred,
+                is_asked_for: self.key == opened,
+                is_unread: !self.info.flags.contains(Flags::SEEN),
+                warning: shown.warning(),
+                body: shown.body(),
+                attachments,
+            },
+            Err(line) => {
+                let row = line.row();
+                Letter {
+                    key: row.key,
+                    href: row.href,
+                    from: if self.key.in_store().0 == DRAFTS { "Draft" } else { row.people },
+                    address: "",
+                    to: "",
+                    date,
+                    moment,
+                    snippet: if row.snippet.is_empty() { row.subject } else { row.snippet },
+                    is_starred,
+                    is_asked_for: false,
+                    is_unread: row.is_unread,
+                    warning: None,
+                    body: Body::Folded,
+                    attachments,
+                }
+            }
+        }
+    }
+}
+
+/// When it came; of two that came in one second, the one that came first.
+fn moment(info: &MessageInfo) -> (machine::UnixTime, u128) {
+    (info.internal_date, info.guid.0)
+}
+
+/// Whether a mailbox shows what was thrown away.
+pub(super) fn is_thrown_away(mailbox: MailboxId) -> bool {
+    mailbox == TRASH || mailbox == JUNK
+}
+
+/// The other messages of the conversation that this one of that mailbox belongs to, the newest of each mailbox.
+fn others(store: &Store, account: AccountId, (mailbox, opened): (MailboxId, MessageInfo)) -> Vec<Found> {
+    let known = store.account(account);
+    let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
+    let mailboxes = all.filter(|id| *id == mailbox || !is_thrown_away(*id));
+    let places = mailboxes.flat_map(|id| {
+        let uids = store.conversation_in(account, id, opened.conversation).rev();
+        uids.take(SHOWN_MAX + 1).map(move |uid| (id, uid))
+    });
+    let others = places.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
+    others.filter_map(|(id, uid)| Some(Found::new(id, store.message(account, id, uid)?))).collect()
+}

@@ -1,0 +1,122 @@
+//! Conversations in the webmail: one row, one page, and what is done with all of one.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use super::room::Room;
+use super::webmail::{Browser, between, letter, serving};
+
+/// A letter of the conversation that began with the letter of that subject.
+fn answer(number: usize, subject: &str, text: &str) -> Vec<u8> {
+    format!(
+        "From: Mary <mary@example.org>\r\nTo: ada@barepost.test\r\nSubject: Re: {subject}\r\nMessage-ID: <{number}.{subject}@example.org>\r\n\
+         In-Reply-To: <{subject}@example.org>\r\nReferences: <{subject}@example.org>\r\n\r\n{text}\r\n"
+    )
+    .into_bytes()
+}
+
+fn deliver(room: &mut Room, octets: &[u8]) {
+    assert!(room.deliver("ada@barepost.test", octets).starts_with("250"));
+}
+
+/// A conversation of three: what came, what Ada answered, and what came then; and a letter beside it.
+fn conversation(seed: u64) -> (Room, Browser, String) {
+    let (mut room, trust) = serving(seed);
+    deliver(&mut room, &letter("Engine", "It computes."));
+    deliver(&mut room, &letter("Loom", "It weaves."));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose?reply=1.1").token();
+    let written = [("to", "grace@barepost.test"), ("subject", "Re: Engine"), ("text", "Does it?"), ("answers", "1.1")];
+    ada.post(&mut room, "/mail/compose", &[&[("token", token.as_str()), ("do", "send")], &written[..]].concat());
+    deliver(&mut room, &answer(1, "Engine", "It does."));
+    (room, ada, token)
+}
+
+#[test]
+fn a_conversation_is_one_row_and_one_page_with_what_was_answered() {
+    let (mut room, mut ada, _) = conversation(20);
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    assert!(list.contains("href=\"/mail/box/1/3#opened\"") && list.contains("<span class=\"number\">3<"), "{list}");
+    assert!(list.contains("href=\"/mail/box/1/2\"") && !list.contains("href=\"/mail/box/1/1"), "{list}");
+    assert!(list.contains("1–3 of 3"), "{list}");
+    let sent = ada.get(&mut room, "/mail/box/3").text();
+    assert!(sent.contains("href=\"/mail/box/3/1#opened\"") && sent.contains("<span class=\"number\">3<"), "{sent}");
+
+    let page = ada.get(&mut room, "/mail/box/1/3").text();
+    let places = ["<p>It computes.</p>", "<p>Does it?</p>", "<p>It does.</p>"].map(|text| page.find(text));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {page}");
+    assert!(!page.contains("It weaves.") && page.matches("<article").count() == 3, "{page}");
+    // The first was not read before; what Ada has written herself is folded.
+    assert_eq!((page.matches("<details open>").count(), page.matches("<details>").count()), (1, 1), "{page}");
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    assert_eq!(list.matches("<li class=\"row unread\">").count(), 1, "the conversation was read: {list}");
+    let again = ada.get(&mut room, "/mail/box/1/3").text();
+    assert!(!again.contains("<details open>"), "{again}");
+}
+
+#[test]
+fn what_is_done_with_a_conversation_is_done_with_all_of_it_that_was_seen() {
+    let (mut room, mut ada, token) = conversation(21);
+    let with = |what: &'static str, key: &'static str, here: &'static str| {
+        [("do", what), ("key", key), ("here", here), ("whole", "conversation")]
+    };
+    let act = |ada: &mut Browser, room: &mut Room, fields: &[(&str, &str)]| {
+        ada.post(room, "/mail/act", &[&[("token", token.as_str())], fields].concat()).text()
+    };
+    // What came after the page was made stays.
+    deliver(&mut room, &answer(2, "Engine", "Not seen yet."));
+    let list = act(&mut ada, &mut room, &with("archive", "1.3", "/mail/box/1"));
+    assert!(list.contains("2 messages were moved to Archive.") && list.contains("Not seen yet."), "{list}");
+    let undo = between(&list, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]).text();
+    assert!(back.contains("1–4 of 4"), "{back}");
+
+    // What was thrown away is part of a conversation only where it lies.
+    ada.post(&mut room, "/mail/act", &[("token", &token), ("do", "trash"), ("key", "1.4"), ("here", "/mail/box/1")]);
+    let newest = between(&back, "href=\"/mail/box/1/", "#").expect("the conversation").to_string();
+    let page = ada.get(&mut room, &format!("/mail/box/1/{newest}")).text();
+    assert!(page.contains("It computes.") && !page.contains("Not seen yet."), "{page}");
+    let trash = ada.get(&mut room, "/mail/box/6/1").text();
+    assert!(trash.contains("It computes.") && trash.contains("<p>Not seen yet.</p>"), "{trash}");
+
+    let starred = |list: &str| list.matches("aria-pressed=\"true\"").count();
+    let all = [("star", newest.as_str()), ("whole", "conversation"), ("here", "/mail/box/1")];
+    let newest = format!("1.{newest}");
+    let all = [("star", newest.as_str()), all[1], all[2]];
+    assert_eq!(starred(&act(&mut ada, &mut room, &all)), 1);
+    assert_eq!(starred(&act(&mut ada, &mut room, &all)), 0);
+    let unread = |list: &str| list.matches("<li class=\"row unread\">").count();
+    let marked = |what| [("do", what), ("key", newest.as_str()), ("here", "/mail/box/1"), ("whole", "conversation")];
+    assert_eq!(unread(&act(&mut ada, &mut room, &marked("read"))), 1);
+    assert_eq!(unread(&act(&mut ada, &mut room, &marked("unread"))), 2);
+}
+
+#[test]
+fn a_page_of_a_long_conversation_is_bounded_and_lists_are_turned_over_past_it() {
+    let (mut room, trust) = serving(22);
+    for number in 0..60 {
+        deliver(&mut room, &letter(&format!("Single-{number}."), "x"));
+    }
+    deliver(&mut room, &letter("Engine", "It computes."));
+    for number in 0..120 {
+        deliver(&mut room, &answer(number, "Engine", &format!("Word {number}.")));
+    }
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    assert_eq!(list.matches("<li class=\"row").count(), 50, "{list}");
+    assert!(list.contains("<span class=\"number\">121<") && list.contains("1–170 of 181"), "{list}");
+    let older = between(&list, "<a href=\"/mail/box/1?before=", "\"").expect("there are older ones").to_string();
+    let older = ada.get(&mut room, &format!("/mail/box/1?before={older}")).text();
+    assert_eq!(older.matches("<li class=\"row").count(), 11, "{older}");
+    assert!(older.contains("171–181 of 181") && !older.contains("Engine"), "{older}");
+    let newer = between(&older, "<a href=\"/mail/box/1?after=", "\"").expect("there are newer ones").to_string();
+    let newer = ada.get(&mut room, &format!("/mail/box/1?after={newer}")).text();
+    assert!(newer.contains("1–170 of 181") && newer.matches("<li class=\"row").count() == 50, "{newer}");
+
+    let page = ada.get(&mut room, "/mail/box/1/61").text();
+    assert!(page.contains("<p>It computes.</p>") && page.contains("The newest messages of this conversation"));
+    assert_eq!(page.matches("<article").count(), 100);
+    assert_eq!(page.matches("<details open>").count(), 16);
+    assert!(page.contains("<p>Word 119.</p>") && page.contains("href=\"/mail/box/1/100\""), "{page}");
+}
