@@ -118,7 +118,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         is_starred: false,
         is_asked_for: false,
         is_unread: false,
-        warning: None,
+        warnings: &[],
         body: Body::Folded,
         attachments: &[],
     };
@@ -137,9 +137,6 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
             key: "1.7",
             date: "09:41",
             is_asked_for: true,
-            warning: Some(
-                "Nobody vouches for this sender: the domain says that its letters are signed, and this one is not.",
-            ),
             body: Body::Text(Prose(TEXT)),
             attachments: &ATTACHED,
             ..FIRST

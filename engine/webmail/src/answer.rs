@@ -21,7 +21,7 @@ use crate::{Destination, Page};
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; \
                            base-uri 'none'; frame-ancestors 'none'";
 
-/// What HTML of a message may do: be looked at, in a frame of ours. Its links open elsewhere.
+/// What HTML of a message may do: be looked at, in a frame of ours. Its links open elsewhere; pictures are those that came with it, and lie within it.
 const LETTER_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                              form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 

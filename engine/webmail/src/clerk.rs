@@ -16,6 +16,7 @@ mod conversing;
 mod documents;
 mod letters;
 mod lists;
+pub(crate) mod pictures;
 mod rows;
 mod searches;
 mod writing;
@@ -101,7 +102,7 @@ enum Work {
     List(Listing),
     Search(Box<Searching>),
     Read(Box<Conversing>),
-    Send(Reading),
+    Send(Box<Reading>),
     Change(Changes),
     Mailboxes(Boxes),
     Print(Box<Opening>),
@@ -182,7 +183,7 @@ impl Clerk {
             Task::List(mailbox, stretch) => Work::List(Listing::new(mailbox, stretch)),
             Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
             Task::Read(key, loaded) => Work::Read(Box::new(Conversing::new(key, loaded))),
-            Task::Send(place, document) => Work::Send(Reading::new(place, document)),
+            Task::Send(place, document) => Work::Send(Box::new(Reading::new(place, document))),
             Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
             Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
             Task::Print(key) => Work::Print(Box::new(Opening::new(key))),

@@ -1,5 +1,7 @@
 //! The messages of a conversation, own answers among them.
 
+use alloc::string::String;
+
 use askama::Template;
 
 use crate::frame::Frame;
@@ -57,8 +59,8 @@ pub struct Letter<'a> {
     pub is_asked_for: bool,
     /// Whether it was not read before: it is not folded.
     pub is_unread: bool,
-    /// What is said of the sender that a reader should know: that nobody vouches for it, that its letters look like others.
-    pub warning: Option<&'a str>,
+    /// What a reader should know of it: that its sender or its links are not what they seem, that it is not shown whole.
+    pub warnings: &'a [String],
     /// What is read.
     pub body: Body<'a>,
     /// What is attached.

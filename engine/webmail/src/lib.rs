@@ -22,6 +22,7 @@ mod assets;
 mod clerk;
 mod compose;
 mod conversation;
+mod deceit;
 mod door;
 mod form;
 mod frame;

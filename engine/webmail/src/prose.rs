@@ -94,7 +94,7 @@ fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// What stands before the next address of a page, it, and what follows.
-fn next_address(text: &str) -> Option<(&str, &str, &str)> {
+pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
         let start = from + text.get(from..)?.find("http")?;

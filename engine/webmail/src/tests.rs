@@ -1,8 +1,10 @@
 //! Tests of the pages, each named for the promise it keeps. A browser's parser reads them. Beside it, tests of what is read of browsers.
 
 mod assets;
+mod deceit;
 mod forms;
 mod pages;
+mod pictures;
 mod prose;
 mod routes;
 mod searches;

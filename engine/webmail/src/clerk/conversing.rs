@@ -205,7 +205,7 @@ impl Place {
                 is_starred,
                 is_asked_for: self.key == opened,
                 is_unread: !self.info.flags.contains(Flags::SEEN),
-                warning: shown.warning(),
+                warnings: &shown.warnings,
                 body: shown.body(),
                 attachments,
             },
@@ -223,7 +223,7 @@ impl Place {
                     is_starred,
                     is_asked_for: false,
                     is_unread: row.is_unread,
-                    warning: None,
+                    warnings: &[],
                     body: Body::Folded,
                     attachments,
                 }

@@ -10,6 +10,7 @@ use message::structure::{Listener, Part, Reader};
 use message::{BodyDecoder, TextDecoder};
 use store::{AccountId, Body, Refusal};
 
+use super::pictures::Pictures;
 use super::{Desk, Elsewhere, Step, why};
 use crate::answer;
 use crate::source::SourcePage;
@@ -57,12 +58,15 @@ struct Heard {
     part: Option<Part>,
     bytes: Vec<u8>,
     text: String,
+    /// Those that the HTML may show.
+    pictures: Pictures,
 }
 
 #[derive(Debug)]
 enum Decoder {
     Bytes(BodyDecoder),
     Text(TextDecoder),
+    Picture,
 }
 
 impl Reading {
@@ -137,7 +141,8 @@ impl Reading {
                 answer::download(part.file_name.as_deref().unwrap_or("attachment"), bytes)
             }
             (Document::Html(_, elsewhere), Some(_)) => {
-                answer::letter(core::mem::take(&mut heard.text), elsewhere == Elsewhere::Loaded)
+                let html = heard.pictures.within(core::mem::take(&mut heard.text), DOCUMENT_BYTES_MAX);
+                answer::letter(html, elsewhere == Elsewhere::Loaded)
             }
             (Document::Part(_) | Document::Html(..), None) => answer::not_found(),
         }
@@ -169,7 +174,12 @@ impl Heard {
 
 impl Listener for Heard {
     fn body_began(&mut self, parts: &[Part]) -> bool {
-        let Some(part) = parts.last().filter(|_| self.wanted == Some(parts.len() - 1)) else { return false };
+        let Some(part) = parts.last() else { return false };
+        if self.wanted != Some(parts.len() - 1) {
+            let is_shown = self.is_html && self.pictures.began(part);
+            self.decoder = is_shown.then_some(Decoder::Picture);
+            return is_shown;
+        }
         if self.is_html && part.media_type != "text/html" {
             return false;
         }
@@ -188,6 +198,7 @@ impl Listener for Heard {
         match &mut self.decoder {
             Some(Decoder::Bytes(decoder)) => decoder.bytes_arrived(bytes, &mut self.bytes),
             Some(Decoder::Text(decoder)) => decoder.bytes_arrived(bytes, &mut self.text),
+            Some(Decoder::Picture) => self.pictures.arrived(bytes),
             None => {}
         }
     }
@@ -196,6 +207,7 @@ impl Listener for Heard {
         match self.decoder.take() {
             Some(Decoder::Bytes(mut decoder)) => decoder.body_ended(&mut self.bytes),
             Some(Decoder::Text(mut decoder)) => decoder.body_ended(&mut self.text),
+            Some(Decoder::Picture) => self.pictures.ended(),
             None => {}
         }
     }

@@ -13,13 +13,14 @@ use store::{AccountId, Body as Octets, Flags, MessageInfo, Refusal};
 use super::{Desk, Step, why};
 use crate::answer;
 use crate::conversation::{Attachment, Body};
+use crate::deceit;
 use crate::moments::{exact, in_words, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
 use crate::surroundings::Visitor;
 use crate::{Key, Page};
 
-/// Bytes of text that a page shows of a message. Who wants more downloads it.
+/// Bytes of text that a page shows of a message, and of HTML in which links are looked for. Who wants more downloads it.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// People that a page names as recipients.
@@ -58,8 +59,10 @@ pub(super) struct Heard {
     pub(super) text: String,
     is_cut: bool,
     decoder: Option<TextDecoder>,
-    /// The index of the first part that is HTML to be looked at.
+    /// The index of the first part that is HTML to be looked at, and its beginning, in which links are looked for.
     html: Option<usize>,
+    page: String,
+    is_page: bool,
 }
 
 impl Opening {
@@ -205,6 +208,7 @@ impl Opening {
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
         let heard = core::mem::take(&mut self.heard);
         let from = heard.from.clone().unwrap_or_default();
+        let warnings = heard.warnings(&from);
         let name = if from.name.is_empty() { &from.address } else { &from.name };
         let path = |part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string());
         Ok(Shown {
@@ -218,7 +222,7 @@ impl Opening {
             source: heard.html.and_then(path),
             text: heard.text,
             info,
-            is_cut: heard.is_cut,
+            warnings,
             is_loaded: loaded == Some(self.key),
             attached: Attached::of(&structure, self.key, heard.html),
         })
@@ -238,7 +242,7 @@ pub(super) struct Shown {
     text: String,
     /// Where its HTML is, if that is what is shown.
     source: Option<String>,
-    is_cut: bool,
+    pub(super) warnings: Vec<String>,
     is_loaded: bool,
     attached: Vec<Attached>,
 }
@@ -254,13 +258,19 @@ impl Shown {
             None => Body::Text(Prose(&self.text)),
         }
     }
-
-    pub(super) fn warning(&self) -> Option<&'static str> {
-        self.is_cut.then_some("This message is too long to be shown whole: download it to read the rest.")
-    }
 }
 
 impl Heard {
+    /// What its reader should know of it.
+    fn warnings(&self, from: &Mailbox) -> Vec<String> {
+        let mut warnings = deceit::of_sender(from);
+        warnings.extend(if self.html.is_some() { deceit::of_html(&self.page) } else { deceit::of_text(&self.text) });
+        if self.is_cut {
+            warnings.push("This message is too long to be shown whole: download it to read the rest.".into());
+        }
+        warnings
+    }
+
     fn recipients(&self) -> String {
         let mut names = String::new();
         let all = self.to.iter().chain(&self.cc);
@@ -304,25 +314,30 @@ impl Listener for Heard {
         if !is_own || part.disposition == Disposition::Attachment || part.file_name.is_some() {
             return false;
         }
-        if part.media_type == "text/html" && self.html.is_none() {
+        self.is_page = part.media_type == "text/html" && self.html.is_none();
+        if self.is_page {
             self.html = Some(parts.len() - 1);
         }
-        self.decoder = (part.media_type == "text/plain").then(|| TextDecoder::new(part));
+        self.decoder = (self.is_page || part.media_type == "text/plain").then(|| TextDecoder::new(part));
         self.decoder.is_some()
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
         if let Some(decoder) = &mut self.decoder {
-            if self.text.len() < TEXT_BYTES_MAX {
-                decoder.bytes_arrived(bytes, &mut self.text);
+            let text = if self.is_page { &mut self.page } else { &mut self.text };
+            if text.len() < TEXT_BYTES_MAX {
+                decoder.bytes_arrived(bytes, text);
             } else {
-                self.is_cut = true;
+                self.is_cut |= !self.is_page;
             }
         }
     }
 
     fn body_ended(&mut self) {
-        if let Some(mut decoder) = self.decoder.take() {
+        let Some(mut decoder) = self.decoder.take() else { return };
+        if self.is_page {
+            decoder.body_ended(&mut self.page);
+        } else {
             decoder.body_ended(&mut self.text);
             if !self.text.is_empty() && !self.text.ends_with('\n') {
                 self.text.push('\n');

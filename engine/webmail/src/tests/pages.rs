@@ -74,6 +74,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_grouped: true,
     };
     let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
+    let warnings = [String::from(said)];
     let html = Body::Html { source: "/mail/html/1.7/1", is_kept_from_loading: true };
     let letters = [Body::Folded, Body::Text(Prose(said)), html].map(|body| Letter {
         key,
@@ -87,7 +88,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_starred: true,
         is_asked_for: false,
         is_unread: false,
-        warning: Some(said),
+        warnings: &warnings,
         body,
         attachments: &attachments,
     });

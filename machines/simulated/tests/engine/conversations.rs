@@ -1,4 +1,4 @@
-//! Conversations in the webmail: one row, one page, and what is done with all of one.
+//! Conversations in the webmail: one row, one page, what is done with all of one, and what stands in and beside its letters.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -119,4 +119,28 @@ fn a_page_of_a_long_conversation_is_bounded_and_lists_are_turned_over_past_it() 
     assert_eq!(page.matches("<article").count(), 100);
     assert_eq!(page.matches("<details open>").count(), 16);
     assert!(page.contains("<p>Word 119.</p>") && page.contains("href=\"/mail/box/1/100\""), "{page}");
+}
+
+#[test]
+fn pictures_that_came_with_a_letter_are_seen_within_it_and_what_is_to_be_doubted_beside_it() {
+    let (mut room, trust) = serving(23);
+    let html = "<img src=\"cid:logo@bank.example\"><a href=\"https://evil.test/\">bank.example</a>";
+    deliver(
+        &mut room,
+        format!(
+            "From: \"service@bank.example\" <x@evil.test>\r\nSubject: Account\r\nContent-Type: multipart/related; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/html\r\n\r\n{html}\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <logo@bank.example>\r\n\
+             Content-Transfer-Encoding: base64\r\n\r\nAQID\r\n--b--\r\n"
+        )
+        .as_bytes(),
+    );
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    assert!(page.contains("A link that says bank.example leads to evil.test."), "{page}");
+    assert!(page.contains("says service@bank.example, but the letter comes from x@evil.test."), "{page}");
+    let document = ada.get(&mut room, "/mail/html/1.1/1");
+    assert!(document.text().contains("<img src=\"data:image/png;base64,AQID\">"), "{}", document.text());
+    let policy = document.field("Content-Security-Policy");
+    assert!(policy.contains("default-src 'none'") && policy.contains("img-src data:;"), "{policy}");
 }

@@ -1,0 +1,166 @@
+//! The links of a page or a text: what they say, and where they lead.
+//!
+//! A page is looked at as far as links go, and no browser's parser is imitated beyond that: what is overlooked here leads where it leads all the same.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::hosts::Host;
+use crate::prose::next_address;
+
+/// Bytes of what a link says that are looked at.
+const TEXT_BYTES_MAX: usize = 1000;
+
+/// A link to a host.
+pub(super) struct Link {
+    target: Host,
+    /// The host that what is clicked on names.
+    named: Option<Host>,
+    /// What stands before an `@` in the address, and looks like a host.
+    pretended: Option<Host>,
+}
+
+impl Link {
+    /// Why it may lead elsewhere than it seems to.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let Link { target, named, pretended } = self;
+        if let Some(doubt) = target.doubt() {
+            return Some(format!("A link leads to {target}, {doubt}."));
+        }
+        let seems = named.as_ref().or(pretended.as_ref()).filter(|seems| !seems.is_kin(target))?;
+        Some(format!("A link that says {seems} leads to {target}."))
+    }
+}
+
+/// The links of a page.
+pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
+    let mut rest = html;
+    core::iter::from_fn(move || {
+        loop {
+            let (attributes, inside) = next_anchor(rest)?;
+            rest = inside;
+            let Some(link) = href(attributes).and_then(|href| link(&plain(href), inside)) else { continue };
+            return Some(link);
+        }
+    })
+}
+
+/// The hosts that a text leads to.
+pub(super) fn in_text(text: &str) -> impl Iterator<Item = Host> {
+    let mut rest = text;
+    core::iter::from_fn(move || {
+        loop {
+            let (_, address, after) = next_address(rest)?;
+            rest = after;
+            let Some((_, host)) = authority(address) else { continue };
+            return Some(host);
+        }
+    })
+}
+
+/// What stands in the next tag `a`, and what follows it.
+fn next_anchor(html: &str) -> Option<(&str, &str)> {
+    let mut rest = html;
+    loop {
+        rest = rest.get(rest.find('<')? + 1..)?;
+        let mut letters = rest.chars();
+        let is_anchor = matches!(letters.next(), Some('a' | 'A'));
+        if is_anchor && letters.next().is_some_and(|letter| letter.is_ascii_whitespace() || letter == '/') {
+            return rest.split_once('>');
+        }
+    }
+}
+
+/// The value of `href` among attributes.
+fn href(attributes: &str) -> Option<&str> {
+    let mut from = 0;
+    loop {
+        let at = from + attributes.get(from..)?.find(['h', 'H'])?;
+        let (name, tail) = attributes.get(at..)?.split_at_checked(4).unwrap_or_default();
+        let value = tail.trim_start().strip_prefix('=').map(str::trim_start);
+        let begins =
+            attributes.get(..at)?.chars().next_back().is_none_or(|letter| !letter.is_alphanumeric() && letter != '-');
+        if let Some(value) = value.filter(|_| begins && name.eq_ignore_ascii_case("href")) {
+            let quote = value.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
+            return match quote {
+                Some(quote) => value.get(1..)?.split(quote).next(),
+                None => value.split(|letter: char| letter.is_ascii_whitespace()).next(),
+            };
+        }
+        from = at + 1;
+    }
+}
+
+/// A link to `address`, of which `inside` is the beginning of what is clicked on.
+fn link(address: &str, inside: &str) -> Option<Link> {
+    let (pretended, target) = authority(address)?;
+    let text = inside.get(..inside.floor_char_boundary(TEXT_BYTES_MAX))?;
+    let end = text.find("</a").or_else(|| text.find("</A")).unwrap_or(text.len());
+    let named = named(&plain(&without_tags(text.get(..end)?)));
+    Some(Link { target, named, pretended })
+}
+
+/// What stands before the `@` of an address, if it looks like a host, and the host that it leads to.
+fn authority(address: &str) -> Option<(Option<Host>, Host)> {
+    // Browsers leave out what is not seen, and take one slash for the other.
+    let kept = address.trim().chars().filter(|letter| !letter.is_control());
+    let address: String = kept.map(|letter| if letter == '\\' { '/' } else { letter }).collect();
+    let scheme = ["https://", "http://", "//"]
+        .into_iter()
+        .find(|scheme| address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))?;
+    let authority = address.get(scheme.len()..)?.split(['/', '?', '#']).next()?;
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = Host::of(host.split(':').next()?)?;
+    Some((user.split(':').next().and_then(Host::of).filter(Host::is_name), host))
+}
+
+/// The host that a text names: a word of it that is an address, or all of it if that looks like a host.
+fn named(text: &str) -> Option<Host> {
+    let is_alone = text.split_whitespace().nth(1).is_none();
+    text.split_whitespace().take(50).find_map(|word| {
+        let word = word.trim_matches(|letter: char| !letter.is_alphanumeric() && letter != '/');
+        if word.contains('@') {
+            return None;
+        }
+        match authority(word) {
+            Some((_, host)) => Some(host),
+            None if is_alone || word.starts_with("www.") => Host::of(word.split(['/', '?', '#', ':']).next()?),
+            None => None,
+        }
+        .filter(Host::is_name)
+    })
+}
+
+fn without_tags(html: &str) -> String {
+    let mut pieces = html.split('<');
+    let mut out = String::from(pieces.next().unwrap_or_default());
+    pieces.filter_map(|piece| piece.split_once('>')).for_each(|(_, text)| out.push_str(text));
+    out
+}
+
+/// Text without references to characters (HTML section 13.2.5.72), as far as addresses need them.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        out.push_str(before);
+        let (name, tail) = after.split_once(';').filter(|(name, _)| name.len() <= 8).unwrap_or(("", after));
+        let letter = match name.strip_prefix('#') {
+            Some(number) => match number.strip_prefix(['x', 'X']) {
+                Some(number) => u32::from_str_radix(number, 16).ok(),
+                None => number.parse().ok(),
+            }
+            .and_then(char::from_u32),
+            None => [("amp", '&'), ("period", '.'), ("sol", '/'), ("colon", ':'), ("nbsp", ' ')]
+                .into_iter()
+                .find_map(|(known, letter)| (known == name).then_some(letter)),
+        };
+        match letter {
+            Some(letter) => out.push(letter),
+            None => out.push('&'),
+        }
+        rest = if letter.is_some() { tail } else { after };
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,105 @@
+//! Links and senders that are not what they seem.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use message::header::Mailbox;
+use proptest::prelude::*;
+
+use crate::deceit::{DOUBTS_MAX, of_html, of_sender, of_text};
+
+fn sender(name: &str, address: &str) -> Vec<String> {
+    of_sender(&Mailbox { name: name.into(), address: address.into() })
+}
+
+#[test]
+fn a_link_that_says_one_host_and_leads_to_another_is_doubted() {
+    for (html, said) in [
+        ("<a href=\"https://evil.test/x\">bank.example</a>", "bank.example leads to evil.test"),
+        (
+            "<A class=x HREF='http://evil.test:8080'>  https://Bank.example/login </A>",
+            "bank.example leads to evil.test",
+        ),
+        ("<a href=//evil.test/bank.example>www.bank.example</a>", "www.bank.example leads to evil.test"),
+        (
+            "<a href=\"https://evil.test\">Log in at <b>www.bank</b>.example now</a>",
+            "www.bank.example leads to evil.test",
+        ),
+        ("<a href=\"https://bank.example@evil.test/\">Log in</a>", "bank.example leads to evil.test"),
+        ("<a href=\"https:\\\\evil.test\\bank.example\">bank.example</a>", "bank.example leads to evil.test"),
+        ("<a href=\"https:/&#47;evil&period;test\">bank.example</a>", "bank.example leads to evil.test"),
+        ("<a href=\"ht\ntps://evil.test\">bank.example</a>", "bank.example leads to evil.test"),
+        ("<a href=\"https://notbank.example\">bank.example</a>", "bank.example leads to notbank.example"),
+    ] {
+        assert_eq!(of_html(html), [format!("A link that says {said}.")], "{html}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_to_where_it_says_is_not_doubted() {
+    for html in [
+        "<a href=\"https://bank.example/login\">bank.example</a>",
+        "<a href=\"https://www.bank.example/\">Bank.Example</a>",
+        "<a href=\"https://login.bank.example/\">https://bank.example</a>",
+        "<a href=\"https://ada@bank.example/\">Log in</a>",
+        "<a href=\"https://elsewhere.test/notes\">notes.pdf</a>",
+        "<a href=\"https://elsewhere.test/\">Write to ada@bank.example, or to us.We answer</a>",
+        "<a href=\"mailto:ada@bank.example\">elsewhere.test</a>",
+        "<a href=\"https://münchen.example\">here</a> <a href=\"https://xn--mnchen-3ya.example\">here</a>",
+        "<a href=\"https://例え.example\">テスト</a> <a href=\"https://xn--e1afmkfd.xn--p1ai\">пример.рф</a>",
+        "<abbr href=\"https://evil.test\">bank.example</abbr> <a name=x>bank.example</a> <a",
+    ] {
+        let html = html.replace(
+            "<a href=\"https://xn--e1afmkfd.xn--p1ai\">пример.рф</a>",
+            "<a href=\"https://пример.рф\">пример.рф</a>",
+        );
+        assert_eq!(of_html(&html), [""; 0], "{html}");
+    }
+}
+
+#[test]
+fn a_host_whose_letters_are_not_what_they_look_like_is_doubted() {
+    // The second is раураl in Cyrillic letters, the third the same as browsers send it.
+    for (host, said) in [
+        ("pаypal.example", "whose name mixes Latin and Cyrillic letters"),
+        ("раураӏ.example", "whose name is not paypal but looks like it"),
+        ("xn--80ak6aa92e.example", "whose name is not apple but looks like it"),
+        ("xn--pypal-4ve.example", "whose name mixes Latin and Cyrillic letters"),
+        ("gοοgle.example", "whose name mixes Latin and Greek letters"),
+    ] {
+        let expected = [format!("A link leads to {host}, {said}.")];
+        assert_eq!(of_html(&format!("<a href=\"https://{host}/\">Log in</a>")), expected);
+        assert_eq!(sender("Bank", &format!("x@{host}")), [format!("The sender's address is at {host}, {said}.")]);
+    }
+    let text = "See https://xn--pypal-4ve.example/a, and https://bank.example.";
+    assert_eq!(of_text(text), ["A link leads to xn--pypal-4ve.example, whose name mixes Latin and Cyrillic letters."]);
+}
+
+#[test]
+fn a_sender_whose_name_is_the_address_of_another_is_doubted() {
+    let doubt = "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
+    for name in ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"] {
+        let said = sender(name, "x@evil.test");
+        assert_eq!(said.len(), 1, "{name}");
+        assert!(said[0].eq_ignore_ascii_case(doubt), "{said:?}");
+    }
+    for (name, address) in
+        [("Ada", "ada@bank.example"), ("Ada@bank.example", "ada@Bank.example"), ("@ada", "x@y.example"), ("", "")]
+    {
+        assert_eq!(sender(name, address), [""; 0], "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_letter_says_doubts_are_few_and_of_letters_that_names_have(
+        html in "(<a href=\"?|https://|xn--|</a>|[a-zа-я.@:/&;#%\"'<> \u{202e}\u{1}-]){0,60}",
+    ) {
+        for doubts in [of_html(&html), of_text(&html), sender(&html, &html)] {
+            prop_assert!(doubts.len() <= DOUBTS_MAX);
+            let is_known = |letter: char| letter.is_alphanumeric() || " .,-_+@'".contains(letter);
+            prop_assert!(doubts.iter().all(|doubt| doubt.chars().all(is_known)), "{doubts:?}");
+        }
+    }
+}
