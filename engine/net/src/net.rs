@@ -263,9 +263,12 @@ impl Net {
 
     /// The same, but so that no more than `limit` bytes wait for the peer to take them.
     pub fn send_room_within(&self, connection: ConnectionId, limit: usize) -> usize {
-        self.connections
-            .get(connection.0)
-            .map_or(0, |found| found.tcb.send_room(&self.pools).min(limit.saturating_sub(found.tcb.unacknowledged())))
+        self.send_room(connection).min(limit.saturating_sub(self.unacknowledged(connection)))
+    }
+
+    /// Bytes queued that the peer has not acknowledged.
+    pub fn unacknowledged(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, |found| found.tcb.unacknowledged())
     }
 
     /// Bytes that the peer has taken from us and the user from the peer, modulo 2^32: where it stays the same, nothing

@@ -21,10 +21,15 @@ use crate::session::{GREETING_PATIENCE, Session, Talk, WaitsFor};
 /// How long a whole handshake may take.
 pub(crate) const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
+/// How often it has as much time again, because what we said may not have come through: a way that swallows long segments without a word is found out by timeouts alone, and
+/// those take 15 times the first of them, which is three seconds when a SYN was lost (RFC 6298 section 5.7).
+const RENEWALS_MAX: u8 = 5;
+
 /// A handshake that is not done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
-    pub(crate) stage: Stage,
+    stage: Stage,
+    renewals: u8,
 }
 
 /// What a handshake waits for.
@@ -39,6 +44,11 @@ pub(crate) enum Stage {
 }
 
 impl Handshake {
+    /// One whose client has not said anything yet.
+    pub(crate) fn new() -> Handshake {
+        Handshake { stage: Stage::Bytes, renewals: 0 }
+    }
+
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match self.stage {
             Stage::Bytes => WaitsFor::Bytes,
@@ -126,7 +136,7 @@ impl Session {
         let connection = self.caller.connection;
         common.net.consumed(connection, common.net.waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
-        self.talk = Talk::Handshake(Handshake { stage: Stage::Bytes });
+        self.talk = Talk::Handshake(Handshake::new());
         common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
         if self.has_heard_all() {
             common.break_off(connection);
@@ -142,6 +152,21 @@ impl Session {
         } else {
             self.peer_is_done();
         }
+    }
+
+    /// A handshake has had its time. Whose TCP has acknowledged all that we said is late; of others nobody knows yet.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn handshake_expired(&mut self, common: &mut Common) {
+        let connection = self.caller.connection;
+        if let Talk::Handshake(handshake) = &mut self.talk
+            && handshake.renewals < RENEWALS_MAX
+            && common.net.unacknowledged(connection) > 0
+        {
+            handshake.renewals += 1;
+            return common.set_deadline(connection, Some(HANDSHAKE_PATIENCE));
+        }
+        self.break_handshake_off(|outcomes| &mut outcomes.late, common);
     }
 
     /// We break a handshake off: it has had its time, or there is none for it.

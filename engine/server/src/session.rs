@@ -20,7 +20,7 @@ use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
 use crate::common::{Common, Point};
 use crate::engine::Engine;
-use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake, Stage};
+use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake};
 use crate::pressure::Mark;
 use crate::secure::Channel;
 use crate::services::{Protocol, SERVICES, SMTP, Security, ServiceEntry};
@@ -133,14 +133,13 @@ impl Session {
 
     /// A client has connected to a service that speaks TLS from the start. When the house is full, it hears so before a handshake is spent on it.
     fn begin_with_handshake(caller: Caller, common: &mut Common) -> Session {
-        let handshake = Handshake { stage: Stage::Bytes };
         if common.is_crowded() {
             common.secure.outcomes.turned_away += 1;
             common.break_off(caller.connection);
         } else {
             common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
         }
-        Session { caller, talk: Talk::Handshake(handshake), peer_half: PeerHalf::Open, mark: None }
+        Session { caller, talk: Talk::Handshake(Handshake::new()), peer_half: PeerHalf::Open, mark: None }
     }
 
     /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
@@ -259,7 +258,7 @@ impl Session {
             Talk::Smtp(talk) => talk.deadline_expired(self.caller, common),
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
             Talk::Http(talk) => talk.deadline_expired(self.caller, common),
-            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.late, common),
+            Talk::Handshake(_) => self.handshake_expired(common),
             Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }

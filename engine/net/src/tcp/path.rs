@@ -17,7 +17,7 @@ use super::timestamps::TIMESTAMP_BYTES;
 
 /// Timeouts in a row after which a path that swallows long segments is suspected, and the payload that is tried then: less
 /// than any common tunnel leaves of an Ethernet frame, then the least that everybody takes.
-const SUSPICIONS: [(u8, u16); 2] = [(3, 1200), (5, MSS_DEFAULT)];
+const SUSPICIONS: [(u8, u16); 2] = [(3, 1200), (4, MSS_DEFAULT)];
 
 impl Tcb {
     /// The network says that a segment which began at `sequence` was too long for some link, and that `mss` bytes of payload would

@@ -38,11 +38,6 @@ impl Narrow {
         (from, to) == (self.from, self.to) && now < self.until && bytes > usize::from(self.mtu_for(frame))
     }
 
-    /// Whether what is too long for this way is gone without a word.
-    pub(super) fn swallows(&self, now: Instant, from: End, to: End) -> bool {
-        (from, to) == (self.from, self.to) && now < self.until && self.word == Word::IsMissing
-    }
-
     fn mtu_for(&self, frame: &[u8]) -> u16 {
         let is_ipv6 = EthernetFrame::new_checked(frame).is_ok_and(|it| it.ethertype() == EthernetProtocol::Ipv6);
         if is_ipv6 { self.mtu.max(IPV6_MTU_MIN) } else { self.mtu }

@@ -39,12 +39,6 @@ impl Wire {
         [loss, duplication, reordering, corruption, forgery].into_iter().for_each(|rate| *rate = 0);
     }
 
-    /// Whether the way from a machine to a host swallows what is too long and nobody says so. A machine finds that out after 9 s, anew on each
-    /// connection, and a handshake has 10.
-    pub(super) fn swallows_handshakes(&self, from: End, to: End, now: Instant) -> bool {
-        self.narrow.iter().any(|narrow| narrow.swallows(now, from, to))
-    }
-
     /// From now on a way is narrow.
     pub(super) fn narrows(&mut self, narrow: Narrow) {
         self.narrow.push(narrow);

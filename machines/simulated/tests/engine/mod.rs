@@ -13,6 +13,7 @@ mod idle;
 mod ipv6;
 mod letters;
 mod logins;
+mod narrow;
 mod records;
 mod scram;
 mod starttls;

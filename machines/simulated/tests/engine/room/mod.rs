@@ -69,6 +69,8 @@ pub(crate) struct Room {
     sizes: Sizes,
     next: Next,
     idle_turns: u32,
+    /// What the way from the engine carries, in bytes of a frame: what is longer is gone without a word (RFC 2923).
+    pub(crate) carries: usize,
     /// No step goes beyond this time: the test wants to look then.
     look_at: Instant,
 }
@@ -136,7 +138,18 @@ impl Room {
         let engines = Engines::new(configuration, site, certificates, sizes, CORES, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
-        Room { machine, engines, hosts, ended: None, turns: 0, sizes, next, idle_turns: 0, look_at }
+        Room {
+            machine,
+            engines,
+            hosts,
+            ended: None,
+            turns: 0,
+            sizes,
+            next,
+            idle_turns: 0,
+            carries: usize::MAX,
+            look_at,
+        }
     }
 
     /// Cuts the power, and starts again on what is left of the disk.
@@ -164,7 +177,9 @@ impl Room {
             self.turn(is_woken);
         }
         while let Some(frame) = self.machine.from_engine.pop_front() {
-            self.hosts.iter_mut().for_each(|host| host.hear(&frame));
+            if frame.len() <= self.carries {
+                self.hosts.iter_mut().for_each(|host| host.hear(&frame));
+            }
         }
         for host in &mut self.hosts {
             host.work(now, &mut self.machine.to_engine);

@@ -1,0 +1,62 @@
+//! Ways that carry less than everybody thinks and say nothing (RFC 2923): whoever comes over one is served.
+
+#![allow(clippy::expect_used, reason = "a test may fail")]
+
+use std::sync::Arc;
+
+use machine::Micros;
+
+use super::room::pages::{large, site};
+use super::room::shielded::{BOTH, client_of};
+use super::room::{Room, usual_sizes};
+
+const LARGE_BYTES: usize = 20_000;
+
+/// The longest frame that such a way carries: a packet of 576 bytes.
+const FRAME_BYTES: usize = 14 + 576;
+
+/// A way on which nothing comes through.
+const NOTHING: usize = 0;
+
+#[test]
+fn over_a_way_that_swallows_long_packets_without_a_word_a_handshake_is_done_and_a_page_comes() {
+    for (seed, version) in (0..).zip(BOTH) {
+        // Where the answer to a SYN was lost, nobody knows the round trip, and each timeout is longer.
+        for is_answer_lost in [false, true] {
+            let (mut room, trust) = Room::shielded(seed, site(LARGE_BYTES), usual_sizes());
+            let client = Arc::new(client_of(&trust, &["http/1.1"], &[version]));
+            let known = room.connect(80);
+            room.until("both know each other's addresses", |room| room.hosts[0].has_answered(known.connection));
+            room.part(known);
+            let begun = room.machine.now;
+            room.carries = if is_answer_lost { NOTHING } else { FRAME_BYTES };
+            let mut shielded = room.connect_shielded(443, &client);
+            room.pass(Micros::from_millis(500));
+            room.carries = FRAME_BYTES;
+            room.shake_hands(&mut shielded);
+            let taken = room.machine.now.since(begun);
+            assert!(shielded.complaint.is_none() && taken > Micros::from_secs(2), "{taken:?}: it was in the way");
+            room.say_shielded(&mut shielded, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
+            let page = large(LARGE_BYTES);
+            room.until_shielded(&mut shielded, "the page comes", |shielded| shielded.heard.ends_with(&page));
+            assert_eq!(room.engines.handshakes().late, 0);
+            room.part_shielded(shielded);
+        }
+    }
+}
+
+#[test]
+fn who_acknowledges_nothing_of_a_handshake_is_not_waited_for_beyond_a_minute() {
+    let (mut room, trust) = Room::shielded(3, site(LARGE_BYTES), usual_sizes());
+    let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
+    let mut shielded = room.connect_shielded(443, &client);
+    room.until("it is connected", |room| room.hosts[0].has_answered(shielded.talk.connection));
+    room.exchange(&mut shielded);
+    room.carries = NOTHING;
+    room.pass(Micros::from_secs(55));
+    assert_eq!(room.engines.in_use().handshakes, 1, "what was said may not have come through");
+    room.pass(Micros::from_secs(6));
+    assert_eq!(room.engines.in_use().handshakes, 0);
+    assert_eq!(room.engines.handshakes().late, 1, "{}", room.engines.handshakes());
+    room.abort(&shielded.talk);
+}
