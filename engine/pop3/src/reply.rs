@@ -131,6 +131,10 @@ impl Text {
         self.put_decimal(message.0.into()).put(b" ").put(unique_id.as_str().as_bytes())
     }
 
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(crate) fn send(&self, actions: &mut impl Actions) {
         actions.reply(&self.0);
     }

@@ -6,7 +6,7 @@
 
 use crate::actions::Actions;
 use crate::number::MessageNumber;
-use crate::reply::{self, TEXT_BYTES_MAX, Text};
+use crate::reply::{self, Reply, TEXT_BYTES_MAX, Text};
 
 use super::{AUTOLOGOUT, Expect, Session, VISITED_PER_TURN_MAX, WaitsFor};
 
@@ -30,38 +30,66 @@ impl Listing {
     }
 }
 
+/// Bytes of lines that are said together: over TLS they share a record, and each call of [`Actions::reply`] costs.
+const PAGE_BYTES: usize = 1024;
+
+/// Lines that are said together.
+type Page = heapless::Vec<u8, PAGE_BYTES>;
+
 impl Session {
     pub(super) fn begin_listing(&mut self, listing: Listing, actions: &mut impl Actions) {
-        actions.reply(reply::LIST_FOLLOWS);
-        self.continue_listing(listing, actions);
+        self.list(listing, reply::LIST_FOLLOWS, actions);
     }
 
-    pub(super) fn continue_listing(&mut self, mut listing: Listing, actions: &mut impl Actions) {
+    pub(super) fn continue_listing(&mut self, listing: Listing, actions: &mut impl Actions) {
+        self.list(listing, b"", actions);
+    }
+
+    /// Says `before`, for which there is room, and as much of the list as there is room for.
+    fn list(&mut self, mut listing: Listing, before: Reply, actions: &mut impl Actions) {
         let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
         let began_at = listing.next;
-        while listing.next.0 <= messages {
-            // Looked at for each line: over TLS each takes more than it has bytes.
-            let enough_room = actions.send_room() >= TEXT_BYTES_MAX + reply::END.len();
-            if !enough_room || self.visited >= VISITED_PER_TURN_MAX {
+        let mut page = Page::new();
+        put(&mut page, before);
+        loop {
+            // Looked at for each page: over TLS it takes more than it has bytes.
+            let room = actions.send_room().min(PAGE_BYTES);
+            let has_room = |page: &Page| page.len() + ENTRY_BYTES_MAX <= room;
+            let had_room = has_room(&page);
+            while listing.next.0 <= messages && has_room(&page) && self.visited < VISITED_PER_TURN_MAX {
+                listing.write_line(&mut page, actions);
+                listing.next.0 += 1;
+                self.visited += 1;
+            }
+            let is_over = listing.next.0 > messages;
+            if is_over {
+                put(&mut page, reply::END);
+            }
+            if !page.is_empty() {
+                actions.reply(&page);
+                page.clear();
+            }
+            if is_over {
+                return self.command_answered(actions);
+            }
+            if self.visited >= VISITED_PER_TURN_MAX || !had_room {
                 self.expect = Expect::Listing(listing);
-                self.waits_for = if enough_room { WaitsFor::Turn } else { WaitsFor::SendRoom };
+                self.waits_for = if had_room { WaitsFor::Turn } else { WaitsFor::SendRoom };
                 if listing.next != began_at {
                     actions.set_deadline(Some(AUTOLOGOUT));
                 }
                 return;
             }
-            listing.write_line(actions);
-            listing.next.0 += 1;
-            self.visited += 1;
         }
-        actions.reply(reply::END);
-        self.command_answered(actions);
     }
 }
 
+/// Room for any line, and for the end of a list behind it.
+const ENTRY_BYTES_MAX: usize = TEXT_BYTES_MAX + reply::END.len();
+
 impl Listing {
     /// Writes the next message's line, if it has one.
-    fn write_line(&self, actions: &mut impl Actions) {
+    fn write_line(&self, page: &mut Page, actions: &impl Actions) {
         if actions.is_marked(self.next) {
             return;
         }
@@ -70,6 +98,12 @@ impl Listing {
             Listed::Sizes => line.put_listing(self.next, actions.message_bytes(self.next)),
             Listed::UniqueIds => line.put_unique_id(self.next, &actions.unique_id(self.next)),
         };
-        line.put(b"\r\n").send(actions);
+        put(page, line.put(b"\r\n").bytes());
     }
+}
+
+/// Appends what there is room for.
+fn put(page: &mut Page, bytes: &[u8]) {
+    let fits = page.extend_from_slice(bytes);
+    debug_assert!(fits.is_ok(), "there is room");
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use http::Site;
+use machine::Micros;
 
 use super::room::shielded::{BOTH, Shielded, client_of};
 use super::room::{Room, usual_sizes};
@@ -49,4 +50,30 @@ fn a_letter_of_nothing_but_dots_comes_whole_over_tls_however_much_room_there_is(
             room.part_shielded(shielded);
         }
     }
+}
+
+#[test]
+fn the_lines_of_a_list_share_records() {
+    const LETTERS: usize = 30;
+    let (mut room, trust) = Room::shielded(2, Site::default(), usual_sizes());
+    let client = Arc::new(client_of(&trust, &[], BOTH));
+    for _ in 0..LETTERS {
+        assert!(room.deliver("ada@barepost.test", b"Subject: A letter\r\n\r\nIt is short.\r\n").starts_with("250 "));
+    }
+    let mut shielded = logged_in(&mut room, &client, 65_000);
+    for command in ["LIST\r\n", "UIDL\r\n"] {
+        room.pass(Micros::from_millis(100));
+        room.say_shielded(&mut shielded, command.as_bytes());
+        room.pass(Micros::from_millis(100));
+        room.listen(&mut shielded.talk);
+        let heard = &shielded.talk.heard;
+        let (mut records, mut at) = (0, 0);
+        while let Some(&[high, low]) = heard.get(at + 3..at + 5) {
+            (records, at) = (records + 1, at + 5 + usize::from(u16::from_be_bytes([high, low])));
+        }
+        assert_eq!((records, at), (1, heard.len()), "{command:?}");
+        let heard = lines(&mut room, &mut shielded);
+        assert_eq!(heard.lines().count(), LETTERS + 2);
+    }
+    room.part_shielded(shielded);
 }
