@@ -19,6 +19,7 @@ mod lists;
 pub(crate) mod pictures;
 mod rows;
 mod searches;
+pub(crate) mod trusting;
 mod writing;
 
 use alloc::boxed::Box;
@@ -40,6 +41,7 @@ use documents::Reading;
 use letters::Opening;
 use lists::Listing;
 use searches::Searching;
+use trusting::Trusting;
 use writing::Writing;
 
 pub use boxes::BoxChange;
@@ -50,6 +52,7 @@ pub use documents::{DOCUMENT_BYTES_MAX, Document};
 pub use letters::TEXT_BYTES_MAX;
 pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use searches::LOOKED_AT_MAX;
+pub use trusting::Trust;
 pub use writing::{Draft, Then};
 
 /// Parts of messages that a clerk asks for at a time.
@@ -70,6 +73,8 @@ pub enum Task {
     Change(Change, Whom, String),
     /// Mailboxes are to be shown, or one of them is to be changed.
     Mailboxes(Option<BoxChange>),
+    /// A sender's letters are to load what they want from elsewhere, or not any more. Where to go then: a path under `/mail/`.
+    Trust(Trust, String),
     /// A message is to be put on paper.
     Print(Key),
     /// A letter is to be written: the page for it, with what it begins with.
@@ -105,6 +110,7 @@ enum Work {
     Send(Box<Reading>),
     Change(Changes),
     Mailboxes(Boxes),
+    Trust(Trusting),
     Print(Box<Opening>),
     Compose(Box<Composing>),
     Write(Box<Writing>),
@@ -186,6 +192,7 @@ impl Clerk {
             Task::Send(place, document) => Work::Send(Box::new(Reading::new(place, document))),
             Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
             Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
+            Task::Trust(trust, then) => Work::Trust(Trusting::new(trust, then)),
             Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
             Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
@@ -200,6 +207,7 @@ impl Clerk {
             Work::List(listing) => listing.ask(account, &mut self.under_way, desk),
             Work::Search(searching) => searching.ask(account, &mut self.under_way, desk),
             Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, desk),
+            Work::Trust(trusting) => trusting.ask(account, &mut self.under_way, desk),
             Work::Read(conversing) => conversing.ask(account, &mut self.under_way, desk),
             Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
             Work::Send(reading) => reading.ask(account, &mut self.under_way, desk),
@@ -227,7 +235,7 @@ impl Clerk {
                     Work::Send(reading) => reading.body_arrived(&body),
                     Work::Compose(composing) => composing.body_arrived(&body),
                     Work::Write(writing) => writing.body_arrived(&body),
-                    Work::Change(_) | Work::Mailboxes(_) => {}
+                    Work::Change(_) | Work::Mailboxes(_) | Work::Trust(_) => {}
                 }
                 desk.store_mut().give_back(body);
             }
@@ -256,6 +264,7 @@ impl Clerk {
             Work::Read(conversing) => conversing.refused(refusal),
             Work::Print(opening) => opening.refused(refusal),
             Work::Mailboxes(boxes) => boxes.refused(refusal),
+            Work::Trust(trusting) => trusting.refused(refusal),
             Work::Send(reading) => reading.refused(refusal),
             Work::Change(changes) => changes.refused(refusal),
             Work::Compose(composing) => composing.refused(refusal),
@@ -271,6 +280,7 @@ impl Clerk {
             Work::Read(conversing) => Done::with(conversing.page(visitor, desk)),
             Work::Print(opening) => Done::with(opening.on_paper(visitor, desk)),
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
+            Work::Trust(trusting) => trusting.done(),
             Work::Send(reading) => Done::with(reading.answer(visitor, desk)),
             Work::Compose(composing) => Done::with(composing.page(visitor, desk)),
             Work::Write(writing) => writing.done(visitor, desk),

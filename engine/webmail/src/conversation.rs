@@ -16,11 +16,22 @@ pub enum Body<'a> {
     Html {
         /// Where it is.
         source: &'a str,
-        /// Whether it wants to load something from elsewhere, and is kept from it.
-        is_kept_from_loading: bool,
+        /// Whether it loads what it wants from elsewhere.
+        loads: Loads,
     },
     /// Not read yet by the page: shown when it is opened.
     Folded,
+}
+
+/// Whether a page within a message loads what it wants from elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loads {
+    /// It is kept from it.
+    Nothing,
+    /// Its reader has asked for it this once.
+    Once,
+    /// Its sender is trusted.
+    Always,
 }
 
 /// Something attached.

@@ -47,10 +47,10 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use clerk::{
     BoxChange, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, LOOKED_AT_MAX, Messages,
-    Next, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, WALKED_MAX, Whom,
+    Next, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, Trust, WALKED_MAX, Whom,
 };
 pub use compose::ComposePage;
-pub use conversation::{Attachment, Body, ConversationPage, Letter};
+pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
 pub use door::{Door, FORM_BYTES_MAX, METHODS, asked, form_arrived, is_path, login, login_page};
 pub use form::{FIELDS_MAX, File, Form, FormError};
 pub use frame::{Density, Frame, MailboxLink, Notice, Theme};

@@ -9,6 +9,7 @@ mod prose;
 mod routes;
 mod searches;
 mod tickets;
+mod trusting;
 
 use alloc::format;
 use alloc::string::{String, ToString};

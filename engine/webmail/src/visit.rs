@@ -14,7 +14,7 @@ use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, Store, TRASH};
 
 use crate::address::number;
 use crate::answer;
-use crate::clerk::{BoxChange, Change, Clerk, Document, Draft, Elsewhere, Task, Then, Whom, together};
+use crate::clerk::{BoxChange, Change, Clerk, Document, Draft, Elsewhere, Task, Then, Trust, Whom, together};
 use crate::form::Form;
 use crate::sessions::{Digest, Said, Sessions};
 use crate::surroundings::Visitor;
@@ -208,6 +208,12 @@ impl Asking<'_> {
             }
             Deed::Act => self.act(&form, &then),
             Deed::Show => {
+                let sender = || form.text("sender").unwrap_or_default().to_string();
+                match form.text("do") {
+                    Some("always") => return Ok(Task::Trust(Trust::Begin(sender()), then.as_str().into())),
+                    Some("never") => return Ok(Task::Trust(Trust::End(sender()), then.as_str().into())),
+                    _ => {}
+                }
                 if let Some(key) = form.text("key").and_then(|key| key.parse().ok()) {
                     self.sessions.load(&self.session, key);
                 }

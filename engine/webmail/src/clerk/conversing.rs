@@ -115,7 +115,8 @@ impl Conversing {
 
     pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         let key = self.opened.key();
-        let opened = match self.opened.shown(self.loaded) {
+        let known = desk.store().account(visitor.account);
+        let opened = match self.opened.shown(self.loaded, known.as_ref()) {
             Ok(shown) => Place { info: shown.info, shown: Ok(shown), key },
             Err(Refusal::NoSuchMessage) => return answer::not_found(),
             Err(refusal) => return answer::refused(refusal, why(refusal)),
@@ -148,11 +149,12 @@ impl Conversing {
     /// The other messages on the page, in no order.
     fn places(&mut self, account: AccountId, desk: &impl Desk) -> Vec<Place> {
         let (loaded, now) = (self.loaded, desk.now());
+        let known = desk.store().account(account);
         let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
         for opening in &mut self.whole {
             let key = opening.key();
             let (mailbox, uid) = key.in_store();
-            match opening.shown(loaded) {
+            match opening.shown(loaded, known.as_ref()) {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
                 // Who has removed it meanwhile does not miss it.
                 Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {

@@ -5,12 +5,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::{Reply, Status};
-use message::header::Header;
+use message::header::{Field, Header};
 use message::structure::{Listener, Part, Reader};
 use message::{BodyDecoder, TextDecoder};
 use store::{AccountId, Body, Refusal};
 
+use super::letters::mailboxes;
 use super::pictures::Pictures;
+use super::trusting::is_trusted;
 use super::{Desk, Elsewhere, Step, why};
 use crate::answer;
 use crate::source::SourcePage;
@@ -60,6 +62,8 @@ struct Heard {
     text: String,
     /// Those that the HTML may show.
     pictures: Pictures,
+    /// Of HTML, who says that he wrote it.
+    sender: Option<String>,
 }
 
 #[derive(Debug)]
@@ -142,7 +146,9 @@ impl Reading {
             }
             (Document::Html(_, elsewhere), Some(_)) => {
                 let html = heard.pictures.within(core::mem::take(&mut heard.text), DOCUMENT_BYTES_MAX);
-                answer::letter(html, elsewhere == Elsewhere::Loaded)
+                let known = desk.store().account(visitor.account);
+                let is_trusted = heard.sender.as_ref().is_some_and(|sender| is_trusted(known.as_ref(), sender));
+                answer::letter(html, elsewhere == Elsewhere::Loaded || is_trusted)
             }
             (Document::Part(_) | Document::Html(..), None) => answer::not_found(),
         }
@@ -173,6 +179,14 @@ impl Heard {
 }
 
 impl Listener for Heard {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        self.is_html && self.sender.is_none() && part.depth == 0 && name.eq_ignore_ascii_case(b"From")
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        self.sender = mailboxes(field).next().map(|sender| sender.address);
+    }
+
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
         if self.wanted != Some(parts.len() - 1) {

@@ -8,11 +8,12 @@ use http::Reply;
 use message::header::{Address, Field, Mailbox};
 use message::structure::{Disposition, Listener, Part, Reader, Structure};
 use message::{Summary, TextDecoder};
-use store::{AccountId, Body as Octets, Flags, MessageInfo, Refusal};
+use store::{AccountId, AccountInfo, Body as Octets, Flags, MessageInfo, Refusal};
 
+use super::trusting::is_trusted;
 use super::{Desk, Step, why};
 use crate::answer;
-use crate::conversation::{Attachment, Body};
+use crate::conversation::{Attachment, Body, Loads};
 use crate::deceit;
 use crate::moments::{exact, in_words, size};
 use crate::prose::Prose;
@@ -201,7 +202,7 @@ impl Opening {
     }
 
     /// What a conversation shows of it, or why it cannot.
-    pub(super) fn shown(&mut self, loaded: Option<Key>) -> Result<Shown, Refusal> {
+    pub(super) fn shown(&mut self, loaded: Option<Key>, known: Option<&AccountInfo<'_>>) -> Result<Shown, Refusal> {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
         };
@@ -209,6 +210,11 @@ impl Opening {
         let heard = core::mem::take(&mut self.heard);
         let from = heard.from.clone().unwrap_or_default();
         let warnings = heard.warnings(&from);
+        let loads = match loaded == Some(self.key) {
+            _ if is_trusted(known, &from.address) => Loads::Always,
+            true => Loads::Once,
+            false => Loads::Nothing,
+        };
         let name = if from.name.is_empty() { &from.address } else { &from.name };
         let path = |part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string());
         Ok(Shown {
@@ -223,7 +229,7 @@ impl Opening {
             text: heard.text,
             info,
             warnings,
-            is_loaded: loaded == Some(self.key),
+            loads,
             attached: Attached::of(&structure, self.key, heard.html),
         })
     }
@@ -243,7 +249,7 @@ pub(super) struct Shown {
     /// Where its HTML is, if that is what is shown.
     source: Option<String>,
     pub(super) warnings: Vec<String>,
-    is_loaded: bool,
+    loads: Loads,
     attached: Vec<Attached>,
 }
 
@@ -254,7 +260,7 @@ impl Shown {
 
     pub(super) fn body(&self) -> Body<'_> {
         match &self.source {
-            Some(source) => Body::Html { source, is_kept_from_loading: !self.is_loaded },
+            Some(source) => Body::Html { source, loads: self.loads },
             None => Body::Text(Prose(&self.text)),
         }
     }
@@ -346,7 +352,8 @@ impl Listener for Heard {
     }
 }
 
-fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
+/// The people that a field names.
+pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
     field.addresses().into_iter().flat_map(|address| match address {
         Address::Mailbox(mailbox) => alloc::vec![mailbox],
         Address::Group { mailboxes, .. } => mailboxes,

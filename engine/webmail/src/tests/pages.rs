@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, LoginPage, MailboxLink,
+    Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, Loads, LoginPage, MailboxLink,
     MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage, SourcePage, Template,
     Theme,
 };
@@ -75,7 +75,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(said)];
-    let html = Body::Html { source: "/mail/html/1.7/1", is_kept_from_loading: true };
+    let html = Body::Html { source: "/mail/html/1.7/1", loads: Loads::Nothing };
     let letters = [Body::Folded, Body::Text(Prose(said)), html].map(|body| Letter {
         key,
         href: "/mail/box/1/7",

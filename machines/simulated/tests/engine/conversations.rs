@@ -144,3 +144,37 @@ fn pictures_that_came_with_a_letter_are_seen_within_it_and_what_is_to_be_doubted
     let policy = document.field("Content-Security-Policy");
     assert!(policy.contains("default-src 'none'") && policy.contains("img-src data:;"), "{policy}");
 }
+
+#[test]
+fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
+    let (mut room, trust) = serving(24);
+    for sender in ["mary", "eve", "mary"] {
+        let html = "<img src=\"https://pictures.test/x\">";
+        let letter =
+            format!("From: {sender}@example.org\r\nSubject: {sender}\r\nContent-Type: text/html\r\n\r\n{html}\r\n");
+        deliver(&mut room, letter.as_bytes());
+    }
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/box/1/1").token();
+    let loads = |ada: &mut Browser, room: &mut Room, uid: u32| {
+        let document = ada.get(room, &format!("/mail/html/1.{uid}/0"));
+        document.field("Content-Security-Policy").contains("img-src https:")
+    };
+    let show = |ada: &mut Browser, room: &mut Room, what: &str, token: &str| {
+        let fields =
+            [("token", token), ("here", "/mail/box/1/1"), ("key", "1.1"), ("sender", "mary@example.org"), ("do", what)];
+        ada.post(room, "/mail/show", &fields).text()
+    };
+    assert_eq!([1, 2, 3].map(|uid| loads(&mut ada, &mut room, uid)), [false; 3]);
+    let page = show(&mut ada, &mut room, "always", &token);
+    assert!(page.contains("are loaded in letters that say they come from mary@example.org"), "{page}");
+    assert_eq!([1, 2, 3].map(|uid| loads(&mut ada, &mut room, uid)), [true, false, true]);
+    // It is the account's, whoever is logged in.
+    let mut elsewhere = Browser::new(&trust);
+    elsewhere.log_in(&mut room, "ada", "lovelace");
+    assert!(loads(&mut elsewhere, &mut room, 3));
+    let page = show(&mut ada, &mut room, "never", &token);
+    assert!(page.contains("were not loaded") && page.contains("Always from mary@example.org"), "{page}");
+    assert_eq!([1, 2, 3].map(|uid| loads(&mut elsewhere, &mut room, uid)), [false; 3]);
+}
