@@ -33,8 +33,9 @@ pub enum Whom {
     Conversations(Vec<Key>),
 }
 
-/// Messages of a conversation that something is done with at a time.
+/// Messages of a conversation that something is done with at a time, and those that are looked at.
 const CONVERSATION_MAX: usize = 1000;
+const LOOKED_AT_MAX: usize = 5000;
 
 /// Ranges that are filed at a time.
 const RANGES_MAX: usize = 256;
@@ -267,7 +268,7 @@ fn conversation(store: &Store, account: AccountId, key: Key) -> Vec<Key> {
     let (mailbox, uid) = key.in_store();
     let Some(info) = store.message(account, mailbox, uid) else { return Vec::new() };
     let all = store.conversation_in(account, mailbox, info.conversation).rev();
-    let seen = all.skip_while(|other| *other > uid).take(CONVERSATION_MAX);
+    let seen = all.take(LOOKED_AT_MAX).skip_while(|other| *other > uid).take(CONVERSATION_MAX);
     seen.map(|Uid(uid)| Key { uid, ..key }).collect()
 }
 
