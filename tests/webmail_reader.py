@@ -81,6 +81,15 @@ class Reader(barepost.SharedMachineTest):
         token = re.search(r'name="token" value="([^"]+)"', answer)[1]
         self.ask("/mail/logout", cookies, urllib.parse.urlencode({"token": token}).encode())
 
+    def log_in_elsewhere(self, user):
+        """In another window of this browser."""
+        here = self.browser.command("GET", "window")
+        other = self.browser.command("POST", "window/new", type="tab")["handle"]
+        self.browser.command("POST", "window", handle=other)
+        self.log_in(user)
+        self.browser.command("DELETE", "window")
+        self.browser.command("POST", "window", handle=here)
+
     def ask(self, path, cookies, form=None):
         """The page at an address, asked for beside the browser."""
         certificate = self.machine.data / "tls" / "certificate.pem"

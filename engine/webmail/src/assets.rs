@@ -12,7 +12,11 @@ use http::{Field, Reply, Status};
 pub const STYLE: &str = include_str!("../static/style.css");
 
 /// The script of all pages: one file for browsers, and one story each for those who read it.
-pub const SCRIPT: &str = concat!(include_str!("../static/pages.js"), include_str!("../static/keys.js"));
+pub const SCRIPT: &str = concat!(
+    include_str!("../static/pages.js"),
+    include_str!("../static/keys.js"),
+    include_str!("../static/writing.js")
+);
 
 /// Something that all pages share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -80,8 +80,8 @@ function step(by) {
     }
     return;
   }
-  const here = neighbours.indexOf(location.pathname);
-  const next = here < 0 ? undefined : neighbours[here + by];
+  const at = neighbours.findIndex(link => bare(link) === location.pathname);
+  const next = at < 0 ? undefined : neighbours[at + by];
   if (next) {
     void go(next);
   } else {
@@ -120,17 +120,16 @@ function deed(name) {
 
 function star() {
   const isList = rows().length > 0;
-  press(isList ? "button[name=star]" : "main article:last-of-type button[name=star]", isList ? "row" : "page");
+  press(isList ? "button[name=star]" : "main article button[name=star]", isList ? "row" : "page");
 }
 
-/** Answers the message with the focus, or the last one of the page. @param {string} how */
+/** Answers the message with the focus, or the one that was opened. @param {string} how */
 function answer(how) {
   const selector = `a[href^="/mail/compose?${how}="]`;
-  const letter = document.activeElement?.closest("article");
-  const all = [...(letter ?? document).querySelectorAll(`main ${selector}`)];
-  const last = /** @type {HTMLElement | undefined} */ (all.at(-1));
-  if (last) {
-    last.click();
+  const letter = document.activeElement?.closest("article") ?? find("main article:not(.folded)");
+  const link = letter && find(selector, letter);
+  if (link) {
+    link.click();
   } else {
     say("Open a message first.");
   }

@@ -102,8 +102,19 @@ function isOurs({ page }) {
   return page !== null && find("main#content", page) !== null && token(page) === token(document) && script(page) === script(document);
 }
 
+/** Who may have something against leaving the page that is shown. @type {(() => Promise<boolean>)[]} */
+const leaving = [];
+
 /** Goes to an address. @param {string} address @param {{ isBack?: boolean }} [how] */
 async function go(address, { isBack = false } = {}) {
+  for (const may of leaving) {
+    if (!(await may())) {
+      if (isBack) {
+        history.pushState(null, "", here);
+      }
+      return;
+    }
+  }
   const wish = begin();
   const answer = await ask(address).catch(() => null);
   if (wish !== wishes) {
@@ -113,7 +124,7 @@ async function go(address, { isBack = false } = {}) {
     location.assign(address);
     return;
   }
-  show(answer, isBack);
+  show(answer, isBack, new URL(address, location.href).hash);
 }
 
 /** Does what a form is for. @param {HTMLFormElement} form @param {HTMLElement | null} button */
@@ -146,8 +157,13 @@ function begin() {
   return ++wishes;
 }
 
-/** Shows a page of ours. @param {Answer} answer @param {boolean} isBack whether it was shown before, and its address is there */
-function show(answer, isBack) {
+/**
+ * Shows a page of ours.
+ * @param {Answer} answer
+ * @param {boolean} isBack whether it was shown before, and its address is there
+ * @param {string} [part] what of it is to be seen first, as an address names it
+ */
+function show(answer, isBack, part = "") {
   const page = /** @type {Document} */ (answer.page);
   const main = /** @type {HTMLElement} */ (find("main", page));
   const isElsewhere = isBack || bare(answer.address) !== here;
@@ -155,7 +171,7 @@ function show(answer, isBack) {
   const scrolled = scrollY;
   if (isElsewhere && !isBack) {
     history.replaceState({ scrolled }, "");
-    history.pushState(null, "", answer.address);
+    history.pushState(null, "", answer.address + part);
   }
   here = bare(answer.address);
   surround(page);
@@ -167,7 +183,10 @@ function show(answer, isBack) {
     const wants = find("[autofocus]", main) ?? placeAgain() ?? main;
     wants.focus({ preventScroll: wants === main });
     const before = isBack ? Number(history.state?.scrolled ?? 0) : 0;
-    if (wants === main || isBack) {
+    const first = part && !isBack ? find(part, main) : null;
+    if (first !== null) {
+      first.scrollIntoView();
+    } else if (wants === main || isBack) {
       scrollTo({ top: before });
     }
   }
@@ -265,7 +284,7 @@ function isPage(url) {
 document.addEventListener("click", event => {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
-  if (!link || !isPlain || event.defaultPrevented || link.target || link.hasAttribute("download") || link.hash) {
+  if (!link || !isPlain || event.defaultPrevented || link.target || link.hasAttribute("download") || (link.hash && bare(link.href) === here)) {
     return;
   }
   const url = new URL(link.href);

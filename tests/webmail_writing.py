@@ -1,0 +1,113 @@
+"""Letters while they are written: kept by themselves, with files that are dropped on them, and safe whatever goes wrong. A part of `webmail.py`."""
+
+import base64
+import random
+
+from barepost import options
+from mail import DOMAIN
+from processes import until
+from webdriver import ANSWER_SECONDS
+from webmail_reader import Reader, row
+
+FILE_BYTES = 200_000
+# Drops a file of these bytes on the text, as a desktop does.
+DROP = """
+const [name, base64] = arguments;
+const carried = new DataTransfer();
+carried.items.add(new File([Uint8Array.from(atob(base64), one => one.charCodeAt(0))], name));
+for (const kind of ["dragover", "drop"]) {
+  document.querySelector("#text").dispatchEvent(new DragEvent(kind, { dataTransfer: carried, bubbles: true, cancelable: true }));
+}
+"""
+# Whatever the page asks for, no answer comes.
+CUT = """
+window.whole = XMLHttpRequest.prototype.send;
+XMLHttpRequest.prototype.send = function () { setTimeout(() => this.dispatchEvent(new Event("error"))); };
+"""
+# Whether a browser would ask before the page is left.
+ASKS = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event); return event.defaultPrevented"
+
+
+class Writing(Reader):
+    def begin(self, name):
+        """A letter that is being written; returns its subject."""
+        subject = self.unique(name)
+        self.log_in("ada")
+        self.browser.follow("a.compose")
+        self.browser.type("#to", f"grace@{DOMAIN}")
+        self.browser.type("#subject", subject)
+        return subject
+
+    def assertTold(self, words):
+        until(lambda: words in self.browser.text(".kept"), ANSWER_SECONDS, words)
+
+    def drafts(self, subject):
+        self.browser.go(self.address("/mail/box/2"))
+        return len(self.browser.all(row(subject)))
+
+    def test_a_letter_is_kept_by_itself_as_one_draft(self):
+        subject = self.begin("Kept")
+        browser = self.browser
+        for word in ("First. ", "Second. "):
+            browser.type("#text", word)
+            self.assertTrue(browser.run(ASKS))
+            self.assertTold("Kept at ")
+            until(lambda: not browser.run(ASKS), ANSWER_SECONDS, "it is kept")
+        self.assertRegex(browser.text(".kept"), r"^Kept at [0-2][0-9]:[0-5][0-9]\.$")
+        self.assertEqual(self.drafts(subject), 1)
+        self.open(subject)
+        self.assertEqual(browser.value("#text").strip(), "First. Second.")
+        browser.type("#text", "Third.")
+        browser.follow("a.brand")
+        self.open_draft(subject)
+        self.assertIn("Third.", browser.value("#text"), "who leaves takes nothing away")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertEqual(self.drafts(subject), 0)
+
+    def open_draft(self, subject):
+        self.box("Drafts")
+        self.open(subject)
+
+    def test_a_letter_that_cannot_be_kept_stays_on_the_page_which_says_why(self):
+        subject = self.begin("Stays")
+        browser = self.browser
+        browser.run(CUT)
+        browser.type("#text", "It took an hour.")
+        self.assertTold("The server does not answer.")
+        browser.click("button[value=send]")
+        self.assertTold("Not done.")
+        browser.run("XMLHttpRequest.prototype.send = window.whole")
+        self.log_out_elsewhere()
+        browser.type("#text", " Or two.")
+        self.assertTold("You are not logged in any more.")
+        self.assertTrue(browser.run(ASKS))
+        self.log_in_elsewhere("ada")
+        browser.type("#text", " Or three.")
+        self.assertTold("Kept at ")
+        self.assertEqual(browser.value("#text").strip(), "It took an hour. Or two. Or three.")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertEqual(self.drafts(subject), 0)
+
+    def test_a_file_that_is_dropped_on_a_letter_goes_along_and_survives_a_refusal(self):
+        content = random.Random(options.seed).randbytes(FILE_BYTES)
+        subject = self.begin("Dropped")
+        browser = self.browser
+        for name in ("dropped.bin", "too much.bin"):
+            browser.run(DROP, name, base64.b64encode(content).decode())
+        self.assertIn("200 KB", browser.text("ul.chosen"))
+        browser.click("//ul[@class='attachments chosen']/li[2]/button")
+        self.assertNotIn("too much", browser.text("ul.chosen"))
+        browser.write("#to", "bob@elsewhere.test")
+        browser.follow("button[value=send]")
+        self.assertIn("bob@elsewhere.test", browser.text(".notice.error"))
+        self.assertNotIn("attached again", browser.text(".notice.error"))
+        self.assertIn("dropped.bin", browser.text("ul.chosen"))
+        browser.write("#to", f"grace@{DOMAIN}")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.log_in("grace")
+        self.open(subject)
+        browser.click(".attachments a")
+        self.assertSame(browser.downloaded("dropped.bin"), content, "the file")
