@@ -74,12 +74,14 @@ fn request(shielded: &mut Shielded) -> Vec<u8> {
     flight(shielded)
 }
 
-/// Whoever says this hears an alert and no more, in the clear, and is hung up on.
+/// Whoever says this hears an alert and no more, in the clear, and is hung up on at once.
 fn is_told(room: &mut Room, port: u16, bytes: &[u8], alert: u8) {
     let mut talk = room.connect(port);
+    let begun = room.machine.now;
     room.send(&talk, bytes);
     room.until("the server hangs up", |room| room.has_hung_up(&mut talk));
     assert_eq!(talk.heard, [21, 3, 3, 0, 2, 2, alert], "{:?}", &bytes[..bytes.len().min(20)]);
+    assert!(room.machine.now.since(begun) < Micros::from_secs(1), "and at once");
     room.part(talk);
 }
 
