@@ -1,7 +1,7 @@
 """The promise: a browser that people have, Chromium, reads, files, writes and sends mail at the webmail, with its scripts and without, at a desk and on a phone.
 
 Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws away and takes back; he writes to people on this server, keeps drafts,
-attaches files and fetches them byte for byte; and the page from which he logged out is not shown by the back button. What letters hold runs nothing and fetches nothing
+attaches files and fetches them byte for byte, chooses name, signature and colours; and no page that he left by logging out is shown by the back button. What letters hold runs nothing and fetches nothing
 (`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`); letters are kept while they are written (`webmail_writing.py`).
 
 Takes three to four minutes under TCG; --quick, with scripts at the desk alone and without them on the phone alone, half of that.
@@ -248,19 +248,57 @@ class Reading:
         self.open(subject)
         self.assertEqual(browser.text("h1.subject"), subject)
 
-    def test_the_page_that_was_left_by_logging_out_is_not_shown_by_the_back_button(self):
-        subject = self.deliver("Private")
+    def test_no_page_that_was_left_by_logging_out_is_shown_by_the_back_button(self):
+        subjects = [self.deliver(name) for name in ("Private", "Secret")]
         self.log_in("ada")
-        self.open(subject)
         browser = self.browser
+        for subject in subjects:
+            self.open(subject)
+            browser.follow("a.back")
         browser.click(".account summary")
         browser.follow("//button[.='Log out']")
         self.assertEqual(browser.address, self.address("/mail/login"))
-        browser.back()
-        self.assertNotIn(subject, browser.source)
-        self.assertNotIn(subject, browser.title)
+        for _ in range(5):
+            browser.back()
+            for subject in subjects:
+                self.assertNotIn(subject, browser.source)
+                self.assertNotIn(subject, browser.title)
         browser.go(self.address("/mail/box/1"))
         self.assertTrue(browser.is_there("#password"))
+
+    def test_what_is_chosen_shows_at_once_and_in_letters(self):
+        self.log_in("grace")
+        browser = self.browser
+        browser.click(".account summary")
+        browser.follow("//a[.='Settings']")
+        self.assertIn("this one", browser.text("ul.lines"))
+        browser.write("#name", "Grace Höpper")
+        browser.write("#signature", "Grace\nAdmiral")
+        browser.click("//select[@id='theme']/option[.='Dark']")
+        browser.follow("button[value=save]")
+        self.assertIn("Saved.", browser.text(".notice"))
+        self.assertEqual(browser.attribute("html", "data-theme"), "dark")
+        self.assertEqual(browser.value("#name"), "Grace Höpper")
+        subject = self.unique("Signed")
+        browser.follow("a.compose")
+        self.assertIn("-- \nGrace\nAdmiral", browser.value("#text"))
+        browser.type("#to", f"ada@{DOMAIN}")
+        browser.type("#subject", subject)
+        browser.follow("button[value=send]")
+        self.log_in("ada")
+        self.assertIn("Grace Höpper", browser.text(row(subject)))
+        self.assertEqual(browser.attribute("html", "data-theme"), "auto")
+
+    def test_whoever_is_logged_in_elsewhere_is_logged_out_from_here(self):
+        self.log_in("ada")
+        browser = self.browser
+        elsewhere = browser.cookies()
+        self.log_in("ada")
+        browser.go(self.address("/mail/settings"))
+        browser.follow("button[value=end-others]")
+        self.assertIn("You are logged out everywhere else.", browser.text(".notice"))
+        self.assertFalse(browser.is_there("ul.lines button"))
+        self.assertIn('name="password"', self.ask("/mail/box/1", elsewhere))
 
 
 class DeskWithScripts(Reading, Reader):

@@ -22,6 +22,7 @@ pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
 pub enum Field {
     Allow,
     CacheControl,
+    ClearSiteData,
     ContentDisposition,
     ContentSecurityPolicy,
     Location,
@@ -36,6 +37,7 @@ impl Field {
         match self {
             Field::Allow => "Allow",
             Field::CacheControl => "Cache-Control",
+            Field::ClearSiteData => "Clear-Site-Data",
             Field::ContentDisposition => "Content-Disposition",
             Field::ContentSecurityPolicy => "Content-Security-Policy",
             Field::Location => "Location",

@@ -25,8 +25,11 @@ use crate::engine::Engine;
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
 
-/// Sessions of a core's accounts: somewhat more than a hundred bytes each.
+/// Sessions of which a core remembers what the store does not know: some two hundred bytes each.
 const SESSIONS_MAX: usize = 4096;
+
+/// A clerk whom there never is.
+const NOBODY: FrameId = FrameId::new(u32::MAX, 0);
 
 /// Whose connection a visit came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,9 +118,15 @@ impl Clerks {
         {
             let mut secret = [0; 32];
             office.machine.random(&mut secret);
-            let store = &office.archive.own.store;
             let form_bytes = visit.form_bytes();
-            match webmail::receive(*visit, &mut self.sessions, store, secret, office.hostname, office.now) {
+            let reception = webmail::Office {
+                sessions: &mut self.sessions,
+                store: &mut office.archive.own.store,
+                nobody: Continuation { frame: NOBODY, entry: Point::Clerk.entry() },
+                host: office.hostname,
+                now: office.now,
+            };
+            match webmail::receive(*visit, secret, reception) {
                 Reception::Answered(reply) => self.answer(visitor, Told::Reply(reply), form_bytes),
                 Reception::Admitted => self.answer(visitor, Told::Admitted, form_bytes),
                 Reception::Stranger => self.answer(visitor, Told::Stranger, form_bytes),

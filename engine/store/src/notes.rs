@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 /// The most notes of an account.
 pub const NOTES_MAX: usize = 32;
 /// The most bytes of their keys and values together.
-pub const NOTES_BYTES_MAX: usize = 8 * 1024;
+pub const NOTES_BYTES_MAX: usize = 10 * 1024;
 /// The most bytes of a key.
 pub const NOTE_KEY_MAX: usize = 64;
 /// The most bytes of a value.

@@ -5,7 +5,7 @@
 //! - What comes from a message is never of our pages' origin: it is a download, or a document in a sandbox.
 //! - Nothing that is somebody's mail is kept by a cache.
 //!
-//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads).
+//! Answers to: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads); Clear Site Data section 3.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,6 +15,7 @@ use askama::Template;
 use http::{Field, Reply, Status};
 use store::Refusal;
 
+use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
 
 /// What our own pages may do.
@@ -71,6 +72,13 @@ pub(crate) fn elsewhere(path: &str) -> Reply {
 /// Who asks has to log in first. `wanted`: where he goes then.
 pub(crate) fn login(wanted: Destination) -> Reply {
     elsewhere(&Page::Login(wanted).to_string())
+}
+
+/// Whoever asked is logged out: his browser is to forget the ticket, and what it keeps of the pages, however far back they were.
+pub(crate) fn logged_out() -> Reply {
+    login(Destination::default())
+        .with(Field::SetCookie, &clear_cookie().to_string())
+        .with(Field::ClearSiteData, "\"cache\"")
 }
 
 /// HTML that somebody has sent. `is_loaded`: whether it may load pictures from elsewhere.

@@ -19,15 +19,17 @@ mod lists;
 pub(crate) mod pictures;
 mod rows;
 mod searches;
+mod settings;
 pub(crate) mod trusting;
 mod writing;
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use http::Reply;
 use machine::UnixTime;
-use store::{AccountId, MailboxId, Outcome, Recipient, Refusal, Store, Uid};
+use store::{AccountId, MailboxId, NoteChange, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 
 use crate::sessions::{Digest, Said};
@@ -41,6 +43,7 @@ use documents::Reading;
 use letters::Opening;
 use lists::Listing;
 use searches::Searching;
+use settings::Noting;
 use trusting::Trusting;
 use writing::Writing;
 
@@ -52,8 +55,11 @@ pub use documents::{DOCUMENT_BYTES_MAX, Document};
 pub use letters::TEXT_BYTES_MAX;
 pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use searches::LOOKED_AT_MAX;
+pub use settings::{Noted, Overview};
 pub use trusting::Trust;
 pub use writing::{Draft, Then};
+
+pub(crate) use settings::session_key;
 
 /// Parts of messages that a clerk asks for at a time.
 pub const READS_MAX: usize = 8;
@@ -81,6 +87,10 @@ pub enum Task {
     Compose(Start),
     /// A letter is written, and something is to be done with it.
     Write(Draft, Then),
+    /// What somebody has chosen is to be shown.
+    Settings(Overview),
+    /// Notes of the account are to be changed.
+    Note(Vec<NoteChange>, Noted),
 }
 
 /// Whether what a message wants from elsewhere is loaded.
@@ -114,6 +124,8 @@ enum Work {
     Print(Box<Opening>),
     Compose(Box<Composing>),
     Write(Box<Writing>),
+    Settings(Overview),
+    Note(Noting),
 }
 
 /// What a clerk works with: the store of the core that owns the account, and the way of letters to everybody on this machine.
@@ -196,6 +208,8 @@ impl Clerk {
             Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
             Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
+            Task::Settings(overview) => Work::Settings(overview),
+            Task::Note(changes, noted) => Work::Note(Noting::new(changes, noted)),
         };
         Clerk { visitor, work, under_way: 0 }
     }
@@ -214,6 +228,8 @@ impl Clerk {
             Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
             Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
             Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
+            Work::Settings(_) => Step::Asked,
+            Work::Note(noting) => noting.ask(account, &mut self.under_way, desk),
         };
         match (step, self.under_way) {
             (_, 1..) => Next::Woken,
@@ -235,7 +251,7 @@ impl Clerk {
                     Work::Send(reading) => reading.body_arrived(&body),
                     Work::Compose(composing) => composing.body_arrived(&body),
                     Work::Write(writing) => writing.body_arrived(&body),
-                    Work::Change(_) | Work::Mailboxes(_) | Work::Trust(_) => {}
+                    Work::Change(_) | Work::Mailboxes(_) | Work::Trust(_) | Work::Settings(_) | Work::Note(_) => {}
                 }
                 desk.store_mut().give_back(body);
             }
@@ -260,7 +276,8 @@ impl Clerk {
 
     fn refused(&mut self, refusal: Refusal) {
         match &mut self.work {
-            Work::List(_) | Work::Search(_) => {}
+            Work::List(_) | Work::Search(_) | Work::Settings(_) => {}
+            Work::Note(noting) => noting.refused(refusal),
             Work::Read(conversing) => conversing.refused(refusal),
             Work::Print(opening) => opening.refused(refusal),
             Work::Mailboxes(boxes) => boxes.refused(refusal),
@@ -284,6 +301,8 @@ impl Clerk {
             Work::Send(reading) => Done::with(reading.answer(visitor, desk)),
             Work::Compose(composing) => Done::with(composing.page(visitor, desk)),
             Work::Write(writing) => writing.done(visitor, desk),
+            Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),
+            Work::Note(noting) => noting.done(),
             Work::Change(changes) => changes.done(visitor.account, desk.store()),
         }
     }

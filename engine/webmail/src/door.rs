@@ -19,7 +19,7 @@ use crate::clerk::Draft;
 use crate::form::Form;
 use crate::login::LoginPage;
 use crate::visit::{Request, Visit};
-use crate::{Deed, Destination, Page, Ticket, Wish, answer};
+use crate::{Deed, Destination, Page, Ticket, Wish, answer, program};
 
 /// What may be done with the webmail's addresses.
 pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
@@ -64,6 +64,8 @@ pub enum Door {
         password: Vec<u8>,
         /// Where he goes then.
         next: Destination,
+        /// The program that says so.
+        program: String,
         /// The letter that he was writing when he was not known any more.
         kept: Option<Box<Draft>>,
     },
@@ -139,6 +141,7 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
             name: text("name").trim().to_string(),
             password: text("password").as_bytes().to_vec(),
             next,
+            program: program::in_words(question.user_agent.unwrap_or_default()),
             kept: Draft::of_kept(text("kept")),
         };
     }

@@ -1,21 +1,28 @@
 //! Who is logged in: sessions of the accounts of one core.
 //!
+//! A session is a note of its account (crate `store`), under the digest of its ticket: so it outlives the machine. Here is what only its next pages need to know, and what
+//! the store does not know yet.
+//!
 //! Invariants:
-//! - Of what a browser shows to be known, only a digest is kept: who reads this memory cannot pose as anybody.
-//! - An account has at most [`SESSIONS_MAX`] sessions, and a core at most so many as it was made for: who comes then takes the place of who was not seen for longest.
-//! - A session that was not seen for [`IDLE_SECONDS`] is over.
+//! - Of what a browser shows to be known, only a digest is kept: who reads the memory or the disk cannot pose as anybody.
+//! - An account has at most [`SESSIONS_MAX`] sessions; who comes then takes the place of who was not seen for longest. Of a core's so many are remembered as it was made for.
+//! - A session that was not seen for [`IDLE_SECONDS`] is over, and so is one that was begun with a password that is not the account's any more.
+//! - Being seen is noted once a day: requests cost the disk nothing.
+//! - A session that has ended does not come back while the machine lives, whatever the disk does.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use core::fmt;
 use core::str::FromStr;
 
 use machine::UnixTime;
-use store::{AccountId, MailboxId, Uid, UidRange};
+use store::{AccountId, AccountInfo, MailboxId, NoteChange, Uid, UidRange};
 
 use crate::address::number;
 use crate::clerk::Messages;
+use crate::kept::{Kept, PasswordMark};
 use crate::{Key, NotFound};
 
 /// Sessions of one account.
@@ -23,6 +30,12 @@ pub const SESSIONS_MAX: usize = 16;
 
 /// How long a session lasts that nobody uses: 14 days.
 pub const IDLE_SECONDS: u64 = 14 * 86_400;
+
+/// How long it is not noted again that a session is seen.
+const NOTED_SECONDS: u64 = 86_400;
+
+/// Before everything.
+const NEVER: UnixTime = UnixTime::from_seconds(0);
 
 /// What of a browser's ticket is kept.
 pub type Digest = [u8; 32];
@@ -74,7 +87,7 @@ impl FromStr for Undo {
     }
 }
 
-/// The sessions of a core's accounts.
+/// What is remembered of the sessions of a core's accounts.
 #[derive(Debug)]
 pub struct Sessions {
     known: BTreeMap<Digest, Session>,
@@ -85,42 +98,120 @@ pub struct Sessions {
 struct Session {
     account: AccountId,
     seen: UnixTime,
+    /// When the store was last asked to note that.
+    noted: UnixTime,
+    /// What the store may not know yet of a session that was begun in this life of the machine.
+    begun: Option<Kept>,
+    is_over: bool,
     said: Option<Said>,
     /// The message that may load what it wants from elsewhere.
     loaded: Option<Key>,
 }
 
+/// What a ticket is worth.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It is of no session.
+    Stranger,
+    /// It is of a session. What is to be noted of it.
+    Known(Option<NoteChange>),
+}
+
 impl Sessions {
-    /// Room for so many sessions.
+    /// So many sessions are remembered.
     pub fn new(most: usize) -> Sessions {
         Sessions { known: BTreeMap::new(), most }
     }
 
-    /// Somebody has logged in.
-    pub fn begin(&mut self, account: AccountId, digest: Digest, now: UnixTime) {
-        let of_account = self.known.values().filter(|session| session.account == account).count();
-        if of_account >= SESSIONS_MAX {
-            self.end_oldest(|session| session.account == account);
-        } else if self.known.len() >= self.most {
-            self.end_oldest(|_| true);
+    /// Somebody has logged in: what is to be noted of that. Sessions that are over go, and the one that was not seen for longest if there are too many.
+    pub fn begin(&mut self, account: &AccountInfo<'_>, digest: Digest, kept: Kept) -> Vec<NoteChange> {
+        let now = kept.seen;
+        let mut all = self.all_of(account, now);
+        let mut changes: Vec<NoteChange> = sessions_of(account)
+            .filter(|(digest, _)| all.iter().all(|(known, _)| known != digest))
+            .map(|(digest, _)| NoteChange::Remove(digest[..].into()))
+            .collect();
+        while all.len() >= SESSIONS_MAX {
+            if let Some((digest, _)) = all.pop() {
+                changes.push(self.end(account, &digest, now));
+            }
         }
-        self.known.insert(digest, Session { account, seen: now, said: None, loaded: None });
+        changes.push(NoteChange::Put(digest[..].into(), kept.to_bytes()));
+        let session = self.remember(account.id(), digest, now);
+        (session.noted, session.begun) = (now, Some(kept));
+        changes
     }
 
     /// Whether this is a session of the account. It is seen now.
-    pub fn is_of(&mut self, account: AccountId, digest: &Digest, now: UnixTime) -> bool {
-        let Some(session) = self.known.get_mut(digest) else { return false };
-        if now.seconds().saturating_sub(session.seen.seconds()) > IDLE_SECONDS {
-            self.known.remove(digest);
-            return false;
-        }
+    pub fn is_of(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Standing {
+        let Some(kept) = self.kept(account, digest, now) else { return Standing::Stranger };
+        let is_noted = account.note(digest).is_some();
+        let session = self.remember(account.id(), *digest, now);
         session.seen = session.seen.max(now);
-        session.account == account
+        let noted = session.noted.max(if is_noted { kept.seen } else { NEVER });
+        if now.seconds().saturating_sub(noted.seconds()) < NOTED_SECONDS {
+            return Standing::Known(None);
+        }
+        session.noted = now;
+        let value = Kept { seen: now, ..kept }.to_bytes();
+        let key = digest[..].into();
+        Standing::Known(Some(if is_noted { NoteChange::Replace(key, value) } else { NoteChange::Put(key, value) }))
     }
 
-    /// A session is over.
-    pub fn end(&mut self, digest: &Digest) {
-        self.known.remove(digest);
+    /// The store did not note what it was asked to: it will be asked again.
+    pub fn not_noted(&mut self, digest: &Digest) {
+        if let Some(session) = self.known.get_mut(digest) {
+            session.noted = NEVER;
+        }
+    }
+
+    /// The sessions of an account that are not over, the one that was seen last first.
+    pub fn all_of(&self, account: &AccountInfo<'_>, now: UnixTime) -> Vec<(Digest, Kept)> {
+        let begun = self.known.iter().filter(|(_, session)| session.account == account.id() && session.begun.is_some());
+        let mut digests: Vec<Digest> = sessions_of(account).map(|(digest, _)| digest).collect();
+        digests.extend(begun.map(|(digest, _)| *digest));
+        digests.sort_unstable();
+        digests.dedup();
+        let mut all: Vec<(Digest, Kept)> =
+            digests.into_iter().filter_map(|digest| Some((digest, self.kept(account, &digest, now)?))).collect();
+        all.sort_by_key(|(_, kept)| core::cmp::Reverse(kept.seen));
+        all
+    }
+
+    /// A session is over: what is to be noted of that.
+    pub fn end(&mut self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> NoteChange {
+        self.remember(account.id(), *digest, now).is_over = true;
+        NoteChange::Remove(digest[..].into())
+    }
+
+    /// What is kept of a session that is not over.
+    fn kept(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> Option<Kept> {
+        let here = self.known.get(digest).filter(|session| session.account == account.id());
+        let begun = here.and_then(|session| session.begun.as_ref());
+        let mut kept = account.note(digest).and_then(Kept::of).or_else(|| begun.cloned())?;
+        kept.seen = kept.seen.max(here.map_or(kept.seen, |session| session.seen));
+        let is_over = here.is_some_and(|session| session.is_over)
+            || kept.password != PasswordMark::of(account.password_hash())
+            || now.seconds().saturating_sub(kept.seen.seconds()) > IDLE_SECONDS;
+        (!is_over).then_some(kept)
+    }
+
+    fn remember(&mut self, account: AccountId, digest: Digest, now: UnixTime) -> &mut Session {
+        if self.known.len() >= self.most
+            && !self.known.contains_key(&digest)
+            && let Some(oldest) = self.known.iter().min_by_key(|(_, session)| session.seen).map(|(digest, _)| *digest)
+        {
+            self.known.remove(&oldest);
+        }
+        self.known.entry(digest).or_insert_with(|| Session {
+            account,
+            seen: now,
+            noted: NEVER,
+            begun: None,
+            is_over: false,
+            said: None,
+            loaded: None,
+        })
     }
 
     /// The next page of a session is to tell this.
@@ -146,21 +237,9 @@ impl Sessions {
     pub fn loaded(&self, digest: &Digest) -> Option<Key> {
         self.known.get(digest)?.loaded
     }
+}
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.known.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    fn end_oldest(&mut self, counts: impl Fn(&Session) -> bool) {
-        let counted = self.known.iter().filter(|(_, session)| counts(session));
-        if let Some(digest) = counted.min_by_key(|(_, session)| session.seen).map(|(digest, _)| *digest) {
-            self.known.remove(&digest);
-        }
-    }
+/// What is noted of an account's sessions.
+fn sessions_of<'a>(account: &AccountInfo<'a>) -> impl Iterator<Item = (Digest, &'a [u8])> {
+    account.notes().filter_map(|(key, value)| Some((Digest::try_from(key).ok()?, value)))
 }

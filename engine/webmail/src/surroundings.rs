@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use store::{AccountId, MailboxId, Store};
 
-use crate::frame::{Density, Frame, MailboxLink, Notice, Theme};
+use crate::chosen::Chosen;
+use crate::frame::{Frame, MailboxLink, Notice};
 use crate::sessions::{Digest, Said};
 
 /// Somebody who is logged in, with a request.
@@ -26,6 +27,7 @@ pub(crate) struct Surroundings {
     address: String,
     mailboxes: Vec<Beside>,
     undo: Option<String>,
+    chosen: Chosen,
 }
 
 /// A mailbox beside the page.
@@ -50,12 +52,18 @@ impl Surroundings {
             address: known.as_ref().map_or(String::new(), |known| known.address().to_string()),
             mailboxes: mailboxes.collect(),
             undo: visitor.said.as_ref().and_then(|said| said.undo).map(|undo| undo.to_string()),
+            chosen: known.as_ref().map(Chosen::by).unwrap_or_default(),
         }
     }
 
     /// What a mailbox is called.
     pub(crate) fn name_of(&self, mailbox: MailboxId) -> String {
         self.mailboxes.iter().find(|beside| beside.id == mailbox).map_or_else(String::new, |beside| beside.name.clone())
+    }
+
+    /// What the reader has chosen.
+    pub(crate) fn chosen(&self) -> &Chosen {
+        &self.chosen
     }
 
     /// The mailboxes, for [`Surroundings::frame`].
@@ -80,8 +88,8 @@ impl Surroundings {
         Frame {
             address: &self.address,
             token: &visitor.token,
-            theme: Theme::Auto,
-            density: Density::default(),
+            theme: self.chosen.theme,
+            density: self.chosen.density,
             search: "",
             mailboxes,
             notice,

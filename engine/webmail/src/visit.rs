@@ -4,32 +4,49 @@
 //! - Whoever shows a ticket of no session that there is, is asked to log in, whatever he wants.
 //! - What changes something is a form of a page of ours: it carries the session's token.
 
+mod settings;
+
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use http::{Field, Reply, Status};
 use machine::UnixTime;
-use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, Store, TRASH};
+use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, NoteChange, Store, TRASH};
+use tasks::Continuation;
 
 use crate::address::number;
 use crate::answer;
-use crate::clerk::{BoxChange, Change, Clerk, Document, Draft, Elsewhere, Task, Then, Trust, Whom, together};
+use crate::clerk::{
+    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Noted, Overview, Task, Then, Trust, Whom, together,
+};
 use crate::form::Form;
-use crate::sessions::{Digest, Said, Sessions};
+use crate::kept::{Kept, PasswordMark};
+use crate::sessions::{Digest, Said, Sessions, Standing};
 use crate::surroundings::Visitor;
-use crate::ticket::clear_cookie;
 use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish, door};
 
 /// What somebody comes for.
 #[derive(Clone, Debug)]
 pub enum Visit {
     /// He has said who he is, and gets a ticket. Where he goes then, or the letter that he was writing.
-    Begin(AccountId, Destination, Option<Box<Draft>>),
+    Begin(AccountId, Arrival, Destination, Option<Box<Draft>>),
     /// He shows a ticket, and asks for something.
     Ask(Ticket, Request),
     /// He shows a ticket, and wants to send a form.
     Knock(Ticket),
+}
+
+/// With what somebody has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The password that was right.
+    pub password: PasswordMark,
+    /// His address.
+    pub from: IpAddr,
+    /// His program, in a few words.
+    pub program: String,
 }
 
 /// What he asks for, as he says it.
@@ -86,19 +103,26 @@ pub enum Reception {
     Taken(Box<Clerk>),
 }
 
-/// Receives somebody, on the core that owns his account. `secret`: 32 bytes from a cryptographic generator, used once; `host`: the machine's name.
-pub fn receive(
-    visit: Visit,
-    sessions: &mut Sessions,
-    store: &Store,
-    secret: [u8; 32],
-    host: &str,
-    now: UnixTime,
-) -> Reception {
+/// Where somebody is received.
+pub struct Office<'a> {
+    /// Who is logged in.
+    pub sessions: &'a mut Sessions,
+    /// The store of the core that owns his account.
+    pub store: &'a mut Store,
+    /// The continuation of what nobody waits for.
+    pub nobody: Continuation,
+    /// The machine's name.
+    pub host: &'a str,
+    /// The time of day.
+    pub now: UnixTime,
+}
+
+/// Receives somebody, on the core that owns his account. `secret`: 32 bytes from a cryptographic generator, used once.
+pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Reception {
     match visit {
-        Visit::Begin(account, next, kept) => {
+        Visit::Begin(account, arrival, next, kept) => {
             let ticket = Ticket::new(account.to_bits(), secret);
-            sessions.begin(account, ticket.digest(), now);
+            office.begin(account, ticket.digest(), arrival);
             let reply = match kept {
                 None => answer::elsewhere(next.as_str()),
                 Some(draft) => {
@@ -108,26 +132,50 @@ pub fn receive(
                         token: ticket.form_token().to_string(),
                         said: None,
                     };
-                    draft.page("You are logged in again, and your letter is still here.", &visitor, store)
+                    draft.page("You are logged in again, and your letter is still here.", &visitor, office.store)
                 }
             };
             Reception::Answered(reply.with(Field::SetCookie, &ticket.set_cookie().to_string()))
         }
-        Visit::Knock(ticket) => match known(&ticket, sessions, store, now) {
+        Visit::Knock(ticket) => match office.known(&ticket) {
             Some(_) => Reception::Admitted,
             None => Reception::Stranger,
         },
-        Visit::Ask(ticket, request) => match known(&ticket, sessions, store, now) {
-            Some((account, session)) => Asking { account, ticket, session, sessions }.ask(&request),
-            None => Reception::Answered(request.answer_to_stranger(host)),
+        Visit::Ask(ticket, request) => match office.known(&ticket) {
+            Some((account, session)) => Asking { account, ticket, session, office }.ask(&request),
+            None => Reception::Answered(request.answer_to_stranger(office.host)),
         },
     }
 }
 
-/// Whose ticket it is, if it is one of a session.
-fn known(ticket: &Ticket, sessions: &mut Sessions, store: &Store, now: UnixTime) -> Option<(AccountId, Digest)> {
-    let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
-    (store.account(account).is_some() && sessions.is_of(account, &session, now)).then_some((account, session))
+impl Office<'_> {
+    /// Somebody has logged in. His session is known at once; the store may know it a moment later.
+    fn begin(&mut self, account: AccountId, session: Digest, arrival: Arrival) {
+        let Arrival { password, from, program } = arrival;
+        let kept = Kept { since: self.now, seen: self.now, password, from, program };
+        if let Some(known) = self.store.account(account) {
+            let changes = self.sessions.begin(&known, session, kept);
+            self.note(account, &session, changes);
+        }
+    }
+
+    /// Whose ticket it is, if it is one of a session.
+    fn known(&mut self, ticket: &Ticket) -> Option<(AccountId, Digest)> {
+        let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
+        let Standing::Known(seen) = self.sessions.is_of(&self.store.account(account)?, &session, self.now) else {
+            return None;
+        };
+        if let Some(seen) = seen {
+            self.note(account, &session, alloc::vec![seen]);
+        }
+        Some((account, session))
+    }
+
+    fn note(&mut self, account: AccountId, session: &Digest, changes: Vec<NoteChange>) {
+        if self.store.change_notes(account, changes, self.nobody).is_err() {
+            self.sessions.not_noted(session);
+        }
+    }
 }
 
 /// Somebody who is known asks.
@@ -135,7 +183,7 @@ struct Asking<'a> {
     account: AccountId,
     ticket: Ticket,
     session: Digest,
-    sessions: &'a mut Sessions,
+    office: Office<'a>,
 }
 
 impl Asking<'_> {
@@ -157,9 +205,14 @@ impl Asking<'_> {
     fn begin(self, task: Task) -> Reception {
         let is_page = matches!(
             task,
-            Task::List(..) | Task::Search(..) | Task::Read(..) | Task::Compose(_) | Task::Mailboxes(None)
+            Task::List(..)
+                | Task::Search(..)
+                | Task::Read(..)
+                | Task::Compose(_)
+                | Task::Mailboxes(None)
+                | Task::Settings(_)
         );
-        let said = if is_page { self.sessions.take_said(&self.session) } else { None };
+        let said = if is_page { self.office.sessions.take_said(&self.session) } else { None };
         let visitor =
             Visitor { account: self.account, session: self.session, token: self.ticket.form_token().to_string(), said };
         Reception::Taken(Box::new(Clerk::new(visitor, task)))
@@ -167,15 +220,16 @@ impl Asking<'_> {
 
     /// What is to be seen; or what is answered at once.
     fn task(&self, page: &Page<'_>) -> Result<Task, Reply> {
-        let elsewhere =
-            |key| if self.sessions.loaded(&self.session) == Some(key) { Elsewhere::Loaded } else { Elsewhere::Kept };
+        let elsewhere = |key| {
+            if self.office.sessions.loaded(&self.session) == Some(key) { Elsewhere::Loaded } else { Elsewhere::Kept }
+        };
         Ok(match page {
             Page::Home | Page::Login(_) => {
                 let inbox = Page::List { mailbox: INBOX.0, stretch: Stretch::Newest };
                 return Err(answer::elsewhere(&inbox.to_string()));
             }
             Page::List { mailbox, stretch } => Task::List(MailboxId(*mailbox), *stretch),
-            Page::Read(key) => Task::Read(*key, self.sessions.loaded(&self.session)),
+            Page::Read(key) => Task::Read(*key, self.office.sessions.loaded(&self.session)),
             Page::Print(key) => Task::Print(*key),
             Page::Mailboxes => Task::Mailboxes(None),
             Page::Source(key) => Task::Send(*key, Document::Source),
@@ -185,7 +239,7 @@ impl Asking<'_> {
             Page::Asset(asset) => return Err(asset.reply()),
             Page::Compose(start) => Task::Compose(*start),
             Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),
-            Page::Settings => return Err(answer::not_found()),
+            Page::Settings => Task::Settings(Overview { sessions: self.sessions(), typed: None }),
         })
     }
 
@@ -203,8 +257,8 @@ impl Asking<'_> {
         match deed {
             Deed::LogIn => Err(answer::elsewhere(Destination::default().as_str())),
             Deed::LogOut => {
-                self.sessions.end(&self.session);
-                Err(answer::elsewhere("/mail/login").with(Field::SetCookie, &clear_cookie().to_string()))
+                let session = self.session;
+                Ok(Task::Note(self.end(|digest| *digest == session), Noted::LoggedOut))
             }
             Deed::Act => self.act(&form, &then),
             Deed::Show => {
@@ -215,7 +269,7 @@ impl Asking<'_> {
                     _ => {}
                 }
                 if let Some(key) = form.text("key").and_then(|key| key.parse().ok()) {
-                    self.sessions.load(&self.session, key);
+                    self.office.sessions.load(&self.session, key);
                 }
                 Err(answer::elsewhere(then.as_str()))
             }
@@ -227,7 +281,7 @@ impl Asking<'_> {
             }
             Deed::Write => Ok(write(&form)),
             Deed::Mailboxes => Ok(Task::Mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),
-            Deed::Set => Err(answer::not_found()),
+            Deed::Set => self.set(&form),
         }
     }
 
@@ -249,7 +303,7 @@ impl Asking<'_> {
             _ => None,
         };
         let Some(change) = change else {
-            self.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
+            self.office.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
             return Err(answer::elsewhere(then.as_str()));
         };
         let keys = form.texts("key").filter_map(|key| key.parse().ok());

@@ -158,6 +158,11 @@ impl MemoryDisk {
         self.unflushed.remove(&sector.0);
     }
 
+    /// Writes that have completed in this life.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
     /// Requests that were not carried out yet.
     pub fn waiting(&self) -> usize {
         self.requested.len()

@@ -10,7 +10,7 @@ use alloc::string::String;
 
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
-use webmail::{Destination, Draft, Visit};
+use webmail::{Arrival, Destination, Draft, PasswordMark, Visit};
 
 use super::Conversation;
 use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described, unknown};
@@ -54,6 +54,8 @@ pub(super) enum Purpose {
     Webmail {
         /// The name that he said.
         name: String,
+        /// The program that said it.
+        program: String,
         /// Where he goes then.
         next: Destination,
         /// The letter that he was writing.
@@ -95,7 +97,7 @@ impl Purpose {
         match self {
             Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
             Purpose::Certificates(_) => unknown(),
-            Purpose::Webmail { name, next, kept } => {
+            Purpose::Webmail { name, next, kept, .. } => {
                 let why = match has_too_many {
                     true => "Too many people try to log in from your address just now. Try again in a moment.",
                     false => "The address or the password is wrong.",
@@ -132,8 +134,10 @@ impl Conversation {
                         let is_administrator = common.directory.is_administrator(&common.store, account);
                         self.granted(wish, is_administrator, caller, common);
                     }
-                    (Some(Decision::Granted(account)), Purpose::Webmail { next, kept, .. }) => {
-                        common.visit(account, caller.connection.0, Visit::Begin(account, next, kept));
+                    (Some(Decision::Granted(account)), Purpose::Webmail { program, next, kept, .. }) => {
+                        let hash = common.store.account(account).map_or("", |known| known.password_hash);
+                        let arrival = Arrival { password: PasswordMark::of(hash), from: caller.address, program };
+                        common.visit(account, caller.connection.0, Visit::Begin(account, arrival, next, kept));
                     }
                     (decision, purpose) => {
                         let has_too_many = matches!(decision, Some(Decision::TooMany));

@@ -44,10 +44,10 @@ impl Errand {
                 common.visit(account, frame, visit);
                 return None;
             }
-            Door::LogIn { name, password, next, kept } => {
+            Door::LogIn { name, password, next, program, kept } => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = common.login_begins(credentials, caller);
-                return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, next, kept } });
+                return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, program, next, kept } });
             }
         };
         common.ready.resume(frame);

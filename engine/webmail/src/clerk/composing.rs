@@ -79,6 +79,10 @@ impl Composing {
             Start::Draft(_) => "Draft",
         };
         let surroundings = Surroundings::of(visitor, desk.store(), None);
+        let text = match self.start {
+            Start::New | Start::Reply(_) | Start::ReplyToAll(_) => surroundings.chosen().signed(&beginning.text),
+            Start::Forward(_) | Start::Draft(_) => beginning.text,
+        };
         answer::page(&ComposePage {
             frame: surroundings.frame(visitor, &surroundings.links()),
             title,
@@ -88,7 +92,7 @@ impl Composing {
             cc: &beginning.cc,
             bcc: &beginning.bcc,
             subject: &beginning.subject,
-            text: &beginning.text,
+            text: &text,
             attachments: &[],
             error: None,
         })

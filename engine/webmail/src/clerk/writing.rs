@@ -16,6 +16,7 @@ use store::{AccountId, Body, DRAFTS, Flags, Recipient, Refusal, SENT, Store, Uid
 
 use super::{Desk, Done, Step, why};
 use crate::answer;
+use crate::chosen::Chosen;
 use crate::compose::ComposePage;
 use crate::form::Form;
 use crate::sessions::Said;
@@ -242,8 +243,10 @@ impl Writing {
         if self.then == Then::Keep && !draft.files.is_empty() {
             return Err("Files cannot be kept with a draft yet. What you wrote is on this page: attach the files when you send it.".into());
         }
-        let address = desk.store().account(account).map_or_else(String::new, |known| known.address().to_string());
-        let from = Mailbox { name: String::new(), address };
+        let from = desk.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
+            name: Chosen::by(&known).name,
+            address: known.address().to_string(),
+        });
         let [to, cc, bcc] = [&draft.to, &draft.cc, &draft.bcc].map(|list| mailboxes(list));
         let secret = u128::from_le_bytes(desk.random());
         let message_id = format!("{:032x}@{}", u128::from_le_bytes(desk.random()), desk.host());

@@ -16,6 +16,7 @@ mod logins;
 mod narrow;
 mod records;
 mod scram;
+mod settings;
 mod starttls;
 mod stopped;
 mod submission;

@@ -15,8 +15,8 @@ const NAME: &str = "mail.barepost.test";
 /// A browser: one connection at a time, and what it remembers.
 pub(super) struct Browser {
     settings: Arc<ClientConfig>,
-    connection: Option<Shielded>,
-    cookie: Option<String>,
+    pub(super) connection: Option<Shielded>,
+    pub(super) cookie: Option<String>,
 }
 
 /// What it is answered.

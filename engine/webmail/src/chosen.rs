@@ -1,0 +1,87 @@
+//! What somebody has chosen: the name and the signature of his letters, and how his pages look. It is a note of his account, written as forms are.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+
+use store::{AccountInfo, NOTE_BYTES_MAX, NoteChange};
+
+use crate::form::Form;
+use crate::frame::{Density, Theme};
+
+/// The key of the note.
+const KEY: &[u8] = b"settings";
+
+/// Bytes of a name.
+pub(crate) const NAME_BYTES_MAX: usize = 128;
+/// Bytes of a signature.
+pub(crate) const SIGNATURE_BYTES_MAX: usize = 1024;
+
+const _: () =
+    assert!(3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX, "in a form a byte is three letters");
+
+/// What somebody has chosen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Chosen {
+    /// The name that stands before his address.
+    pub name: String,
+    /// What stands below his letters.
+    pub signature: String,
+    /// The colours.
+    pub theme: Theme,
+    /// How close lines stand.
+    pub density: Density,
+}
+
+impl Chosen {
+    /// As the account's note has it.
+    pub(crate) fn by(account: &AccountInfo<'_>) -> Chosen {
+        let form = account.note(KEY).and_then(|note| Form::of("application/x-www-form-urlencoded", note).ok());
+        form.map_or_else(Chosen::default, |form| Chosen::of(&form))
+    }
+
+    /// As a form has it. White space in a name counts once.
+    pub(crate) fn of(form: &Form<'_>) -> Chosen {
+        let text = |name| form.text(name).unwrap_or_default();
+        let seen = text("name").split(|letter: char| letter.is_whitespace() || letter.is_control());
+        let mut name = String::new();
+        for word in seen.filter(|word| !word.is_empty()) {
+            name.push_str(if name.is_empty() { "" } else { " " });
+            name.push_str(word);
+        }
+        Chosen {
+            name,
+            signature: text("signature").replace("\r\n", "\n").trim_end().to_string(),
+            theme: Theme::named(text("theme")).unwrap_or_default(),
+            density: Density::named(text("density")).unwrap_or_default(),
+        }
+    }
+
+    /// What is to be noted. Errors: what of it is too long.
+    pub(crate) fn noted(&self) -> Result<NoteChange, &'static str> {
+        if self.name.len() > NAME_BYTES_MAX {
+            return Err("The name is too long. Nothing was saved.");
+        }
+        if self.signature.len() > SIGNATURE_BYTES_MAX {
+            return Err("The signature is too long: a kilobyte is what it may have. Nothing was saved.");
+        }
+        let fields = [
+            ("name", self.name.as_str()),
+            ("signature", &self.signature),
+            ("theme", self.theme.name()),
+            ("density", self.density.name()),
+        ];
+        let note = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        Ok(NoteChange::Put(KEY.into(), Box::from(note.into_bytes())))
+    }
+
+    /// A text with the signature below it (RFC 3676 section 4.3).
+    pub(crate) fn signed(&self, text: &str) -> String {
+        let mut signed = text.to_string();
+        if !self.signature.is_empty() {
+            signed.push_str(if text.is_empty() { "\n\n-- \n" } else { "\n-- \n" });
+            signed.push_str(&self.signature);
+            signed.push('\n');
+        }
+        signed
+    }
+}

@@ -1,0 +1,115 @@
+//! What somebody has chosen, and where he is logged in: shown, and changed by notes of his account.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use store::{AccountId, NoteChange, Refusal, Store};
+
+use super::{Desk, Done, Step, why};
+use crate::answer;
+use crate::chosen::Chosen;
+use crate::kept::Kept;
+use crate::moments::in_words;
+use crate::sessions::{Digest, Said};
+use crate::settings::{SessionLine, SettingsPage};
+use crate::surroundings::{Surroundings, Visitor};
+
+/// The page of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Overview {
+    /// The sessions that there are.
+    pub sessions: Vec<(Digest, Kept)>,
+    /// What was typed and is not taken.
+    pub typed: Option<Chosen>,
+}
+
+/// What is told when notes are as they are to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Noted {
+    /// This, on the page of settings.
+    Said(String),
+    /// That whoever asked is logged out.
+    LoggedOut,
+}
+
+/// Notes that are being changed.
+#[derive(Debug)]
+pub(super) struct Noting {
+    changes: Option<Vec<NoteChange>>,
+    noted: Noted,
+    refused: Option<Refusal>,
+}
+
+impl Noting {
+    pub(super) fn new(changes: Vec<NoteChange>, noted: Noted) -> Noting {
+        Noting { changes: Some(changes), noted, refused: None }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        let Some(changes) = self.changes.clone() else { return Step::Asked };
+        let continuation = desk.continuation();
+        match desk.store_mut().change_notes(account, changes, continuation) {
+            Ok(()) => *under_way += 1,
+            Err(Refusal::Busy) => return Step::Busy,
+            Err(refusal) => self.refused(refusal),
+        }
+        self.changes = None;
+        Step::Asked
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // What is to go and is not there is gone.
+        self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
+    }
+
+    pub(super) fn done(&self) -> Done {
+        let to_settings = || answer::elsewhere(&crate::Page::Settings.to_string());
+        match (&self.noted, self.refused) {
+            (Noted::LoggedOut, _) => Done { reply: answer::logged_out(), said: None },
+            (Noted::Said(_), Some(refusal)) => Done { reply: to_settings(), said: Some(Said::wrong(why(refusal))) },
+            (Noted::Said(text), None) => {
+                Done { reply: to_settings(), said: Some(Said { text: text.clone(), is_error: false, undo: None }) }
+            }
+        }
+    }
+}
+
+impl Overview {
+    pub(super) fn page(&self, visitor: &Visitor, store: &Store) -> Reply {
+        let surroundings = Surroundings::of(visitor, store, None);
+        let lines: Vec<(String, String, bool)> = self
+            .sessions
+            .iter()
+            .map(|(digest, kept)| {
+                let [since, seen] = [kept.since, kept.seen].map(in_words);
+                let since = format!("since {since}, from {}; seen {seen} (UTC)", kept.from);
+                (session_key(digest), since, *digest == visitor.session)
+            })
+            .collect();
+        let sessions: Vec<SessionLine<'_>> = lines
+            .iter()
+            .zip(&self.sessions)
+            .map(|((key, since, is_this), (_, kept))| SessionLine {
+                key,
+                program: &kept.program,
+                since,
+                is_this: *is_this,
+            })
+            .collect();
+        let chosen = self.typed.as_ref().unwrap_or(surroundings.chosen());
+        answer::page(&SettingsPage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            name: &chosen.name,
+            signature: &chosen.signature,
+            sessions: &sessions,
+        })
+    }
+}
+
+/// Names a session in a form.
+pub(crate) fn session_key(digest: &Digest) -> String {
+    let (first, _) = digest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    format!("{:016x}", u64::from_be_bytes(*first)).to_string()
+}

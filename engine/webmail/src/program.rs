@@ -1,0 +1,51 @@
+//! What a browser says of itself, in as few words as tell it from another.
+
+use alloc::format;
+use alloc::string::String;
+
+/// Bytes of a program of which nothing is known.
+const UNKNOWN_BYTES_MAX: usize = 40;
+
+/// What programs call themselves, and what people call them; many say first what they want to be taken for.
+const PROGRAMS: [(&str, &str); 8] = [
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Version/", "Safari"),
+];
+
+/// The same for systems.
+const SYSTEMS: [(&str, &str); 7] = [
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+];
+
+/// `user_agent`: RFC 9110 section 10.1.5.
+pub(crate) fn in_words(user_agent: &str) -> String {
+    let program = PROGRAMS.iter().find_map(|(said, name)| {
+        let (_, version) = user_agent.split_once(said)?;
+        let major = version.get(..version.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(version.len()))?;
+        (1..=4).contains(&major.len()).then(|| format!("{name} {major}"))
+    });
+    let system = SYSTEMS.iter().find(|(said, _)| user_agent.contains(said)).map(|(_, name)| *name);
+    match (program, system) {
+        (Some(program), Some(system)) => format!("{program} on {system}"),
+        (Some(program), None) => program,
+        (None, _) => {
+            let said: String = user_agent.chars().filter(|letter| !letter.is_control()).collect();
+            match said.get(..said.floor_char_boundary(UNKNOWN_BYTES_MAX)) {
+                Some("") | None => "A program without a name".into(),
+                Some(said) => said.into(),
+            }
+        }
+    }
+}

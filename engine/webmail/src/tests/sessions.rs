@@ -1,0 +1,88 @@
+//! What is kept of sessions and of choices, and what a browser is called.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+use proptest::prelude::*;
+use store::{NOTE_BYTES_MAX, NoteChange};
+
+use crate::form::Form;
+use crate::kept::{Kept, PasswordMark};
+use crate::{Chosen, Density, Theme, program};
+
+fn value(change: NoteChange) -> Vec<u8> {
+    match change {
+        NoteChange::Put(_, value) | NoteChange::Replace(_, value) => value.into(),
+        NoteChange::Remove(_) => Vec::new(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_of_a_session_comes_back_and_is_small(since in any::<u32>(), seen in any::<u32>(), from in any::<core::net::IpAddr>(), program in "\\PC{0,80}", hash in "\\PC{0,100}") {
+        let [since, seen] = [since, seen].map(|seconds| UnixTime::from_seconds(seconds.into()));
+        let kept = Kept { since, seen, password: PasswordMark::of(&hash), from: from.to_canonical(), program };
+        let bytes = kept.to_bytes();
+        let back = Kept::of(&bytes).expect("a session");
+        prop_assert!(bytes.len() <= 112 && kept.program.starts_with(&back.program));
+        prop_assert_eq!(Kept { program: String::new(), ..back }, Kept { program: String::new(), ..kept });
+    }
+
+    #[test]
+    fn whatever_a_note_says_nothing_panics(note in prop::collection::vec(any::<u8>(), 0..120)) {
+        if let Some(kept) = Kept::of(&note) {
+            prop_assert_eq!(Kept::of(&kept.to_bytes()), Some(kept));
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_comes_back_and_fits_into_a_note(name in "\\PC{0,60}", signature in "[\\PC\n]{0,400}") {
+        let said = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs([("name", &*name), ("signature", &*signature), ("theme", "dark"), ("density", "compact")])
+            .finish();
+        let chosen = |note: &[u8]| Chosen::of(&Form::of("application/x-www-form-urlencoded", note).expect("a form"));
+        let first = chosen(said.as_bytes());
+        prop_assert_eq!((first.theme, first.density), (Theme::Dark, Density::Compact));
+        if let Ok(change) = first.noted() {
+            let note = value(change);
+            prop_assert!(note.len() <= NOTE_BYTES_MAX);
+            prop_assert_eq!(chosen(&note), first);
+        }
+    }
+}
+
+#[test]
+fn a_password_that_was_changed_has_another_mark() {
+    let hashes = [
+        "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjA",
+        "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjB",
+    ];
+    assert_ne!(PasswordMark::of(hashes[0]), PasswordMark::of(hashes[1]));
+}
+
+#[test]
+fn a_program_is_called_as_people_call_it() {
+    for (said, name) in [
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/115.0.0.0 Safari/537.36",
+            "Chrome 115 on Linux",
+        ),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox 128 on Linux"),
+        (
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1",
+            "Safari 17 on iPhone",
+        ),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36 Edg/120.0.0.0",
+            "Edge 120 on Windows",
+        ),
+        ("curl/7.88.1", "curl/7.88.1"),
+        ("", "A program without a name"),
+        ("Firefox/", "Firefox/"),
+    ] {
+        assert_eq!(program::in_words(said), name);
+    }
+    assert_eq!(program::in_words(&"ä".repeat(100)).len(), 40);
+    assert_eq!(program::in_words("a\u{7}b").to_string(), "ab");
+}

@@ -1,0 +1,159 @@
+//! What somebody chooses at the webmail, and where he is logged in: kept through power cuts, whatever cores his connections and his mail are on.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use machine::Micros;
+use simulated::Dice;
+
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, Room, usual_sizes};
+use super::webmail::{Browser, Page, between, serving};
+
+/// The machine after a power cut, configured like this.
+fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -> Room {
+    let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
+    let certificates = vec![trust.certificate.clone()];
+    let mut room = Room::certified(seed, disk, usual_sizes(), configuration, Site::default(), certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room
+}
+
+fn is_asked_who_he_is(page: &Page) -> bool {
+    page.status == 303 && page.field("Location").starts_with("/mail/login")
+}
+
+/// The browsers' connections are gone with the machine that they led to.
+fn forget_connections(browsers: &mut [&mut Browser]) {
+    browsers.iter_mut().for_each(|browser| browser.connection = None);
+}
+
+#[test]
+fn a_session_outlives_a_power_cut_and_its_end_does_too() {
+    let (mut room, trust) = serving(21);
+    let [mut first, mut second, mut third] = [(); 3].map(|()| Browser::new(&trust));
+    for browser in [&mut first, &mut second, &mut third] {
+        browser.log_in(&mut room, "ada", "lovelace");
+    }
+    let token = third.get(&mut room, "/mail/box/1").token();
+    let out = third.cookie.clone();
+    third.send(&mut room, "/mail/logout", &[("token", &token)]);
+    third.cookie = out;
+    let mut room = again(room, 22, &trust, CONFIGURATION);
+    forget_connections(&mut [&mut first, &mut second, &mut third]);
+    assert!(is_asked_who_he_is(&third.get(&mut room, "/mail/box/1")));
+    assert_eq!(second.get(&mut room, "/mail/box/1").status, 200);
+    let page = first.get(&mut room, "/mail/settings");
+    let text = page.text();
+    assert_eq!(text.matches("name=\"end\"").count(), 1, "{text}");
+    let key = between(&text, "name=\"end\" value=\"", "\"").expect("the other session").to_string();
+    let token = page.token();
+    let after = first.post(&mut room, "/mail/settings", &[("token", &token), ("end", &key)]);
+    assert!(after.text().contains("It is logged out there."), "{}", after.text());
+    assert!(is_asked_who_he_is(&second.get(&mut room, "/mail/box/1")));
+    let mut room = again(room, 23, &trust, CONFIGURATION);
+    forget_connections(&mut [&mut first, &mut second]);
+    assert!(is_asked_who_he_is(&second.get(&mut room, "/mail/box/1")));
+    assert_eq!(first.get(&mut room, "/mail/box/1").status, 200);
+}
+
+#[test]
+fn who_logs_in_once_too_often_takes_the_place_of_who_was_not_seen_for_longest() {
+    let (mut room, trust) = serving(24);
+    let mut all: Vec<Browser> = Vec::new();
+    for _ in 0..17 {
+        let mut browser = Browser::new(&trust);
+        browser.log_in(&mut room, "ada", "lovelace");
+        browser.hang_up(&mut room);
+        room.pass(Micros::from_secs(2));
+        all.push(browser);
+    }
+    for (number, browser) in all.iter_mut().enumerate() {
+        assert_eq!(is_asked_who_he_is(&browser.get(&mut room, "/mail/box/1")), number == 0, "{number}");
+        browser.hang_up(&mut room);
+    }
+    let token = all[1].get(&mut room, "/mail/settings").token();
+    let one = all[1].post(&mut room, "/mail/settings", &[("token", &token), ("do", "end-others")]).text();
+    assert!(one.contains("You are logged out everywhere else.") && one.matches("from 10.0.0.1").count() == 1, "{one}");
+    assert!(is_asked_who_he_is(&all[2].get(&mut room, "/mail/box/1")));
+}
+
+#[test]
+fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
+    let (mut room, trust) = serving(25);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/settings");
+    assert!(page.text().contains("data-theme=\"auto\""));
+    let token = page.token();
+    let form = |name, signature| {
+        [
+            ("token", token.as_str()),
+            ("name", name),
+            ("signature", signature),
+            ("theme", "dark"),
+            ("density", "compact"),
+            ("do", "save"),
+        ]
+    };
+    let long = format!("All of it: {}", "x".repeat(1100));
+    let refused = ada.send(&mut room, "/mail/settings", &form("Ada", &long));
+    assert!(refused.text().contains("The signature is too long") && refused.text().contains(&long));
+    let saved = ada.post(&mut room, "/mail/settings", &form(" Ada \t Lövelace", "Ada\r\nAnalyst <&>"));
+    assert!(saved.text().contains("Saved."), "{}", saved.text());
+
+    let mut room = again(room, 26, &trust, CONFIGURATION);
+    forget_connections(&mut [&mut ada]);
+    let text = ada.get(&mut room, "/mail/settings").text();
+    for words in
+        ["data-theme=\"dark\"", "data-density=\"compact\"", "value=\"Ada Lövelace\"", "Ada\nAnalyst &#60;&#38;&#62;"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let compose = ada.get(&mut room, "/mail/compose").text();
+    assert!(compose.contains("\n-- \nAda\nAnalyst &#60;&#38;&#62;\n"), "{compose}");
+    let letter =
+        [("token", token.as_str()), ("to", "ada@barepost.test"), ("subject", "To me"), ("text", "x"), ("do", "send")];
+    ada.post(&mut room, "/mail/compose", &letter);
+    let source = ada.get(&mut room, "/mail/source/1.1").text();
+    assert!(source.contains("From: =?utf-8?") && source.contains("&#60;ada@barepost.test&#62;"), "{source}");
+    assert!(ada.get(&mut room, "/mail/box/1").text().contains("Ada Lövelace"));
+    let reply = ada.get(&mut room, "/mail/compose?reply=1.1").text();
+    assert!(reply.contains("&#62; x\n\n-- \nAda\nAnalyst"), "{reply}");
+}
+
+#[test]
+fn a_browser_that_is_logged_out_is_told_to_forget_the_pages() {
+    let (mut room, trust) = serving(27);
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let list = browser.get(&mut room, "/mail/box/1");
+    assert_eq!((list.field("Cache-Control"), list.field("Clear-Site-Data")), ("no-store", ""));
+    let out = browser.send(&mut room, "/mail/logout", &[("token", &list.token())]);
+    assert_eq!((out.field("Clear-Site-Data"), out.field("Cache-Control")), ("\"cache\"", "no-store"));
+    assert!(browser.cookie.is_none());
+}
+
+#[test]
+fn a_session_that_nobody_uses_is_over_after_two_weeks_and_requests_cost_the_disk_nothing() {
+    const DAY: Micros = Micros::from_secs(86_400);
+    let (mut room, trust) = serving(28);
+    let [mut idle, mut busy] = [(); 2].map(|()| Browser::new(&trust));
+    for browser in [&mut idle, &mut busy] {
+        browser.log_in(&mut room, "ada", "lovelace");
+        browser.hang_up(&mut room);
+    }
+    let mut written = Vec::new();
+    for day in 0..15 {
+        room.pass(DAY);
+        for _ in 0..3 {
+            let before = room.machine.disk.writes();
+            assert_eq!(busy.get(&mut room, "/mail/box/1").status, 200, "day {day}");
+            room.pass(Micros::from_secs(1));
+            written.push(room.machine.disk.writes() > before);
+        }
+        busy.hang_up(&mut room);
+    }
+    assert_eq!(written, [true, false, false].repeat(15), "it is noted once a day");
+    assert!(is_asked_who_he_is(&idle.get(&mut room, "/mail/box/1")));
+}
