@@ -141,9 +141,14 @@ class Reading:
         self.assertIn("Your letter was sent.", browser.text(".notice"))
 
         self.log_in("ada")
+        self.assertIn("2", browser.text(row(f"Re: {subject}", "//*[@class='number']")), "one row, and its messages are counted")
         self.open(f"Re: {subject}")
-        self.assertIn("Good to hear.", browser.text(".prose"))
-        browser.follow("//a[.='Forward']")
+        self.assertIn("Good to hear.", browser.text("#opened .prose"))
+        own = "//article[not(@id)]"
+        self.assertEqual(browser.text(f"{own}//*[@class='prose']"), "", "what Ada has written herself is folded")
+        browser.click(f"{own}//summary[@class='head']")
+        self.assertIn("All is well.\n<b>Quite.</b>", browser.text(f"{own}//*[@class='prose']"))
+        browser.follow("//*[@id='opened']//a[.='Forward']")
         self.assertEqual(browser.value("#subject"), f"Fwd: Re: {subject}")
 
     def test_a_draft_is_kept_and_gone_on_with_until_it_is_sent(self):

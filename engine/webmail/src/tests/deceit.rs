@@ -94,9 +94,16 @@ fn a_sender_whose_name_is_the_address_of_another_is_doubted() {
 proptest! {
     #[test]
     fn whatever_a_letter_says_doubts_are_few_and_of_letters_that_names_have(
+        links in proptest::collection::vec(("[a-zа-я.@:%<&]{1,6}", "[a-z\u{202e}<>\"]{1,4}"), 0..40),
         html in "(<a href=\"?|https://|xn--|</a>|[a-zа-я.@:/&;#%\"'<> \u{202e}\u{1}-]){0,60}",
     ) {
-        for doubts in [of_html(&html), of_text(&html), sender(&html, &html)] {
+        let written: Vec<String> = links
+            .iter()
+            .map(|(host, text)| format!("<a href=\"https://{host}.test\">{text}@{host}.example</a> https://{host}.test"))
+            .collect();
+        let written = written.concat();
+        let name = links.first().map_or(html.clone(), |(host, text)| format!("{text}@{host}.example"));
+        for doubts in [of_html(&html), of_html(&written), of_text(&written), sender(&name, "x@own.example"), sender(&html, &html)] {
             prop_assert!(doubts.len() <= DOUBTS_MAX);
             let is_known = |letter: char| letter.is_alphanumeric() || " .,-_+@'".contains(letter);
             prop_assert!(doubts.iter().all(|doubt| doubt.chars().all(is_known)), "{doubts:?}");
