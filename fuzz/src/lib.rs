@@ -13,6 +13,8 @@ pub mod configuration;
 mod conversation;
 pub mod disk;
 pub mod frames;
+pub mod hpack;
+pub mod http2_session;
 pub mod http_session;
 pub mod letter;
 pub mod message;
@@ -23,6 +25,7 @@ pub mod server;
 pub mod site;
 pub mod smtp_session;
 pub mod tcp;
+pub mod tls;
 
 /// Worlds are made and dropped by the thousand, each with tables of megabytes at addresses of 64: the C library's allocator
 /// splits what it gets back from these until it holds gigabytes.

@@ -75,7 +75,8 @@ fn take(bytes: &mut &[u8], count: usize) -> Vec<u8> {
     taken.to_vec()
 }
 
-fn send(steps: &mut Vec<Step>, bytes: &[u8]) -> usize {
+/// The client sends these. Returns how many they are.
+pub(crate) fn send(steps: &mut Vec<Step>, bytes: &[u8]) -> usize {
     if let Some(Step::Bytes(sent)) = steps.last_mut() {
         sent.extend_from_slice(bytes);
     } else {

@@ -1,0 +1,84 @@
+//! HPACK: blocks of fields, decoded and encoded.
+//!
+//! The first byte says whether the rest are blocks that somebody sends, or a response whose head is to be encoded.
+//!
+//! Oracles:
+//! - Whatever comes, no panic, and no more is kept than the limits say.
+//! - What both decode, another decoder reads the same in, block after block: also behind one that said more than is kept.
+//! - What is encoded both decoders read, and there is room for all of it or the encoder says that there is not.
+
+use heapless::Vec as Block;
+use http2::{Decoder, FIELDS_MAX, Fields, LIST_BYTES_MAX, encode_field, encode_secret, encode_status};
+
+/// What a field counts beside its name and its value (RFC 9113 section 6.5.2).
+const FIELD_OVERHEAD: usize = 32;
+
+/// Room for what is encoded: less than inputs can ask for.
+const BLOCK_BYTES: usize = 1024;
+
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Some((&[first], rest)) = data.split_first_chunk() else { return };
+    match first % 4 {
+        0 => encode(rest),
+        _ => decode(rest),
+    }
+}
+
+/// Decodes blocks, each behind a byte that says how long it is; the last may be shorter.
+fn decode(mut bytes: &[u8]) {
+    let (mut ours, mut theirs) = (Decoder::new(), loona_hpack::Decoder::new());
+    while let Some((&length, rest)) = bytes.split_first() {
+        let (block, rest) = rest.split_at(usize::from(length).min(rest.len()));
+        bytes = rest;
+        let mut fields = Fields::new();
+        let result = ours.decode(block, &mut fields);
+        let pairs = pairs(&fields);
+        let Ok(()) = result else { return };
+        let Ok(expected) = theirs.decode(block) else { return };
+        if fields.is_too_large() {
+            assert!(pairs.len() < expected.len(), "something is left out");
+            let mut expected = expected.iter();
+            assert!(pairs.iter().all(|pair| expected.any(|other| other == pair)), "the others are as they were said");
+        } else {
+            assert_eq!(pairs, expected, "{block:02x?}");
+        }
+    }
+}
+
+/// What was kept of a block, which is never more than there is room for.
+fn pairs(fields: &Fields) -> Vec<Pair> {
+    let pairs: Vec<Pair> = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+    let bytes: usize = pairs.iter().map(|(name, value)| name.len() + value.len() + FIELD_OVERHEAD).sum();
+    assert!(pairs.len() <= FIELDS_MAX && bytes <= LIST_BYTES_MAX, "{} fields, {bytes} bytes", pairs.len());
+    pairs
+}
+
+/// Encodes a status and fields: how long a name is, how long its value, and both, time after time.
+fn encode(bytes: &[u8]) {
+    let Some((&[high, low], mut bytes)) = bytes.split_first_chunk() else { return };
+    let status = 100 + u16::from_be_bytes([high, low]) % 900;
+    let mut block = Block::<u8, BLOCK_BYTES>::new();
+    encode_status(&mut block, status).expect("there is room for a status");
+    let mut expected = vec![(b":status".to_vec(), status.to_string().into_bytes())];
+    while let Some((&[name_length, value_length], rest)) = bytes.split_first_chunk() {
+        let (name, rest) = rest.split_at(usize::from(name_length % 64).min(rest.len()));
+        let (value, rest) = rest.split_at(usize::from(value_length).min(rest.len()));
+        bytes = rest;
+        let encode = if name_length < 128 { encode_field } else { encode_secret };
+        let before = block.len();
+        if encode(&mut block, name, value).is_err() {
+            // Lengths take at most two bytes each, and what comes before them one.
+            assert!(before + name.len() + value.len() + 5 > BLOCK_BYTES, "there was room");
+            return;
+        }
+        expected.push((name.to_ascii_lowercase(), value.to_vec()));
+    }
+    let theirs = loona_hpack::Decoder::new().decode(&block);
+    assert_eq!(theirs.as_ref().ok(), Some(&expected), "another decoder reads what was encoded");
+    let mut fields = Fields::new();
+    assert_eq!(Decoder::new().decode(&block, &mut fields), Ok(()));
+    assert!(fields.is_too_large() || pairs(&fields) == expected, "and so does our own");
+}

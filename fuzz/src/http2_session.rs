@@ -1,0 +1,140 @@
+//! HTTP/2: a script of a client's frames and of events, carried out at three paces, and judged by a reader that keeps the client's books.
+//!
+//! Oracles:
+//! - Whatever comes, no panic, nothing is asked after the end, and nothing is queued without room for it (`http_session::world`).
+//! - What is said is frames of the kinds that a server sends; each answer is a head and a body as long as that says, of the
+//!   site's bytes; nothing follows the end of a stream but its reset, nor the word why the connection ends (`reading`).
+//! - No more is sent than the windows of the connection and of the stream allow, and no more is asked for than came (`reading`).
+//! - Who brings nothing is not answered for ever: answers, and streams that end badly, have their price (`reading`).
+//! - What a program admits is taken and released; room and answers always bring a connection on.
+
+mod reading;
+mod script;
+
+use http::two::Session;
+use http::{Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
+
+use crate::conversation::{Conversation, Party, Waits, more_room};
+use crate::http_session::world::{BODY_BYTES_MAX, REPLY, Stage, World};
+use crate::script::{Pace, Step};
+use reading::Reading;
+
+/// The most streams that are served at a time.
+const STREAMS_MAX: usize = 100;
+
+/// With as much room as this, no session waits for more without having said anything.
+const ROOM_ENOUGH: usize = 1 << 20;
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Some((&[first], script)) = data.split_first_chunk() else { return };
+    let send_room = 1 + usize::from(first) * 32;
+    let steps = script::steps(script, first % 8 != 0);
+    converse(send_room, &steps, Pace::AsCut);
+    converse(send_room, &steps, Pace::AtOnce);
+    let bytes: usize = steps.iter().map(|step| if let Step::Bytes(bytes) = step { bytes.len() } else { 0 }).sum();
+    if bytes <= 2_000 {
+        converse(send_room, &steps, Pace::ByteByByte);
+    }
+}
+
+fn converse(send_room: usize, steps: &[Step], pace: Pace) {
+    let mut party = Conversation::run(Server::new(send_room), steps, pace).party;
+    let waits_for = party.session.waits_for();
+    assert!(party.world.closed || waits_for != WaitsFor::SendRoom, "there was room");
+    party.reading.ends(party.world.closed);
+    if !party.world.closed {
+        party.session.peer_closed(&mut party.world);
+    }
+    assert_eq!(party.world.admitted, 0, "what was admitted is released in the end");
+}
+
+/// A session, its server, and what the client makes of what it hears.
+struct Server {
+    session: Session,
+    world: World,
+    reading: Reading,
+    send_room: usize,
+    taken: usize,
+    /// What had been said when there was room last.
+    said: usize,
+}
+
+impl Server {
+    fn new(send_room: usize) -> Server {
+        let mut world = World::small();
+        let session = Session::connected(&mut world);
+        let reading = Reading::new(world.contents.clone());
+        Server { session, world, reading, send_room, taken: 0, said: 0 }
+    }
+
+    fn is_read(&mut self) {
+        self.reading.read(&self.world.sent);
+        assert!(self.world.admitted <= STREAMS_MAX * BODY_BYTES_MAX, "each stream has at most one body");
+    }
+}
+
+impl Party for Server {
+    const KEPT_BYTES_MAX: usize = HEAD_BYTES_MAX;
+
+    fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
+        self.reading.client.says(self.taken, bytes);
+        let taken = self.session.bytes_arrived(bytes, &mut self.world);
+        self.taken += taken;
+        self.is_read();
+        taken
+    }
+
+    fn stopping(&mut self) {
+        self.session.stopping(&mut self.world);
+        self.is_read();
+    }
+
+    fn deadline_expired(&mut self) {
+        self.session.deadline_expired(&mut self.world);
+        self.is_read();
+    }
+
+    fn peer_closed(&mut self) {
+        if !self.world.closed {
+            self.session.peer_closed(&mut self.world);
+        }
+    }
+
+    fn has_deadline(&self) -> bool {
+        self.world.deadline.is_some()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.world.closed
+    }
+
+    fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
+        match self.session.waits_for() {
+            WaitsFor::Bytes => Waits::ForBytes,
+            WaitsFor::Nothing => Waits::ForNothing,
+            WaitsFor::Us if held => Waits::ForAnswer,
+            WaitsFor::Us => {
+                match self.world.stage.take() {
+                    Some(Stage::Asked(Method::Post | Method::Put)) => {
+                        self.world.admitted += BODY_BYTES_MAX;
+                        self.session.admitted(BODY_BYTES_MAX, &mut self.world);
+                    }
+                    Some(_) => {
+                        let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());
+                        self.session.replied(reply.with(Field::SetCookie, "a=b"), &mut self.world);
+                    }
+                    None => unreachable!("it waits for what it has asked"),
+                }
+                Waits::NoMore
+            }
+            WaitsFor::SendRoom => {
+                let has_spoken = self.world.sent.len() > std::mem::replace(&mut self.said, self.world.sent.len());
+                assert!(has_spoken || self.world.send_room < ROOM_ENOUGH, "any room is enough to go on");
+                let room = more_room(pace, self.send_room);
+                self.world.send_room = self.world.send_room.saturating_add(room);
+                Waits::NoMore
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The client's books: what it has said, what it has heard, and what it may hear (RFC 9113 sections 5 and 6).
+//!
+//! What the client has said counts as soon as it was offered to the server, so windows are never thought narrower than they are; another
+//! initial window counts from the server's word that it knows (section 6.5.3).
+
+use std::collections::{HashMap, VecDeque};
+
+use loona_hpack::Decoder;
+
+const HEAD_BYTES: usize = 9;
+const PREFACE_BYTES: usize = 24;
+const FRAME_BYTES_MAX: usize = 16_384;
+const WINDOW_BYTES: u64 = 65_535;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// What a client may cost at first, and what it costs and earns: the prices that are promised.
+const POINTS: u64 = 1000;
+const ANSWER_PRICE: u64 = 10;
+const RESET_PRICE: u64 = 20;
+const ANSWER_EARNS: u64 = 5;
+const BYTES_PER_POINT: u64 = 1024;
+
+/// A frame: its kind, its flags, its stream, how long it is, and its payload as far as that is there.
+struct Frame<'a> {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    length: usize,
+    payload: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    fn first(bytes: &'a [u8]) -> Option<Frame<'a>> {
+        let (&[l0, l1, l2, kind, flags, s0, s1, s2, s3], rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
+        let payload = &rest[..length.min(rest.len())];
+        Some(Frame { kind, flags, stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]), length, payload })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.payload.len() == self.length
+    }
+
+    fn number(&self) -> Option<u32> {
+        self.payload.first_chunk().map(|bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff)
+    }
+}
+
+/// What the client has said.
+#[derive(Default)]
+pub(super) struct Client {
+    said: Vec<u8>,
+    read: usize,
+    /// Whether the bytes of a body whose frame begins at `read` are counted.
+    is_counted: bool,
+    last_stream: u32,
+    /// By how much windows were opened, by stream; 0 is the connection's.
+    opened: HashMap<u32, u64>,
+    /// Bytes of frames with bodies, by stream, and in 0 all together.
+    sent: HashMap<u32, u64>,
+    /// Settings that are not acknowledged: the initial window, if it was set.
+    settings: VecDeque<Option<u64>>,
+    /// Pings that are not answered.
+    pings: VecDeque<Vec<u8>>,
+}
+
+impl Client {
+    /// It says these bytes behind the first `taken` ones; some of them it may have said before.
+    pub(super) fn says(&mut self, taken: usize, bytes: &[u8]) {
+        let known = self.said.len() - taken;
+        self.said.extend_from_slice(bytes.get(known..).unwrap_or_default());
+        let said = std::mem::take(&mut self.said);
+        self.read = self.read.max(PREFACE_BYTES);
+        while let Some(frame) = said.get(self.read..).and_then(Frame::first) {
+            if frame.kind == DATA && !self.is_counted {
+                *self.sent.entry(0).or_default() += frame.length as u64;
+                *self.sent.entry(frame.stream).or_default() += frame.length as u64;
+                self.is_counted = true;
+            }
+            if !frame.is_whole() {
+                break;
+            }
+            self.frame_said(&frame);
+            self.is_counted = false;
+            self.read += HEAD_BYTES + frame.length;
+        }
+        self.said = said;
+    }
+
+    fn frame_said(&mut self, frame: &Frame<'_>) {
+        match frame.kind {
+            HEADERS => self.last_stream = self.last_stream.max(frame.stream),
+            SETTINGS if frame.flags & ACK == 0 => {
+                let settings = frame.payload.chunks_exact(6);
+                let windows = settings.filter_map(|setting| setting.strip_prefix(&[0, 4])?.first_chunk());
+                self.settings.push_back(windows.last().map(|bytes| u64::from(u32::from_be_bytes(*bytes))));
+            }
+            PING if frame.flags & ACK == 0 => self.pings.push_back(frame.payload.to_vec()),
+            WINDOW_UPDATE => {
+                *self.opened.entry(frame.stream).or_default() += u64::from(frame.number().unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+
+    fn opened(&self, stream: u32) -> u64 {
+        self.opened.get(&stream).copied().unwrap_or(0)
+    }
+}
+
+/// What was heard on a stream.
+#[derive(Default)]
+struct Answer {
+    status: Option<u16>,
+    length: Option<u64>,
+    body: Vec<u8>,
+    is_over: bool,
+}
+
+/// What was heard.
+pub(super) struct Reading {
+    pub(super) client: Client,
+    contents: Vec<&'static [u8]>,
+    decoder: Decoder<'static>,
+    read: usize,
+    /// Bytes that were said and are no whole frame.
+    left: usize,
+    frames: usize,
+    answers: HashMap<u32, Answer>,
+    initial_window: u64,
+    /// Bytes of all bodies.
+    bytes: u64,
+    heads: u64,
+    /// What was said because the client wanted it, and brings it nothing.
+    acknowledged: u64,
+    resets: u64,
+    /// How much was asked for, by stream; 0 is the connection.
+    wanted: HashMap<u32, u64>,
+    /// The last stream that is answered, once that was said.
+    last_stream: Option<u32>,
+    has_ended: bool,
+}
+
+impl Reading {
+    pub(super) fn new(contents: Vec<&'static [u8]>) -> Reading {
+        Reading {
+            client: Client::default(),
+            contents,
+            decoder: Decoder::new(),
+            read: 0,
+            left: 0,
+            frames: 0,
+            answers: HashMap::new(),
+            initial_window: WINDOW_BYTES,
+            bytes: 0,
+            heads: 0,
+            acknowledged: 0,
+            resets: 0,
+            wanted: HashMap::new(),
+            last_stream: None,
+            has_ended: false,
+        }
+    }
+
+    /// Reads on in all that was sent.
+    pub(super) fn read(&mut self, sent: &[u8]) {
+        while let Some(frame) = sent.get(self.read..).and_then(Frame::first) {
+            assert!(frame.length <= FRAME_BYTES_MAX, "a frame of {} bytes", frame.length);
+            if !frame.is_whole() {
+                break;
+            }
+            self.frame_arrived(&frame);
+            self.frames += 1;
+            self.read += HEAD_BYTES + frame.length;
+        }
+        self.left = sent.len() - self.read;
+        let cost = self.acknowledged * ANSWER_PRICE + self.resets * RESET_PRICE;
+        let earned = self.heads * ANSWER_EARNS + self.bytes / BYTES_PER_POINT;
+        assert!(cost <= POINTS + earned, "a flood is answered: {cost} for {earned}");
+    }
+
+    /// No more comes.
+    pub(super) fn ends(&self, is_closed: bool) {
+        assert!(is_closed || self.left == 0, "a frame is said whole");
+        assert!(is_closed || !self.has_ended, "who says that he closes does");
+    }
+
+    fn frame_arrived(&mut self, frame: &Frame<'_>) {
+        assert!(!self.has_ended, "nothing follows the reason of the end");
+        assert!(self.frames > 0 || (frame.kind == SETTINGS && frame.flags == 0), "settings come first");
+        match frame.kind {
+            DATA => self.part_arrived(frame),
+            HEADERS => self.head_arrived(frame),
+            RST_STREAM => self.reset_arrived(frame),
+            SETTINGS => self.settings_arrived(frame),
+            PING => {
+                assert_eq!((frame.flags, frame.stream), (ACK, 0), "nobody is asked whether he is there");
+                assert_eq!(self.client.pings.pop_front().as_deref(), Some(frame.payload), "pings are answered in turn");
+                self.acknowledged += 1;
+            }
+            GOAWAY => {
+                let (Some(last), Some(code)) = (frame.number(), frame.payload.get(4..8)) else { panic!("a short one") };
+                assert!(frame.stream == 0 && last <= self.client.last_stream);
+                self.last_stream = Some(last);
+                self.has_ended = code != [0; 4];
+            }
+            WINDOW_UPDATE => {
+                let increment = u64::from(frame.number().expect("it says by how much"));
+                let wanted = self.wanted.entry(frame.stream).or_default();
+                *wanted += increment;
+                let came = self.client.sent.get(&frame.stream).copied().unwrap_or(0);
+                assert!(increment > 0 && *wanted <= came, "{wanted} bytes may come for {came} on {}", frame.stream);
+            }
+            kind => panic!("a server says no frame of kind {kind}"),
+        }
+    }
+
+    fn settings_arrived(&mut self, frame: &Frame<'_>) {
+        assert_eq!(frame.stream, 0);
+        if frame.flags & ACK == 0 {
+            assert!(self.frames == 0 && frame.length.is_multiple_of(6), "settings are said once");
+            return;
+        }
+        assert!(frame.payload.is_empty());
+        let window = self.client.settings.pop_front().expect("what is acknowledged was said");
+        self.initial_window = window.unwrap_or(self.initial_window);
+        // The first are no wish of the client's.
+        self.acknowledged += u64::from(self.frames > 1);
+    }
+
+    /// The stream of a frame, which the client has begun.
+    fn answer(&mut self, stream: u32) -> &mut Answer {
+        assert!(stream % 2 == 1 && stream <= self.client.last_stream, "nobody has begun {stream}");
+        self.answers.entry(stream).or_default()
+    }
+
+    fn head_arrived(&mut self, frame: &Frame<'_>) {
+        assert_eq!(frame.flags & !END_STREAM, END_HEADERS, "a head comes in one frame");
+        assert!(self.last_stream.is_none_or(|last| frame.stream <= last), "it was said that nobody would answer");
+        self.heads += 1;
+        let fields = self.decoder.decode(frame.payload).expect("a block of fields");
+        let (name, status) = fields.first().expect("a head has a status");
+        assert_eq!(name, b":status");
+        let mut length = None;
+        for (name, value) in &fields[1..] {
+            let is_name = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+            assert!(!name.is_empty() && name.iter().all(is_name), "{name:?}");
+            assert!(value.iter().all(|byte| (b' '..=b'~').contains(byte)), "{value:?}");
+            assert!(name != b"connection" && name != b"transfer-encoding", "it is of HTTP/1.1");
+            if name == b"content-length" {
+                assert!(length.is_none(), "it is said once");
+                length = Some(number(value));
+            }
+        }
+        let answer = self.answer(frame.stream);
+        assert!(answer.status.is_none() && !answer.is_over, "a second answer on {}", frame.stream);
+        answer.status = Some(number(status) as u16);
+        answer.length = length;
+        answer.is_over = frame.flags & END_STREAM != 0;
+    }
+
+    fn part_arrived(&mut self, frame: &Frame<'_>) {
+        assert_eq!(frame.flags & !END_STREAM, 0, "a body is not padded");
+        let count = frame.length as u64;
+        self.bytes += count;
+        assert!(count == 0 || self.bytes <= WINDOW_BYTES + self.client.opened(0), "the connection's window");
+        let window = self.initial_window + self.client.opened(frame.stream);
+        let answer = self.answer(frame.stream);
+        assert!(answer.status.is_some() && !answer.is_over, "a body without a head, or behind its end");
+        answer.body.extend_from_slice(frame.payload);
+        assert!(count == 0 || answer.body.len() as u64 <= window, "the window of {}", frame.stream);
+        if frame.flags & END_STREAM == 0 {
+            return;
+        }
+        answer.is_over = true;
+        let (status, length, body) = (answer.status, answer.length, std::mem::take(&mut answer.body));
+        assert_eq!(length, Some(body.len() as u64), "a body is as long as its head says");
+        assert!(status != Some(200) || self.contents.contains(&body.as_slice()), "a whole file, or what was replied");
+    }
+
+    fn reset_arrived(&mut self, frame: &Frame<'_>) {
+        assert!(frame.length == 4 && frame.flags == 0);
+        self.resets += u64::from(frame.payload != [0; 4]);
+        self.answer(frame.stream).is_over = true;
+    }
+}
+
+fn number(digits: &[u8]) -> u64 {
+    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).expect("a number")
+}

@@ -1,0 +1,306 @@
+//! TLS: what a client of rustls' says, and what becomes of it on its way: cut, changed, doubled, put in another order, or something else in between.
+//!
+//! The first byte chooses the version and how far the connection has come when the script begins.
+//!
+//! | byte (mod 16) | and behind it | what happens |
+//! |---|---|---|
+//! | 0 to 3 | n | the client says the next n bytes of its text, and what TLS has to say before |
+//! | 4 | | the client says what TLS alone has to say |
+//! | 5 | place, 2 bytes | what the client said last and did not arrive yet is changed in one bit |
+//! | 6 | n | the same is cut: its last n bytes are lost |
+//! | 7 | | the same comes twice |
+//! | 8 | n | the same comes in pieces of n bytes |
+//! | 9 | n, n bytes | somebody else says these |
+//! | 10 | kind, n, n bytes | or these, in a record of this kind |
+//! | 11 | | the client renews its keys |
+//! | 12 | | the client closes |
+//! | 13 | n, room | the server's session says 16 × n bytes |
+//! | 14 | | the server's session closes |
+//! | 15 | how | the session takes plaintext in another way |
+//!
+//! Oracles:
+//! - Whatever comes, no panic, no end of steps, and never more bytes kept than a record and what the session left (`wire`).
+//! - Plaintext is a part of what the client said, from its beginning on; none before the handshake is done, none of a record
+//!   that was harmed once it is, and none behind a failure.
+//! - What nobody harmed arrives wholly, both ways; the client of a connection that nobody harmed has nothing to complain of.
+//! - After a failure nothing is said but the alert, and what arrives is passed over (`wire`).
+
+mod house;
+mod wire;
+
+use house::House;
+use wire::{Appetite, Wire};
+
+/// The most bytes of the client's text.
+const TEXT_BYTES_MAX: usize = 40_000;
+
+/// Renewals of keys that are borne in a row, and more.
+const RENEWALS_MAX: usize = 16;
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Some((&[first], script)) = data.split_first_chunk() else { return };
+    let house = House::get();
+    chance::seed(2);
+    let mut connection = Harmed::new(house, first & 1 != 0);
+    match first / 2 % 4 {
+        0 => {}
+        1 => connection.goes_on(),
+        _ => (0..4).for_each(|_| connection.goes_on()),
+    }
+    let mut script = Script(script);
+    while connection.step(&mut script).is_some() {}
+    connection.ends();
+}
+
+/// A script that is read to its end.
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn take(&mut self, length: u8) -> Vec<u8> {
+        let (taken, rest) = self.0.split_at(usize::from(length).min(self.0.len()));
+        self.0 = rest;
+        taken.to_vec()
+    }
+}
+
+/// A connection to which harm may be done.
+struct Harmed {
+    wire: Wire,
+    /// What the client has said that did not arrive yet.
+    flight: Vec<u8>,
+    /// All of its text.
+    text: Vec<u8>,
+    /// How much of the text may be heard at most, once harm was done to what is said with keys.
+    limit: Option<usize>,
+    /// Where in the flight records begin, and how much of the text lies before each.
+    marks: Vec<(usize, usize)>,
+    /// Whether a bit of the flight was changed: it is not changed back.
+    is_changed: bool,
+    renewals: usize,
+    was_harmed: bool,
+    has_closed: bool,
+}
+
+impl Harmed {
+    fn new(house: &House, is_old: bool) -> Harmed {
+        let wire = Wire::new(house.client(is_old));
+        let mut connection = Harmed {
+            wire,
+            flight: Vec::new(),
+            text: Vec::new(),
+            limit: None,
+            marks: Vec::new(),
+            is_changed: false,
+            renewals: 0,
+            was_harmed: false,
+            has_closed: false,
+        };
+        connection.speaks(0);
+        connection
+    }
+
+    /// What TLS has to say goes on its way; of the text so much was said before.
+    fn speaks(&mut self, before: usize) {
+        let bytes = self.wire.client_bytes();
+        self.marks.push((self.flight.len(), before));
+        self.flight.extend_from_slice(&bytes);
+    }
+
+    /// What is on its way arrives, and the client hears what comes of it.
+    fn goes_on(&mut self) {
+        self.arrives(usize::MAX);
+        self.wire.client_listens();
+        self.speaks(self.text.len());
+    }
+
+    fn arrives(&mut self, cut: usize) {
+        let flight = std::mem::take(&mut self.flight);
+        for bytes in flight.chunks(cut.max(1)) {
+            self.wire.arrive(bytes);
+            self.check();
+        }
+        self.marks.clear();
+        self.is_changed = false;
+    }
+
+    /// How much of the text is not on its way any more.
+    fn arrived(&self) -> usize {
+        self.marks.first().map_or(self.text.len(), |(_, before)| *before)
+    }
+
+    /// From this place in the flight on, it is not what the client has said.
+    fn is_harmed_from(&mut self, place: usize) {
+        self.was_harmed = true;
+        if self.wire.is_established {
+            let behind = self.marks.partition_point(|(start, _)| *start <= place);
+            let before = behind.checked_sub(1).map_or(self.arrived(), |last| self.marks[last].1);
+            self.limit = self.limit.or(Some(before));
+        }
+    }
+
+    fn check(&self) {
+        let heard = &self.wire.heard;
+        assert!(self.text.starts_with(heard), "what is heard was said");
+        assert!(self.limit.is_none_or(|limit| heard.len() <= limit), "nothing is heard of what was harmed");
+        assert!(self.was_harmed || !self.wire.has_failed, "nobody did anything wrong");
+        assert!(self.was_harmed || !self.wire.is_client_confused, "the client understands");
+    }
+
+    fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
+        match script.byte()? % 16 {
+            0..=3 => self.says(script.byte()?),
+            4 => self.goes_on(),
+            5 => {
+                let [high, low] = [script.byte()?, script.byte()?];
+                self.bit_changes(usize::from(u16::from_be_bytes([high, low])));
+            }
+            6 => {
+                let left = self.flight.len().saturating_sub(usize::from(script.byte()?) + 1);
+                if left < self.flight.len() {
+                    self.flight.truncate(left);
+                    self.is_harmed_from(left);
+                }
+            }
+            7 => {
+                if !self.flight.is_empty() && self.flight.len() < TEXT_BYTES_MAX {
+                    self.is_doubled();
+                }
+            }
+            8 => {
+                let cut = usize::from(script.byte()?) + 1;
+                self.arrives(cut);
+            }
+            9 => {
+                let length = script.byte()?;
+                self.somebody_says(&script.take(length));
+            }
+            10 => {
+                let (kind, length) = (script.byte()?, script.byte()?);
+                let payload = script.take(length);
+                let head = [20 + kind % 5, 3, 3, 0, payload.len() as u8];
+                self.somebody_says(&[&head[..], &payload].concat());
+            }
+            11 => {
+                self.renewals += 1;
+                let may_renew = self.is_new() && self.renewals <= RENEWALS_MAX;
+                if may_renew && self.wire.client.refresh_traffic_keys().is_ok() {
+                    self.speaks(self.text.len());
+                }
+            }
+            12 if self.wire.client.is_handshaking() => {}
+            12 => {
+                self.wire.client.send_close_notify();
+                self.has_closed = true;
+                self.speaks(self.text.len());
+            }
+            13 => {
+                let (count, room) = (script.byte()?, script.byte()?);
+                let text: Vec<u8> = (0..usize::from(count) * 16).map(|place| place as u8).collect();
+                self.wire.server_says(&text, usize::from(room) * 80);
+            }
+            14 => self.wire.server_closes(),
+            _ => {
+                self.wire.appetite = match script.byte()? {
+                    0 => Appetite::All,
+                    255 => Appetite::Lines,
+                    bite => Appetite::Bites(usize::from(bite)),
+                };
+                self.wire.arrive(&[]);
+            }
+        }
+        self.check();
+        Some(())
+    }
+
+    fn is_new(&self) -> bool {
+        let version = self.wire.client.protocol_version();
+        version == Some(rustls::ProtocolVersion::TLSv1_3) && !self.wire.client.is_handshaking() && !self.has_closed
+    }
+
+    /// The client says more of its text: lines of all lengths.
+    fn says(&mut self, count: u8) {
+        use std::io::Write;
+        if self.wire.client.is_handshaking() || self.has_closed || self.text.len() > TEXT_BYTES_MAX {
+            return;
+        }
+        let start = self.text.len();
+        let length = usize::from(count) * usize::from(count % 16 + 1) + 1;
+        let is_end = |place: usize| place % 89 == 88 || place % 7 == 6;
+        let more: Vec<u8> =
+            (start..start + length).map(|place| if is_end(place) { b'\n' } else { place as u8 }).collect();
+        // A client that was told of a failure says no more.
+        if self.wire.client.writer().write_all(&more).is_err() {
+            return;
+        }
+        self.text.extend_from_slice(&more);
+        self.speaks(start);
+    }
+
+    fn bit_changes(&mut self, place: usize) {
+        let bits = self.flight.len() * 8;
+        if bits == 0 || self.is_changed {
+            return;
+        }
+        self.is_changed = true;
+        let (byte, bit) = (place % bits / 8, place % 8);
+        let is_idle = is_idle(&self.flight, byte);
+        self.flight[byte] ^= 1 << bit;
+        match is_idle {
+            true => self.was_harmed = true,
+            false => self.is_harmed_from(byte),
+        }
+    }
+
+    /// All of the flight comes twice: all of it is heard once.
+    fn is_doubled(&mut self) {
+        let length = self.flight.len();
+        self.flight.extend_from_within(..);
+        self.marks.push((length, self.text.len()));
+        self.is_harmed_from(length);
+    }
+
+    /// Bytes come that the client has not said: before all that is on its way.
+    fn somebody_says(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.was_harmed = true;
+        if self.wire.is_established {
+            self.limit = self.limit.or(Some(self.arrived()));
+        }
+        self.wire.arrive(bytes);
+    }
+
+    /// Nothing more is said.
+    fn ends(&mut self) {
+        (0..3).for_each(|_| self.goes_on());
+        self.check();
+        if self.was_harmed {
+            return;
+        }
+        if self.wire.is_established && self.wire.appetite != Appetite::Lines {
+            assert_eq!(self.wire.heard.len(), self.text.len(), "all is heard that was said");
+        }
+        assert!(!self.wire.is_established || self.wire.client_has_heard_all(), "and so is all that the server said");
+        assert_eq!(self.wire.is_peer_closed, self.has_closed && self.wire.is_established);
+    }
+}
+
+/// Whether a change at `place` of a flight has no meaning: the version that a record's head names (RFC 8446 section 5.1).
+fn is_idle(flight: &[u8], place: usize) -> bool {
+    let mut start = 0;
+    while let Some([_, _, _, high, low]) = flight.get(start..start + 5) {
+        if place == start + 2 {
+            return true;
+        }
+        start += 5 + usize::from(u16::from_be_bytes([*high, *low]));
+    }
+    false
+}
