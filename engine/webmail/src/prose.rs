@@ -137,7 +137,8 @@ fn without_punctuation(mut address: &str) -> &str {
 
 fn escaped(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = text;
-    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+    // Each is one byte of UTF-8, which no other letter has in it.
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')) {
         let (before, tail) = rest.split_at(at);
         out.write_str(before)?;
         let mut letters = tail.chars();

@@ -3,6 +3,7 @@
 mod assets;
 mod deceit;
 mod forms;
+mod moments;
 mod pages;
 mod pictures;
 mod prose;

@@ -42,7 +42,7 @@ use crate::header::{Address, Field, Mailbox};
 use crate::writer::Writer;
 use fields::{Fields, Found, Name};
 use plain::{Hard, Mailboxes};
-use snippet::{Snippet, is_shown};
+use snippet::{Snippet, are_shown, is_shown};
 use text::Text;
 
 /// The most bytes of a summary.
@@ -121,7 +121,7 @@ impl Summary {
             let (text, after) = rest.split_at_checked(usize::from(length))?;
             rest = after;
             let text = core::str::from_utf8(text).ok()?;
-            text.chars().all(is_shown).then(|| text.to_owned())
+            are_shown(text).then(|| text.to_owned())
         };
         let [name, address, recipients, subject, snippet] = lengths.map(&mut text);
         let has_date = flags & 2 != 0;

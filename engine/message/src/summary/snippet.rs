@@ -101,6 +101,12 @@ impl Snippet {
     }
 }
 
+/// Whether all characters of a text can be seen. Most texts have plain ones alone, of which eight and more are looked at together.
+pub(super) fn are_shown(text: &str) -> bool {
+    let are_plain = text.bytes().fold(true, |are_plain, byte| are_plain & matches!(byte, b' '..=b'~'));
+    are_plain || text.chars().all(is_shown)
+}
+
 /// Whether a character can be seen, and does nothing to those beside it: what writers of advertisements fill the beginnings of their texts
 /// with is not, and neither is what turns names around.
 pub(super) fn is_shown(c: char) -> bool {

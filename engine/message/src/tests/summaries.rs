@@ -103,6 +103,21 @@ fn messages_of_a_conversation_name_what_it_began_with() {
 }
 
 #[test]
+fn a_summary_that_holds_what_cannot_be_seen_is_none() {
+    let read = |subject: String| {
+        let mut bytes = [0; SUMMARY_BYTES];
+        let length = Summary { subject, ..Summary::default() }.write(&mut bytes);
+        Summary::read(&bytes[..length])
+    };
+    for letter in (' '..='~').chain(['ä', '€', '\u{2027}']) {
+        assert_eq!(read(format!("Notes{letter}")).map(|summary| summary.subject), Some(format!("Notes{letter}")));
+    }
+    for letter in ('\0'..=' ').rev().skip(1).chain(['\u{7f}', '\u{85}', '\u{ad}', '\u{200b}', '\u{202e}', '\u{feff}']) {
+        assert_eq!(read(format!("No{letter}tes")), None, "{letter:?}");
+    }
+}
+
+#[test]
 fn a_summary_knows_of_attachments() {
     let message = |part: &str| {
         of(&format!("Content-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n{part}\n\nx\n--b--\n"))
