@@ -101,10 +101,10 @@ impl Snippet {
     }
 }
 
-/// Whether all characters of a text can be seen. Most texts have plain ones alone, of which eight and more are looked at together.
+/// Whether all characters of a text can be seen. Most are plain, and are looked at as the bytes that they are.
 pub(super) fn are_shown(text: &str) -> bool {
-    let are_plain = text.bytes().fold(true, |are_plain, byte| are_plain & matches!(byte, b' '..=b'~'));
-    are_plain || text.chars().all(is_shown)
+    let plain = text.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(text.len());
+    text.get(plain..).is_some_and(|rest| rest.chars().all(is_shown))
 }
 
 /// Whether a character can be seen, and does nothing to those beside it: what writers of advertisements fill the beginnings of their texts

@@ -1,5 +1,7 @@
 //! Moments, in words and exactly.
 
+use alloc::format;
+
 use machine::UnixTime;
 
 use crate::moments::{exact, few_words, in_words};
