@@ -18,6 +18,7 @@ mod profile;
 mod report;
 mod tls;
 mod web;
+mod webmail;
 mod workplace;
 
 use clap::Args;
@@ -66,6 +67,11 @@ const BENCHES: &[Bench] = &[
         name: "tls",
         measures: "handshakes and bytes a second beside the libraries alone; guest instructions with and without TLS, against nginx with OpenSSL; the TLS webmail server's figures 5 to 13",
         run: tls::run,
+    },
+    Bench {
+        name: "webmail",
+        measures: "login, inbox, reading and writing in a browser, over TLS; against Roundcube in a Linux guest; the webmail studies' figures",
+        run: webmail::run,
     },
     Bench {
         name: "cefos-scaling",

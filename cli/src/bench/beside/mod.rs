@@ -1,9 +1,12 @@
-//! Two guests side by side: our image, and nginx in a Linux guest, in the same QEMU with the same flags and the same card.
+//! Two guests side by side: our image, and a peer in a Linux guest, in the same QEMU with the same flags and the same card.
 //!
-//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. They serve the same files, and over TLS with the same certificate,
-//! of ECDSA P-256.
+//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. They serve the same files, or the same mail, and over TLS with the same
+//! certificate, of ECDSA P-256.
 
-mod peer;
+mod debian;
+pub(super) mod mailboxes;
+mod nginx;
+mod roundcube;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -18,10 +21,12 @@ use crate::house::House;
 use crate::run::DataFolder;
 use crate::stop::Stop;
 use crate::{image, packages};
-use peer::Peer;
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
-pub(super) const MEMORY_MIB: u32 = 256;
+const MEMORY_MIB: u32 = 256;
+/// What PHP needs besides.
+const WEBMAIL_MEMORY_MIB: u32 = 512;
+const PEER_DISK_BYTES: u64 = 1 << 20;
 
 /// Whose guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,10 +57,31 @@ impl Side {
 /// A file of the site that both serve: its name and its size in bytes.
 pub(super) type SiteFile = (&'static str, usize);
 
+/// What QEMU boots as the peer.
+struct Peer {
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    /// Modules of the kernel, each after those that it needs.
+    modules: &'static [&'static str],
+    /// With what it needs of it. None: nothing, and it gets an empty one.
+    disk: Option<PathBuf>,
+    /// Its version and the kernel's, for the table.
+    name: String,
+}
+
+impl Peer {
+    /// The kernel's command line for a guest at `address`. `mitigations=off`: as fast as it can be.
+    fn arguments(&self, address: &str) -> String {
+        let modules = self.modules.join(" ");
+        format!("console=ttyS0 quiet panic=-1 mitigations=off address={address} \"modules={modules}\"")
+    }
+}
+
 /// What both guests need.
 pub(super) struct Beside {
     qemu: PathBuf,
     image: PathBuf,
+    memory_mib: u32,
     peer: Peer,
     /// Gone with this value.
     pub(super) folder: PathBuf,
@@ -64,25 +90,50 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// `name`: of the bench.
+    /// Our image and nginx, with files. `name`: of the bench.
     pub(super) fn make(house: &House, name: &str, files: &[SiteFile], stop: &Stop) -> Result<Beside, Failure> {
+        Beside::with(house, name, "", MEMORY_MIB, stop, |own| {
+            let site = own.join("site");
+            make_site(&site, files)?;
+            Ok(move |identity: &Path| nginx::make(house, &site, identity, stop))
+        })
+    }
+
+    /// Our image and Roundcube, with accounts.
+    pub(super) fn make_webmails(house: &House, name: &str, stop: &Stop) -> Result<Beside, Failure> {
+        Beside::with(house, name, &mailboxes::users(), WEBMAIL_MEMORY_MIB, stop, |own| {
+            make_site(&own.join("site"), &[])?;
+            Ok(move |identity: &Path| roundcube::make(house, identity, stop))
+        })
+    }
+
+    /// `users`: for our configuration; `fill`: fills our folder, and then makes the peer with the certificate that is there.
+    fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
+        house: &House,
+        name: &str,
+        users: &str,
+        memory_mib: u32,
+        stop: &Stop,
+        fill: impl FnOnce(&Path) -> Result<MakePeer, Failure>,
+    ) -> Result<Beside, Failure> {
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(house, stop)?;
         let folder = house.target(format!("bench/{name}-{}", std::process::id()));
-        let (own, site) = (folder.join("ours"), folder.join("ours/site"));
-        make_site(&site, files)?;
-        configure(&own)?;
+        let own = folder.join("ours");
+        std::fs::create_dir_all(&own).map_err(Failure::io("making a folder for our guest"))?;
+        let make_peer = fill(&own)?;
+        configure(&own, users)?;
         let data = DataFolder::open(&own)?;
         data.pass_lock_on()?;
-        let peer = peer::make(house, &site, &own.join("tls"), stop)?;
+        let peer = make_peer(&own.join("tls"))?;
         let counters = [Counters::new(house, stop)?, Counters::new(house, stop)?];
-        Ok(Beside { qemu, image, peer, folder, data, counters })
+        Ok(Beside { qemu, image, memory_mib, peer, folder, data, counters })
     }
 
     /// On what is measured, for a report.
     pub(super) fn machine(&self) -> String {
-        format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap; peer: {}", self.peer.name)
+        format!("QEMU, TCG, q35, one core, {} MiB, virtio-net on a tap; peer: {}", self.memory_mib, self.peer.name)
     }
 
     pub(super) fn counters(&self, side: Side) -> &Counters {
@@ -107,13 +158,15 @@ impl Beside {
         let linux = Linux { initramfs: peer.initramfs.clone(), arguments };
         let disk = match side {
             Side::Ours => data.disk_path.clone(),
-            Side::Peer => {
-                let path = self.folder.join("peer.img");
-                std::fs::File::create(&path)
-                    .and_then(|file| file.set_len(1 << 20))
-                    .map_err(Failure::io("making a disk"))?;
-                path
-            }
+            Side::Peer => match &peer.disk {
+                Some(path) => path.clone(),
+                None => {
+                    let path = self.folder.join("peer.img");
+                    let empty = std::fs::File::create(&path).and_then(|file| file.set_len(PEER_DISK_BYTES));
+                    empty.map_err(Failure::io("making a disk"))?;
+                    path
+                }
+            },
         };
         Ok(Setup {
             qemu: self.qemu.clone(),
@@ -121,7 +174,7 @@ impl Beside {
             machine: MachineType::Q35,
             accelerator: Accelerator::Tcg,
             cores: 1,
-            memory_mib: MEMORY_MIB,
+            memory_mib: self.memory_mib,
             network: Network::Tap { interface: side.interface().into(), queues: 1 },
             disk,
             configuration: data.configuration_path.clone(),
@@ -158,9 +211,9 @@ fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn configure(folder: &Path) -> Result<(), Failure> {
+fn configure(folder: &Path, users: &str) -> Result<(), Failure> {
     let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n[network]\naddress = \"{}/24\"\n[web]\nsite = \"site/\"\n\
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{}/24\"\n[web]\nsite = \"site/\"\n\
          [access]\nunthrottled_from = [\"{}/32\"]\n",
         Side::Ours.guest(),
         Side::Ours.host()

@@ -1,0 +1,132 @@
+//! Peers are made of Debian's packages as they are: fetched and unpacked under `target/`. Nothing is installed on this machine.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::hold;
+use crate::stop::Stop;
+use crate::terminal::remark;
+
+pub(super) const FETCH_BUDGET: Duration = Duration::from_secs(600);
+
+/// Packages, unpacked together.
+pub(super) struct Unpacked {
+    pub(super) root: PathBuf,
+    pub(super) kernel: PathBuf,
+    /// The kernel's.
+    pub(super) release: String,
+}
+
+/// Fetches Debian's kernel and the packages that `names` says, and unpacks them, once.
+///
+/// Errors: refused where there is no Debian to take it from.
+pub(super) fn unpack(
+    folder: &Path,
+    stop: &Stop,
+    names: impl FnOnce() -> Result<Vec<String>, Failure>,
+) -> Result<Unpacked, Failure> {
+    let root = folder.join("unpacked");
+    if !root.is_dir() {
+        let (fetched, partly) = (folder.join("fetched"), folder.join("partly"));
+        for path in [&fetched, &partly] {
+            // What is left of an earlier run; there may be nothing.
+            let _ = std::fs::remove_dir_all(path);
+            std::fs::create_dir_all(path).map_err(Failure::io("making a folder for the peer"))?;
+        }
+        fetch(&fetched, stop, names)?;
+        for package in files(&fetched)? {
+            let mut unpack = hold::command("dpkg-deb");
+            unpack.arg("-x").arg(&package).arg(&partly);
+            hold::run_to_success(&mut unpack, "unpacking the peer's packages", FETCH_BUDGET, stop)?;
+        }
+        let _ = std::fs::remove_dir_all(&fetched);
+        std::fs::rename(&partly, &root).map_err(Failure::io("unpacking the peer's packages"))?;
+    }
+    let kernel = find(&root.join("boot"), |name| name.starts_with("vmlinuz-"))?;
+    let release = kernel.file_name().map(|name| name.to_string_lossy().replace("vmlinuz-", "")).unwrap_or_default();
+    Ok(Unpacked { root, kernel, release })
+}
+
+fn fetch(folder: &Path, stop: &Stop, names: impl FnOnce() -> Result<Vec<String>, Failure>) -> Result<(), Failure> {
+    // The lists may be fresh although no mirror answers now, or we may not fetch them; what is fetched next is what counts.
+    let _ = hold::run(hold::command("apt-get").args(["-qq", "update"]).stderr(Stdio::null()), FETCH_BUDGET, stop);
+    let (kernel, names) = (kernel_package()?, names()?);
+    remark(format_args!("barepost: fetching {kernel} and {} packages more, for the peer", names.len()));
+    let mut fetch = hold::command("apt-get");
+    fetch.args(["-qq", "-o", "APT::Sandbox::User=root", "download", &kernel]).args(names).current_dir(folder);
+    hold::run_to_success(&mut fetch, "fetching the peer's packages", FETCH_BUDGET, stop)
+}
+
+/// Debian's current kernel: what `linux-image-amd64` stands for.
+fn kernel_package() -> Result<String, Failure> {
+    let output = Command::new("apt-cache").args(["depends", "linux-image-amd64"]).output();
+    let output = output
+        .map_err(|error| Failure::refused(format_args!("the peer needs Debian's packages: apt-cache: {error}")))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    let name = names.find(|name| name.starts_with("linux-image-"));
+    name.map(str::to_string)
+        .ok_or_else(|| Failure::refused("the peer needs Debian's packages: there is no linux-image-amd64"))
+}
+
+/// What the kernel boots from: busybox, modules, and what `init` is, in the folder `root`, where there may be more.
+pub(super) fn prepare_boot(root: &Path, unpacked: &Unpacked, modules: &[&str], init: &str) -> Result<(), Failure> {
+    let doing = "making the peer's file system";
+    for folder in ["bin", "dev", "etc", "proc", "sys", "modules"] {
+        std::fs::create_dir_all(root.join(folder)).map_err(Failure::io(doing))?;
+    }
+    copy(&unpacked.root.join("bin/busybox"), &root.join("bin/busybox"))?;
+    for module in modules {
+        let file = format!("{module}.ko");
+        copy(&find(&unpacked.root.join("lib/modules"), |name| name == file)?, &root.join("modules").join(&file))?;
+    }
+    symlink("busybox", root.join("bin/sh")).map_err(Failure::io(doing))?;
+    write_program(&root.join("init"), init)
+}
+
+pub(super) fn write_program(path: &Path, text: &str) -> Result<(), Failure> {
+    let written =
+        std::fs::write(path, text).and_then(|()| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)));
+    written.map_err(Failure::io("making the peer's file system"))
+}
+
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::copy(from, to).map(drop).map_err(Failure::io(format_args!("copying {}", from.display())))
+}
+
+/// As the kernel reads it.
+pub(super) fn pack(root: &Path, initramfs: &Path, stop: &Stop) -> Result<(), Failure> {
+    let doing = "packing the peer's file system";
+    let output = std::fs::File::create(initramfs).map_err(Failure::io(doing))?;
+    let mut command = hold::command("sh");
+    command.args(["-c", "find . | cpio --quiet -o -H newc"]).current_dir(root).stdout(Stdio::from(output));
+    hold::run_to_success(&mut command, doing, FETCH_BUDGET, stop)
+}
+
+/// The first file below `folder` whose name is wanted. Links are files: copying one copies what it leads to.
+pub(super) fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathBuf, Failure> {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for path in files(&folder)? {
+            let is_link = path.is_symlink();
+            if path.is_dir() && !is_link {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| wanted(&name.to_string_lossy())) {
+                return Ok(path);
+            }
+        }
+    }
+    Err(Failure::broke(format_args!("the peer's packages lack something below {}", folder.display())))
+}
+
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let doing = format!("reading {}", folder.display());
+    let entries = std::fs::read_dir(folder).map_err(Failure::io(&doing))?;
+    let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.map_err(Failure::io(&doing))?;
+    paths.sort();
+    Ok(paths)
+}
