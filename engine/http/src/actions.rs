@@ -66,6 +66,9 @@ pub trait Actions: Outlet {
     /// The session does not hold a body any more for which so many bytes were admitted: it was handed over, or does not come. Told once for each that was admitted.
     fn released(&mut self, limit: usize);
 
+    /// Nobody listens any more to the open reply with this number. Told once for each that was given, whoever ended it.
+    fn left(&mut self, number: u64);
+
     /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
     fn date(&mut self) -> [u8; DATE_BYTES];
 

@@ -105,12 +105,26 @@ impl Answer {
 
     /// What a program says.
     pub(crate) fn replied(reply: Reply, head_only: bool, after: After) -> Answer {
+        // Of one that stays open only the connection's end says where it ends.
+        let after = if reply.number().is_some() { After::Close } else { after };
         Answer { content: Content::Reply(Box::new(reply)), head_only, after }
     }
 
     /// Bytes of memory that it holds until it is sent.
     pub(crate) fn own_bytes(&self) -> usize {
         if let Content::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
+    }
+
+    /// The open reply that it is, by what the program names it by.
+    pub(crate) fn number(&self) -> Option<u64> {
+        if let Content::Reply(reply) = &self.content { reply.number() } else { None }
+    }
+
+    /// The program says more before the reply has begun.
+    pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
+        if let Content::Reply(reply) = &mut self.content {
+            reply.say(number, bytes);
+        }
     }
 
     /// The whole file, if that is the answer.
@@ -177,8 +191,8 @@ impl Answer {
             }
             Content::Error(status, page) => return begin_error(head, *status, page.as_ref(), head_only),
             Content::Reply(reply) => {
-                let body = reply.begin(head);
-                return if head_only { Outgoing::Nothing } else { Outgoing::own(body) };
+                let outgoing = reply.begin(head);
+                return if head_only { Outgoing::Nothing } else { outgoing };
             }
             Content::NotModified { resource, coding } => {
                 head.validators(*coding, resource.digits(), resource.modified(), resource.varies())

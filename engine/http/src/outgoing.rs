@@ -10,6 +10,7 @@ use core::ops::Range;
 
 use crate::actions::Outlet;
 use crate::ranges::Parts;
+use crate::reply::Open;
 use crate::site::Resource;
 
 /// The rest of a response's body.
@@ -22,6 +23,19 @@ pub(crate) enum Outgoing {
     Parts(Box<PartsLeft>),
     /// Bytes that are in no file.
     Own(Box<OwnLeft>),
+    /// What a program says as long as it likes.
+    Open(Box<OpenLeft>),
+}
+
+/// Bytes that a program may have said and nobody taken; when there are more of them, it is over.
+pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
+
+/// What of an open reply is not sent: mostly nothing, and then it owns no buffer.
+#[derive(Debug)]
+pub(crate) struct OpenLeft {
+    open: Open,
+    own: OwnLeft,
+    is_over: bool,
 }
 
 /// Bytes that are in no file, some of them sent.
@@ -55,9 +69,45 @@ impl Outgoing {
         if bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Own(Box::new(OwnLeft { bytes, sent: 0 })) }
     }
 
+    /// What a program says: these bytes first.
+    pub(crate) fn open(open: Open, bytes: Vec<u8>) -> Outgoing {
+        Outgoing::Open(Box::new(OpenLeft { open, own: OwnLeft { bytes, sent: 0 }, is_over: false }))
+    }
+
     /// Bytes of memory that it holds until they are sent.
     pub(crate) fn own_bytes(&self) -> usize {
-        if let Outgoing::Own(own) = self { own.bytes.len() } else { 0 }
+        match self {
+            Outgoing::Own(own) => own.bytes.len(),
+            Outgoing::Open(left) => left.own.bytes.len(),
+            Outgoing::Nothing | Outgoing::Bytes(_) | Outgoing::Parts(_) => 0,
+        }
+    }
+
+    /// The open reply that it is of.
+    pub(crate) fn open_reply(&self) -> Option<Open> {
+        if let Outgoing::Open(left) = self { Some(left.open) } else { None }
+    }
+
+    /// Whether everything was said, and the program may say more.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Outgoing::Open(left) if left.own.bytes.is_empty() && !left.is_over)
+    }
+
+    /// The program says more. Who does not take what it says has heard enough.
+    pub(crate) fn say(&mut self, bytes: &[u8]) {
+        if let Outgoing::Open(left) = self {
+            left.is_over |= left.own.bytes.len() + bytes.len() > UNSAID_BYTES_MAX;
+            if !left.is_over {
+                left.own.bytes.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    /// The program says no more.
+    pub(crate) fn end(&mut self) {
+        if let Outgoing::Open(left) = self {
+            left.is_over = true;
+        }
     }
 
     /// Queues `head`, and behind it as much as there is room for of bytes that need no head of their own.
@@ -67,7 +117,7 @@ impl Outgoing {
                 let count = actions.send_before(head, bytes);
                 *bytes = bytes.get(count..).unwrap_or_default();
             }
-            Outgoing::Nothing | Outgoing::Parts(_) | Outgoing::Own(_) => actions.send(head),
+            Outgoing::Nothing | Outgoing::Parts(_) | Outgoing::Own(_) | Outgoing::Open(_) => actions.send(head),
         }
     }
 
@@ -78,6 +128,7 @@ impl Outgoing {
             Outgoing::Bytes(bytes) => send(bytes, actions),
             Outgoing::Parts(parts) => parts.send_on(actions),
             Outgoing::Own(own) => own.send_on(actions),
+            Outgoing::Open(left) => left.send_on(actions),
         };
         if done {
             *self = Outgoing::Nothing;
@@ -104,6 +155,17 @@ impl OwnLeft {
         }
         self.sent += count;
         count == rest.len()
+    }
+}
+
+impl OpenLeft {
+    /// Bytes that were sent leave no buffer behind.
+    fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
+        let is_said = self.own.send_on(actions);
+        if is_said {
+            self.own = OwnLeft { bytes: Vec::new(), sent: 0 };
+        }
+        is_said && self.is_over
     }
 }
 

@@ -9,7 +9,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use machine::Micros;
+
 use crate::head::is_value;
+use crate::outgoing::{Outgoing, UNSAID_BYTES_MAX};
 use crate::question::Method;
 use crate::response::{ResponseHead, Status};
 
@@ -49,6 +52,17 @@ impl Field {
     }
 }
 
+/// What makes a reply one that stays open: its body is as long as the program goes on to say something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// By which the program names it.
+    pub number: u64,
+    /// How long nothing may be said.
+    pub silence: Micros,
+    /// What is said then, so that it shows whether anybody is still there.
+    pub sign_of_life: &'static [u8],
+}
+
 /// What a program says to a question.
 #[derive(Debug)]
 pub struct Reply {
@@ -57,12 +71,24 @@ pub struct Reply {
     fields: String,
     content_type: &'static str,
     body: Vec<u8>,
+    open: Option<Open>,
 }
 
 impl Reply {
     /// `status`: one whose answers have a body. To HEAD the body is not sent, but its length is told.
     pub fn new(status: Status, content_type: &'static str, body: Vec<u8>) -> Reply {
-        Reply { status, fields: String::new(), content_type, body }
+        Reply { status, fields: String::new(), content_type, body, open: None }
+    }
+
+    /// One that stays open: `body` is what is said first. The program goes on with [`crate::Session::fed`], until it ends it by [`crate::Session::fed_up`], or is told by
+    /// [`crate::Actions::left`] that nobody listens any more.
+    pub fn open(content_type: &'static str, body: Vec<u8>, open: Open) -> Reply {
+        Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
+    }
+
+    /// What the program names it by, if it stays open.
+    pub fn number(&self) -> Option<u64> {
+        self.open.map(|open| open.number)
     }
 
     /// A text, for nobody to keep.
@@ -103,10 +129,20 @@ impl Reply {
     }
 
     /// Writes the head but for what every head says, and gives the body away.
-    pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> Vec<u8> {
-        head.text(&self.fields)
-            .field("Content-Type", self.content_type)
-            .number_field("Content-Length", self.body.len() as u64);
-        core::mem::take(&mut self.body)
+    pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> Outgoing {
+        head.text(&self.fields).field("Content-Type", self.content_type);
+        let body = core::mem::take(&mut self.body);
+        if let Some(open) = self.open {
+            return Outgoing::open(open, body);
+        }
+        head.number_field("Content-Length", body.len() as u64);
+        Outgoing::own(body)
+    }
+
+    /// More of what is said first, if it stays open and was not begun.
+    pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
+        if self.number() == Some(number) && self.body.len() + bytes.len() <= UNSAID_BYTES_MAX {
+            self.body.extend_from_slice(bytes);
+        }
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! Answers to: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
 
+mod open;
 mod questions;
 
 use alloc::boxed::Box;
@@ -63,6 +64,8 @@ enum Expect {
     Reply { body: Body, waits: Waits, answer: Box<Answer> },
     /// Room for the rest of a response.
     Room { after: After },
+    /// What the program says next, whose reply stays open. What the client says nobody listens to.
+    More,
     /// Nothing any more.
     Closed,
 }
@@ -148,6 +151,7 @@ impl Session {
                 let after = *after;
                 self.room_may_be_there(after, actions)
             }
+            Expect::More => self.more_goes_out(bytes.len(), actions),
             // Unread bytes would make TCP answer by a reset, which could overtake the response.
             Expect::Closed => Taken::AndWait(bytes.len(), WaitsFor::Nothing),
         }
@@ -263,7 +267,17 @@ impl Session {
         let mut head = ResponseHead::default();
         self.outgoing = answer.begin(&mut head, actions);
         self.outgoing.send_behind(head.end(), actions);
-        self.expect = Expect::Room { after: answer.after() };
+        if let Some(open) = self.outgoing.open_reply() {
+            actions.set_deadline(Some(open.silence));
+            self.expect = Expect::More;
+            if self.stopping {
+                self.outgoing.end();
+            }
+        } else {
+            // Only its head was asked for.
+            answer.number().into_iter().for_each(|number| actions.left(number));
+            self.expect = Expect::Room { after: answer.after() };
+        }
         // Room for the rest is not waited for yet.
         self.waits_for = WaitsFor::Bytes;
     }
@@ -290,6 +304,7 @@ impl Session {
     /// Says what is wrong with a request of which nobody knows where it ends, and ends the session.
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
         self.upload_given_up(actions);
+        self.listener_left(actions);
         let mut answer = Answer::refusal(status, false, actions.site());
         actions.answered(|| Exchange { method: "", target: "", status: status.code(), bytes: answer.body_bytes() });
         self.respond(&mut answer, actions);
@@ -299,9 +314,12 @@ impl Session {
     /// The time that was last set is up.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::Head { searched: 0 } | Expect::Room { .. } | Expect::Us(_) | Expect::Reply { .. } => {
-                self.finish(actions);
-            }
+            Expect::More if self.outgoing.is_silent() => self.sign_of_life_is_due(actions),
+            Expect::Head { searched: 0 }
+            | Expect::Room { .. }
+            | Expect::More
+            | Expect::Us(_)
+            | Expect::Reply { .. } => self.finish(actions),
             Expect::Head { .. } | Expect::Body { .. } | Expect::Upload(_) => {
                 self.refuse(Status::RequestTimeout, actions);
                 self.bytes_arrived(&[], actions);
@@ -313,8 +331,10 @@ impl Session {
     /// The server is about to go away. What was asked for is still answered.
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         self.stopping = true;
-        if let Expect::Head { .. } = self.expect {
-            self.finish(actions);
+        match self.expect {
+            Expect::Head { .. } => self.finish(actions),
+            Expect::More => self.outgoing.end(),
+            _ => {}
         }
     }
 
@@ -328,6 +348,7 @@ impl Session {
 
     fn finish(&mut self, actions: &mut impl Actions) {
         self.upload_given_up(actions);
+        self.listener_left(actions);
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
         self.outgoing = Outgoing::Nothing;

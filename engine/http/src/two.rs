@@ -19,11 +19,12 @@
 //! | `requests`, `request` | heads of requests and trailers; what they ask |
 //! | `response` | heads of answers |
 //! | `stream`, `sending` | what a stream waits for, and how it is sent on |
-//! | `questions` | streams that a program answers |
+//! | `questions`, `open` | streams that a program answers, and goes on to |
 //! | `calm` | what floods cost |
 
 mod calm;
 mod frames;
+mod open;
 mod questions;
 mod request;
 mod requests;

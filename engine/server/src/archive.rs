@@ -40,7 +40,8 @@ use tasks::{Continuation, FrameId};
 use webmail::Visit;
 
 use crate::certificates::Shown;
-use crate::clerks::Answer;
+use crate::clerks::{Answer, Told};
+use crate::listeners::giver_of;
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::sizes::Sizes;
 
@@ -108,6 +109,8 @@ pub(crate) enum Request {
     CloseMaildrop(Box<Maildrop>),
     /// Somebody whose connection has this frame asks for something of the webmail.
     Visit(FrameId, Box<Visit>),
+    /// Nobody listens any more under this number.
+    ListenerLeft(u64),
     /// The core owns its share of the shards now. To the first core only.
     TookOver,
     /// Callers are heard on the core from now on. To the first core only.
@@ -137,6 +140,8 @@ pub(crate) enum News {
     MaildropOpened { frame: FrameId, opened: Opened },
     /// What is answered to who came with the connection of that frame.
     VisitAnswered(FrameId, Box<Answer>),
+    /// What somebody is told who listens at the connection of that frame.
+    ListenerTold(FrameId, Box<Told>),
     /// How the store is.
     Status(Status),
     /// These shards are the other core's from now on. From the first core only, as are the next two.
@@ -348,6 +353,23 @@ impl Archive {
                 None
             }
         }
+    }
+
+    /// Nobody listens any more to the open reply with this number. Whether it is one of this core's.
+    pub(crate) fn listener_left(&mut self, number: u64) -> bool {
+        let owner = giver_of(number);
+        match self.distant_at(owner) {
+            None => true,
+            Some(distant) => {
+                distant.ask(owner, Request::ListenerLeft(number));
+                false
+            }
+        }
+    }
+
+    /// Which core this is.
+    pub(crate) fn core(&self) -> CoreId {
+        self.core
     }
 
     /// The next end of something that a session of this core has asked for.

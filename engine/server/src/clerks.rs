@@ -15,12 +15,13 @@ use http::Reply;
 use machine::{CoreId, Machine, UnixTime};
 use store::{AccountId, Outcome, Recipient, Refusal, Store};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Clerk, Desk, Next, Reception, Sessions, Visit};
+use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Visit};
 
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
 use crate::directory::Directory;
 use crate::engine::Engine;
+use crate::listeners::Listeners;
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -54,6 +55,10 @@ pub(crate) enum Told {
     Admitted,
     /// That nobody knows him any more.
     Stranger,
+    /// More of the reply with this number, which stays open.
+    More(u64, Vec<u8>),
+    /// That there is no more of it.
+    NoMore(u64),
 }
 
 /// The clerks of a core.
@@ -64,6 +69,10 @@ pub(crate) struct Clerks {
     again: Vec<FrameId>,
     waiting: VecDeque<(Visitor, Box<Visit>)>,
     answers: VecDeque<(Visitor, Answer)>,
+    /// Pages that are told of changes.
+    pub(crate) listeners: Listeners,
+    /// What they are told.
+    news: VecDeque<(Visitor, Told)>,
 }
 
 /// A clerk at work.
@@ -100,6 +109,8 @@ impl Clerks {
             again: Vec::with_capacity(CLERKS_MAX),
             waiting: VecDeque::new(),
             answers: VecDeque::new(),
+            listeners: Listeners::default(),
+            news: VecDeque::new(),
         }
     }
 
@@ -113,6 +124,7 @@ impl Clerks {
         for frame in core::mem::take(&mut self.again) {
             self.step(frame, office, |clerk, desk| clerk.go_on(desk));
         }
+        let was_visited = self.has_visits();
         while self.at_work.len() < CLERKS_MAX
             && let Some((visitor, visit)) = self.waiting.pop_front()
         {
@@ -130,6 +142,13 @@ impl Clerks {
                 Reception::Answered(reply) => self.answer(visitor, Told::Reply(reply), form_bytes),
                 Reception::Admitted => self.answer(visitor, Told::Admitted, form_bytes),
                 Reception::Stranger => self.answer(visitor, Told::Stranger, form_bytes),
+                Reception::Listens(account, session) => {
+                    let core = office.archive.core();
+                    let (reply, gone) =
+                        self.listeners.begin(visitor, (account, session), core, &office.archive.own.store);
+                    self.news.extend(gone);
+                    self.answer(visitor, Told::Reply(reply), form_bytes);
+                }
                 Reception::Taken(clerk) => {
                     let working = Working { visitor, form_bytes, clerk, letter: None };
                     if let Ok(frame) = self.at_work.insert(working) {
@@ -137,6 +156,22 @@ impl Clerks {
                     }
                 }
             }
+        }
+        self.tell_listeners(was_visited, office);
+    }
+
+    /// Those who listen are told what has changed; those of whose session a visit was the last one, that this was all.
+    fn tell_listeners(&mut self, was_visited: bool, office: &mut Office<'_, impl Machine>) {
+        let (sessions, news, now) = (&self.sessions, &mut self.news, office.now);
+        let store = &mut office.archive.own.store;
+        if was_visited {
+            let is_known = |account, session: &Digest| {
+                store.account(account).is_some_and(|account| sessions.is_known(&account, session, now))
+            };
+            self.listeners.end_strangers(is_known, |visitor, told| news.push_back((visitor, told)));
+        }
+        if store.has_changes() {
+            self.listeners.tell_changes(store, |visitor, told| news.push_back((visitor, told)));
         }
     }
 
@@ -166,9 +201,13 @@ impl Clerks {
         self.answers.push_back((visitor, Answer { told, form_bytes }));
     }
 
-    /// Whether somebody can go on at once.
-    pub(crate) fn has_work(&self) -> bool {
-        !self.again.is_empty() || !self.answers.is_empty() || self.has_visits()
+    /// Whether somebody can go on at once, or is to be told of a change.
+    pub(crate) fn has_work(&self, store: &Store) -> bool {
+        !self.again.is_empty() || !self.answers.is_empty() || self.has_visits() || self.has_news(store)
+    }
+
+    fn has_news(&self, store: &Store) -> bool {
+        !self.news.is_empty() || self.listeners.count() > 0 && store.has_changes()
     }
 
     /// Whether a visit can be taken up at once. Who found the store busy waits for a turn that something else brings: the store is busy with something.
@@ -261,6 +300,12 @@ impl Engine {
             match visitor.core {
                 Some(core) => self.common.store.own.tell(core, News::VisitAnswered(visitor.frame, Box::new(answer))),
                 None => self.session_visit_answered(visitor.frame, answer),
+            }
+        }
+        while let Some((visitor, told)) = self.common.clerks.news.pop_front() {
+            match visitor.core {
+                Some(core) => self.common.store.own.tell(core, News::ListenerTold(visitor.frame, Box::new(told))),
+                None => self.session_listener_told(visitor.frame, told),
             }
         }
     }

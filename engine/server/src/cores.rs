@@ -216,6 +216,7 @@ impl Engine {
                     Request::Visit(frame, visit) => {
                         self.common.clerks.visited(Visitor { core: Some(from), frame }, visit);
                     }
+                    Request::ListenerLeft(number) => self.common.clerks.listeners.left(number),
                     request => self.common.store.own.requested(from, request),
                 }
             }
@@ -235,6 +236,7 @@ impl Engine {
                 elsewhere.distant.visit_answered();
                 self.session_visit_answered(frame, *answer);
             }
+            News::ListenerTold(frame, told) => self.session_listener_told(frame, *told),
             News::Status(status) => elsewhere.distant.status_changed(from, status),
             News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
             News::Share(share) => {

@@ -138,7 +138,7 @@ impl Engine {
         self.completions(machine);
         self.deadlines(machine);
         self.resume();
-        if self.common.clerks.has_work() {
+        if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
         self.live(machine);

@@ -76,6 +76,20 @@ impl Session {
         }
     }
 
+    fn fed(&mut self, number: u64, bytes: &[u8]) {
+        match self {
+            Session::One(session) => session.fed(number, bytes),
+            Session::Two(session) => session.fed(number, bytes),
+        }
+    }
+
+    fn fed_up(&mut self, number: u64, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.fed_up(number, hands),
+            Session::Two(session) => session.fed_up(number, hands),
+        }
+    }
+
     fn held_bytes(&self) -> usize {
         match self {
             Session::One(session) => session.held_bytes(),
@@ -233,6 +247,10 @@ impl http::Actions for Hands<'_> {
 
     fn released(&mut self, limit: usize) {
         self.common.bodies -= limit;
+    }
+
+    fn left(&mut self, number: u64) {
+        self.common.listener_left(number);
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

@@ -31,6 +31,8 @@ pub struct InUse {
     pub reads: usize,
     /// Requests of the webmail that clerks of this core work on.
     pub visits: usize,
+    /// Pages that are told of changes of this core's mail.
+    pub listeners: usize,
     /// Bytes of forms and replies of HTTP that sessions hold.
     pub bodies: usize,
     /// Blocks of bytes that were received and not taken, or sent and not acknowledged.
@@ -57,6 +59,7 @@ impl Sum for InUse {
             deliveries: one.deliveries + other.deliveries,
             reads: one.reads + other.reads,
             visits: one.visits + other.visits,
+            listeners: one.listeners + other.listeners,
             bodies: one.bodies + other.bodies,
             blocks: one.blocks + other.blocks,
             send_queues: one.send_queues + other.send_queues,
@@ -89,6 +92,7 @@ impl Engine {
             deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
             visits: common.clerks.under_way(),
+            listeners: common.clerks.listeners.count(),
             bodies: common.bodies + common.replies,
             blocks: sizes.blocks - pools.free_blocks(),
             send_queues: sizes.send_queues - pools.free_send_queues(),

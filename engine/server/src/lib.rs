@@ -39,6 +39,7 @@ mod http_service;
 mod identifier;
 mod in_use;
 mod life;
+mod listeners;
 mod logins;
 mod maildrop;
 mod making;

@@ -417,7 +417,18 @@ impl Engine {
     /// A clerk has answered what the client asked for.
     pub(crate) fn session_visit_answered(&mut self, frame: FrameId, answer: Answer) {
         self.common.bodies -= answer.form_bytes;
+        if self.session_of(frame).is_none()
+            && let Told::Reply(reply) = &answer.told
+            && let Some(number) = reply.number()
+        {
+            self.common.listener_left(number);
+        }
         self.tell(frame, |session, common| session.visit_answered(answer.told, common));
+    }
+
+    /// Something has changed to which a page of the client listens.
+    pub(crate) fn session_listener_told(&mut self, frame: FrameId, told: Told) {
+        self.tell(frame, |session, common| session.visit_answered(told, common));
     }
 
     pub(crate) fn session_deadline_expired(&mut self, frame: FrameId) {

@@ -123,6 +123,17 @@ impl Store {
         account.is_named().then_some(AccountInfo { account })
     }
 
+    /// Whether something has changed since [`Store::take_changes`] was asked.
+    pub fn has_changes(&self) -> bool {
+        self.changed != 0
+    }
+
+    /// Whose mail may have changed since this was asked last: nobody is missing, and some may be there of whose nothing has.
+    pub fn take_changes(&mut self) -> impl Fn(AccountId) -> bool + use<> {
+        let changed = core::mem::take(&mut self.changed);
+        move |account| changed >> account.shard().0 & 1 == 1
+    }
+
     /// All accounts, in no particular order.
     pub fn accounts(&self) -> impl Iterator<Item = AccountInfo<'_>> {
         let all = self.shards.iter().flat_map(|shard| shard.index.accounts.values());

@@ -327,6 +327,7 @@ impl Store {
             self.pool.give_pair(pair);
             applied |= 1 << number.0;
         }
+        self.changed |= applied;
         for number in ShardId::all().filter(|number| applied >> number.0 & 1 == 1) {
             if let Some(shard) = self.shards.get_mut(number.index()) {
                 shard.index.group_ended();

@@ -125,6 +125,8 @@ pub struct Store {
     pub(crate) group: Group,
     /// The shards that have something gathered, a bit each.
     pub(crate) dirty: u64,
+    /// The shards of which something has changed since somebody asked, a bit each.
+    pub(crate) changed: u64,
     /// The shards in whose journal a damaged copy was met, a bit each: a checkpoint leaves it behind.
     pub(crate) heal: u64,
     pub(crate) resident_bytes: u64,
@@ -209,6 +211,7 @@ impl Store {
             writes: [0; 2],
             group: Group::default(),
             dirty: 0,
+            changed: 0,
             heal: 0,
             resident_bytes: 0,
             awaiting: Vec::new(),

@@ -15,7 +15,8 @@ pub const STYLE: &str = include_str!("../static/style.css");
 pub const SCRIPT: &str = concat!(
     include_str!("../static/pages.js"),
     include_str!("../static/keys.js"),
-    include_str!("../static/writing.js")
+    include_str!("../static/writing.js"),
+    include_str!("../static/news.js")
 );
 
 /// Something that all pages share.

@@ -58,6 +58,8 @@ pub enum Page<'a> {
     Settings,
     /// `/mail/boxes`: the mailboxes, to be made, renamed and removed.
     Mailboxes,
+    /// `/mail/events`: how the mailboxes are, now and whenever that changes.
+    Events,
     /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`
     Asset(Asset),
     /// `/mail/source/{key}`: the octets of a message, to be looked at.
@@ -201,6 +203,7 @@ impl<'a> Page<'a> {
             "" => Ok(Page::Home),
             "settings" => Ok(Page::Settings),
             "boxes" => Ok(Page::Mailboxes),
+            "events" => Ok(Page::Events),
             _ => Err(NotFound),
         }
     }
@@ -282,6 +285,7 @@ impl fmt::Display for Page<'_> {
             }
             Page::Settings => out.write_str("/mail/settings"),
             Page::Mailboxes => out.write_str("/mail/boxes"),
+            Page::Events => out.write_str("/mail/events"),
             Page::Asset(asset) => asset.fmt(out),
             Page::Source(key) => write!(out, "/mail/source/{key}"),
             Page::Download(key) => write!(out, "/mail/download/{key}"),

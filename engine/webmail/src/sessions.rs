@@ -158,6 +158,11 @@ impl Sessions {
         Standing::Known(Some(if is_noted { NoteChange::Replace(key, value) } else { NoteChange::Put(key, value) }))
     }
 
+    /// Whether a session is not over, without its being seen.
+    pub fn is_known(&self, account: &AccountInfo<'_>, digest: &Digest, now: UnixTime) -> bool {
+        self.kept(account, digest, now).is_some()
+    }
+
     /// The store did not note what it was asked to: it will be asked again.
     pub fn not_noted(&mut self, digest: &Digest) {
         if let Some(session) = self.known.get_mut(digest) {

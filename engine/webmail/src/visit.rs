@@ -101,6 +101,8 @@ pub enum Reception {
     Stranger,
     /// A clerk takes care of it.
     Taken(Box<Clerk>),
+    /// He listens to what happens to his mail, as long as this session lasts.
+    Listens(AccountId, Digest),
 }
 
 /// Where somebody is received.
@@ -189,6 +191,9 @@ struct Asking<'a> {
 impl Asking<'_> {
     fn ask(mut self, request: &Request) -> Reception {
         let answer = match Wish::of(&request.method, &request.target) {
+            Ok(Wish::See(Page::Events)) if request.method == "GET" => {
+                return Reception::Listens(self.account, self.session);
+            }
             Ok(Wish::See(page)) => match self.task(&page) {
                 Ok(task) => return self.begin(task),
                 Err(answer) => answer,
@@ -240,6 +245,7 @@ impl Asking<'_> {
             Page::Compose(start) => Task::Compose(*start),
             Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),
             Page::Settings => Task::Settings(Overview { sessions: self.sessions(), typed: None }),
+            Page::Events => return Err(answer::not_found()),
         })
     }
 

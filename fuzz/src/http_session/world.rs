@@ -170,6 +170,10 @@ impl Actions for World {
         self.admitted = self.admitted.checked_sub(limit).expect("what is released was admitted");
     }
 
+    fn left(&mut self, _: u64) {
+        panic!("no reply of this program stays open");
+    }
+
     fn date(&mut self) -> [u8; DATE_BYTES] {
         *b"Tue, 03 Nov 2026 21:04:05 GMT"
     }

@@ -78,7 +78,9 @@ impl Session {
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
-        let Expect::Us(_) = self.expect else { return };
+        let Expect::Us(_) = self.expect else {
+            return reply.number().into_iter().for_each(|number| actions.left(number));
+        };
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else { return };
         let answer = request.asked.answer(reply, actions);
         self.reply_is_due(*request, answer, actions);

@@ -4,6 +4,7 @@ mod conditions;
 mod dates;
 mod framing;
 mod heads;
+mod open;
 mod parts;
 mod properties;
 mod questions;

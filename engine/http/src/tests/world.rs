@@ -71,6 +71,8 @@ pub(super) struct World {
     pub(super) bodies: Vec<Vec<u8>>,
     /// Bytes of bodies that the program has admitted and that were not released.
     pub(super) admitted: usize,
+    /// Open replies to which nobody listens any more.
+    pub(super) left: Vec<u64>,
 }
 
 impl World {
@@ -90,6 +92,7 @@ impl World {
             asked: Vec::new(),
             bodies: Vec::new(),
             admitted: 0,
+            left: Vec::new(),
         }
     }
 }
@@ -163,6 +166,10 @@ impl Actions for World {
 
     fn released(&mut self, limit: usize) {
         self.admitted -= limit;
+    }
+
+    fn left(&mut self, number: u64) {
+        self.left.push(number);
     }
 
     fn date(&mut self) -> [u8; 29] {

@@ -140,8 +140,12 @@ impl Session {
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
-        if let Some((stream, inquiry)) = self.take_asker() {
-            stream.expect = stream::Expect::Room(Box::new(inquiry.asked.answer(reply, actions)));
+        let number = reply.number();
+        match self.take_asker() {
+            Some((stream, inquiry)) => {
+                stream.expect = stream::Expect::Room(Box::new(inquiry.asked.answer(reply, actions)));
+            }
+            None => number.into_iter().for_each(|number| actions.left(number)),
         }
         self.renew_patience(actions);
     }

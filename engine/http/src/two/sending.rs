@@ -151,6 +151,10 @@ impl Line {
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
         let Expect::Window(outgoing) = &mut stream.expect else { return Ok(Step::Waits) };
+        if outgoing.is_silent() {
+            return Ok(Step::Waits);
+        }
+        let open = outgoing.open_reply();
         let window = self.window.min(stream.window).max(0) as usize;
         if window == 0 {
             return Ok(Step::Waits);
@@ -179,7 +183,11 @@ impl Line {
         let mut parts = Parts { line: self, window: &mut stream.window, stream: stream.id, actions };
         let is_over = outgoing.send_on(&mut parts);
         let count = before.saturating_sub(stream.window) as u32;
-        self.account(count, is_over, calm)?;
+        // What stays open is said in crumbs, and that is the program's wish.
+        if is_over {
+            open.into_iter().for_each(|open| actions.left(open.number));
+        }
+        self.account(count, is_over || open.is_some(), calm)?;
         Ok(if count > 0 || is_over { Step::On } else { Step::Waits })
     }
 

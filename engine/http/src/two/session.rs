@@ -83,6 +83,8 @@ enum Patience {
     Response,
     /// It waits for us.
     Us,
+    /// It listens to replies that stay open: so long they may be silent.
+    Silence(Micros),
 }
 
 impl Patience {
@@ -92,6 +94,7 @@ impl Patience {
             Patience::Request => Some(REQUEST_TIMEOUT),
             Patience::Response => Some(RESPONSE_TIMEOUT),
             Patience::Us => None,
+            Patience::Silence(silence) => Some(silence),
         }
     }
 }
@@ -274,8 +277,7 @@ impl Session {
     /// The stream at this place is over.
     pub(super) fn forget(&mut self, place: usize, actions: &mut impl Actions) {
         if place < self.streams.len() {
-            let admitted = self.streams.remove(place).admitted();
-            admitted.into_iter().for_each(|limit| actions.released(limit));
+            Session::stream_left(&self.streams.remove(place), actions);
         }
         if self.turn > place {
             self.turn -= 1;
@@ -283,6 +285,12 @@ impl Session {
         if self.streams.is_empty() && self.streams.capacity() > STREAMS_KEPT {
             self.streams = Vec::with_capacity(STREAMS_KEPT);
         }
+    }
+
+    /// What was held or open for a stream is not any more.
+    fn stream_left(stream: &Stream, actions: &mut impl Actions) {
+        stream.admitted().into_iter().for_each(|limit| actions.released(limit));
+        stream.number().into_iter().for_each(|number| actions.left(number));
     }
 
     /// Ends a stream, and says why.
@@ -313,7 +321,10 @@ impl Session {
     /// The time that was last set is up.
     #[inline(never)]
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
-        self.end(ErrorCode::NoError, actions);
+        match self.patience {
+            Patience::Silence(_) => self.signs_of_life_are_due(actions),
+            _ => self.end(ErrorCode::NoError, actions),
+        }
     }
 
     /// The server is about to go away. What was asked for is still answered.
@@ -326,6 +337,7 @@ impl Session {
             return self.end(ErrorCode::NoError, actions);
         }
         self.is_ending = true;
+        self.end_open_replies();
         if self.line.has_room(actions) {
             self.say_last(ErrorCode::NoError, actions);
         }
@@ -359,8 +371,8 @@ impl Session {
     fn close(&mut self, actions: &mut impl Actions) {
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
-        for limit in core::mem::take(&mut self.streams).iter().filter_map(Stream::admitted) {
-            actions.released(limit);
+        for stream in core::mem::take(&mut self.streams) {
+            Session::stream_left(&stream, actions);
         }
         actions.set_deadline(None);
         actions.close();
@@ -383,7 +395,7 @@ impl Session {
             Patience::Idle => has_asked,
             Patience::Request => has_brought,
             Patience::Response => has_moved || has_brought,
-            Patience::Us => false,
+            Patience::Us | Patience::Silence(_) => false,
         };
         if goes_on || patience != self.patience {
             self.patience = patience;
@@ -396,8 +408,8 @@ impl Session {
             () if self.streams.iter().any(Stream::is_to_be_taken) => Patience::Response,
             () if self.is_within_head => Patience::Request,
             () if self.streams.iter().any(|stream| stream.client_half() == ClientHalf::Open) => Patience::Request,
-            () if !self.streams.is_empty() => Patience::Us,
-            () => Patience::Idle,
+            () if self.streams.iter().any(|stream| stream.open_reply().is_none()) => Patience::Us,
+            () => self.silence().map_or(Patience::Idle, Patience::Silence),
         }
     }
 }

@@ -8,6 +8,7 @@ use http2::ErrorCode;
 
 use crate::answer::Answer;
 use crate::outgoing::Outgoing;
+use crate::reply::Open;
 
 use super::questions::Inquiry;
 
@@ -110,6 +111,24 @@ impl Stream {
 
     /// Whether it is for the client to take something.
     pub(super) fn is_to_be_taken(&self) -> bool {
-        matches!(self.expect, Expect::Room(_) | Expect::Window(_) | Expect::Reset(_))
+        match &self.expect {
+            Expect::Window(outgoing) => !outgoing.is_silent(),
+            Expect::Room(_) | Expect::Reset(_) => true,
+            _ => false,
+        }
+    }
+
+    /// What its program names its answer by, if that is one that stays open.
+    pub(super) fn number(&self) -> Option<u64> {
+        match &self.expect {
+            Expect::Body { answer, .. } | Expect::Room(answer) => answer.number(),
+            Expect::Window(_) => self.open_reply().map(|open| open.number),
+            _ => None,
+        }
+    }
+
+    /// The reply that stays open on it, once that has begun.
+    pub(super) fn open_reply(&self) -> Option<Open> {
+        if let Expect::Window(outgoing) = &self.expect { outgoing.open_reply() } else { None }
     }
 }

@@ -58,12 +58,25 @@ impl Errand {
 impl Conversation {
     /// Those have answered whom a request was sent to.
     pub(crate) fn visit_answered(&mut self, told: Told, caller: Caller, common: &mut Common) {
+        match told {
+            Told::More(number, bytes) => return self.fed(number, &bytes, caller, common),
+            Told::NoMore(number) => {
+                return self.with(caller, common, |session, hands| session.fed_up(number, hands));
+            }
+            Told::Reply(_) | Told::Admitted | Told::Stranger => {}
+        }
         match (told, self.errand.take().map(|errand| *errand)) {
             (Told::Reply(reply), _) => self.replied(reply, caller, common),
             (Told::Admitted, Some(Errand::Knock { bytes, .. }))
             | (Told::Stranger, Some(Errand::Knock { bytes, is_kept: true })) => self.admit(bytes, caller, common),
             (Told::Stranger, _) => self.replied(webmail::login(), caller, common),
-            (Told::Admitted, _) => {}
+            (Told::Admitted | Told::More(..) | Told::NoMore(_), _) => {}
         }
+    }
+
+    /// There is more of a reply that stays open.
+    fn fed(&mut self, number: u64, bytes: &[u8], caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, _| session.fed(number, bytes));
+        self.count_held(common);
     }
 }

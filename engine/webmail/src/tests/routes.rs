@@ -37,6 +37,7 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
         ("/mail/settings", Page::Settings),
         ("/mail/boxes", Page::Mailboxes),
+        ("/mail/events", Page::Events),
         ("/mail/source/1.7", Page::Source(KEY)),
         ("/mail/download/1.7", Page::Download(KEY)),
         ("/mail/print/1.7", Page::Print(KEY)),

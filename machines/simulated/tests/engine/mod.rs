@@ -14,6 +14,7 @@ mod ipv6;
 mod letters;
 mod logins;
 mod narrow;
+mod news;
 mod records;
 mod scram;
 mod settings;

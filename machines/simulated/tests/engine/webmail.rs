@@ -14,7 +14,7 @@ const NAME: &str = "mail.barepost.test";
 
 /// A browser: one connection at a time, and what it remembers.
 pub(super) struct Browser {
-    settings: Arc<ClientConfig>,
+    pub(super) settings: Arc<ClientConfig>,
     pub(super) connection: Option<Shielded>,
     pub(super) cookie: Option<String>,
 }

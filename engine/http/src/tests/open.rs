@@ -1,0 +1,147 @@
+//! Replies that stay open, over HTTP/1.1 and HTTP/2.
+
+use std::vec::Vec;
+
+use http2::{Kind, flags};
+use machine::Micros;
+
+use super::two::client::{Client, frame, get};
+use super::world::{Talk, World, request};
+use crate::{Open, Reply, WaitsFor};
+
+const SILENCE: Micros = Micros::from_secs(25);
+const LONG: &[u8] = &[b'x'; 5000];
+
+fn reply(number: u64) -> Reply {
+    let open = Open { number, silence: SILENCE, sign_of_life: b":\n\n" };
+    Reply::open("text/event-stream", b"first\n".to_vec(), open)
+}
+
+fn said(world: &mut World) -> Vec<u8> {
+    let said = core::mem::take(&mut world.said);
+    world.room += said.len();
+    said
+}
+
+fn listening() -> Talk {
+    let mut talk = Talk::new();
+    talk.arrive(request(&["GET /app/news HTTP/1.1"]).as_bytes());
+    talk.reply(reply(7));
+    let said = std::string::String::from_utf8(said(&mut talk.world)).expect("text");
+    assert!(said.contains("\r\nConnection: close\r\n") && !said.contains("Content-Length"), "{said}");
+    assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
+    talk
+}
+
+fn listening_in_two() -> Client {
+    let mut client = Client::new();
+    client.arrive(&get(1, "/app/news"));
+    client.reply(reply(7));
+    let frames = client.frames();
+    assert!(frames.iter().all(|frame| frame.flags & flags::END_STREAM == 0), "it stays open");
+    assert_eq!(frames.last().expect("a body").payload, b"first\n");
+    client
+}
+
+#[test]
+fn an_open_reply_goes_on_as_long_as_its_program_says_something_and_owns_nothing_meanwhile() {
+    let mut talk = listening();
+    assert_eq!((talk.session.waits_for(), talk.session.held_bytes()), (WaitsFor::Bytes, 0));
+    talk.session.fed(8, b"another's\n");
+    talk.session.fed(7, b"second\n");
+    assert_eq!(talk.session.held_bytes(), 7);
+    talk.arrive(b"what nobody listens to");
+    assert_eq!((said(&mut talk.world), talk.session.held_bytes()), (b"second\n".to_vec(), 0));
+    talk.session.fed_up(7, &mut talk.world);
+    talk.arrive(b"");
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut client = listening_in_two();
+    client.session.fed(8, b"another's\n");
+    client.session.fed(7, b"second\n");
+    assert_eq!(client.session.held_bytes(), 7);
+    client.arrive(b"");
+    assert_eq!(client.frames().last().expect("more").payload, b"second\n");
+    assert_eq!(client.session.held_bytes(), 0);
+    // Others are answered meanwhile.
+    assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
+    client.session.fed_up(7, &mut client.world);
+    client.arrive(b"");
+    let last = client.frames();
+    assert!(last.iter().any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0));
+    assert_eq!(client.world.left, [7]);
+}
+
+#[test]
+fn an_open_reply_that_is_silent_gives_a_sign_of_life_and_is_never_taken_for_idle() {
+    let mut talk = listening();
+    for _ in 0..3 {
+        assert_eq!(talk.world.deadline, Some(SILENCE));
+        talk.session.deadline_expired(&mut talk.world);
+        talk.arrive(b"");
+        assert_eq!(said(&mut talk.world), b":\n\n");
+    }
+    assert!(!talk.world.closed);
+
+    let mut client = listening_in_two();
+    for _ in 0..3 {
+        assert_eq!(client.world.deadline, Some(SILENCE));
+        client.session.deadline_expired(&mut client.world);
+        client.arrive(b"");
+        assert_eq!(client.frames().last().expect("a sign").payload, b":\n\n");
+    }
+    // However often it is said, little at a time is what the program wants.
+    for _ in 0..5000 {
+        client.session.fed(7, b"x");
+        client.arrive(b"");
+        client.frames();
+    }
+    assert!(!client.world.closed && client.world.left.is_empty());
+}
+
+#[test]
+fn who_leaves_an_open_reply_or_does_not_take_it_is_told_of_once() {
+    let mut talk = listening();
+    talk.session.peer_closed(&mut talk.world);
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut talk = listening();
+    talk.world.room = 0;
+    talk.session.fed(7, b"second\n");
+    talk.arrive(b"");
+    assert_eq!(talk.session.waits_for(), WaitsFor::SendRoom);
+    talk.session.deadline_expired(&mut talk.world);
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut talk = listening();
+    talk.session.fed(7, LONG);
+    talk.arrive(b"");
+    assert!(talk.world.closed && talk.world.left == [7], "nobody has a buffer for that");
+
+    let mut talk = listening();
+    talk.session.stopping(&mut talk.world);
+    talk.arrive(b"");
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut talk = Talk::new();
+    talk.arrive(request(&["HEAD /app/news HTTP/1.1"]).as_bytes());
+    talk.reply(reply(7));
+    assert_eq!(talk.world.left, [7]);
+
+    let mut client = listening_in_two();
+    client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
+    assert_eq!(client.world.left, [7]);
+    assert!(!client.world.closed);
+
+    let mut client = Client::new();
+    client.arrive(&get(1, "/app/news"));
+    client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
+    client.reply(reply(7));
+    assert_eq!(client.world.left, [7], "he had left before he was answered");
+
+    let mut client = listening_in_two();
+    client.session.stopping(&mut client.world);
+    client.arrive(b"");
+    assert_eq!(client.world.left, [7]);
+    assert!(client.world.closed);
+}

@@ -1,0 +1,60 @@
+//! Replies that stay open on a connection of HTTP/2: streams whose program goes on to say something.
+
+use http2::ErrorCode;
+use machine::Micros;
+
+use super::session::Session;
+use super::stream::Expect;
+use crate::actions::Actions;
+
+impl Session {
+    /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
+    #[cold]
+    #[inline(never)]
+    pub fn fed(&mut self, number: u64, bytes: &[u8]) {
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
+        match &mut stream.expect {
+            Expect::Window(outgoing) => outgoing.say(bytes),
+            Expect::Body { answer, .. } | Expect::Room(answer) => answer.say(number, bytes),
+            _ => {}
+        }
+    }
+
+    /// The program says no more on it.
+    #[cold]
+    #[inline(never)]
+    pub fn fed_up(&mut self, number: u64, actions: &mut impl Actions) {
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
+        if let Expect::Window(outgoing) = &mut stream.expect {
+            outgoing.end();
+        } else {
+            stream.expect = Expect::Reset(ErrorCode::NoError);
+            actions.left(number);
+        }
+    }
+
+    /// No open reply goes on.
+    pub(super) fn end_open_replies(&mut self) {
+        for stream in &mut self.streams {
+            if let Expect::Window(outgoing) = &mut stream.expect {
+                outgoing.end();
+            }
+        }
+    }
+
+    /// How long open replies may be silent, if there are some.
+    pub(super) fn silence(&self) -> Option<Micros> {
+        self.streams.iter().filter_map(|stream| Some(stream.open_reply()?.silence)).min()
+    }
+
+    /// Nothing was said for long enough.
+    pub(super) fn signs_of_life_are_due(&mut self, actions: &mut impl Actions) {
+        for stream in &mut self.streams {
+            let Some(open) = stream.open_reply() else { continue };
+            if let Expect::Window(outgoing) = &mut stream.expect {
+                outgoing.say(open.sign_of_life);
+            }
+        }
+        self.renew_patience(actions);
+    }
+}

@@ -1,0 +1,132 @@
+//! Pages of the webmail that are open are told of changes, on whatever core their connections and their mail are.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use server::InUse;
+
+use super::room::Room;
+use super::room::shielded::Shielded;
+use super::webmail::{Browser, letter, serving};
+
+/// A page of a browser's that listens, from a connection of its own; and how the inbox is, as it was told first.
+fn listen(room: &mut Room, browser: &Browser) -> (Shielded, String) {
+    let mut shielded = room.connect_shielded(443, &browser.settings);
+    let cookie = browser.cookie.as_ref().expect("a ticket");
+    let head = format!("GET /mail/events HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    room.say_shielded(&mut shielded, head.as_bytes());
+    assert_eq!(room.line_shielded(&mut shielded), "HTTP/1.1 200 OK");
+    let mut fields = Vec::new();
+    while let line = room.line_shielded(&mut shielded)
+        && !line.is_empty()
+    {
+        fields.push(line);
+    }
+    assert!(fields.iter().any(|field| field == "Content-Type: text/event-stream"), "{fields:?}");
+    let news = next(room, &mut shielded);
+    (shielded, news)
+}
+
+/// The next event: how the inbox is.
+fn next(room: &mut Room, shielded: &mut Shielded) -> String {
+    loop {
+        let line = room.line_shielded(shielded);
+        if let Some(data) = line.strip_prefix("data: {\"1\":[") {
+            assert_eq!(room.line_shielded(shielded), "");
+            return data.split(']').next().expect("an end").to_string();
+        }
+        assert!(line.is_empty() || line == ":", "{line}");
+    }
+}
+
+fn unread(news: &str) -> &str {
+    news.split(',').next().unwrap_or_default()
+}
+
+#[test]
+fn who_listens_is_told_of_each_change_of_his_mail_and_of_nobody_elses() {
+    for seed in 0..4 {
+        let (mut room, trust) = serving(seed);
+        let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(&trust));
+        ada.log_in(&mut room, "ada", "lovelace");
+        grace.log_in(&mut room, "grace", "lovelace");
+        let (mut adas, first) = listen(&mut room, &ada);
+        let (mut others, _) = listen(&mut room, &grace);
+        assert_eq!(unread(&first), "0");
+        assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+        let second = next(&mut room, &mut adas);
+        assert_eq!(unread(&second), "1");
+        ada.get(&mut room, "/mail/box/1/1");
+        let third = next(&mut room, &mut adas);
+        assert_eq!(unread(&third), "0");
+        assert_ne!(first, third, "something has changed in between");
+        room.pass(Micros::from_secs(5));
+        room.exchange(&mut others);
+        assert!(others.heard.is_empty(), "it is none of hers");
+        for shielded in [adas, others] {
+            room.part_shielded_only(shielded);
+        }
+        ada.hang_up(&mut room);
+        grace.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn who_listens_for_an_hour_is_there_and_holds_no_buffer_meanwhile() {
+    let (mut room, trust) = serving(1);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let (mut shielded, _) = listen(&mut room, &ada);
+    ada.hang_up(&mut room);
+    for _ in 0..60 {
+        room.pass(Micros::from_secs(60));
+        room.exchange(&mut shielded);
+    }
+    let signs = shielded.heard.iter().filter(|byte| **byte == b':').count();
+    assert!((120..=150).contains(&signs), "{signs} signs of life");
+    room.until("it is silent", |room| {
+        room.exchange(&mut shielded);
+        room.engines.in_use().blocks == 0
+    });
+    let InUse { listeners, sessions, bodies, send_queues, receive_queues, .. } = room.engines.in_use();
+    assert_eq!((listeners, sessions, bodies, send_queues, receive_queues), (1, 1, 0, 0, 0));
+    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    assert_eq!(unread(&next(&mut room, &mut shielded)), "1");
+    // It vanishes without a word, and is missed.
+    room.abort(&shielded.talk);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn who_has_logged_out_is_told_nothing_more() {
+    for seed in 0..4 {
+        let (mut room, trust) = serving(seed);
+        let mut ada = Browser::new(&trust);
+        ada.log_in(&mut room, "ada", "lovelace");
+        let (mut shielded, _) = listen(&mut room, &ada);
+        let token = ada.get(&mut room, "/mail/box/1").token();
+        ada.send(&mut room, "/mail/logout", &[("token", &token)]);
+        room.until_shielded(&mut shielded, "the reply is over", |shielded| shielded.is_closed);
+        room.part_shielded_only(shielded);
+        ada.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn so_many_listen_to_one_account_and_who_came_first_goes() {
+    let (mut room, trust) = serving(2);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let (mut first, _) = listen(&mut room, &ada);
+    let mut others: Vec<Shielded> = (0..32).map(|_| listen(&mut room, &ada).0).collect();
+    room.until_shielded(&mut first, "the reply is over", |shielded| shielded.is_closed);
+    assert_eq!(room.engines.in_use().listeners, 32);
+    let last = others.pop().expect("the last one");
+    for shielded in others.into_iter().chain([last, first]) {
+        room.part_shielded_only(shielded);
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}

@@ -1,0 +1,30 @@
+"""News: what comes while a page is open shows on it. A part of `webmail.py`."""
+
+from processes import until
+from webdriver import ANSWER_SECONDS
+from webmail_reader import Reader, row
+
+COUNT = "return Number(document.querySelector('nav.side a[href=\"/mail/box/1\"] .count')?.firstChild.data ?? 0)"
+
+
+class News(Reader):
+    def test_a_letter_that_comes_shows_on_the_list_and_in_the_title_and_disturbs_nobody(self):
+        first = self.deliver("First")
+        self.log_in("ada")
+        browser = self.browser
+        browser.run("window.mark = 1")
+        unread = browser.run(COUNT)
+        self.choose(first)
+        second = self.deliver("Second")
+        until(lambda: browser.is_there(row(second)), ANSWER_SECONDS, "the letter shows")
+        until(lambda: browser.run(COUNT) == unread + 1, ANSWER_SECONDS, "it is counted")
+        until(lambda: browser.title.startswith(f"({unread + 1}) Inbox"), ANSWER_SECONDS, "the title counts it")
+        said = "return document.querySelector('body > p[role=status]').textContent"
+        until(lambda: second in browser.run(said), ANSWER_SECONDS, "who does not see it is told")
+        self.assertTrue(browser.run("return document.querySelector('.row :checked') !== null"), "what was chosen is chosen")
+        browser.follow("a.compose")
+        browser.type("#text", "Undisturbed.")
+        self.deliver("Third")
+        until(lambda: browser.run(COUNT) == unread + 2, ANSWER_SECONDS, "other pages count it too")
+        self.assertEqual(browser.value("#text").strip(), "Undisturbed.")
+        self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
