@@ -101,7 +101,9 @@ class Listener:
         self._server.server_close()
 
 
-class Hostile(Reader):
+class Watched(Reader):
+    """A reader who sees what letters run and fetch."""
+
     def setUp(self):
         super().setUp()
         self.listener = Listener()
@@ -124,6 +126,8 @@ class Hostile(Reader):
         self.assertNothingRan(what)
         self.browser.leave()
 
+
+class Hostile(Watched):
     def test_what_hostile_html_tries_is_possible_where_nothing_holds_it(self):
         """Else the tests below would show nothing."""
         for number, (what, html) in enumerate((RUNNING | FETCHING).items()):

@@ -92,11 +92,15 @@ class Reader(barepost.SharedMachineTest):
 
     def ask(self, path, cookies, form=None):
         """The page at an address, asked for beside the browser."""
+        return self.fetch(path, cookies, form)[1].decode()
+
+    def fetch(self, path, cookies, form=None):
+        """What lies at an address, asked for beside the browser: its header fields and its bytes. Errors: urllib's, when there is nothing."""
         certificate = self.machine.data / "tls" / "certificate.pem"
         said = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
         request = urllib.request.Request(self.address(path), form, {"Cookie": said})
         with urllib.request.urlopen(request, timeout=60, context=ssl.create_default_context(cafile=certificate)) as answer:
-            return answer.read().decode()
+            return answer.headers, answer.read()
 
     def box(self, name):
         """Opens a mailbox."""

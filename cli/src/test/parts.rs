@@ -305,6 +305,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Named,
     },
     Part {
+        name: "webmail-corpus",
+        shows: "400 hostile letters and CPython's own run nothing, fetch nothing and break no page of the webmail in Chromium",
+        work: Work::Script("tests/webmail_corpus.py", &[]),
+        budget: Duration::from_secs(1800),
+        when: When::Named,
+    },
+    Part {
         name: "webmail-access",
         shows: "axe finds no page of the webmail that somebody could not use",
         work: Work::Script("tests/webmail_access.py", &[]),

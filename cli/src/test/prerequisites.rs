@@ -36,10 +36,14 @@ const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
     ("tests/webmail.py", "chromedriver", "chromium-driver"),
     (ACCESS, "chromium", "chromium"),
     (ACCESS, "chromedriver", "chromium-driver"),
+    (CORPUS, "chromium", "chromium"),
+    (CORPUS, "chromedriver", "chromium-driver"),
     ("tests/webmail_pictures.py", "chromium", "chromium"),
     ("tests/webmail_pictures.py", "chromedriver", "chromium-driver"),
     (checkers::SCRIPT, "testssl", "testssl.sh"),
 ];
+/// The script that reads the letters with which CPython tests its own reading of mail.
+const CORPUS: &str = "tests/webmail_corpus.py";
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
@@ -66,6 +70,9 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     if script == ACCESS {
         npm::AXE.fetch(house, stop)?;
     }
+    if script == CORPUS && !house.target("tools/python-letters").exists() {
+        unpack_letters_of_python(house, stop)?;
+    }
     let tools = house.target("tools/bin");
     if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {
         unpack_smtp_source(house, stop)?;
@@ -81,20 +88,33 @@ fn has_library(name: &str) -> bool {
         .any(|folder| PathBuf::from(folder).join(name).exists())
 }
 
+/// Downloads Python's package of its own tests, and puts the letters from it under `target/tools/python-letters`.
+fn unpack_letters_of_python(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let script = "rm -rf python-tests && mkdir python-tests && cd python-tests && dpkg -x ../libpython3*-testsuite_*.deb . \
+                  && rm ../libpython3*-testsuite_*.deb && mv usr/lib/python3*/test/test_email/data ../python-letters && rm -r ../python-tests";
+    unpack(house, "getting the letters of Python's tests", "libpython3.11-testsuite", script, stop)
+}
+
+/// Downloads a package of Debian's to `target/tools`, and does there with it what `script` says.
+fn unpack(house: &House, doing: &str, package: &str, script: &str, stop: &Stop) -> Result<(), Failure> {
+    let tools = house.target("tools");
+    std::fs::create_dir_all(&tools).map_err(Failure::io(doing))?;
+    // As root, apt would else complain that its own user cannot write here.
+    let script = format!(
+        "get='apt-get -qq -o APT::Sandbox::User=root'; {{ $get download {package} || {{ $get update && $get download {package}; }}; }} && {script}"
+    );
+    let mut command = hold::command("sh");
+    command.args(["-c", &script]).current_dir(&tools);
+    hold::run_to_success(&mut command, doing, UNPACK_BUDGET, stop)
+}
+
 /// Downloads the package, unpacks it under `target/tools`, and makes `target/tools/bin/smtp-source`, which finds its
 /// libraries there.
 fn unpack_smtp_source(house: &House, stop: &Stop) -> Result<(), Failure> {
     let doing = "getting smtp-source from Debian's package postfix";
-    let tools = house.target("tools");
-    let bin = tools.join("bin");
+    unpack(house, doing, "postfix", "dpkg -x postfix_*.deb postfix && rm postfix_*.deb", stop)?;
+    let bin = house.target("tools/bin");
     std::fs::create_dir_all(&bin).map_err(Failure::io(doing))?;
-    // As root, apt would else complain that its own user cannot write here.
-    let script = "get='apt-get -qq -o APT::Sandbox::User=root'; \
-                  $get download postfix || { $get update && $get download postfix; } \
-                  && dpkg -x postfix_*.deb postfix && rm postfix_*.deb";
-    let mut command = hold::command("sh");
-    command.args(["-c", script]).current_dir(&tools);
-    hold::run_to_success(&mut command, doing, UNPACK_BUDGET, stop)?;
     let start = "#!/bin/sh\n\
                  tools=$(dirname -- \"$(dirname -- \"$(readlink -f -- \"$0\")\")\")\n\
                  LD_LIBRARY_PATH=$tools/postfix/usr/lib/postfix exec \"$tools/postfix/usr/sbin/smtp-source\" \"$@\"\n";

@@ -4,6 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::ops::Range;
 
+use super::DEPTH_MAX;
 use crate::charset;
 use crate::header::Field;
 
@@ -109,6 +110,13 @@ impl Part {
             _ if self.content_id.is_some() && self.is_of("image") => false,
             _ => self.file_name.is_some() || !is_shown,
         }
+    }
+
+    /// Whether it is a message of its own, whose parts lie in it (RFC 2046 section 5.2.1). One that is encoded, against section 5.2.1, or lies too deep, is
+    /// not taken apart.
+    pub fn holds_message(&self) -> bool {
+        let is_message = matches!(&*self.media_type, "message/rfc822" | "message/global");
+        is_message && self.encoding == Encoding::Identity && self.depth + 1 < DEPTH_MAX
     }
 
     /// Returns the boundary, if this is a multipart and names one.

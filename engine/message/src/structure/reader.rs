@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::part::{Encoding, Part};
+use super::part::Part;
 use super::{DEPTH_MAX, PARTS_MAX, Structure};
 use crate::header::{Field, is_envelope_line, split_name};
 
@@ -348,8 +348,7 @@ impl Reader {
             self.expect = Expect::Boundary;
             return;
         }
-        let holds_message = matches!(&*part.media_type, "message/rfc822" | "message/global");
-        if holds_message && part.encoding == Encoding::Identity && level < DEPTH_MAX {
+        if part.holds_message() {
             self.part_began(end, "text/plain");
         } else {
             let is_heard = listener.body_began(&self.structure.parts);

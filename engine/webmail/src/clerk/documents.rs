@@ -10,7 +10,7 @@ use message::structure::{Listener, Part, Reader};
 use message::{BodyDecoder, TextDecoder};
 use store::{AccountId, Body, Refusal};
 
-use super::letters::mailboxes;
+use super::letters::{mailboxes, name_of};
 use super::pictures::Pictures;
 use super::trusting::is_trusted;
 use super::{Desk, Elsewhere, Step, why};
@@ -112,10 +112,13 @@ impl Reading {
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
+        let begin = u64::from(self.offset);
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
-        match self.heard.wanted {
-            Some(_) => self.reader.bytes_arrived(body.bytes(), &mut self.heard),
-            None => self.heard.bytes.extend_from_slice(body.bytes()),
+        if self.heard.wanted.is_some() {
+            self.reader.bytes_arrived(body.bytes(), &mut self.heard);
+            self.heard.octets_went_by(begin, body.bytes(), self.reader.parts());
+        } else {
+            self.heard.bytes.extend_from_slice(body.bytes());
         }
     }
 
@@ -125,7 +128,8 @@ impl Reading {
 
     pub(super) fn answer(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         if self.heard.wanted.is_some() {
-            core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+            let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+            self.heard.message_within_ended(&structure.parts);
         }
         if let Some(refusal) = self.refused.filter(|refusal| *refusal != Refusal::TooLarge) {
             return answer::refused(refusal, why(refusal));
@@ -141,9 +145,7 @@ impl Reading {
         match (self.document, &heard.part) {
             (Document::Source, _) => self.source(&bytes, visitor, desk),
             (Document::Message, _) => answer::download(&format!("message-{}.eml", self.key), bytes),
-            (Document::Part(_), Some(part)) => {
-                answer::download(part.file_name.as_deref().unwrap_or("attachment"), bytes)
-            }
+            (Document::Part(_), Some(part)) => answer::download(&name_of(part), bytes),
             (Document::Html(_, elsewhere), Some(_)) => {
                 let html = heard.pictures.within(core::mem::take(&mut heard.text), DOCUMENT_BYTES_MAX);
                 let known = desk.store().account(visitor.account);
@@ -175,6 +177,29 @@ impl Reading {
 impl Heard {
     fn is_too_large(&self) -> bool {
         self.bytes.len() > DOCUMENT_BYTES_MAX || self.text.len() > DOCUMENT_BYTES_MAX
+    }
+
+    /// The part that is wanted, if it is a message whose header has ended: then its first part has begun. It is taken apart like all else, so that nobody tells its octets.
+    fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
+        let index = self.wanted.filter(|_| !self.is_html)?;
+        parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())
+    }
+
+    /// Octets of the whole message from `begin` on were told to its reader, who knows of these parts by now.
+    fn octets_went_by(&mut self, begin: u64, octets: &[u8], parts: &[Part]) {
+        let Some(part) = self.message_within(parts) else { return };
+        let has_ended = part.body.end > part.body.start;
+        let within = |at: u64| usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX).min(octets.len());
+        let end = if has_ended { within(part.body.end) } else { octets.len() };
+        self.bytes.extend_from_slice(octets.get(within(part.body.start)..end).unwrap_or_default());
+    }
+
+    /// All parts are known, and so is where the message ends that was wanted.
+    fn message_within_ended(&mut self, parts: &[Part]) {
+        if let Some(part) = self.message_within(parts) {
+            self.bytes.truncate(usize::try_from(part.body.end - part.body.start).unwrap_or(usize::MAX));
+            self.part = Some(part.clone());
+        }
     }
 }
 

@@ -360,6 +360,12 @@ pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
     })
 }
 
+/// What a file with a part is called where nobody said so.
+pub(super) fn name_of(part: &Part) -> String {
+    let usual = || if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") };
+    part.file_name.clone().unwrap_or_else(usual)
+}
+
 /// Something attached, in words.
 struct Attached {
     name: String,
@@ -374,7 +380,7 @@ impl Attached {
             structure.parts.iter().enumerate().filter(|(index, part)| part.is_attachment() && Some(*index) != shown);
         attached
             .map(|(index, part)| Attached {
-                name: part.file_name.clone().unwrap_or_else(|| part.media_type.replace('/', ".")),
+                name: name_of(part),
                 size: size(part.body.end.saturating_sub(part.body.start)),
                 href: Page::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
             })

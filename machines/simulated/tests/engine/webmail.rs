@@ -558,3 +558,35 @@ fn a_message_is_printed_shown_as_it_arrived_and_given_as_a_file() {
         assert_eq!(browser.get(&mut room, nowhere).status, 404, "{nowhere}");
     }
 }
+
+#[test]
+fn a_message_within_a_message_is_given_as_the_file_that_it_is() {
+    let (mut room, trust) = serving(16);
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let mut lengths = Vec::from([70_000, 500, 1, 0]);
+    let mut uid = 0;
+    while let Some(length) = lengths.pop() {
+        uid += 1;
+        let inner = format!(
+            "Subject: Inner\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\n{}\r\n--i--",
+            "a".repeat(length)
+        );
+        let letter = format!(
+            "From: x@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n{inner}\r\n--b--\r\n"
+        );
+        assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+        let read = browser.get(&mut room, &format!("/mail/box/1/{uid}")).text();
+        let address = format!("/mail/part/1.{uid}/2");
+        assert!(read.contains(&format!("href=\"{address}\"")) && read.contains("message.eml"), "{read}");
+        let file = browser.get(&mut room, &address);
+        assert!(file.field("Content-Disposition").starts_with("attachment; filename=\"message.eml\""), "{length}");
+        assert!(file.text() == inner, "{length}: {} bytes of {}", file.body.len(), inner.len());
+        if length == 0 {
+            // The store reads a chunk at a time, of 32 KiB with its header: the inner message ends before, at and behind the end of the first.
+            let whole = browser.get(&mut room, &format!("/mail/download/1.{uid}")).body.len();
+            let first_read = 32 * 1024 - 512 - (whole - "\r\n--b--\r\n".len());
+            lengths.extend(first_read - 4..first_read + 12);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+"""The promise: four hundred letters that were written to harm their reader, and those with which CPython tests its own reading of mail, run nothing, fetch nothing and break no page.
+
+Each is opened in Chromium: in the list, by itself, printed, and as what an answer begins with. Its source is its bytes as they came; its files are downloads with header
+fields of ours alone.
+
+Takes five to ten minutes under TCG.
+"""
+
+import pathlib
+import re
+
+import barepost
+from hostile_letters import in_lines, letters
+from mail import DOMAIN
+
+from webmail_hostile import Watched
+
+# CPython's own, as Debian packages them; `./barepost test` puts them here.
+OF_PYTHON = pathlib.Path(__file__).parent.parent / "target/tools/python-letters"
+# What may follow a letter in its address.
+PAGES = ("print", "source", "download")
+
+
+class Corpus(Watched):
+    def test_letters_that_were_written_to_harm_run_nothing_fetch_nothing_and_break_no_page(self):
+        here = self.listener.address.removeprefix("http://")
+        corpus = list(letters(here))
+        self.assertGreater(len(corpus), 300)
+        self.read_all(corpus, here)
+
+    def test_letters_with_which_cpython_tests_itself_break_no_page(self):
+        files = sorted(OF_PYTHON.glob("*.txt"))
+        self.assertGreater(len(files), 40)
+        self.read_all([(file.name, in_lines(file.read_bytes())) for file in files], "nowhere.test")
+
+    def read_all(self, corpus, here):
+        """A few at a time, so that each stands in the list that shows it."""
+        self.log_in("barbara")
+        for start in range(0, len(corpus), 20):
+            some = corpus[start:start + 20]
+            for _, message in some:
+                self.deliver_in_one_piece(message)
+            self.browser.go(self.address("/mail/box/1"))
+            self.settle()
+            self.assertNothingRan("the list")
+            addresses = [match for match in re.findall(r'href="(/mail/box/1/\d+)"', self.browser.source)][:len(some)]
+            self.assertEqual(len(addresses), len(some))
+            # The newest comes first.
+            for (name, message), address in zip(reversed(some), addresses):
+                with self.subTest(letter=name):
+                    self.read(name, message, address, here)
+
+    def deliver_in_one_piece(self, message):
+        """As it is: lines may be long, and hold anything."""
+        with self.machine.smtp() as session:
+            session.ehlo()
+            reply = session.deliver_in_chunks("mallory@elsewhere.test", [f"barbara@{DOMAIN}"], message, len(message))
+        self.assertEqual(reply.code, 250, reply)
+
+    def read(self, name, message, address, here):
+        key = address.removeprefix("/mail/box/").replace("/", ".")
+        self.browser.go(self.address(address))
+        self.settle()
+        self.assertTrue(self.browser.is_there("h1.subject"), f"{name}: {self.browser.text()[:200]}")
+        self.assertNothingRan(name)
+        for number in range(len(self.browser.all("iframe.sheet-of-mail"))):
+            self.browser.enter(f"iframe.sheet-of-mail:nth-of-type({number + 1})")
+            if here.encode() not in message and b"/mail/" not in message:
+                self.browser.run("document.getElementById('go')?.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, composed: true, view: window }))")
+            self.assertNothingRan(name)
+            self.browser.leave()
+        for page in (f"/mail/print/{key}", f"/mail/compose?reply={key}"):
+            self.browser.go(self.address(page))
+            self.settle()
+            self.assertNothingRan(f"{name}: {page}")
+        self.assertEqual(self.listener.asked, [], name)
+        cookies = self.browser.cookies()
+        for page in PAGES:
+            _, said = self.fetch(f"/mail/{page}/{key}", cookies)
+            if page == "download":
+                self.assertTrue(said.endswith(message), f"{name}: its bytes are as they came")
+        page = self.ask(address, cookies)
+        for part in sorted(set(re.findall(r'"(/mail/part/[^"]+)"', page)))[:5]:
+            header, _ = self.fetch(part, cookies)
+            self.assertTrue(header["Content-Disposition"].startswith("attachment"), name)
+            self.assertEqual(header["X-Content-Type-Options"], "nosniff", name)
+            self.assertNotIn("Set-Cookie", header, name)
+
+
+if __name__ == "__main__":
+    barepost.main()
