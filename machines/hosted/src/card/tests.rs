@@ -1,7 +1,7 @@
 //! Frames through a pair of sockets, at the other end of which the test plays Linux.
 
 use super::*;
-use machine::{Block, ChecksumOffload};
+use machine::{BLOCK_BYTES, Block, ChecksumOffload};
 use std::num::NonZeroU16;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn frames_wait_with_linux_while_the_engine_has_all_buffers() {
 #[test]
 fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
     let (mut tap, linux) = connected();
-    let block: Arc<Block> = Arc::new([5; 4096]);
+    let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
     let pieces = [Piece::from_block(block, 0..900), Piece::from_static(b"end")];
     tap.transmit(&Outgoing { head: &[1; 54], payload: &pieces, checksum: None, segment_bytes: None }).unwrap();
     assert_eq!(received(&linux), [&[0; HEADER_BYTES][..], &[1; 54], &[5; 900], b"end"].concat());
@@ -81,13 +81,13 @@ fn a_frame_goes_out_as_head_and_pieces_behind_an_empty_header() {
 #[test]
 fn a_long_frame_tells_linux_where_to_sum_and_where_to_cut() {
     let (mut tap, linux) = connected();
-    let block: Arc<Block> = Arc::new([5; 4096]);
-    let pieces: Vec<Piece> = (0..15).map(|_| Piece::from_block(Arc::clone(&block), 0..4096)).collect();
+    let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
+    let pieces: Vec<Piece> = (0..7).map(|_| Piece::from_block(Arc::clone(&block), 0..BLOCK_BYTES as u32)).collect();
     let checksum = Some(ChecksumOffload { start: 34, offset: 16 });
     let frame = Outgoing { head: &[1; 66], payload: &pieces, checksum, segment_bytes: NonZeroU16::new(1448) };
     tap.transmit(&frame).unwrap();
     let bytes = received(&linux);
-    assert_eq!(bytes.len(), HEADER_BYTES + 66 + 15 * 4096);
+    assert_eq!(bytes.len(), HEADER_BYTES + 66 + 7 * BLOCK_BYTES);
     // struct virtio_net_hdr: flags, kind, then head, segment, start and offset of the sum.
     assert_eq!(bytes[..2], [1, 1]);
     let words: Vec<u16> = bytes[2..10].chunks(2).map(|word| u16::from_ne_bytes([word[0], word[1]])).collect();
@@ -105,8 +105,8 @@ fn what_breaks_a_limit_is_never_sent() {
     linux.set_nonblocking(true).unwrap();
     let piece = Piece::from_static(b"x");
     let too_many = vec![piece.clone(); PIECES_MAX + 1];
-    let long: Arc<Block> = Arc::new([0; 4096]);
-    let too_long: Vec<Piece> = (0..17).map(|_| Piece::from_block(Arc::clone(&long), 0..4096)).collect();
+    let long: Arc<Block> = Arc::new([0; BLOCK_BYTES]);
+    let too_long: Vec<Piece> = (0..9).map(|_| Piece::from_block(Arc::clone(&long), 0..BLOCK_BYTES as u32)).collect();
     for wrong in [
         Outgoing { payload: &too_many, ..PLAIN },
         Outgoing { payload: &too_long, ..PLAIN },
