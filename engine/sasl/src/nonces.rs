@@ -6,7 +6,7 @@ use alloc::string::String;
 
 use base64ct::{Base64, Encoding};
 
-use crate::verifier::hmac_of;
+use crate::verifier::{HASH_BYTES, SALT_BYTES, hmac_of};
 
 /// Bytes of a nonce: base64 of 144 bits.
 pub(crate) const NONCE_BYTES: usize = 24;
@@ -25,8 +25,16 @@ impl Nonces {
 
     /// One that was never given before.
     pub fn draw(&mut self) -> String {
+        Base64::encode_string(self.next().get(..NONCE_BYTES / 4 * 3).unwrap_or_default())
+    }
+
+    /// Salt for a password.
+    pub fn salt(&mut self) -> [u8; SALT_BYTES] {
+        self.next().first_chunk().copied().unwrap_or_default()
+    }
+
+    fn next(&mut self) -> [u8; HASH_BYTES] {
         self.given += 1;
-        let hash = hmac_of(&self.key, &self.given.to_le_bytes());
-        Base64::encode_string(hash.get(..NONCE_BYTES / 4 * 3).unwrap_or_default())
+        hmac_of(&self.key, &self.given.to_le_bytes())
     }
 }

@@ -27,6 +27,7 @@ mod own;
 mod spread;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -45,7 +46,7 @@ use crate::listeners::giver_of;
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::sizes::Sizes;
 
-pub(crate) use accounts::{Accounts, KnownAccount};
+pub(crate) use accounts::{Accounts, Changed, KnownAccount};
 pub(crate) use distant::{Distant, Letter};
 pub(crate) use own::Own;
 use spread::Spread;
@@ -68,6 +69,8 @@ pub(crate) struct Elsewhere {
     spread: Spread,
     /// Who is who, once mail is served.
     pub(crate) accounts: Arc<Accounts>,
+    /// The passwords that were changed since.
+    changed: BTreeMap<AccountId, Arc<Changed>>,
     /// The recipients of a spread letter that one core owns.
     recipients: Vec<Recipient>,
 }
@@ -111,6 +114,8 @@ pub(crate) enum Request {
     Visit(FrameId, Box<Visit>),
     /// Nobody listens any more under this number.
     ListenerLeft(u64),
+    /// The core knows the password that a clerk of this frame has told it.
+    PasswordKnown(FrameId),
     /// The core owns its share of the shards now. To the first core only.
     TookOver,
     /// Callers are heard on the core from now on. To the first core only.
@@ -142,6 +147,8 @@ pub(crate) enum News {
     VisitAnswered(FrameId, Box<Answer>),
     /// What somebody is told who listens at the connection of that frame.
     ListenerTold(FrameId, Box<Told>),
+    /// The password of an account is another; the clerk of this frame wants to know when that is known.
+    Password(FrameId, Arc<Changed>),
     /// How the store is.
     Status(Status),
     /// These shards are the other core's from now on. From the first core only, as are the next two.
@@ -176,6 +183,7 @@ impl Archive {
             distant: Distant::new(cores, sizes.transactions),
             spread: Spread::new(sizes.transactions),
             accounts: Arc::default(),
+            changed: BTreeMap::new(),
             recipients: Vec::with_capacity(limits.recipients),
         });
         Archive { core, owners: Owners::ONE, own: Own::new(store, core, cores, sizes), elsewhere }
@@ -215,7 +223,7 @@ impl Archive {
     pub(crate) fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
         match &self.elsewhere {
             None => self.own.store.account(id).map(KnownAccount::of),
-            Some(elsewhere) => elsewhere.accounts.account(id),
+            Some(elsewhere) => elsewhere.account(id),
         }
     }
 

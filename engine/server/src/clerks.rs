@@ -83,6 +83,8 @@ struct Working {
     clerk: Box<Clerk>,
     /// The letter that he has on its way.
     letter: Option<LetterId>,
+    /// Cores that have not heard what he told them.
+    unheard: u8,
 }
 
 /// What clerks work with.
@@ -99,6 +101,7 @@ struct At<'a, 'b, M> {
     office: &'a mut Office<'b, M>,
     continuation: Continuation,
     letter: &'a mut Option<LetterId>,
+    unheard: &'a mut u8,
 }
 
 impl Clerks {
@@ -150,7 +153,7 @@ impl Clerks {
                     self.answer(visitor, Told::Reply(reply), form_bytes);
                 }
                 Reception::Taken(clerk) => {
-                    let working = Working { visitor, form_bytes, clerk, letter: None };
+                    let working = Working { visitor, form_bytes, clerk, letter: None, unheard: 0 };
                     if let Ok(frame) = self.at_work.insert(working) {
                         self.step(frame, office, |clerk, desk| clerk.go_on(desk));
                     }
@@ -181,9 +184,9 @@ impl Clerks {
         office: &mut Office<'_, M>,
         step: impl FnOnce(&mut Clerk, &mut At<'_, '_, M>) -> Next,
     ) {
-        let Some(Working { visitor, form_bytes, clerk, letter }) = self.at_work.get_mut(frame) else { return };
+        let Some(Working { visitor, form_bytes, clerk, letter, unheard }) = self.at_work.get_mut(frame) else { return };
         let continuation = Continuation { frame, entry: Point::Clerk.entry() };
-        match step(clerk, &mut At { office, continuation, letter }) {
+        match step(clerk, &mut At { office, continuation, letter, unheard }) {
             Next::Woken => {}
             Next::Turn => self.again.push(frame),
             Next::Done(done) => {
@@ -199,6 +202,14 @@ impl Clerks {
 
     fn answer(&mut self, visitor: Visitor, told: Told, form_bytes: usize) {
         self.answers.push_back((visitor, Answer { told, form_bytes }));
+    }
+
+    /// Another core has heard what the clerk of this frame told it. Whether all have.
+    fn heard(&mut self, frame: FrameId) -> bool {
+        self.at_work.get_mut(frame).is_some_and(|working| {
+            working.unheard = working.unheard.saturating_sub(1);
+            working.unheard == 0
+        })
     }
 
     /// Whether somebody can go on at once, or is to be told of a change.
@@ -267,6 +278,11 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         self.office.archive.commit(letter, self.office.now, self.continuation)
     }
 
+    fn tell_password(&mut self, account: AccountId) -> bool {
+        *self.unheard = self.office.archive.tell_password(account, self.continuation.frame);
+        *self.unheard > 0
+    }
+
     fn abort(&mut self) {
         if let Some(letter) = self.letter.take() {
             self.office.archive.abort(letter);
@@ -307,6 +323,13 @@ impl Engine {
                 Some(core) => self.common.store.own.tell(core, News::ListenerTold(visitor.frame, Box::new(told))),
                 None => self.session_listener_told(visitor.frame, told),
             }
+        }
+    }
+
+    /// Another core knows the password that a clerk has told it.
+    pub(crate) fn password_known(&mut self, frame: FrameId, machine: &mut impl Machine) {
+        if self.common.clerks.heard(frame) {
+            self.clerk_woken(frame, Outcome::Changed, machine);
         }
     }
 

@@ -217,6 +217,7 @@ impl Engine {
                         self.common.clerks.visited(Visitor { core: Some(from), frame }, visit);
                     }
                     Request::ListenerLeft(number) => self.common.clerks.listeners.left(number),
+                    Request::PasswordKnown(frame) => self.password_known(frame, machine),
                     request => self.common.store.own.requested(from, request),
                 }
             }
@@ -237,6 +238,10 @@ impl Engine {
                 self.session_visit_answered(frame, *answer);
             }
             News::ListenerTold(frame, told) => self.session_listener_told(frame, *told),
+            News::Password(frame, changed) => {
+                elsewhere.password_changed(changed);
+                self.common.store.ask(from, Request::PasswordKnown(frame));
+            }
             News::Status(status) => elsewhere.distant.status_changed(from, status),
             News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
             News::Share(share) => {

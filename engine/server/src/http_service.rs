@@ -3,6 +3,7 @@
 //! The bytes of a file are never copied: the connection's segments point into the packed site; unless they are sealed on their way.
 
 mod asking;
+mod passwords;
 mod webmail;
 
 use alloc::boxed::Box;

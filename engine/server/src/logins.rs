@@ -207,7 +207,18 @@ impl Logins {
         self.hasher.make_room_for(hashes);
     }
 
-    /// The password hash of a new account.
+    /// Salt for a new password.
+    pub(crate) fn salt(&mut self) -> [u8; sasl::SALT_BYTES] {
+        self.nonces.salt()
+    }
+
+    /// Whether a password of the configuration's is the one that `hash` was made of: it costs what a login costs.
+    pub(crate) fn is_of(&mut self, password: &str, hash: &str) -> bool {
+        self.hasher.make_room_for(core::iter::once(hash));
+        self.hasher.verify(password.as_bytes(), hash) == Ok(true)
+    }
+
+    /// The hash of a new password.
     pub(crate) fn hash(&mut self, password: &str, salt: [u8; mail::SALT_BYTES]) -> Option<String> {
         self.hasher.hash(password.as_bytes(), salt).ok()
     }

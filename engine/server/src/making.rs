@@ -1,4 +1,8 @@
-//! Making the accounts that the configuration asks for and that are not there yet, before anybody is served.
+//! Making the accounts that the configuration asks for and that are not there yet, before anybody is served; and giving those that are there the password that it says, if it says another
+//! than it did.
+//!
+//! A password that its owner has changed stays as long as the configuration says the one that he has replaced. Whether a plain one is still that costs a hash, one a turn; that is
+//! asked only where the owner has changed his, since every start would take the longer.
 //!
 //! A plain password becomes an argon2id hash, which costs a turn of some 20 ms, and a verifier of SCRAM, which is made step by step, one a turn (crate `sasl`). Of a password hash that
 //! the configuration brings no verifier can be made.
@@ -9,10 +13,10 @@ use alloc::vec::Vec;
 
 use machine::Machine;
 use sasl::Derivation;
-use store::{NewAccount, Outcome};
+use store::{AccountId, NewAccount, NewPassword, Outcome};
 use tasks::Continuation;
 
-use crate::common::Point;
+use crate::common::{Common, Point};
 use crate::configuration::{Password, User};
 use crate::engine::Engine;
 use crate::life::{ENGINE, Life};
@@ -36,8 +40,13 @@ impl Engine {
             return;
         }
         while let Some(user) = self.users.pop() {
-            if self.common.store.own.store.find(user.address.as_str()).is_none() {
+            let account = self.common.store.own.store.find(user.address.as_str());
+            let is_as_configured = account.is_some_and(|account| self.is_as_configured(account, &user.password));
+            if !is_as_configured {
                 return self.begin_account(user, machine);
+            }
+            if self.has_replaced(account) {
+                return;
             }
         }
         if self.is_without_account_of_certificates() {
@@ -60,12 +69,38 @@ impl Engine {
         }
     }
 
+    /// Whether the owner of the account has put another password in place of the configuration's.
+    fn has_replaced(&self, account: Option<AccountId>) -> bool {
+        let known = account.and_then(|account| self.common.store.own.store.account(account));
+        known.is_some_and(|known| !known.replaced().is_empty())
+    }
+
+    /// Whether the configuration says the password that it said when the account was made, or last got one from it, as far as that is asked.
+    fn is_as_configured(&mut self, account: AccountId, password: &Password) -> bool {
+        let Common { store, logins, .. } = &mut self.common;
+        let Some(known) = store.own.store.account(account) else { return false };
+        let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
+        match password {
+            Password::Plain(_) if known.replaced().is_empty() => true,
+            Password::Plain(password) => logins.is_of(password, before),
+            Password::Argon2id(hash) => hash == before,
+        }
+    }
+
     fn make_account(&mut self, user: &User, password_hash: &str, verifier: &str, machine: &mut impl Machine) {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
         let continuation = Continuation { frame: ENGINE, entry: Point::AccountMade.entry() };
-        match self.common.store.own.store.create_account(&account, self.common.wall, continuation) {
-            Ok(_) => self.life = Life::AccountMade,
+        let store = &mut self.common.store.own.store;
+        let made = match store.find(user.address.as_str()) {
+            None => store.create_account(&account, self.common.wall, continuation).map(|_| ()),
+            Some(id) => {
+                machine.print(format_args!("store: {} gets the password that the configuration says", user.address));
+                store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)
+            }
+        };
+        match made {
+            Ok(()) => self.life = Life::AccountMade,
             Err(refusal) => machine.print(format_args!("store: {} is not made: {refusal:?}", user.address)),
         }
     }

@@ -16,6 +16,7 @@ mod conversing;
 mod documents;
 mod letters;
 mod lists;
+mod password;
 pub(crate) mod pictures;
 mod rows;
 mod searches;
@@ -34,6 +35,7 @@ use tasks::Continuation;
 
 use crate::sessions::{Digest, Said};
 use crate::surroundings::Visitor;
+use crate::visit::Secrets;
 use crate::{Key, Start, Stretch};
 use boxes::Boxes;
 use changes::Changes;
@@ -42,6 +44,7 @@ use conversing::Conversing;
 use documents::Reading;
 use letters::Opening;
 use lists::Listing;
+use password::Changing;
 use searches::Searching;
 use settings::Noting;
 use trusting::Trusting;
@@ -89,6 +92,8 @@ pub enum Task {
     Write(Draft, Then),
     /// What somebody has chosen is to be shown.
     Settings(Overview),
+    /// The password is to be another; sessions are to be noted so.
+    SetPassword(Secrets, Vec<NoteChange>),
     /// Notes of the account are to be changed.
     Note(Vec<NoteChange>, Noted),
 }
@@ -126,6 +131,7 @@ enum Work {
     Write(Box<Writing>),
     Settings(Overview),
     Note(Noting),
+    SetPassword(Box<Changing>),
 }
 
 /// What a clerk works with: the store of the core that owns the account, and the way of letters to everybody on this machine.
@@ -164,6 +170,9 @@ pub trait Desk {
 
     /// Gives it up.
     fn abort(&mut self);
+
+    /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
+    fn tell_password(&mut self, account: AccountId) -> bool;
 }
 
 /// What comes next.
@@ -209,6 +218,7 @@ impl Clerk {
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
             Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
             Task::Settings(overview) => Work::Settings(overview),
+            Task::SetPassword(secrets, notes) => Work::SetPassword(Box::new(Changing::new(secrets, notes))),
             Task::Note(changes, noted) => Work::Note(Noting::new(changes, noted)),
         };
         Clerk { visitor, work, under_way: 0 }
@@ -230,6 +240,7 @@ impl Clerk {
             Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
             Work::Settings(_) => Step::Asked,
             Work::Note(noting) => noting.ask(account, &mut self.under_way, desk),
+            Work::SetPassword(changing) => changing.ask(account, &mut self.under_way, desk),
         };
         match (step, self.under_way) {
             (_, 1..) => Next::Woken,
@@ -251,7 +262,12 @@ impl Clerk {
                     Work::Send(reading) => reading.body_arrived(&body),
                     Work::Compose(composing) => composing.body_arrived(&body),
                     Work::Write(writing) => writing.body_arrived(&body),
-                    Work::Change(_) | Work::Mailboxes(_) | Work::Trust(_) | Work::Settings(_) | Work::Note(_) => {}
+                    Work::Change(_)
+                    | Work::Mailboxes(_)
+                    | Work::Trust(_)
+                    | Work::Settings(_)
+                    | Work::Note(_)
+                    | Work::SetPassword(_) => {}
                 }
                 desk.store_mut().give_back(body);
             }
@@ -278,6 +294,7 @@ impl Clerk {
         match &mut self.work {
             Work::List(_) | Work::Search(_) | Work::Settings(_) => {}
             Work::Note(noting) => noting.refused(refusal),
+            Work::SetPassword(changing) => changing.refused(refusal),
             Work::Read(conversing) => conversing.refused(refusal),
             Work::Print(opening) => opening.refused(refusal),
             Work::Mailboxes(boxes) => boxes.refused(refusal),
@@ -303,6 +320,7 @@ impl Clerk {
             Work::Write(writing) => writing.done(visitor, desk),
             Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),
             Work::Note(noting) => noting.done(),
+            Work::SetPassword(changing) => changing.done(),
             Work::Change(changes) => changes.done(visitor.account, desk.store()),
         }
     }

@@ -18,7 +18,7 @@ use store::AccountId;
 use crate::clerk::Draft;
 use crate::form::Form;
 use crate::login::LoginPage;
-use crate::visit::{Request, Visit};
+use crate::visit::{self, NewPassword, Request, Visit};
 use crate::{Deed, Destination, Page, Ticket, Wish, answer, program};
 
 /// What may be done with the webmail's addresses.
@@ -68,6 +68,15 @@ pub enum Door {
         program: String,
         /// The letter that he was writing when he was not known any more.
         kept: Option<Box<Draft>>,
+    },
+    /// Somebody wants another password.
+    SetPassword {
+        /// Whose account it is, as he says.
+        account: AccountId,
+        /// What he says is the password.
+        old: Vec<u8>,
+        /// What he wants.
+        new: Box<NewPassword>,
     },
 }
 
@@ -145,6 +154,11 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
             kept: Draft::of_kept(text("kept")),
         };
     }
+    if let Ok(Wish::Do(Deed::Set)) = Wish::of(question.method.name(), &target)
+        && let Some(door) = new_password(question, &body)
+    {
+        return door;
+    }
     let request = request(question, target, body);
     match ticket_of(question) {
         Some(ticket) => Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request)),
@@ -156,6 +170,17 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
 pub fn login_page(host: &str, name: &str, next: &Destination, error: Option<&str>, kept: &str) -> Reply {
     let status = if error.is_some() { Status::Forbidden } else { Status::Ok };
     answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, kept })
+}
+
+/// A form that asks for a password which may be one.
+fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Door> {
+    let ticket = ticket_of(question)?;
+    let form = Form::of(question.content_type.unwrap_or_default(), body).ok()?;
+    let text = |name| form.text(name).unwrap_or_default();
+    let wanted = visit::wanted(&form).ok().filter(|_| text("do") == "password")?.as_bytes().to_vec();
+    let account = AccountId::from_bits(ticket.account);
+    let new = Box::new(NewPassword { ticket, token: text("token").to_string(), wanted });
+    Some(Door::SetPassword { account, old: text("old").as_bytes().to_vec(), new })
 }
 
 fn request(question: &Question<'_>, target: String, body: Vec<u8>) -> Request {

@@ -72,4 +72,4 @@ pub use settings::{SessionLine, SettingsPage};
 pub use source::{PrintPage, Printed, SourcePage};
 pub use surroundings::Visitor;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
-pub use visit::{Arrival, Office, Reception, Request, Visit, receive};
+pub use visit::{Arrival, NewPassword, NotProved, Office, Reception, Request, Secrets, Visit, receive};

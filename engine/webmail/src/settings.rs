@@ -19,7 +19,8 @@ pub struct SessionLine<'a> {
 
 /// The page of what somebody may choose.
 ///
-/// Two forms are posted to `/mail/settings`: `do=save` with `name`, `signature`, `theme` and `density`; and either `end` with the key of a session or `do=end-others`.
+/// Three forms are posted to `/mail/settings`: `do=save` with `name`, `signature`, `theme` and `density`; `do=password` with `old`, `new` and `again`;
+/// and either `end` with the key of a session or `do=end-others`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "settings.html")]
 pub struct SettingsPage<'a> {

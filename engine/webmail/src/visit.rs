@@ -4,6 +4,7 @@
 //! - Whoever shows a ticket of no session that there is, is asked to log in, whatever he wants.
 //! - What changes something is a form of a page of ours: it carries the session's token.
 
+mod passwords;
 mod settings;
 
 use alloc::boxed::Box;
@@ -27,6 +28,10 @@ use crate::sessions::{Digest, Said, Sessions, Standing};
 use crate::surroundings::Visitor;
 use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish, door};
 
+pub use passwords::{NewPassword, NotProved, Secrets};
+
+pub(crate) use passwords::wanted;
+
 /// What somebody comes for.
 #[derive(Clone, Debug)]
 pub enum Visit {
@@ -36,6 +41,8 @@ pub enum Visit {
     Ask(Ticket, Request),
     /// He shows a ticket, and wants to send a form.
     Knock(Ticket),
+    /// He shows a ticket, and wants another password: what his form carries, and what is kept of the new one, if he has proved the old one.
+    SetPassword(Ticket, String, Result<Secrets, NotProved>),
 }
 
 /// With what somebody has come.
@@ -142,6 +149,10 @@ pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Recept
         Visit::Knock(ticket) => match office.known(&ticket) {
             Some(_) => Reception::Admitted,
             None => Reception::Stranger,
+        },
+        Visit::SetPassword(ticket, token, proved) => match office.known(&ticket) {
+            Some((account, session)) => Asking { account, ticket, session, office }.set_password(&token, proved),
+            None => Reception::Answered(answer::login(Destination::default())),
         },
         Visit::Ask(ticket, request) => match office.known(&ticket) {
             Some((account, session)) => Asking { account, ticket, session, office }.ask(&request),

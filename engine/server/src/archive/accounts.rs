@@ -1,9 +1,13 @@
-//! Who is who, where there are several cores: a snapshot that all of them share and nobody changes.
+//! Who is who, where there are several cores: a snapshot that all of them share and nobody changes, and the passwords that were changed since, which the owner of the account tells all.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
 use store::{AccountId, AccountInfo, Store};
+use tasks::FrameId;
+
+use super::{Archive, Elsewhere, News};
 
 /// What a session needs to know of an account.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +26,7 @@ impl<'a> KnownAccount<'a> {
     }
 }
 
-/// The snapshot. Whoever changes an account sends a new one.
+/// The snapshot. Passwords that are changed later stand beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     known: BTreeMap<AccountId, Account>,
@@ -73,6 +77,51 @@ impl Accounts {
     /// What passwords are checked against.
     pub(crate) fn password_hashes(&self) -> impl Iterator<Item = &str> {
         self.known.values().map(|account| &*account.password_hash)
+    }
+}
+
+/// The password that an account has now.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    account: AccountId,
+    password_hash: Box<str>,
+    verifier: Box<str>,
+}
+
+impl Changed {
+    /// As the store of its owner knows it.
+    pub(super) fn of(info: &AccountInfo<'_>) -> Changed {
+        Changed { account: info.id(), password_hash: info.password_hash().into(), verifier: info.verifier().into() }
+    }
+}
+
+impl Elsewhere {
+    /// As all cores know it.
+    pub(super) fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
+        let known = self.accounts.account(id)?;
+        Some(match self.changed.get(&id) {
+            None => known,
+            Some(changed) => {
+                KnownAccount { password_hash: &changed.password_hash, verifier: &changed.verifier, ..known }
+            }
+        })
+    }
+
+    /// The password of an account is another.
+    pub(crate) fn password_changed(&mut self, changed: Arc<Changed>) {
+        self.changed.insert(changed.account, changed);
+    }
+}
+
+impl Archive {
+    /// Tells all other cores the password that an account of this core's has now, for the clerk of this frame: how many they are.
+    pub(crate) fn tell_password(&mut self, account: AccountId, frame: FrameId) -> u8 {
+        let Some(known) = self.own.store.account(account) else { return 0 };
+        let Some(elsewhere) = &mut self.elsewhere else { return 0 };
+        let changed = Arc::new(Changed::of(&known));
+        elsewhere.password_changed(Arc::clone(&changed));
+        self.own.tell_all(|| News::Password(frame, Arc::clone(&changed)));
+        self.own.cores() - 1
     }
 }
 

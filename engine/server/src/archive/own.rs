@@ -73,14 +73,19 @@ impl Own {
 
     /// Tells all other cores that mail is served from now on, for these accounts and with these certificates.
     pub(crate) fn tell_to_serve(&mut self, accounts: &Arc<Accounts>, owners: Owners, shown: &Arc<Shown>) {
-        if let Some(desk) = &mut self.desk {
-            desk.tell_all(|| News::Serve(Arc::clone(accounts), owners, Arc::clone(shown)));
-        }
+        self.tell_all(|| News::Serve(Arc::clone(accounts), owners, Arc::clone(shown)));
     }
 
     /// Whether all other cores have begun to.
     pub(crate) fn all_others_serve(&self) -> bool {
         self.desk.as_ref().is_none_or(Desk::all_serve)
+    }
+
+    /// Tells all other cores.
+    pub(super) fn tell_all(&mut self, news: impl Fn() -> News) {
+        if let Some(desk) = &mut self.desk {
+            desk.tell_all(news);
+        }
     }
 
     pub(crate) fn tell(&mut self, core: CoreId, news: News) {
@@ -96,9 +101,7 @@ impl Own {
 
     /// Tells all other cores that the machine is asked to stop.
     pub(crate) fn tell_to_stop(&mut self) {
-        if let Some(desk) = &mut self.desk {
-            desk.tell_all(|| News::Stop);
-        }
+        self.tell_all(|| News::Stop);
     }
 
     /// Whether no other core is left that may ask for something.

@@ -10,11 +10,13 @@ use alloc::string::String;
 
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
-use webmail::{Arrival, Destination, Draft, PasswordMark, Visit};
+use store::AccountId;
+use webmail::{Arrival, Destination, Draft, NewPassword, NotProved, PasswordMark, Visit};
 
 use super::Conversation;
+use super::passwords::Making;
 use crate::certificates::{UPLOAD_BYTES_MAX, Wish, described, unknown};
-use crate::common::Common;
+use crate::common::{Common, HASHER};
 use crate::logins::{Attempt, AttemptState, Decision};
 use crate::session::Caller;
 
@@ -44,12 +46,16 @@ pub(super) enum Errand {
         /// What for.
         purpose: Purpose,
     },
+    /// A new password is made ready, for this account.
+    Making(AccountId, Box<Making>),
 }
 
 /// What somebody says for who he is.
 pub(super) enum Purpose {
     /// He wants something with the certificates.
     Certificates(Wish),
+    /// He wants another password for this account.
+    Password(AccountId, Box<NewPassword>),
     /// He wants to read his mail.
     Webmail {
         /// The name that he said.
@@ -91,10 +97,23 @@ impl Errand {
     }
 }
 
+/// What comes of a login that failed.
+enum Refused {
+    /// This is said.
+    Reply(Reply),
+    /// Those say it who have the account.
+    Visit(AccountId, Visit),
+}
+
 impl Purpose {
-    /// What is said to who is not who he says.
-    fn refusal(&self, has_too_many: bool, common: &Common) -> Reply {
-        match self {
+    /// What comes of it for who is not who he says.
+    fn refused(&self, has_too_many: bool, common: &Common) -> Refused {
+        Refused::Reply(match self {
+            Purpose::Password(account, new) => {
+                let why = if has_too_many { NotProved::TooMany } else { NotProved::Wrong };
+                let visit = Visit::SetPassword(new.ticket.clone(), new.token.clone(), Err(why));
+                return Refused::Visit(*account, visit);
+            }
             Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
             Purpose::Certificates(_) => unknown(),
             Purpose::Webmail { name, next, kept, .. } => {
@@ -105,7 +124,7 @@ impl Purpose {
                 let kept = kept.as_ref().map_or_else(String::new, |draft| draft.kept());
                 webmail::login_page(&common.hostname, name, next, Some(why), &kept)
             }
-        }
+        })
     }
 }
 
@@ -117,6 +136,14 @@ impl Conversation {
         let decision = match self.errand.as_deref_mut() {
             None => return,
             Some(Errand::Turn(_) | Errand::Admission(_)) => None,
+            Some(Errand::Making(account, making)) => {
+                let account = *account;
+                if let Some(visit) = making.step(caller, common) {
+                    self.errand = None;
+                    common.visit(account, caller.connection.0, visit);
+                }
+                return;
+            }
             Some(Errand::Knock { .. }) => return,
             Some(Errand::Login { attempt, .. }) => match common.login_decided(attempt, caller) {
                 Some(Decision::HeldBack) | None => return,
@@ -139,13 +166,25 @@ impl Conversation {
                         let arrival = Arrival { password: PasswordMark::of(hash), from: caller.address, program };
                         common.visit(account, caller.connection.0, Visit::Begin(account, arrival, next, kept));
                     }
+                    (Some(Decision::Granted(_)), Purpose::Password(account, new)) => {
+                        let making = Box::new(Making::begin(new, caller, common));
+                        self.errand = Some(Box::new(Errand::Making(account, making)));
+                    }
                     (decision, purpose) => {
                         let has_too_many = matches!(decision, Some(Decision::TooMany));
-                        self.replied(purpose.refusal(has_too_many, common), caller, common);
+                        self.refused(&purpose, has_too_many, caller, common);
                     }
                 }
             }
-            Some(Errand::Knock { .. }) | None => {}
+            Some(Errand::Knock { .. } | Errand::Making(..)) | None => {}
+        }
+    }
+
+    /// He who asks is not who he says.
+    fn refused(&mut self, purpose: &Purpose, has_too_many: bool, caller: Caller, common: &mut Common) {
+        match purpose.refused(has_too_many, common) {
+            Refused::Reply(reply) => self.replied(reply, caller, common),
+            Refused::Visit(account, visit) => common.visit(account, caller.connection.0, visit),
         }
     }
 
@@ -197,7 +236,7 @@ impl Conversation {
         match held_back {
             Some(Errand::Login { attempt, purpose }) => {
                 common.logins.end(&attempt, common.now);
-                self.replied(purpose.refusal(false, common), caller, common);
+                self.refused(&purpose, false, caller, common);
             }
             _ => self.with(caller, common, |session, hands| session.deadline_expired(hands)),
         }
@@ -206,8 +245,10 @@ impl Conversation {
     /// The connection is gone.
     pub(crate) fn ended(&mut self, caller: Caller, common: &mut Common) {
         common.replies -= self.held;
-        if let Some(Errand::Login { attempt, .. }) = self.errand.take().as_deref() {
-            common.login_abandoned(attempt, caller);
+        match self.errand.take().as_deref() {
+            Some(Errand::Login { attempt, .. }) => common.login_abandoned(attempt, caller),
+            Some(Errand::Making(..)) => common.leave(HASHER, caller.connection.0),
+            Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. }) | None => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 //! What a request comes to says the door (crate `webmail`); here that is done. A form's bytes are counted from when its sender is let in until his answer is here,
 //! and an answer's until the client has them.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use http::Question;
@@ -48,6 +49,12 @@ impl Errand {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = common.login_begins(credentials, caller);
                 return Some(Errand::Login { attempt, purpose: Purpose::Webmail { name, program, next, kept } });
+            }
+            Door::SetPassword { account, old, new } => {
+                let name = common.store.account(account).map_or_else(String::new, |known| known.address.into());
+                let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
+                let attempt = common.login_begins(credentials, caller);
+                return Some(Errand::Login { attempt, purpose: Purpose::Password(account, new) });
             }
         };
         common.ready.resume(frame);

@@ -32,6 +32,7 @@ impl Asking<'_> {
                     }
                 }
             }
+            "password" => self.no_password(form),
             "end-others" => {
                 let ended = self.end(|digest| *digest != session);
                 Ok(Task::Note(ended, Noted::Said("You are logged out everywhere else.".into())))

@@ -6,6 +6,7 @@ use http::Site;
 use machine::Micros;
 use simulated::Dice;
 
+use super::room::prover::Prover;
 use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use super::webmail::{Browser, Page, between, serving};
@@ -156,4 +157,101 @@ fn a_session_that_nobody_uses_is_over_after_two_weeks_and_requests_cost_the_disk
     }
     assert_eq!(written, [true, false, false].repeat(15), "it is noted once a day");
     assert!(is_asked_who_he_is(&idle.get(&mut room, "/mail/box/1")));
+}
+
+/// Whether POP3 lets in who says this, on a connection of his own.
+fn lets_in(room: &mut Room, password: &str) -> bool {
+    let mut talk = room.connect(110);
+    assert!(room.line(&mut talk).starts_with("+OK"));
+    assert!(room.pop3(&mut talk, "USER ada").starts_with("+OK"));
+    let is_in = room.pop3(&mut talk, &format!("PASS {password}")).starts_with("+OK");
+    room.part(talk);
+    is_in
+}
+
+/// Whether SCRAM does.
+fn is_proved(room: &mut Room, password: &str) -> bool {
+    let mut prover = Prover::default();
+    let mut talk = room.connect(110);
+    assert!(room.line(&mut talk).starts_with("+OK"));
+    let (mut proving, first) = prover.begin("ada", password);
+    let challenge = room.pop3(&mut talk, &format!("AUTH SCRAM-SHA-256 {first}"));
+    let last = prover.answer(&mut proving, challenge.trim_start_matches("+ "));
+    let is_in = room.pop3(&mut talk, &last).starts_with("+ ");
+    room.abort(&talk);
+    is_in
+}
+
+fn change(browser: &mut Browser, room: &mut Room, [old, new, again]: [&str; 3]) -> String {
+    forget_connections(&mut [&mut *browser]);
+    let token = browser.get(room, "/mail/settings").token();
+    let fields = [("token", token.as_str()), ("old", old), ("new", new), ("again", again), ("do", "password")];
+    let page = browser.send(room, "/mail/settings", &fields);
+    if page.status == 303 { browser.get(room, "/mail/settings").text() } else { page.text() }
+}
+
+#[test]
+fn a_changed_password_is_the_only_one_at_once_on_every_core_and_until_the_configuration_says_another() {
+    let (mut room, trust) = serving(30);
+    let [mut ada, mut elsewhere] = [(); 2].map(|()| Browser::new(&trust));
+    for browser in [&mut ada, &mut elsewhere] {
+        browser.log_in(&mut room, "ada", "lovelace");
+    }
+    assert!(lets_in(&mut room, "lovelace") && !is_proved(&mut room, "lovelace"), "of a hash no verifier can be made");
+    let before = room.machine.now;
+    let page = change(&mut ada, &mut room, ["guess", "analytical", "analytical"]);
+    assert!(page.contains("That is not your present password."), "{page}");
+    assert!(room.machine.now.since(before) >= Micros::from_secs(2), "a guess costs time here too");
+    for [new, again, why] in [["analytical", "analytica1", "in two ways"], ["short", "short", "8 letters at least"]] {
+        let page = change(&mut ada, &mut room, ["lovelace", new, again]);
+        assert!(page.contains(why), "{page}");
+    }
+    let cookie = ada.cookie.clone();
+    let page = change(&mut ada, &mut room, ["lovelace", "analytical", "analytical"]);
+    assert!(page.contains("Your password is changed."), "{page}");
+    assert_eq!(ada.cookie, cookie);
+    let check = |room: &mut Room, ada: &mut Browser, elsewhere: &mut Browser| {
+        for _ in 0..2 {
+            assert!(lets_in(room, "analytical") && !lets_in(room, "lovelace"));
+        }
+        assert!(is_proved(room, "analytical") && !is_proved(room, "lovelace"));
+        // Wrong passwords took so long that nobody has kept their connections.
+        forget_connections(&mut [&mut *ada, &mut *elsewhere]);
+        assert!(is_asked_who_he_is(&elsewhere.get(room, "/mail/box/1")));
+        assert_eq!(ada.get(room, "/mail/box/1").status, 200);
+    };
+    check(&mut room, &mut ada, &mut elsewhere);
+
+    let mut room = again(room, 31, &trust, CONFIGURATION);
+    forget_connections(&mut [&mut ada, &mut elsewhere]);
+    check(&mut room, &mut ada, &mut elsewhere);
+    let (_, behind) = CONFIGURATION.split_once("aliases").expect("it is ada's");
+    let (before, _) = CONFIGURATION.split_once("password_hash").expect("it is ada's");
+    let configured = format!("{before}password = \"configured anew\"\naliases{behind}");
+    for seed in [32, 33] {
+        room = again(room, seed, &trust, &configured);
+        forget_connections(&mut [&mut ada]);
+        assert_eq!(room.console_says("ada@barepost.test gets the password"), seed == 32);
+        assert!(lets_in(&mut room, "configured anew") && !lets_in(&mut room, "analytical"));
+        assert!(is_proved(&mut room, "configured anew"));
+        assert!(is_asked_who_he_is(&ada.get(&mut room, "/mail/box/1")));
+    }
+    ada.log_in(&mut room, "ada", "configured anew");
+    assert!(change(&mut ada, &mut room, ["configured anew", "difference", "difference"]).contains("is changed."));
+    let mut room = again(room, 34, &trust, &configured);
+    assert!(lets_in(&mut room, "difference") && !lets_in(&mut room, "configured anew"));
+}
+
+#[test]
+fn nobody_changes_a_password_without_a_form_of_the_session() {
+    let (mut room, trust) = serving(35);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let cookie = ada.cookie.clone().expect("a ticket");
+    let fields =
+        [("token", "x"), ("old", "lovelace"), ("new", "analytical"), ("again", "analytical"), ("do", "password")];
+    assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 403);
+    ada.cookie = Some(format!("{}AAAA", &cookie[..cookie.len() - 4]));
+    assert!(is_asked_who_he_is(&ada.send(&mut room, "/mail/settings", &fields)));
+    assert!(lets_in(&mut room, "lovelace") && !lets_in(&mut room, "analytical"));
 }

@@ -1,0 +1,92 @@
+//! A password takes the place of another: in the store, and then on every core.
+//!
+//! Invariant: who has changed it hears of that when nobody is let in by the old one any more, on whatever core.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use store::{AccountId, NewPassword, NoteChange, Refusal};
+
+use super::{Desk, Done, Step, why};
+use crate::answer;
+use crate::sessions::Said;
+use crate::visit::Secrets;
+
+/// A change under way.
+#[derive(Debug)]
+pub(super) struct Changing {
+    secrets: Secrets,
+    /// The sessions: of the one that goes on, and of those that are over.
+    notes: Vec<NoteChange>,
+    stage: Stage,
+    refused: Option<Refusal>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The store is to be asked.
+    Wanted,
+    /// It has it: other cores are to be told.
+    Stored,
+    /// They know.
+    Over,
+}
+
+impl Changing {
+    pub(super) fn new(secrets: Secrets, notes: Vec<NoteChange>) -> Changing {
+        Changing { secrets, notes, stage: Stage::Wanted, refused: None }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        if *under_way > 0 || self.refused.is_some() {
+            return Step::Asked;
+        }
+        match self.stage {
+            Stage::Wanted => match self.store(account, desk) {
+                Ok(asked) => {
+                    *under_way += asked;
+                    self.stage = Stage::Stored;
+                }
+                Err(Refusal::Busy) => return Step::Busy,
+                Err(refusal) => self.refused = Some(refusal),
+            },
+            Stage::Stored => {
+                *under_way += usize::from(desk.tell_password(account));
+                self.stage = Stage::Over;
+            }
+            Stage::Over => {}
+        }
+        Step::Asked
+    }
+
+    /// The password and the sessions, in one group as a rule. How much was asked for.
+    fn store(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let continuation = desk.continuation();
+        let known = desk.store().account(account).ok_or(Refusal::NoSuchAccount)?;
+        let own = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
+        let replaced = own.to_string();
+        let new = NewPassword { hash: &self.secrets.hash, verifier: &self.secrets.verifier, replaced: &replaced };
+        desk.store_mut().set_password(account, &new, continuation)?;
+        let noted = desk.store_mut().change_notes(account, core::mem::take(&mut self.notes), continuation);
+        Ok(1 + usize::from(noted.is_ok()))
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        // Without its note a session is over, which is no harm.
+        if !matches!(refusal, Refusal::NoSuchNote | Refusal::TooMany) {
+            self.refused = Some(refusal);
+        }
+    }
+
+    pub(super) fn done(&self) -> Done {
+        let said = match self.refused {
+            Some(refusal) => Said::wrong(why(refusal)),
+            None => Said {
+                text: "Your password is changed. Wherever else you were logged in, you are not any more.".into(),
+                is_error: false,
+                undo: None,
+            },
+        };
+        Done { reply: answer::elsewhere(&crate::Page::Settings.to_string()), said: Some(said) }
+    }
+}

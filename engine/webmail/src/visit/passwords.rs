@@ -1,0 +1,116 @@
+//! A new password: asked for in a form, made of it where the connection is, and put in the place of the old one where the mail is.
+//!
+//! The old one is proved as in any login, with what that costs who guesses.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use http::{Reply, Status};
+use store::NoteChange;
+
+use super::{Asking, Reception};
+use crate::clerk::{Overview, Task};
+use crate::form::Form;
+use crate::kept::{Kept, PasswordMark};
+use crate::sessions::Said;
+use crate::{Ticket, answer};
+
+/// Bytes of a password: so many at least, and no more than programs can send.
+const PASSWORD_BYTES_MIN: usize = 8;
+const PASSWORD_BYTES_MAX: usize = 200;
+
+/// What is kept of a password: what it is checked against, and what proofs of knowing it are. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secrets {
+    /// A PHC string.
+    pub hash: String,
+    /// Of SCRAM-SHA-256.
+    pub verifier: String,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secrets")
+    }
+}
+
+/// Somebody wants another password.
+#[derive(Clone)]
+pub struct NewPassword {
+    /// Who he is, as he says.
+    pub ticket: Ticket,
+    /// What his form carries.
+    pub token: String,
+    /// The password that he wants. Never printed.
+    pub wanted: Vec<u8>,
+}
+
+impl fmt::Debug for NewPassword {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("NewPassword")
+    }
+}
+
+/// Why nothing came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotProved {
+    /// The old password is another.
+    Wrong,
+    /// Too many try from there.
+    TooMany,
+}
+
+/// The password that a form asks for. Errors: why that is none.
+pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
+    let [wanted, again] = ["new", "again"].map(|name| form.text(name).unwrap_or_default());
+    if wanted != again {
+        return Err("The new password was typed in two ways. It was not changed.");
+    }
+    if !(PASSWORD_BYTES_MIN..=PASSWORD_BYTES_MAX).contains(&wanted.len()) {
+        return Err("A password has 8 letters at least, and 200 at most. It was not changed.");
+    }
+    if wanted.chars().any(char::is_control) {
+        return Err("There is something in the new password that programs cannot send. It was not changed.");
+    }
+    Ok(wanted)
+}
+
+impl Asking<'_> {
+    /// What is kept of a new password is made of it, or the old one was not proved. The session goes on, and no other of the account does.
+    pub(super) fn set_password(mut self, token: &str, proved: Result<Secrets, NotProved>) -> Reception {
+        if !self.ticket.form_token().is(token) {
+            return Reception::Answered(answer::plain(
+                Status::Forbidden,
+                "This does not come from a page of your session.\n",
+            ));
+        }
+        let task = match proved {
+            Ok(secrets) => {
+                let mark = PasswordMark::of(&secrets.hash);
+                let notes = self.sessions().into_iter().map(|(digest, kept)| match digest == self.session {
+                    true => NoteChange::Replace(digest[..].into(), Kept { password: mark, ..kept }.to_bytes()),
+                    false => NoteChange::Remove(digest[..].into()),
+                });
+                let notes = notes.collect();
+                Task::SetPassword(secrets, notes)
+            }
+            Err(NotProved::Wrong) => self.complaint("That is not your present password. It was not changed."),
+            Err(NotProved::TooMany) => {
+                self.complaint("Too many people try to log in from your address just now. Try again in a moment.")
+            }
+        };
+        self.begin(task)
+    }
+
+    /// The page of settings, with what is wrong.
+    pub(super) fn complaint(&mut self, why: &str) -> Task {
+        self.office.sessions.say(&self.session, Said::wrong(why));
+        Task::Settings(Overview { sessions: self.sessions(), typed: None })
+    }
+
+    /// A form that asks for a password and got here without one being made: it asks for none.
+    pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Task, Reply> {
+        Ok(self.complaint(wanted(form).err().unwrap_or("It was not changed. Try again.")))
+    }
+}
