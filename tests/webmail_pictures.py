@@ -11,7 +11,7 @@ from webmail_reader import Reader, row
 
 FIGURES = ROOT / "docs" / "figures"
 BYTES_MAX = 100_000
-DESKTOP = Screen("desktop", 1100, 640, False)
+DESKTOP = Screen("desktop", 1060, 640, False)
 SUBJECT = "The Engine, and what it could weave"
 
 
