@@ -214,9 +214,9 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "load",
-        shows: "10,000 messages over 1, 10 and 100 sessions are stored, none twice",
-        work: Work::Script("tests/load.py", &[]),
-        budget: Duration::from_secs(900),
+        shows: "1,000 messages over 1, 10 and 100 sessions are stored, none twice",
+        work: Work::Script("tests/load.py", &["--quick"]),
+        budget: Duration::from_secs(300),
         when: When::Always,
     },
     Part {
@@ -250,6 +250,13 @@ pub(crate) const PARTS: &[Part] = &[
             cores: 4,
         },
         budget: Duration::from_secs(3600),
+        when: When::Named,
+    },
+    Part {
+        name: "load-long",
+        shows: "the same as `load`, with 10,000 messages",
+        work: Work::Script("tests/load.py", &[]),
+        budget: Duration::from_secs(900),
         when: When::Named,
     },
     Part {
