@@ -6,12 +6,11 @@
 //! - The token of a session's forms follows from its secret and does not tell it.
 //! - Two cookies of our name are none: browsers give one back, as they were given one for this host alone (`__Host-`).
 //!
-//! Answers to: RFC 6265 sections 4.1 and 5.4; RFC 6265bis section 4.1.3.2 (`__Host-`); RFC 9113 section 8.2.3; RFC 4648 section 5; RFC 2104.
+//! Answers to: RFC 6265 sections 4.1 and 5.4; RFC 6265bis section 4.1.3.2 (`__Host-`); RFC 9113 section 8.2.3; RFC 4648 section 5.
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use core::fmt;
 use core::str::FromStr;
-use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -28,7 +27,7 @@ pub const SECRET_BYTES: usize = 32;
 /// The same in base64url.
 const ENCODED_BYTES: usize = 43;
 
-/// What a token is made of, beside the secret.
+/// What a token is made of, beside the secret: what stands before it, so that no digest is a token.
 const TOKEN_PURPOSE: &[u8] = b"barepost form";
 
 /// Text that is no [`Ticket`].
@@ -68,17 +67,9 @@ impl Ticket {
         Sha256::digest(self.secret).into()
     }
 
-    /// Whether it is the ticket of which `digest` was kept.
-    pub fn is_of(&self, digest: &[u8; SECRET_BYTES]) -> bool {
-        self.digest().ct_eq(digest).into()
-    }
-
     /// What the forms of its pages carry.
     pub fn form_token(&self) -> FormToken {
-        match Hmac::<Sha256>::new_from_slice(&self.secret) {
-            Ok(hmac) => FormToken(hmac.chain_update(TOKEN_PURPOSE).finalize().into_bytes().into()),
-            Err(_) => unreachable!("HMAC takes keys of any length"),
-        }
+        FormToken(Sha256::new().chain_update(TOKEN_PURPOSE).chain_update(self.secret).finalize().into())
     }
 
     /// The value of the `Set-Cookie` field that gives it to a browser, which forgets it when it is closed.

@@ -12,6 +12,27 @@ use crate::terminal::remark;
 
 pub(super) const FETCH_BUDGET: Duration = Duration::from_secs(600);
 
+/// Of the kernel, each after those that it needs: what a card needs, and then a disk with its file system.
+pub(super) const MODULES: &[&str] = &[
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_modern_dev",
+    "virtio_pci_legacy_dev",
+    "virtio_pci",
+    "failover",
+    "net_failover",
+    "virtio_net",
+    "virtio_blk",
+    "crc16",
+    "crc32c_generic",
+    "libcrc32c",
+    "mbcache",
+    "jbd2",
+    "ext4",
+];
+/// What a card needs of them.
+pub(super) const CARD_MODULES: &[&str] = MODULES.split_at(8).0;
+
 /// Packages, unpacked together.
 pub(super) struct Unpacked {
     pub(super) root: PathBuf,

@@ -18,17 +18,6 @@ const PACKAGES: &[&str] =
 const LIBRARIES: &[&str] =
     &["libc.so.6", "libcrypt.so.1", "libpcre2-8.so.0", "libssl.so.3", "libcrypto.so.3", "libz.so.1"];
 const LOADER: &str = "ld-linux-x86-64.so.2";
-/// Of the kernel, each after those that it needs.
-const MODULES: &[&str] = &[
-    "virtio_ring",
-    "virtio",
-    "virtio_pci_modern_dev",
-    "virtio_pci_legacy_dev",
-    "virtio_pci",
-    "failover",
-    "net_failover",
-    "virtio_net",
-];
 const FOLDERS: &[&str] =
     &["run", "tmp", "srv", "usr/sbin", "lib64", "lib/x86_64-linux-gnu", "var/log/nginx", "var/lib/nginx"];
 
@@ -49,13 +38,13 @@ pub(super) fn make(house: &House, site: &Path, identity: &Path, stop: &Stop) -> 
     let initramfs = folder.join("initramfs.cpio");
     debian::pack(&root, &initramfs, stop)?;
     let name = format!("nginx of Debian 12 with its OpenSSL on Linux {}", unpacked.release);
-    Ok(Peer { kernel: unpacked.kernel, initramfs, modules: MODULES, disk: None, name })
+    Ok(Peer { kernel: unpacked.kernel, initramfs, modules: debian::CARD_MODULES, disk: None, name })
 }
 
 /// The file system of the peer.
 fn fill(root: &Path, unpacked: &Unpacked, site: &Path) -> Result<(), Failure> {
     let doing = "making the peer's file system";
-    debian::prepare_boot(root, unpacked, MODULES, INIT)?;
+    debian::prepare_boot(root, unpacked, debian::CARD_MODULES, INIT)?;
     for folder in FOLDERS {
         std::fs::create_dir_all(root.join(folder)).map_err(Failure::io(doing))?;
     }

@@ -20,24 +20,6 @@ const WANTED: &[&str] =
     &["nginx-light", "php-fpm", "roundcube-core", "roundcube-sqlite3", "dovecot-imapd", "msmtp-mta", "busybox-static"];
 /// What packages need to be installed, which nobody does here.
 const UNUSED: &[&str] = &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];
-/// Of the kernel, each after those that it needs.
-const MODULES: &[&str] = &[
-    "virtio_ring",
-    "virtio",
-    "virtio_pci_modern_dev",
-    "virtio_pci_legacy_dev",
-    "virtio_pci",
-    "failover",
-    "net_failover",
-    "virtio_net",
-    "virtio_blk",
-    "crc16",
-    "crc32c_generic",
-    "libcrc32c",
-    "mbcache",
-    "jbd2",
-    "ext4",
-];
 const FOLDERS: &[&str] = &[
     "proc",
     "sys",
@@ -79,7 +61,7 @@ pub(super) fn make(house: &House, identity: &Path, stop: &Stop) -> Result<Peer, 
         // What is left of an earlier run; there may be nothing.
         let _ = std::fs::remove_dir_all(path);
     }
-    debian::prepare_boot(&boot, &unpacked, MODULES, BOOT)?;
+    debian::prepare_boot(&boot, &unpacked, debian::MODULES, BOOT)?;
     let initramfs = folder.join("initramfs.cpio");
     debian::pack(&boot, &initramfs, stop)?;
     fill(&root, &unpacked, identity, stop)?;
@@ -89,7 +71,7 @@ pub(super) fn make(house: &House, identity: &Path, stop: &Stop) -> Result<Peer, 
         "Roundcube of Debian 12, its nginx, PHP-FPM, SQLite and Dovecot on Linux {}, with a disk (ext4)",
         unpacked.release
     );
-    Ok(Peer { kernel: unpacked.kernel, initramfs, modules: MODULES, disk: Some(disk), name })
+    Ok(Peer { kernel: unpacked.kernel, initramfs, modules: debian::MODULES, disk: Some(disk), name })
 }
 
 /// All packages that whoever installed the wanted ones on nothing would get.

@@ -36,13 +36,3 @@ pub struct Structure {
     /// There were more than [`PARTS_MAX`]: what follows the last of them belongs to none but those that hold it.
     pub is_cut: bool,
 }
-
-impl Structure {
-    /// The parts that lie immediately in the part of that index, with their indices.
-    pub fn children(&self, index: usize) -> impl Iterator<Item = (usize, &Part)> {
-        let depth = self.parts.get(index).map_or(usize::MAX, |part| part.depth);
-        let behind = self.parts.iter().enumerate().skip(index.saturating_add(1));
-        let inside = behind.take_while(move |(_, part)| part.depth > depth);
-        inside.filter(move |(_, part)| part.depth == depth + 1)
-    }
-}

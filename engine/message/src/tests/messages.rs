@@ -90,7 +90,7 @@ fn describe(message: &[u8]) -> Vec<String> {
         if let Some(identifier) = &part.content_id {
             said += &format!(" id={identifier}");
         }
-        if structure.children(index).next().is_none() {
+        if children(&structure, index).next().is_none() {
             let meant = meant(message, part);
             said += &format!(" {}:{:08x}", meant.len(), crc(&meant));
         }
@@ -160,7 +160,7 @@ fn check_any(message: &[u8], structure: &Structure) {
             assert!(text.len() <= TEXT_BYTES_MAX.max("text/plain".len()) && !text.contains(|c: char| c.is_control()));
         }
         let mut end = part.body.start;
-        for (_, child) in structure.children(index) {
+        for (_, child) in children(structure, index) {
             assert!(child.header.start >= end && child.body.end <= part.body.end, "{part:?} {child:?}");
             end = child.body.end;
         }
@@ -421,4 +421,11 @@ fn an_attachment_is_what_people_would_call_one() {
     assert!(!is("Content-Type: image/png; name=a.png\r\nContent-ID: <a@b>"));
     assert!(!is("Content-Type: application/pgp-signature; name=signature.asc"));
     assert_eq!(part("Content-Disposition: attachment; filename=../a/..\\b.txt").file_name, Some("b.txt".to_string()));
+}
+
+/// The parts that lie immediately in the part of that index, with their indices.
+fn children(structure: &Structure, index: usize) -> impl Iterator<Item = (usize, &Part)> {
+    let depth = structure.parts[index].depth;
+    let inside = structure.parts.iter().enumerate().skip(index + 1).take_while(move |(_, part)| part.depth > depth);
+    inside.filter(move |(_, part)| part.depth == depth + 1)
 }

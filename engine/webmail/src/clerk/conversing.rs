@@ -48,8 +48,8 @@ pub(super) struct Conversing {
 }
 
 /// A message on the page.
-struct Place {
-    shown: Result<Shown, RowText>,
+struct Place<'a> {
+    shown: Result<Shown, RowText<'a>>,
     info: MessageInfo,
     key: Key,
 }
@@ -123,6 +123,7 @@ impl Conversing {
         };
         let subject = opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
         let conversation = opened.info.conversation;
+        let is_cut = self.is_cut;
         let mut places = self.places(visitor.account, desk);
         places.push(opened);
         places.sort_by_key(|place| moment(&place.info));
@@ -141,13 +142,13 @@ impl Conversing {
             back: &Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string(),
             here: &Page::Read(key).to_string(),
             key: &newest.map_or(key, |uid| Key { uid: uid.0, ..key }).to_string(),
-            is_cut: self.is_cut,
+            is_cut,
             letters: &letters,
         })
     }
 
     /// The other messages on the page, in no order.
-    fn places(&mut self, account: AccountId, desk: &impl Desk) -> Vec<Place> {
+    fn places(&mut self, account: AccountId, desk: &impl Desk) -> Vec<Place<'_>> {
         let (loaded, now) = (self.loaded, desk.now());
         let known = desk.store().account(account);
         let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
@@ -158,11 +159,7 @@ impl Conversing {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
                 // Who has removed it meanwhile does not miss it.
                 Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {
-                    places.push(Place {
-                        shown: Err(RowText::among_others(&Found::new(mailbox, info), now)),
-                        info,
-                        key,
-                    });
+                    places.push(Place { shown: Err(RowText::lost(&Found::new(mailbox, info), now)), info, key });
                 }
                 Err(_) => {}
             }
@@ -177,7 +174,7 @@ impl Conversing {
     }
 }
 
-impl Place {
+impl Place<'_> {
     fn attachments(&self) -> Vec<Attachment<'_>> {
         self.shown.as_ref().map_or_else(|_| Vec::new(), Shown::attachments)
     }

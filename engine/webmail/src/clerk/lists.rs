@@ -112,7 +112,7 @@ impl Listing {
         let Some(mailbox) = desk.store().mailbox(account, self.mailbox) else { return answer::not_found() };
         let surroundings = Surroundings::of(visitor, desk.store(), Some(self.mailbox));
         let found = &self.rows;
-        let texts: Vec<RowText> = found.iter().map(|row| self.text(account, row, desk)).collect();
+        let texts: Vec<RowText<'_>> = found.iter().map(|row| self.text(account, row, desk)).collect();
         let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
         let path = |stretch| Page::List { mailbox: self.mailbox.0, stretch }.to_string();
         let below = |uid| desk.store().count_below(account, self.mailbox, uid);
@@ -144,7 +144,7 @@ impl Listing {
         })
     }
 
-    fn text(&self, account: AccountId, row: &Found, desk: &impl Desk) -> RowText {
+    fn text<'a>(&self, account: AccountId, row: &'a Found, desk: &impl Desk) -> RowText<'a> {
         if self.is_grouped() {
             RowText::of_conversation(row, Together::of(desk.store(), account, row), desk.now())
         } else {

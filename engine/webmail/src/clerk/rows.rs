@@ -92,13 +92,13 @@ pub(super) fn body_arrived(rows: &mut [Found], body: &Body) {
     };
 }
 
-/// A row's words.
-pub(super) struct RowText {
+/// A row's words: what a summary says is borrowed from it.
+pub(super) struct RowText<'a> {
     key: String,
     href: String,
-    people: String,
-    subject: String,
-    snippet: String,
+    people: &'a str,
+    subject: &'a str,
+    snippet: &'a str,
     date: String,
     moment: String,
     together: Together,
@@ -135,14 +135,14 @@ impl Together {
     }
 }
 
-impl RowText {
+impl<'a> RowText<'a> {
     /// The row of a message.
-    pub(super) fn of(found: &Found, now: UnixTime) -> RowText {
-        RowText::with(found, found.mailbox == SENT || found.mailbox == DRAFTS, now)
+    pub(super) fn of(found: &'a Found, now: UnixTime) -> RowText<'a> {
+        RowText::with(found, found.summary(), found.mailbox == SENT || found.mailbox == DRAFTS, now)
     }
 
     /// The row of a conversation, whose newest message this is.
-    pub(super) fn of_conversation(found: &Found, together: Together, now: UnixTime) -> RowText {
+    pub(super) fn of_conversation(found: &'a Found, together: Together, now: UnixTime) -> RowText<'a> {
         let mut text = RowText::of(found, now);
         if together.messages > 1 {
             // Past what is folded, to what is opened.
@@ -152,35 +152,35 @@ impl RowText {
     }
 
     /// The line of a message among others of its conversation: who wrote it counts, wherever it is.
-    pub(super) fn among_others(found: &Found, now: UnixTime) -> RowText {
-        RowText::with(found, false, now)
+    pub(super) fn among_others(found: &'a Found, now: UnixTime) -> RowText<'a> {
+        RowText::with(found, found.summary(), false, now)
     }
 
-    fn with(found: &Found, shows_recipients: bool, now: UnixTime) -> RowText {
-        let nothing = Summary::default();
-        let summary = found.summary().unwrap_or(&nothing);
+    /// The same of a message that cannot be read.
+    pub(super) fn lost(found: &Found, now: UnixTime) -> RowText<'static> {
+        RowText::with(found, None, false, now)
+    }
+
+    fn with(found: &Found, summary: Option<&'a Summary>, shows_recipients: bool, now: UnixTime) -> RowText<'a> {
         let key = found.key();
-        let people = match (shows_recipients, summary.sender_name.is_empty()) {
+        let people = summary.map_or("", |summary| match (shows_recipients, summary.sender_name.is_empty()) {
             (true, _) => &summary.recipients,
             (false, true) => &summary.sender_address,
             (false, false) => &summary.sender_name,
-        };
+        });
         RowText {
             href: match found.mailbox {
                 DRAFTS => Page::Compose(Start::Draft(key)).to_string(),
                 _ => Page::Read(key).to_string(),
             },
             key: key.to_string(),
-            people: people.clone(),
-            subject: match found.summary() {
-                Some(summary) => summary.subject.clone(),
-                None => "This message cannot be read".into(),
-            },
-            snippet: summary.snippet.clone(),
+            people,
+            subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
+            snippet: summary.map_or("", |summary| &summary.snippet),
             date: few_words(found.info.internal_date, now),
             moment: exact(found.info.internal_date),
             together: Together::alone(&found.info),
-            has_attachment: summary.has_attachment,
+            has_attachment: summary.is_some_and(|summary| summary.has_attachment),
         }
     }
 
@@ -188,10 +188,10 @@ impl RowText {
         Row {
             key: &self.key,
             href: &self.href,
-            people: &self.people,
+            people: self.people,
             messages: self.together.messages,
-            subject: &self.subject,
-            snippet: &self.snippet,
+            subject: self.subject,
+            snippet: self.snippet,
             date: &self.date,
             moment: &self.moment,
             is_unread: self.together.is_unread,

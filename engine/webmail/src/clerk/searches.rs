@@ -127,7 +127,7 @@ impl Searching {
 
     pub(super) fn page(&self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         let surroundings = Surroundings::of(visitor, desk.store(), self.only);
-        let texts: Vec<RowText> = self.found.iter().map(|row| RowText::of(row, desk.now())).collect();
+        let texts: Vec<RowText<'_>> = self.found.iter().map(|row| RowText::of(row, desk.now())).collect();
         let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
         let page = |before| {
             let mailbox = self.only.map(|only| only.0);
