@@ -33,7 +33,7 @@ pub enum Load {
     SecureLargePages,
     /// TLS is spoken, and nothing said, in a new connection each; none is known by a ticket.
     Handshakes,
-    /// The same, and all but the first are.
+    /// The same, and all are but those that come first.
     ResumedHandshakes,
     /// Handshakes that end with the server's answer: the client has had enough.
     Hellos,
@@ -52,7 +52,12 @@ impl Load {
 
     /// How many of a client's at once.
     pub(crate) fn connections(self) -> usize {
-        if self == Load::SecureLargePages { 4 } else { 64 }
+        match self {
+            Load::SecureLargePages => 4,
+            // With more, some would find no ticket left by those before them.
+            Load::ResumedHandshakes => trusting::TICKETS,
+            _ => 64,
+        }
     }
 
     /// What each client has done before anything counts.

@@ -18,8 +18,8 @@ use tls::Certificate;
 /// The server's name.
 pub const NAME: &str = "mail.fabric.test";
 
-/// Tickets that a client keeps.
-const TICKETS: usize = 8;
+/// Tickets that a client keeps of a server: as many as rustls does.
+pub(crate) const TICKETS: usize = 8;
 
 /// Whether a client comes again with the tickets that it was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -206,25 +206,27 @@ impl Common {
         self.broken = Some(connection);
     }
 
-    /// `frame`, which waits at no gate, asks to pass this one: it is resumed when its turn has come.
+    /// `frame`, which waits at no gate, asks to pass this one: the phase that computes resumes it when its turn has come.
     pub(crate) fn enter(&mut self, gate: GateId, frame: FrameId) {
-        if self.gates.enter(gate, frame) == Passage::Entered {
-            self.ready.resume(frame);
-        }
+        let (Passage::Entered | Passage::Queued) = self.gates.enter(gate, frame);
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn owner_of(&self, gate: GateId) -> Option<FrameId> {
+        self.gates.owner(gate)
     }
 
     /// Whether it is the turn of `frame`.
     pub(crate) fn has_entered(&self, gate: GateId, frame: FrameId) -> bool {
-        self.gates.owner(gate) == Some(frame)
+        self.owner_of(gate) == Some(frame)
     }
 
     /// `frame` has had its turn, or does not want it any more.
     pub(crate) fn leave(&mut self, gate: GateId, frame: FrameId) {
-        if !self.has_entered(gate, frame) {
-            return self.gates.abandon(frame);
-        }
-        if let Some(next) = self.gates.leave(gate, frame) {
-            self.ready.resume(next);
+        if self.has_entered(gate, frame) {
+            self.gates.leave(gate, frame);
+        } else {
+            self.gates.abandon(frame);
         }
     }
 

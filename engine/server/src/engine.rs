@@ -1,6 +1,6 @@
 //! The engine: everything one core does, one turn at a time.
 //!
-//! A turn has five phases: frames, completions, deadlines, resume, out. Each has a budget, so that no load on one of
+//! A turn has six phases: frames, completions, deadlines, resume, out, compute. Each has a budget, so that no load on one of
 //! them starves the others and overload is shed at the door. Nothing waits: a handler runs to its end and what must come
 //! next is named by a continuation.
 //!
@@ -20,7 +20,7 @@ use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
 
 use crate::certificates::Certificates;
-use crate::common::{Common, Point};
+use crate::common::{Common, HANDSHAKES, HASHER, Point};
 use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
@@ -150,6 +150,7 @@ impl Engine {
         if !self.common.request_log.is_empty() {
             self.tell_requests(machine);
         }
+        self.compute();
         self.next()
     }
 
@@ -238,6 +239,16 @@ impl Engine {
         self.unfinished |= output != Output::All;
         self.post(machine);
         machine.ring_doorbells();
+    }
+
+    /// Phase 6: who has entered a gate does what he is there for, once. It takes long and can't be cut, so all that this turn had to say is on its way before.
+    fn compute(&mut self) {
+        for gate in [HANDSHAKES, HASHER] {
+            if let Some(frame) = self.common.owner_of(gate) {
+                self.session_resumed(frame);
+                self.unfinished = true;
+            }
+        }
     }
 
     /// What the stores of all cores want of the disk.

@@ -1,7 +1,7 @@
 //! Handshakes of TLS, as the first thing that a session does or once its client asks for it: they wait in a queue of their own, and one goes one step a turn.
 //!
 //! A step may cost a signature, which can't be cut and takes from 0.1 ms to some milliseconds, by the certificate's key (see `tls`). So whoever needs one
-//! passes a gate, first come first served, and established sessions never wait for more than one between two looks at the card. What handshakes take of the memory is
+//! passes a gate, first come first served, and goes a step when the turn's segments have left: between two looks at the card established sessions wait for one at the most. What handshakes take of the memory is
 //! bounded: beyond that those who come are sent away unheard, and those who stand still have to go (see `pressure`).
 //!
 //! Invariants:

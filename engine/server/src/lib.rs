@@ -5,7 +5,7 @@
 //!
 //! | file | story |
 //! |---|---|
-//! | `engine` | one turn, its five phases and their budgets |
+//! | `engine` | one turn, its six phases and their budgets |
 //! | `cores` | many of them: what they tell each other |
 //! | `sending` | how a core sends that has no queue of the card's |
 //! | `archive` | the store as sessions see it on every core, and what its owner does for the others |

@@ -1,7 +1,7 @@
 //! Logins: a name and what proves it arrive, and an answer follows in a later turn.
 //!
 //! A password hash costs some 20 ms and can't be cut, so whoever needs one passes a gate, first come first served, and one
-//! hash is computed a turn. A password that was right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it spares us, and here a few hashes of a
+//! hash is computed a turn, after all that the turn had to say. A password that was right within the last hour needs none, nor does a proof of SCRAM: that costs the client what it spares us, and here a few hashes of a
 //! hundred bytes. The answer to a failed login waits as long as the throttle says; the answer to a right one waits for nothing. That is so whatever the protocol: an attempt is begun,
 //! decided and ended here, and its session only says what came of it.
 //!

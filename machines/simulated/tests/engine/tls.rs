@@ -307,6 +307,32 @@ fn handshakes_take_turns_one_step_a_turn() {
 }
 
 #[test]
+fn what_a_turn_has_to_say_leaves_before_a_handshake_takes_its_step() {
+    let (mut room, trust) = serving(32);
+    if room.engines.in_use_on_each().len() > 1 {
+        // What cores pass on to each other takes turns, too.
+        return;
+    }
+    let mut shielded = room.connect_shielded(443, &browser(&trust));
+    let mut asking = room.connect(80);
+    room.pass(Micros::from_millis(100));
+    let mut hello = Vec::new();
+    shielded.tls.write_tls(&mut hello).expect("it is memory");
+    room.send(&shielded.talk, &hello);
+    room.send(&asking, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    // Both arrive in one turn.
+    room.until("the page comes", |room| {
+        room.listen(&mut shielded.talk);
+        assert!(shielded.talk.heard.is_empty(), "the page has waited for a handshake");
+        room.listen(&mut asking);
+        !asking.heard.is_empty()
+    });
+    room.shake_hands(&mut shielded);
+    room.part(asking);
+    room.part_shielded_only(shielded);
+}
+
+#[test]
 fn a_machine_without_a_certificate_speaks_no_tls() {
     let mut room = Room::new(11);
     let talk = room.connect(443);
