@@ -66,6 +66,10 @@ pub trait Actions: Outlet {
     /// The session does not hold a body any more for which so many bytes were admitted: it was handed over, or does not come. Told once for each that was admitted.
     fn released(&mut self, limit: usize);
 
+    /// The client has taken what was said on the open reply with this number, of which it sets the pace, and there is room for more: the program is to go on with
+    /// [`crate::Session::fed`], or to end it, later and never from within the call. Told once for each time that it is to go on.
+    fn wanted(&mut self, number: u64);
+
     /// Nobody listens any more to the open reply with this number. Told once for each that was given, whoever ended it.
     fn left(&mut self, number: u64);
 

@@ -104,9 +104,8 @@ impl Answer {
     }
 
     /// What a program says.
-    pub(crate) fn replied(reply: Reply, head_only: bool, after: After) -> Answer {
-        // Of one that stays open only the connection's end says where it ends.
-        let after = if reply.number().is_some() { After::Close } else { after };
+    pub(crate) fn replied(mut reply: Reply, head_only: bool, after: After) -> Answer {
+        let after = reply.sent_to(after);
         Answer { content: Content::Reply(Box::new(reply)), head_only, after }
     }
 
@@ -118,6 +117,11 @@ impl Answer {
     /// The open reply that it is, by what the program names it by.
     pub(crate) fn number(&self) -> Option<u64> {
         if let Content::Reply(reply) = &self.content { reply.number() } else { None }
+    }
+
+    /// Whether its body is to be framed in chunks, in HTTP/1.1.
+    pub(crate) fn is_in_chunks(&self) -> bool {
+        matches!(&self.content, Content::Reply(reply) if reply.is_in_chunks())
     }
 
     /// The program says more before the reply has begun.

@@ -61,7 +61,7 @@ pub use date::DATE_BYTES;
 pub use head::HEAD_BYTES_MAX;
 pub use question::{Announced, Method, Question, credentials};
 pub use remembered::Remembered;
-pub use reply::{Field, Open, REPLY_FIELDS_BYTES_MAX, Reply};
+pub use reply::{End, Field, Open, Pace, REPLY_FIELDS_BYTES_MAX, Reply};
 pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX, Status};
 pub use session::{Session, WaitsFor};
 pub use site::{File, Representation, Resource, Site, SiteError, pack};

@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use crate::actions::Outlet;
 use crate::ranges::Parts;
-use crate::reply::Open;
+use crate::reply::{End, Open, Pace};
 use crate::site::Resource;
 
 /// The rest of a response's body.
@@ -27,7 +27,7 @@ pub(crate) enum Outgoing {
     Open(Box<OpenLeft>),
 }
 
-/// Bytes that a program may have said and nobody taken; when there are more of them, it is over.
+/// Bytes that a program may have said unasked and nobody taken; when there are more of them, it is over.
 pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
 
 /// What of an open reply is not sent: mostly nothing, and then it owns no buffer.
@@ -35,7 +35,13 @@ pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
 pub(crate) struct OpenLeft {
     open: Open,
     own: OwnLeft,
-    is_over: bool,
+    over: Option<End>,
+    /// Whether the program was asked for more and has not said it yet.
+    is_asked: bool,
+    /// Whether what is said is framed in chunks.
+    in_chunks: bool,
+    /// Bytes that are to come yet, if it is known how many.
+    left: Option<u64>,
 }
 
 /// Bytes that are in no file, some of them sent.
@@ -71,7 +77,19 @@ impl Outgoing {
 
     /// What a program says: these bytes first.
     pub(crate) fn open(open: Open, bytes: Vec<u8>) -> Outgoing {
-        Outgoing::Open(Box::new(OpenLeft { open, own: OwnLeft { bytes, sent: 0 }, is_over: false }))
+        let length = if let Pace::Client { length } = open.pace { length } else { None };
+        let left = length.map(|length| length.saturating_sub(bytes.len() as u64));
+        let own = OwnLeft { bytes, sent: 0 };
+        Outgoing::Open(Box::new(OpenLeft { open, own, over: None, is_asked: false, in_chunks: false, left }))
+    }
+
+    /// What is said from now on, and what was said first, is framed in chunks (RFC 9112 section 7.1).
+    pub(crate) fn begin_chunks(&mut self) {
+        if let Outgoing::Open(left) = self {
+            let first = core::mem::take(&mut left.own.bytes);
+            left.in_chunks = true;
+            left.say(&first);
+        }
     }
 
     /// Bytes of memory that it holds until they are sent.
@@ -90,24 +108,51 @@ impl Outgoing {
 
     /// Whether everything was said, and the program may say more.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Outgoing::Open(left) if left.own.bytes.is_empty() && !left.is_over)
+        matches!(self, Outgoing::Open(left) if left.own.bytes.is_empty() && left.over.is_none())
     }
 
-    /// The program says more. Who does not take what it says has heard enough.
+    /// Whether the program is to be asked for more, and was not yet: from now on it is. Gives the number of the reply.
+    pub(crate) fn ask(&mut self) -> Option<u64> {
+        let is_silent = self.is_silent();
+        let Outgoing::Open(left) = self else { return None };
+        let is_due = is_silent && left.open.is_paced_by_client() && !left.is_asked;
+        left.is_asked |= is_due;
+        is_due.then_some(left.open.number)
+    }
+
+    /// The program says more. Who does not take what it says unasked has heard enough.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
-        if let Outgoing::Open(left) = self {
-            left.is_over |= left.own.bytes.len() + bytes.len() > UNSAID_BYTES_MAX;
-            if !left.is_over {
-                left.own.bytes.extend_from_slice(bytes);
-            }
+        let Outgoing::Open(left) = self else { return };
+        if left.over.is_some() {
+            return;
+        }
+        if left.open.is_paced_by_client() {
+            left.is_asked = false;
+            left.say(bytes);
+        } else if left.own.bytes.len() + bytes.len() > UNSAID_BYTES_MAX {
+            left.over = Some(End::Cut);
+        } else {
+            left.say(bytes);
         }
     }
 
     /// The program says no more.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end(&mut self, end: End) {
         if let Outgoing::Open(left) = self {
-            left.is_over = true;
+            left.end(end);
         }
+    }
+
+    /// The same, if the program has set the pace: what a client wants is said to its end.
+    pub(crate) fn end_of_programs_pace(&mut self) {
+        if self.open_reply().is_some_and(|open| !open.is_paced_by_client()) {
+            self.end(End::Whole);
+        }
+    }
+
+    /// Whether it ends before all was said.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self, Outgoing::Open(left) if left.over == Some(End::Cut))
     }
 
     /// Queues `head`, and behind it as much as there is room for of bytes that need no head of their own.
@@ -159,13 +204,41 @@ impl OwnLeft {
 }
 
 impl OpenLeft {
+    /// Nothing is said beyond what was announced.
+    fn say(&mut self, bytes: &[u8]) {
+        let most = self.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+        let bytes = bytes.get(..most).unwrap_or(bytes);
+        self.left = self.left.map(|left| left.saturating_sub(bytes.len() as u64));
+        match (self.in_chunks, bytes) {
+            // An empty chunk would be the last one.
+            (_, []) => {}
+            (false, bytes) => self.own.bytes.extend_from_slice(bytes),
+            (true, bytes) => {
+                self.own.bytes.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
+                self.own.bytes.extend_from_slice(bytes);
+                self.own.bytes.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    fn end(&mut self, end: End) {
+        if self.over.is_some() {
+            return;
+        }
+        let is_whole = end == End::Whole && self.left.is_none_or(|left| left == 0);
+        self.over = Some(if is_whole { End::Whole } else { End::Cut });
+        if is_whole && self.in_chunks {
+            self.own.bytes.extend_from_slice(b"0\r\n\r\n");
+        }
+    }
+
     /// Bytes that were sent leave no buffer behind.
     fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let is_said = self.own.send_on(actions);
         if is_said {
             self.own = OwnLeft { bytes: Vec::new(), sent: 0 };
         }
-        is_said && self.is_over
+        is_said && self.over.is_some()
     }
 }
 

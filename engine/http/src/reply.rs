@@ -4,7 +4,7 @@
 //! - Nothing in a value ends a line: what is no field's value by RFC 9110 section 5.5 is left out, with its field.
 //! - The head of a reply fits into [`crate::RESPONSE_HEAD_BYTES_MAX`], as all heads do: fields that do not are left out.
 //!
-//! Answers to: RFC 9110 sections 5.5, 8.6 and 15.5.6.
+//! Answers to: RFC 9110 sections 5.5, 8.6 and 15.5.6; RFC 9112 sections 6.1 and 7.1 (chunks).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use machine::Micros;
 use crate::head::is_value;
 use crate::outgoing::{Outgoing, UNSAID_BYTES_MAX};
 use crate::question::Method;
-use crate::response::{ResponseHead, Status};
+use crate::response::{After, ResponseHead, Status};
 
 /// Bytes that a reply's own fields may take, with their names and the ends of their lines.
 pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
@@ -57,10 +57,41 @@ impl Field {
 pub struct Open {
     /// By which the program names it.
     pub number: u64,
-    /// How long nothing may be said.
-    pub silence: Micros,
-    /// What is said then, so that it shows whether anybody is still there.
-    pub sign_of_life: &'static [u8],
+    /// Who says when there is more.
+    pub pace: Pace,
+}
+
+/// Who says when there is more of a reply that stays open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// The program, when it has something to say. Who does not take that in time has heard enough.
+    Program {
+        /// How long nothing may be said.
+        silence: Micros,
+        /// What is said then, so that it shows whether anybody is still there.
+        sign_of_life: &'static [u8],
+    },
+    /// The client, by taking what was said: then the program is asked for more, by [`crate::Actions::wanted`], and says as much as it likes to hold.
+    Client {
+        /// Bytes of the whole body, if the program knows how many there will be.
+        length: Option<u64>,
+    },
+}
+
+/// How a reply ends that stayed open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// All was said.
+    Whole,
+    /// There is more that cannot be said. The client is to see that, as far as its protocol can show it.
+    Cut,
+}
+
+impl Open {
+    /// Whether the client sets the pace.
+    pub(crate) fn is_paced_by_client(&self) -> bool {
+        matches!(self.pace, Pace::Client { .. })
+    }
 }
 
 /// What a program says to a question.
@@ -72,16 +103,18 @@ pub struct Reply {
     content_type: &'static str,
     body: Vec<u8>,
     open: Option<Open>,
+    /// Whether only chunks can tell where the body ends, and the client knows them.
+    in_chunks: bool,
 }
 
 impl Reply {
     /// `status`: one whose answers have a body. To HEAD the body is not sent, but its length is told.
     pub fn new(status: Status, content_type: &'static str, body: Vec<u8>) -> Reply {
-        Reply { status, fields: String::new(), content_type, body, open: None }
+        Reply { status, fields: String::new(), content_type, body, open: None, in_chunks: false }
     }
 
-    /// One that stays open: `body` is what is said first. The program goes on with [`crate::Session::fed`], until it ends it by [`crate::Session::fed_up`], or is told by
-    /// [`crate::Actions::left`] that nobody listens any more.
+    /// One that stays open: `body` is what is said first. The program goes on with [`crate::Session::fed`], when it likes or is asked, until it ends it by
+    /// [`crate::Session::fed_up`], or is told by [`crate::Actions::left`] that nobody listens any more.
     pub fn open(content_type: &'static str, body: Vec<u8>, open: Open) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }
@@ -89,6 +122,25 @@ impl Reply {
     /// What the program names it by, if it stays open.
     pub fn number(&self) -> Option<u64> {
         self.open.map(|open| open.number)
+    }
+
+    /// What becomes of the connection after it, if it goes on as the request says when its end shows otherwise.
+    pub(crate) fn sent_to(&mut self, after: After) -> After {
+        match self.open.map(|open| open.pace) {
+            None | Some(Pace::Client { length: Some(_) }) => after,
+            // Chunks are of HTTP/1.1, of which connections stay open unless somebody says otherwise.
+            Some(Pace::Client { length: None }) if after == After::Open => {
+                self.in_chunks = true;
+                after
+            }
+            // Of any other that stays open only the connection's end says where it ends.
+            Some(_) => After::Close,
+        }
+    }
+
+    /// Whether its body is to be framed in chunks, in HTTP/1.1.
+    pub(crate) fn is_in_chunks(&self) -> bool {
+        self.in_chunks
     }
 
     /// A text, for nobody to keep.
@@ -133,6 +185,11 @@ impl Reply {
         head.text(&self.fields).field("Content-Type", self.content_type);
         let body = core::mem::take(&mut self.body);
         if let Some(open) = self.open {
+            match open.pace {
+                Pace::Client { length: Some(length) } => head.number_field("Content-Length", length),
+                _ if self.in_chunks => head.field("Transfer-Encoding", "chunked"),
+                _ => head,
+            };
             return Outgoing::open(open, body);
         }
         head.number_field("Content-Length", body.len() as u64);
@@ -141,6 +198,7 @@ impl Reply {
 
     /// More of what is said first, if it stays open and was not begun.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
+        // Who sets the pace himself is asked for nothing before the reply has begun.
         if self.number() == Some(number) && self.body.len() + bytes.len() <= UNSAID_BYTES_MAX {
             self.body.extend_from_slice(bytes);
         }

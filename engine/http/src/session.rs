@@ -24,6 +24,7 @@ use crate::head::{self, Head, Name, Start};
 use crate::outgoing::Outgoing;
 use crate::question::Course;
 use crate::remembered::Page;
+use crate::reply::Pace;
 use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, ResponseHead, Status};
 
 pub(crate) use questions::STRIDE_BYTES;
@@ -64,8 +65,8 @@ enum Expect {
     Reply { body: Body, waits: Waits, answer: Box<Answer> },
     /// Room for the rest of a response.
     Room { after: After },
-    /// What the program says next, whose reply stays open. What the client says nobody listens to.
-    More,
+    /// What the program says next, whose reply stays open.
+    More { after: After },
     /// Nothing any more.
     Closed,
 }
@@ -151,7 +152,10 @@ impl Session {
                 let after = *after;
                 self.room_may_be_there(after, actions)
             }
-            Expect::More => self.more_goes_out(bytes.len(), actions),
+            Expect::More { after } => {
+                let after = *after;
+                self.more_goes_out(bytes.len(), after, actions)
+            }
             // Unread bytes would make TCP answer by a reset, which could overtake the response.
             Expect::Closed => Taken::AndWait(bytes.len(), WaitsFor::Nothing),
         }
@@ -268,10 +272,17 @@ impl Session {
         self.outgoing = answer.begin(&mut head, actions);
         self.outgoing.send_behind(head.end(), actions);
         if let Some(open) = self.outgoing.open_reply() {
-            actions.set_deadline(Some(open.silence));
-            self.expect = Expect::More;
+            actions.set_deadline(Some(if let Pace::Program { silence, .. } = open.pace {
+                silence
+            } else {
+                RESPONSE_TIMEOUT
+            }));
+            self.expect = Expect::More { after: answer.after() };
+            if answer.is_in_chunks() {
+                self.outgoing.begin_chunks();
+            }
             if self.stopping {
-                self.outgoing.end();
+                self.outgoing.end_of_programs_pace();
             }
         } else {
             // Only its head was asked for.
@@ -314,10 +325,13 @@ impl Session {
     /// The time that was last set is up.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            Expect::More if self.outgoing.is_silent() => self.sign_of_life_is_due(actions),
+            Expect::More { .. } if let Some(sign_of_life) = self.sign_of_life_is_due() => {
+                self.outgoing.say(sign_of_life);
+                self.bytes_arrived(&[], actions);
+            }
             Expect::Head { searched: 0 }
             | Expect::Room { .. }
-            | Expect::More
+            | Expect::More { .. }
             | Expect::Us(_)
             | Expect::Reply { .. } => self.finish(actions),
             Expect::Head { .. } | Expect::Body { .. } | Expect::Upload(_) => {
@@ -333,7 +347,7 @@ impl Session {
         self.stopping = true;
         match self.expect {
             Expect::Head { .. } => self.finish(actions),
-            Expect::More => self.outgoing.end(),
+            Expect::More { .. } => self.outgoing.end_of_programs_pace(),
             _ => {}
         }
     }

@@ -7,6 +7,8 @@ pub enum ErrorCode {
     NoError = 0x0,
     /// The peer does what the protocol does not allow.
     ProtocolError = 0x1,
+    /// Something is wrong on our side.
+    InternalError = 0x2,
     /// The peer sends more than it was allowed.
     FlowControlError = 0x3,
     /// A frame for a stream that is closed.

@@ -112,8 +112,10 @@ pub(crate) enum Request {
     CloseMaildrop(Box<Maildrop>),
     /// Somebody whose connection has this frame asks for something of the webmail.
     Visit(FrameId, Box<Visit>),
-    /// Nobody listens any more under this number.
-    ListenerLeft(u64),
+    /// Nobody listens any more to the open reply with this number.
+    ReplyLeft(u64),
+    /// The client wants more of it.
+    ReplyWanted(u64),
     /// The core knows the password that a clerk of this frame has told it.
     PasswordKnown(FrameId),
     /// The core owns its share of the shards now. To the first core only.
@@ -145,8 +147,8 @@ pub(crate) enum News {
     MaildropOpened { frame: FrameId, opened: Opened },
     /// What is answered to who came with the connection of that frame.
     VisitAnswered(FrameId, Box<Answer>),
-    /// What somebody is told who listens at the connection of that frame.
-    ListenerTold(FrameId, Box<Told>),
+    /// More of a reply that stays open, or its end, for the connection of that frame.
+    ReplyGoesOn(FrameId, Box<Told>),
     /// The password of an account is another; the clerk of this frame wants to know when that is known.
     Password(FrameId, Arc<Changed>),
     /// How the store is.
@@ -363,13 +365,13 @@ impl Archive {
         }
     }
 
-    /// Nobody listens any more to the open reply with this number. Whether it is one of this core's.
-    pub(crate) fn listener_left(&mut self, number: u64) -> bool {
+    /// Tells the core this that has given the open reply its number. `true`: it is this core, which knows.
+    pub(crate) fn told_giver(&mut self, number: u64, request: Request) -> bool {
         let owner = giver_of(number);
         match self.distant_at(owner) {
             None => true,
             Some(distant) => {
-                distant.ask(owner, Request::ListenerLeft(number));
+                distant.ask(owner, request);
                 false
             }
         }

@@ -5,23 +5,24 @@
 //!
 //! Invariants:
 //! - A visit gets one answer, also while the machine stops.
-//! - There are at most [`CLERKS_MAX`] clerks; visits that find all of them at work wait, first come first served. There is one at most for each connection.
+//! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`); visits that find all of them at work wait, first come first served.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use http::Reply;
+use http::{End, Reply};
 use machine::{CoreId, Machine, UnixTime};
 use store::{AccountId, Outcome, Recipient, Refusal, Store};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Visit};
+use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Stream, Visit};
 
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
 use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::listeners::Listeners;
+use crate::listeners::{Listeners, number_of};
+use crate::streams::{self, STREAMS_MAX, Streams};
 
 /// Clerks of a core.
 const CLERKS_MAX: usize = 64;
@@ -57,8 +58,8 @@ pub(crate) enum Told {
     Stranger,
     /// More of the reply with this number, which stays open.
     More(u64, Vec<u8>),
-    /// That there is no more of it.
-    NoMore(u64),
+    /// That there is no more of it, and why.
+    NoMore(u64, End),
 }
 
 /// The clerks of a core.
@@ -71,7 +72,11 @@ pub(crate) struct Clerks {
     answers: VecDeque<(Visitor, Answer)>,
     /// Pages that are told of changes.
     pub(crate) listeners: Listeners,
-    /// What they are told.
+    /// Clerks whose replies have begun.
+    pub(crate) streams: Streams,
+    /// Replies that stayed open, so far.
+    numbered: u64,
+    /// What is told on those that are open.
     news: VecDeque<(Visitor, Told)>,
 }
 
@@ -85,6 +90,8 @@ struct Working {
     letter: Option<LetterId>,
     /// Cores that have not heard what he told them.
     unheard: u8,
+    /// The number of his reply, once that has begun.
+    number: Option<u64>,
 }
 
 /// What clerks work with.
@@ -108,11 +115,13 @@ impl Clerks {
     pub(crate) fn new() -> Clerks {
         Clerks {
             sessions: Sessions::new(SESSIONS_MAX),
-            at_work: FrameTable::with_capacity(CLERKS_MAX),
+            at_work: FrameTable::with_capacity(CLERKS_MAX + STREAMS_MAX),
             again: Vec::with_capacity(CLERKS_MAX),
             waiting: VecDeque::new(),
             answers: VecDeque::new(),
             listeners: Listeners::default(),
+            streams: Streams::default(),
+            numbered: 0,
             news: VecDeque::new(),
         }
     }
@@ -127,8 +136,11 @@ impl Clerks {
         for frame in core::mem::take(&mut self.again) {
             self.step(frame, office, |clerk, desk| clerk.go_on(desk));
         }
+        while let Some(frame) = self.streams.next_wanted() {
+            self.go_on_with_reply(frame, office);
+        }
         let was_visited = self.has_visits();
-        while self.at_work.len() < CLERKS_MAX
+        while self.has_room()
             && let Some((visitor, visit)) = self.waiting.pop_front()
         {
             let mut secret = [0; 32];
@@ -146,14 +158,14 @@ impl Clerks {
                 Reception::Admitted => self.answer(visitor, Told::Admitted, form_bytes),
                 Reception::Stranger => self.answer(visitor, Told::Stranger, form_bytes),
                 Reception::Listens(account, session) => {
-                    let core = office.archive.core();
+                    let number = self.next_number(office.archive.core());
                     let (reply, gone) =
-                        self.listeners.begin(visitor, (account, session), core, &office.archive.own.store);
+                        self.listeners.begin(visitor, (account, session), number, &office.archive.own.store);
                     self.news.extend(gone);
                     self.answer(visitor, Told::Reply(reply), form_bytes);
                 }
                 Reception::Taken(clerk) => {
-                    let working = Working { visitor, form_bytes, clerk, letter: None, unheard: 0 };
+                    let working = Working { visitor, form_bytes, clerk, letter: None, unheard: 0, number: None };
                     if let Ok(frame) = self.at_work.insert(working) {
                         self.step(frame, office, |clerk, desk| clerk.go_on(desk));
                     }
@@ -184,7 +196,8 @@ impl Clerks {
         office: &mut Office<'_, M>,
         step: impl FnOnce(&mut Clerk, &mut At<'_, '_, M>) -> Next,
     ) {
-        let Some(Working { visitor, form_bytes, clerk, letter, unheard }) = self.at_work.get_mut(frame) else { return };
+        let Some(working) = self.at_work.get_mut(frame) else { return };
+        let Working { visitor, form_bytes, clerk, letter, unheard, number } = working;
         let continuation = Continuation { frame, entry: Point::Clerk.entry() };
         match step(clerk, &mut At { office, continuation, letter, unheard }) {
             Next::Woken => {}
@@ -197,7 +210,68 @@ impl Clerks {
                 self.at_work.remove(frame);
                 self.answer(visitor, Told::Reply(done.reply), form_bytes);
             }
+            Next::Begun(stream) => {
+                let (visitor, form_bytes, account) = (*visitor, *form_bytes, clerk.account());
+                self.reply_begins(frame, stream, (visitor, form_bytes, account), office.archive.core());
+            }
+            Next::Said(bytes) => {
+                let more = number.map(|number| (*visitor, Told::More(number, bytes)));
+                self.news.extend(more);
+            }
+            Next::Over(end) => self.end_reply(frame, end),
         }
+    }
+
+    /// A clerk has the first piece of his reply.
+    fn reply_begins(
+        &mut self,
+        frame: FrameId,
+        stream: Stream,
+        (visitor, form_bytes, account): (Visitor, usize, AccountId),
+        core: CoreId,
+    ) {
+        let number = self.next_number(core);
+        if !self.streams.begin(number, account, frame) {
+            self.at_work.remove(frame);
+            return self.answer(visitor, Told::Reply(streams::too_many()), form_bytes);
+        }
+        if let Some(working) = self.at_work.get_mut(frame) {
+            (working.number, working.form_bytes) = (Some(number), 0);
+        }
+        self.answer(visitor, Told::Reply(stream.reply(number)), form_bytes);
+    }
+
+    /// More of this clerk's reply is wanted, and goes on as long as its session.
+    fn go_on_with_reply(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
+        let Some(working) = self.at_work.get_mut(frame) else { return };
+        let (sessions, now, session) = (&self.sessions, office.now, working.clerk.session());
+        let account = office.archive.own.store.account(working.clerk.account());
+        if account.is_some_and(|account| sessions.is_known(&account, &session, now)) {
+            self.step(frame, office, |clerk, desk| clerk.go_on(desk));
+        } else {
+            self.end_reply(frame, End::Cut);
+        }
+    }
+
+    /// There is no more of this clerk's reply.
+    fn end_reply(&mut self, frame: FrameId, end: End) {
+        if let Some(Working { visitor, number: Some(number), .. }) = self.at_work.remove(frame) {
+            self.streams.end(number);
+            self.news.push_back((visitor, Told::NoMore(number, end)));
+        }
+    }
+
+    /// Nobody listens any more to the open reply with this number. What its clerk has asked for comes back to nobody.
+    pub(crate) fn left(&mut self, number: u64) {
+        self.listeners.left(number);
+        if let Some(frame) = self.streams.end(number) {
+            self.at_work.remove(frame);
+        }
+    }
+
+    fn next_number(&mut self, core: CoreId) -> u64 {
+        self.numbered += 1;
+        number_of(self.numbered, core)
     }
 
     fn answer(&mut self, visitor: Visitor, told: Told, form_bytes: usize) {
@@ -214,16 +288,25 @@ impl Clerks {
 
     /// Whether somebody can go on at once, or is to be told of a change.
     pub(crate) fn has_work(&self, store: &Store) -> bool {
-        !self.again.is_empty() || !self.answers.is_empty() || self.has_visits() || self.has_news(store)
+        !self.again.is_empty() || !self.answers.is_empty() || self.can_go_on() || self.has_news(store)
     }
 
     fn has_news(&self, store: &Store) -> bool {
         !self.news.is_empty() || self.listeners.count() > 0 && store.has_changes()
     }
 
-    /// Whether a visit can be taken up at once. Who found the store busy waits for a turn that something else brings: the store is busy with something.
-    pub(crate) fn has_visits(&self) -> bool {
-        self.at_work.len() < CLERKS_MAX && !self.waiting.is_empty()
+    /// Whether a visit can be taken up at once, or a reply go on. Who found the store busy waits for a turn that something else brings: the store is busy with something.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.has_visits() || self.streams.has_wanted()
+    }
+
+    fn has_visits(&self) -> bool {
+        self.has_room() && !self.waiting.is_empty()
+    }
+
+    /// Whether one more clerk may be at work, beside those whose replies have begun.
+    fn has_room(&self) -> bool {
+        self.at_work.len() - self.streams.count() < CLERKS_MAX
     }
 
     /// Visits that have no answer.
@@ -320,8 +403,8 @@ impl Engine {
         }
         while let Some((visitor, told)) = self.common.clerks.news.pop_front() {
             match visitor.core {
-                Some(core) => self.common.store.own.tell(core, News::ListenerTold(visitor.frame, Box::new(told))),
-                None => self.session_listener_told(visitor.frame, told),
+                Some(core) => self.common.store.own.tell(core, News::ReplyGoesOn(visitor.frame, Box::new(told))),
+                None => self.session_reply_goes_on(visitor.frame, told),
             }
         }
     }
@@ -335,6 +418,9 @@ impl Engine {
 
     #[inline(never)]
     pub(crate) fn clerk_woken(&mut self, frame: FrameId, outcome: Outcome, machine: &mut impl Machine) {
+        if self.common.clerks.at_work.get(frame).is_none() {
+            return self.common.forget(outcome);
+        }
         let (clerks, mut office) = self.common.clerks_at_work(machine);
         clerks.step(frame, &mut office, |clerk, desk| clerk.woken(outcome, desk));
     }

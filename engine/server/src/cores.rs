@@ -216,7 +216,8 @@ impl Engine {
                     Request::Visit(frame, visit) => {
                         self.common.clerks.visited(Visitor { core: Some(from), frame }, visit);
                     }
-                    Request::ListenerLeft(number) => self.common.clerks.listeners.left(number),
+                    Request::ReplyLeft(number) => self.common.clerks.left(number),
+                    Request::ReplyWanted(number) => self.common.clerks.streams.wanted(number),
                     Request::PasswordKnown(frame) => self.password_known(frame, machine),
                     request => self.common.store.own.requested(from, request),
                 }
@@ -237,7 +238,7 @@ impl Engine {
                 elsewhere.distant.visit_answered();
                 self.session_visit_answered(frame, *answer);
             }
-            News::ListenerTold(frame, told) => self.session_listener_told(frame, *told),
+            News::ReplyGoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
             News::Password(frame, changed) => {
                 elsewhere.password_changed(changed);
                 self.common.store.ask(from, Request::PasswordKnown(frame));

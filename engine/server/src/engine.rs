@@ -281,7 +281,7 @@ impl Engine {
         }
         self.runs_short = self.is_short();
         let has_more =
-            self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.has_visits();
+            self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         if has_more || !self.common.ready.is_empty() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }

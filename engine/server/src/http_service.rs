@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use http::{DATE_BYTES, Exchange, Method, Question, Remembered, Reply, Secrecy, Site};
+use http::{DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site};
 use machine::{Micros, Piece};
 use tls::Text;
 
@@ -84,10 +84,10 @@ impl Session {
         }
     }
 
-    fn fed_up(&mut self, number: u64, hands: &mut Hands<'_>) {
+    fn fed_up(&mut self, number: u64, end: End, hands: &mut Hands<'_>) {
         match self {
-            Session::One(session) => session.fed_up(number, hands),
-            Session::Two(session) => session.fed_up(number, hands),
+            Session::One(session) => session.fed_up(number, end, hands),
+            Session::Two(session) => session.fed_up(number, end, hands),
         }
     }
 
@@ -250,8 +250,12 @@ impl http::Actions for Hands<'_> {
         self.common.bodies -= limit;
     }
 
+    fn wanted(&mut self, number: u64) {
+        self.common.reply_wanted(number);
+    }
+
     fn left(&mut self, number: u64) {
-        self.common.listener_left(number);
+        self.common.reply_left(number);
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

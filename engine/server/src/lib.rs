@@ -53,6 +53,7 @@ mod session;
 mod sizes;
 mod smtp_service;
 mod start;
+mod streams;
 
 pub use certificates::CERTIFICATE_PATH;
 pub use cores::{CORES_MAX, Seed, seeds};

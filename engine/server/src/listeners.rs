@@ -10,11 +10,12 @@
 
 use alloc::collections::BTreeMap;
 
-use http::Reply;
+use http::{End, Reply};
 use machine::CoreId;
 use store::{AccountId, Store};
 use webmail::{Digest, News};
 
+use crate::archive::Request;
 use crate::clerks::{Told, Visitor};
 use crate::common::Common;
 
@@ -31,7 +32,6 @@ const CORE_BITS: u32 = 8;
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: BTreeMap<u64, Listener>,
-    came: u64,
 }
 
 struct Listener {
@@ -43,12 +43,12 @@ struct Listener {
 }
 
 impl Listeners {
-    /// Somebody begins to listen. What he is answered, and who has to go for him.
+    /// Somebody begins to listen, to a reply with a number higher than all before. What he is answered, and who has to go for him.
     pub(crate) fn begin(
         &mut self,
         visitor: Visitor,
         (account, session): (AccountId, Digest),
-        core: CoreId,
+        number: u64,
         store: &Store,
     ) -> (Reply, Option<(Visitor, Told)>) {
         let mut of_account = self.all.iter().filter(|(_, listener)| listener.account == account);
@@ -58,15 +58,13 @@ impl Listeners {
             _ if self.all.len() >= LISTENERS_MAX => self.all.keys().next().copied().and_then(|first| self.end(first)),
             _ => None,
         };
-        self.came += 1;
-        let number = self.came << CORE_BITS | u64::from(core.0);
         let news = News::of(store, account);
         self.all.insert(number, Listener { visitor, account, session, told: news.digest() });
         (news.reply(number), gone)
     }
 
     fn end(&mut self, number: u64) -> Option<(Visitor, Told)> {
-        self.all.remove(&number).map(|listener| (listener.visitor, Told::NoMore(number)))
+        self.all.remove(&number).map(|listener| (listener.visitor, Told::NoMore(number, End::Whole)))
     }
 
     /// Nobody listens under this number any more.
@@ -88,7 +86,7 @@ impl Listeners {
         self.all.retain(|number, listener| {
             let is_known = is_known(listener.account, &listener.session);
             if !is_known {
-                tell(listener.visitor, Told::NoMore(*number));
+                tell(listener.visitor, Told::NoMore(*number, End::Whole));
             }
             is_known
         });
@@ -107,7 +105,12 @@ impl Listeners {
     }
 }
 
-/// The core that gave a listener his number.
+/// The number of a reply that stays open, of which this core has so many.
+pub(crate) fn number_of(count: u64, core: CoreId) -> u64 {
+    count << CORE_BITS | u64::from(core.0)
+}
+
+/// The core that gave a reply its number.
 pub(crate) fn giver_of(number: u64) -> CoreId {
     CoreId(number as u8)
 }
@@ -116,9 +119,18 @@ impl Common {
     /// Nobody listens any more to the reply with this number.
     #[cold]
     #[inline(never)]
-    pub(crate) fn listener_left(&mut self, number: u64) {
-        if self.store.listener_left(number) {
-            self.clerks.listeners.left(number);
+    pub(crate) fn reply_left(&mut self, number: u64) {
+        if self.store.told_giver(number, Request::ReplyLeft(number)) {
+            self.clerks.left(number);
+        }
+    }
+
+    /// The client wants more of the reply with this number.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn reply_wanted(&mut self, number: u64) {
+        if self.store.told_giver(number, Request::ReplyWanted(number)) {
+            self.clerks.streams.wanted(number);
         }
     }
 }

@@ -421,13 +421,13 @@ impl Engine {
             && let Told::Reply(reply) = &answer.told
             && let Some(number) = reply.number()
         {
-            self.common.listener_left(number);
+            self.common.reply_left(number);
         }
         self.tell(frame, |session, common| session.visit_answered(answer.told, common));
     }
 
-    /// Something has changed to which a page of the client listens.
-    pub(crate) fn session_listener_told(&mut self, frame: FrameId, told: Told) {
+    /// There is more of a reply that stays open, or it is over.
+    pub(crate) fn session_reply_goes_on(&mut self, frame: FrameId, told: Told) {
         self.tell(frame, |session, common| session.visit_answered(told, common));
     }
 

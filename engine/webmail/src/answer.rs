@@ -12,9 +12,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use askama::Template;
-use http::{Field, Reply, Status};
+use http::{Field, Open, Reply, Status};
 use store::Refusal;
 
+use crate::stream::Title;
 use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
 
@@ -90,16 +91,27 @@ pub(crate) fn letter(html: String, is_loaded: bool) -> Reply {
 }
 
 /// Something to be kept as a file, whatever it is.
-pub(crate) fn download(name: &str, body: Vec<u8>) -> Reply {
-    private(Status::Ok, "application/octet-stream", body)
-        .with(Field::ContentDisposition, &disposition(name))
+pub(crate) fn download(title: &Title, body: Vec<u8>) -> Reply {
+    to_be_kept(title, Reply::new(Status::Ok, title.media_type, body))
+}
+
+/// The same, of which this is the beginning.
+pub(crate) fn download_begins(title: &Title, first: Vec<u8>, open: Open) -> Reply {
+    to_be_kept(title, Reply::open(title.media_type, first, open))
+}
+
+fn to_be_kept(title: &Title, reply: Reply) -> Reply {
+    nobody_elses(reply)
+        .with(Field::ContentDisposition, &disposition(&title.name))
         .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
 }
 
 fn private(status: Status, media_type: &'static str, body: Vec<u8>) -> Reply {
-    Reply::new(status, media_type, body)
-        .with(Field::CacheControl, "no-store")
-        .with(Field::XContentTypeOptions, "nosniff")
+    nobody_elses(Reply::new(status, media_type, body))
+}
+
+fn nobody_elses(reply: Reply) -> Reply {
+    reply.with(Field::CacheControl, "no-store").with(Field::XContentTypeOptions, "nosniff")
 }
 
 /// RFC 6266 section 5, appendix D: a name in ASCII for everybody, and the true one for those who understand it.

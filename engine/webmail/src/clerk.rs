@@ -7,7 +7,8 @@
 //! - A clerk knows one account, and asks for nothing of another.
 //! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
 //! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
-//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document; of a conversation what `conversing` says.
+//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document that is shown, little more than
+//!   [`crate::PIECE_BYTES`] of one that is sent as a file; of a conversation what `conversing` says.
 
 mod boxes;
 mod changes;
@@ -28,12 +29,13 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use http::Reply;
+use http::{End, Reply};
 use machine::UnixTime;
 use store::{AccountId, MailboxId, NoteChange, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 
 use crate::sessions::{Digest, Said};
+use crate::stream::Stream;
 use crate::surroundings::Visitor;
 use crate::visit::Secrets;
 use crate::{Key, Start, Stretch};
@@ -184,6 +186,12 @@ pub enum Next {
     Turn,
     /// He is done.
     Done(Done),
+    /// The reply begins. He goes on when more of it is wanted, or is forgotten when it is not wanted any more.
+    Begun(Stream),
+    /// There is so much more of it.
+    Said(Vec<u8>),
+    /// There is no more of it.
+    Over(End),
 }
 
 /// A task that is done.
@@ -245,7 +253,7 @@ impl Clerk {
         match (step, self.under_way) {
             (_, 1..) => Next::Woken,
             (Step::Busy, 0) => Next::Turn,
-            (Step::Asked, 0) => Next::Done(self.finish(desk)),
+            (Step::Asked, 0) => self.finish(desk),
         }
     }
 
@@ -306,23 +314,23 @@ impl Clerk {
         }
     }
 
-    fn finish(&mut self, desk: &mut impl Desk) -> Done {
+    fn finish(&mut self, desk: &mut impl Desk) -> Next {
         let visitor = &self.visitor;
-        match &mut self.work {
+        Next::Done(match &mut self.work {
             Work::List(listing) => Done::with(listing.page(visitor, desk)),
             Work::Search(searching) => Done::with(searching.page(visitor, desk)),
             Work::Read(conversing) => Done::with(conversing.page(visitor, desk)),
             Work::Print(opening) => Done::with(opening.on_paper(visitor, desk)),
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
             Work::Trust(trusting) => trusting.done(),
-            Work::Send(reading) => Done::with(reading.answer(visitor, desk)),
+            Work::Send(reading) => return reading.next(visitor, desk),
             Work::Compose(composing) => Done::with(composing.page(visitor, desk)),
             Work::Write(writing) => writing.done(visitor, desk),
             Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),
             Work::Note(noting) => noting.done(),
             Work::SetPassword(changing) => changing.done(),
             Work::Change(changes) => changes.done(visitor.account, desk.store()),
-        }
+        })
     }
 
     /// Whose account he works on.
@@ -344,7 +352,7 @@ impl Key {
 }
 
 impl Done {
-    fn with(reply: Reply) -> Done {
+    pub(crate) fn with(reply: Reply) -> Done {
         Done { reply, said: None }
     }
 }

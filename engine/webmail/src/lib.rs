@@ -40,6 +40,7 @@ mod search;
 mod sessions;
 mod settings;
 mod source;
+mod stream;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -70,6 +71,7 @@ pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
 pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Said, Sessions, Standing, Undo};
 pub use settings::{SessionLine, SettingsPage};
 pub use source::{PrintPage, Printed, SourcePage};
+pub use stream::{PIECE_BYTES, Stream};
 pub use surroundings::Visitor;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
 pub use visit::{Arrival, NewPassword, NotProved, Office, Reception, Request, Secrets, Visit, receive};

@@ -7,7 +7,7 @@
 use alloc::string::String;
 use core::fmt::Write;
 
-use http::{Field, Open, Reply};
+use http::{Field, Open, Pace, Reply};
 use machine::Micros;
 use store::{AccountId, Store};
 
@@ -54,7 +54,7 @@ impl News {
 
     /// The reply that begins with them, and stays open under this number.
     pub fn reply(self, number: u64) -> Reply {
-        let open = Open { number, silence: SILENCE, sign_of_life: SIGN_OF_LIFE };
+        let open = Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
         Reply::open("text/event-stream", self.0.into_bytes(), open)
             .with(Field::CacheControl, "no-store")
             .with(Field::XContentTypeOptions, "nosniff")

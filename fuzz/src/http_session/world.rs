@@ -170,6 +170,10 @@ impl Actions for World {
         self.admitted = self.admitted.checked_sub(limit).expect("what is released was admitted");
     }
 
+    fn wanted(&mut self, _: u64) {
+        panic!("no reply of this program stays open");
+    }
+
     fn left(&mut self, _: u64) {
         panic!("no reply of this program stays open");
     }

@@ -1,8 +1,12 @@
-//! A reply that stays open on a connection of HTTP/1.1: nothing else is asked there any more, and the connection's end is the reply's.
+//! A reply that stays open on a connection of HTTP/1.1.
+//!
+//! Where the program sets the pace nothing else is asked on the connection any more, and its end is the reply's. Where the client does the next request waits until the reply is over.
 
 use crate::actions::Actions;
+use crate::reply::{End, Pace};
+use crate::response::After;
 
-use super::{Expect, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
+use super::{Expect, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
 
 impl Session {
     /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
@@ -10,7 +14,7 @@ impl Session {
     #[inline(never)]
     pub fn fed(&mut self, number: u64, bytes: &[u8]) {
         match &mut self.expect {
-            Expect::More if self.outgoing.open_reply().is_some_and(|open| open.number == number) => {
+            Expect::More { .. } if self.outgoing.open_reply().is_some_and(|open| open.number == number) => {
                 self.outgoing.say(bytes);
             }
             Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.say(number, bytes),
@@ -21,29 +25,38 @@ impl Session {
     /// The program says no more on it.
     #[cold]
     #[inline(never)]
-    pub fn fed_up(&mut self, number: u64, actions: &mut impl Actions) {
+    pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
         let is_open = self.outgoing.open_reply().is_some_and(|open| open.number == number);
         if is_open {
-            self.outgoing.end();
+            self.outgoing.end(end);
         } else if self.open_number() == Some(number) {
             self.finish(actions);
         }
     }
 
     /// There may be something to send, or room for it; and bytes of the client's, which nobody wants.
-    pub(super) fn more_goes_out(&mut self, came: usize, actions: &mut impl Actions) -> Taken {
-        if self.outgoing.is_silent() {
-            return Taken::AndWait(came, WaitsFor::Bytes);
-        }
+    pub(super) fn more_goes_out(&mut self, came: usize, after: After, actions: &mut impl Actions) -> Taken {
+        let Some(open) = self.outgoing.open_reply() else { return Taken::AndWait(came, WaitsFor::Nothing) };
+        // What follows a request whose answer the client takes at its pace may be its next one.
+        let came = if open.is_paced_by_client() { 0 } else { came };
+        let was_silent = self.outgoing.is_silent();
         let room = actions.send_room();
-        let open = self.outgoing.open_reply();
-        if self.outgoing.send_on(actions) {
-            open.into_iter().for_each(|open| actions.left(open.number));
-            self.finish(actions);
-            return Taken::AndWait(came, WaitsFor::Nothing);
+        let is_cut = self.outgoing.is_cut();
+        if !was_silent && self.outgoing.send_on(actions) {
+            actions.left(open.number);
+            if is_cut || after == After::Close || self.stopping {
+                self.finish(actions);
+                return Taken::AndWait(came, WaitsFor::Nothing);
+            }
+            self.expect = Expect::Head { searched: 0 };
+            actions.set_deadline(Some(IDLE_TIMEOUT));
+            return Taken::AndGoOn(came);
         }
         if self.outgoing.is_silent() {
-            actions.set_deadline(open.map(|open| open.silence));
+            let Pace::Program { silence, .. } = open.pace else { return self.more_is_asked_for(actions) };
+            if !was_silent {
+                actions.set_deadline(Some(silence));
+            }
             return Taken::AndWait(came, WaitsFor::Bytes);
         }
         // The client has its time whenever it takes something.
@@ -53,11 +66,21 @@ impl Session {
         Taken::AndWait(came, WaitsFor::SendRoom)
     }
 
-    /// Nothing was said for long enough.
-    pub(super) fn sign_of_life_is_due(&mut self, actions: &mut impl Actions) {
-        let Some(open) = self.outgoing.open_reply() else { return };
-        self.outgoing.say(open.sign_of_life);
-        self.bytes_arrived(&[], actions);
+    /// The client has taken all. As long as it waits for the program, it has time.
+    fn more_is_asked_for(&mut self, actions: &mut impl Actions) -> Taken {
+        if let Some(number) = self.outgoing.ask() {
+            actions.set_deadline(None);
+            actions.wanted(number);
+        }
+        Taken::AndWait(0, WaitsFor::Us)
+    }
+
+    /// Whether nothing was said for a while, and the client is to be shown that we are there.
+    pub(super) fn sign_of_life_is_due(&self) -> Option<&'static [u8]> {
+        match self.outgoing.open_reply()?.pace {
+            Pace::Program { sign_of_life, .. } if self.outgoing.is_silent() => Some(sign_of_life),
+            _ => None,
+        }
     }
 
     fn open_number(&self) -> Option<u64> {

@@ -13,6 +13,7 @@ mod replies;
 mod requests;
 mod secrecy;
 mod sites;
+mod streamed;
 mod two;
 mod waiting;
 mod world;

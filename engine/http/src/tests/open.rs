@@ -7,13 +7,13 @@ use machine::Micros;
 
 use super::two::client::{Client, frame, get};
 use super::world::{Talk, World, request};
-use crate::{Open, Reply, WaitsFor};
+use crate::{End, Open, Pace, Reply, WaitsFor};
 
 const SILENCE: Micros = Micros::from_secs(25);
 const LONG: &[u8] = &[b'x'; 5000];
 
 fn reply(number: u64) -> Reply {
-    let open = Open { number, silence: SILENCE, sign_of_life: b":\n\n" };
+    let open = Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: b":\n\n" } };
     Reply::open("text/event-stream", b"first\n".to_vec(), open)
 }
 
@@ -52,7 +52,7 @@ fn an_open_reply_goes_on_as_long_as_its_program_says_something_and_owns_nothing_
     assert_eq!(talk.session.held_bytes(), 7);
     talk.arrive(b"what nobody listens to");
     assert_eq!((said(&mut talk.world), talk.session.held_bytes()), (b"second\n".to_vec(), 0));
-    talk.session.fed_up(7, &mut talk.world);
+    talk.session.fed_up(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     assert!(talk.world.closed && talk.world.left == [7]);
 
@@ -65,7 +65,7 @@ fn an_open_reply_goes_on_as_long_as_its_program_says_something_and_owns_nothing_
     assert_eq!(client.session.held_bytes(), 0);
     // Others are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
-    client.session.fed_up(7, &mut client.world);
+    client.session.fed_up(7, End::Whole, &mut client.world);
     client.arrive(b"");
     let last = client.frames();
     assert!(last.iter().any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0));

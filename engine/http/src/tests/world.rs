@@ -71,6 +71,8 @@ pub(super) struct World {
     pub(super) bodies: Vec<Vec<u8>>,
     /// Bytes of bodies that the program has admitted and that were not released.
     pub(super) admitted: usize,
+    /// Open replies of which more is wanted.
+    pub(super) wanted: Vec<u64>,
     /// Open replies to which nobody listens any more.
     pub(super) left: Vec<u64>,
 }
@@ -92,6 +94,7 @@ impl World {
             asked: Vec::new(),
             bodies: Vec::new(),
             admitted: 0,
+            wanted: Vec::new(),
             left: Vec::new(),
         }
     }
@@ -166,6 +169,10 @@ impl Actions for World {
 
     fn released(&mut self, limit: usize) {
         self.admitted -= limit;
+    }
+
+    fn wanted(&mut self, number: u64) {
+        self.wanted.push(number);
     }
 
     fn left(&mut self, number: u64) {

@@ -4,8 +4,9 @@ use http2::ErrorCode;
 use machine::Micros;
 
 use super::session::Session;
-use super::stream::Expect;
+use super::stream::{Expect, Stream};
 use crate::actions::Actions;
+use crate::reply::{End, Pace};
 
 impl Session {
     /// The program says more on the open reply with this number. It goes out when the session is offered bytes, or none.
@@ -23,36 +24,35 @@ impl Session {
     /// The program says no more on it.
     #[cold]
     #[inline(never)]
-    pub fn fed_up(&mut self, number: u64, actions: &mut impl Actions) {
+    pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.number() == Some(number)) else { return };
-        if let Expect::Window(outgoing) = &mut stream.expect {
-            outgoing.end();
-        } else {
-            stream.expect = Expect::Reset(ErrorCode::NoError);
-            actions.left(number);
+        if let (Expect::Window(outgoing), End::Whole) = (&mut stream.expect, end) {
+            return outgoing.end(end);
         }
+        stream.expect = Expect::Reset(if end == End::Whole { ErrorCode::NoError } else { ErrorCode::InternalError });
+        actions.left(number);
     }
 
-    /// No open reply goes on.
+    /// No open reply goes on of which the program sets the pace.
     pub(super) fn end_open_replies(&mut self) {
         for stream in &mut self.streams {
             if let Expect::Window(outgoing) = &mut stream.expect {
-                outgoing.end();
+                outgoing.end_of_programs_pace();
             }
         }
     }
 
-    /// How long open replies may be silent, if there are some.
+    /// How long open replies may be silent, if there are some of which the program sets the pace.
     pub(super) fn silence(&self) -> Option<Micros> {
-        self.streams.iter().filter_map(|stream| Some(stream.open_reply()?.silence)).min()
+        self.streams.iter().filter_map(Stream::silence).min()
     }
 
     /// Nothing was said for long enough.
     pub(super) fn signs_of_life_are_due(&mut self, actions: &mut impl Actions) {
         for stream in &mut self.streams {
-            let Some(open) = stream.open_reply() else { continue };
+            let Some(Pace::Program { sign_of_life, .. }) = stream.open_reply().map(|open| open.pace) else { continue };
             if let Expect::Window(outgoing) = &mut stream.expect {
-                outgoing.say(open.sign_of_life);
+                outgoing.say(sign_of_life);
             }
         }
         self.renew_patience(actions);

@@ -46,7 +46,7 @@ fn encode(status: u16, head: &[u8], frame: &mut Beginning) -> Result<(), Full> {
         let (name, value) = line.split_at_checked(colon).unwrap_or_default();
         let value = value.strip_prefix(b": ").unwrap_or_default();
         match name {
-            b"Connection" => {}
+            b"Connection" | b"Transfer-Encoding" => {}
             b"Set-Cookie" => encode_secret(frame, name, value)?,
             _ => encode_field(frame, name, value)?,
         }

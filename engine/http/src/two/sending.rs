@@ -152,6 +152,7 @@ impl Line {
     ) -> Result<Step, ErrorCode> {
         let Expect::Window(outgoing) = &mut stream.expect else { return Ok(Step::Waits) };
         if outgoing.is_silent() {
+            outgoing.ask().into_iter().for_each(|number| actions.wanted(number));
             return Ok(Step::Waits);
         }
         let open = outgoing.open_reply();
@@ -183,11 +184,12 @@ impl Line {
         let mut parts = Parts { line: self, window: &mut stream.window, stream: stream.id, actions };
         let is_over = outgoing.send_on(&mut parts);
         let count = before.saturating_sub(stream.window) as u32;
-        // What stays open is said in crumbs, and that is the program's wish.
         if is_over {
             open.into_iter().for_each(|open| actions.left(open.number));
         }
-        self.account(count, is_over || open.is_some(), calm)?;
+        // What stays open may be said in crumbs, if that is the program's wish.
+        let is_programs_wish = open.is_some_and(|open| !open.is_paced_by_client());
+        self.account(count, is_over || is_programs_wish, calm)?;
         Ok(if count > 0 || is_over { Step::On } else { Step::Waits })
     }
 

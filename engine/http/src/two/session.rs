@@ -408,7 +408,7 @@ impl Session {
             () if self.streams.iter().any(Stream::is_to_be_taken) => Patience::Response,
             () if self.is_within_head => Patience::Request,
             () if self.streams.iter().any(|stream| stream.client_half() == ClientHalf::Open) => Patience::Request,
-            () if self.streams.iter().any(|stream| stream.open_reply().is_none()) => Patience::Us,
+            () if self.streams.iter().any(|stream| stream.silence().is_none()) => Patience::Us,
             () => self.silence().map_or(Patience::Idle, Patience::Silence),
         }
     }

@@ -5,10 +5,11 @@
 use alloc::boxed::Box;
 
 use http2::ErrorCode;
+use machine::Micros;
 
 use crate::answer::Answer;
 use crate::outgoing::Outgoing;
-use crate::reply::Open;
+use crate::reply::{Open, Pace};
 
 use super::questions::Inquiry;
 
@@ -125,6 +126,11 @@ impl Stream {
             Expect::Window(_) => self.open_reply().map(|open| open.number),
             _ => None,
         }
+    }
+
+    /// How long nothing may be said on it, once the reply has begun that stays open and of which the program sets the pace.
+    pub(super) fn silence(&self) -> Option<Micros> {
+        if let Pace::Program { silence, .. } = self.open_reply()?.pace { Some(silence) } else { None }
     }
 
     /// The reply that stays open on it, once that has begun.

@@ -95,7 +95,7 @@ impl Desk {
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
             // They go to the clerks.
-            Request::Visit(..) | Request::ListenerLeft(_) | Request::PasswordKnown(_) => {}
+            Request::Visit(..) | Request::ReplyLeft(_) | Request::ReplyWanted(_) | Request::PasswordKnown(_) => {}
             request @ (Request::Read { .. } | Request::Remove { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);

@@ -214,7 +214,7 @@ impl Conversation {
     pub(crate) fn replied(&mut self, reply: Reply, caller: Caller, common: &mut Common) {
         let has_room = common.replies + reply.body_bytes() <= common.bodies_max;
         if let Some(number) = reply.number().filter(|_| !has_room) {
-            common.listener_left(number);
+            common.reply_left(number);
         }
         let reply = if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
         self.with(caller, common, |session, hands| session.replied(reply, hands));

@@ -67,8 +67,8 @@ impl Conversation {
     pub(crate) fn visit_answered(&mut self, told: Told, caller: Caller, common: &mut Common) {
         match told {
             Told::More(number, bytes) => return self.fed(number, &bytes, caller, common),
-            Told::NoMore(number) => {
-                return self.with(caller, common, |session, hands| session.fed_up(number, hands));
+            Told::NoMore(number, end) => {
+                return self.with(caller, common, |session, hands| session.fed_up(number, end, hands));
             }
             Told::Reply(_) | Told::Admitted | Told::Stranger => {}
         }
@@ -77,7 +77,7 @@ impl Conversation {
             (Told::Admitted, Some(Errand::Knock { bytes, .. }))
             | (Told::Stranger, Some(Errand::Knock { bytes, is_kept: true })) => self.admit(bytes, caller, common),
             (Told::Stranger, _) => self.replied(webmail::login(), caller, common),
-            (Told::Admitted | Told::More(..) | Told::NoMore(_), _) => {}
+            (Told::Admitted | Told::More(..) | Told::NoMore(..), _) => {}
         }
     }
 

@@ -1,10 +1,12 @@
 //! What is sent as what it is: a message as it came, or one of its parts, decoded.
+//!
+//! What is a file goes out while it is read ([`crate::Stream`]), and is as large as messages are. What is shown is read to its end, or to a limit, before anything goes out.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{Reply, Status};
+use http::{End, Reply, Status};
 use message::header::{Field, Header};
 use message::structure::{Listener, Part, Reader};
 use message::{BodyDecoder, TextDecoder};
@@ -13,13 +15,14 @@ use store::{AccountId, Body, Refusal};
 use super::letters::{mailboxes, name_of};
 use super::pictures::Pictures;
 use super::trusting::is_trusted;
-use super::{Desk, Elsewhere, Step, why};
+use super::{Desk, Done, Elsewhere, Next, Step, why};
 use crate::answer;
 use crate::source::SourcePage;
+use crate::stream::{PIECE_BYTES, Sent, Title};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page};
 
-/// The largest document that is sent, in bytes.
+/// The largest document that is shown, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of a message's source that a page shows, and what else was read with them.
@@ -48,8 +51,14 @@ pub(super) struct Reading {
     offset: u32,
     reader: Reader,
     heard: Heard,
+    /// Whether the reader was told that there is no more.
+    has_ended: bool,
+    sent: Sent,
     refused: Option<Refusal>,
 }
+
+/// Bytes of a message within a message that are held back until it shows that they are none of the delimiter behind it, which is not longer.
+const DELIMITER_BYTES_MAX: usize = 512;
 
 /// What is kept of the message while it goes by.
 #[derive(Debug, Default)]
@@ -59,6 +68,8 @@ struct Heard {
     decoder: Option<Decoder>,
     part: Option<Part>,
     bytes: Vec<u8>,
+    /// How many were there before them.
+    bytes_sent: u64,
     text: String,
     /// Those that the HTML may show.
     pictures: Pictures,
@@ -81,7 +92,8 @@ impl Reading {
             Document::Html(index, _) => (Some(index), true),
         };
         let heard = Heard { wanted, is_html, ..Heard::default() };
-        Reading { key, document, octets: None, offset: 0, reader: Reader::new(), heard, refused: None }
+        let (reader, sent) = (Reader::new(), Sent::Nothing);
+        Reading { key, document, octets: None, offset: 0, reader, heard, has_ended: false, sent, refused: None }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
@@ -96,10 +108,7 @@ impl Reading {
         };
         self.octets = Some(octets);
         let is_seen_in_part = self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
-        if self.document == Document::Message && octets as usize > DOCUMENT_BYTES_MAX {
-            self.refused = Some(Refusal::TooLarge);
-        }
-        if self.refused.is_some() || self.offset >= octets || self.heard.is_too_large() || is_seen_in_part {
+        if self.offset >= octets || is_seen_in_part || self.has_enough() {
             return Step::Asked;
         }
         let continuation = desk.continuation();
@@ -126,33 +135,76 @@ impl Reading {
         self.refused = Some(refusal);
     }
 
-    pub(super) fn answer(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
-        if self.heard.wanted.is_some() {
+    /// Whether there is enough to be sent, or too much.
+    fn has_enough(&self) -> bool {
+        match self.document {
+            Document::Message | Document::Part(_) => self.heard.bytes.len() >= PIECE_BYTES + self.held_back(),
+            Document::Source | Document::Html(..) => self.heard.is_too_large(),
+        }
+    }
+
+    /// Bytes at the end that are not to be sent yet.
+    fn held_back(&self) -> usize {
+        let may_be_delimiter = !self.has_ended && self.heard.message_within(self.reader.parts()).is_some();
+        if may_be_delimiter { DELIMITER_BYTES_MAX } else { 0 }
+    }
+
+    /// What comes next: all that there is was read, or enough of it.
+    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Next {
+        let is_over = self.refused.is_some() || self.octets.is_none_or(|octets| self.offset >= octets);
+        if self.heard.wanted.is_some() && is_over && !self.has_ended {
             let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
             self.heard.message_within_ended(&structure.parts);
+            self.has_ended = true;
         }
-        if let Some(refusal) = self.refused.filter(|refusal| *refusal != Refusal::TooLarge) {
+        let is_file = match (self.document, &self.heard.part, self.refused) {
+            (Document::Message | Document::Part(_), _, Some(_)) => self.sent == Sent::Begun,
+            (Document::Message, ..) | (Document::Part(_), Some(_), None) => true,
+            _ => false,
+        };
+        if !is_file {
+            return Next::Done(Done::with(self.answer(visitor, desk)));
+        }
+        let held_back = self.heard.bytes.split_off(self.heard.bytes.len().saturating_sub(self.held_back()));
+        let bytes = core::mem::replace(&mut self.heard.bytes, held_back);
+        self.heard.bytes_sent += bytes.len() as u64;
+        let end = match self.refused {
+            Some(_) => Some(End::Cut),
+            None => is_over.then_some(End::Whole),
+        };
+        let (heard, key, octets) = (&self.heard, self.key, self.octets);
+        self.sent.next(bytes, end, || match &heard.part {
+            Some(part) => Title { name: name_of(part), media_type: "application/octet-stream", length: None },
+            None => Title {
+                name: format!("message-{key}.eml"),
+                media_type: "application/octet-stream",
+                length: octets.map(u64::from),
+            },
+        })
+    }
+
+    /// What is answered that is no file.
+    fn answer(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+        if let Some(refusal) = self.refused {
             return answer::refused(refusal, why(refusal));
         }
         let heard = &mut self.heard;
-        if self.refused.is_some() || heard.is_too_large() {
+        if heard.is_too_large() {
             return answer::plain(
                 Status::ServiceUnavailable,
-                "It is too large to be sent from here. A mail program can fetch it.\n",
+                "It is too large to be shown. Its message can be downloaded.\n",
             );
         }
         let bytes = core::mem::take(&mut heard.bytes);
         match (self.document, &heard.part) {
             (Document::Source, _) => self.source(&bytes, visitor, desk),
-            (Document::Message, _) => answer::download(&format!("message-{}.eml", self.key), bytes),
-            (Document::Part(_), Some(part)) => answer::download(&name_of(part), bytes),
             (Document::Html(_, elsewhere), Some(_)) => {
                 let html = heard.pictures.within(core::mem::take(&mut heard.text), DOCUMENT_BYTES_MAX);
                 let known = desk.store().account(visitor.account);
                 let is_trusted = heard.sender.as_ref().is_some_and(|sender| is_trusted(known.as_ref(), sender));
                 answer::letter(html, elsewhere == Elsewhere::Loaded || is_trusted)
             }
-            (Document::Part(_) | Document::Html(..), None) => answer::not_found(),
+            (Document::Message | Document::Part(_) | Document::Html(..), _) => answer::not_found(),
         }
     }
 }
@@ -176,7 +228,7 @@ impl Reading {
 
 impl Heard {
     fn is_too_large(&self) -> bool {
-        self.bytes.len() > DOCUMENT_BYTES_MAX || self.text.len() > DOCUMENT_BYTES_MAX
+        self.text.len() > DOCUMENT_BYTES_MAX
     }
 
     /// The part that is wanted, if it is a message whose header has ended: then its first part has begun. It is taken apart like all else, so that nobody tells its octets.
@@ -192,12 +244,16 @@ impl Heard {
         let within = |at: u64| usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX).min(octets.len());
         let end = if has_ended { within(part.body.end) } else { octets.len() };
         self.bytes.extend_from_slice(octets.get(within(part.body.start)..end).unwrap_or_default());
+        if self.part.is_none() {
+            self.part = Some(part.clone());
+        }
     }
 
     /// All parts are known, and so is where the message ends that was wanted.
     fn message_within_ended(&mut self, parts: &[Part]) {
         if let Some(part) = self.message_within(parts) {
-            self.bytes.truncate(usize::try_from(part.body.end - part.body.start).unwrap_or(usize::MAX));
+            let left = (part.body.end - part.body.start).saturating_sub(self.bytes_sent);
+            self.bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             self.part = Some(part.clone());
         }
     }

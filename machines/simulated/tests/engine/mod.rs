@@ -8,6 +8,7 @@ mod conversations;
 mod cores;
 mod crowds;
 mod disk_trouble;
+mod downloads;
 mod hostile;
 mod idle;
 mod ipv6;

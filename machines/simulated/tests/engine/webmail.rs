@@ -106,16 +106,39 @@ fn encoded(text: &str) -> String {
 }
 
 fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
+    let mut page = head(room, shielded);
+    if page.field("Transfer-Encoding") == "chunked" {
+        while let bytes = chunk(room, shielded)
+            && !bytes.is_empty()
+        {
+            page.body.extend(bytes);
+        }
+        return page;
+    }
+    let length = page.field("Content-Length").parse().expect("a length");
+    room.until_shielded(shielded, "the body is there", |shielded| shielded.heard.len() >= length);
+    page.body = shielded.heard.drain(..length).collect();
+    page
+}
+
+/// The next chunk of a body; the last one is empty.
+pub(super) fn chunk(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
+    let length = usize::from_str_radix(&room.line_shielded(shielded), 16).expect("a length");
+    room.until_shielded(shielded, "the chunk is there", |shielded| shielded.heard.len() >= length + 2);
+    let mut bytes: Vec<u8> = shielded.heard.drain(..length + 2).collect();
+    assert_eq!(bytes.split_off(length), b"\r\n");
+    bytes
+}
+
+/// The head of an answer.
+pub(super) fn head(room: &mut Room, shielded: &mut Shielded) -> Page {
     let status = room.line_shielded(shielded);
     let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     let mut fields = Vec::new();
     while let Some((name, value)) = room.line_shielded(shielded).split_once(": ") {
         fields.push((name.to_string(), value.to_string()));
     }
-    let length =
-        fields.iter().find(|(name, _)| name == "Content-Length").expect("a length").1.parse().expect("a number");
-    room.until_shielded(shielded, "the body is there", |shielded| shielded.heard.len() >= length);
-    Page { status, fields, body: shielded.heard.drain(..length).collect() }
+    Page { status, fields, body: Vec::new() }
 }
 
 pub(super) fn serving(seed: u64) -> (Room, Trust) {

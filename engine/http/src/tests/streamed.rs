@@ -1,0 +1,199 @@
+//! Replies that go on as the client takes them, over HTTP/1.1 and HTTP/2.
+
+use std::string::String;
+use std::vec::Vec;
+
+use http2::{Kind, flags};
+
+use super::two::client::{Client, frame, get};
+use super::world::{Talk, World, request};
+use crate::{End, Open, Pace, Reply, WaitsFor};
+
+const PIECE: &[u8] = &[b'x'; 40_000];
+
+fn reply(length: Option<u64>) -> Reply {
+    let open = Open { number: 7, pace: Pace::Client { length } };
+    Reply::open("application/octet-stream", b"first\n".to_vec(), open)
+}
+
+fn said(world: &mut World) -> Vec<u8> {
+    let said = core::mem::take(&mut world.said);
+    world.room += said.len();
+    said
+}
+
+/// What is said to a request with these lines until the program is asked for more.
+fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
+    let mut talk = Talk::new();
+    talk.arrive(request(head).as_bytes());
+    talk.reply(reply(length));
+    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Us, None), "it is our turn");
+    assert_eq!(core::mem::take(&mut talk.world.wanted), [7]);
+    let said = String::from_utf8(said(&mut talk.world)).expect("text");
+    (talk, said)
+}
+
+#[test]
+fn a_client_that_takes_its_time_has_one_piece_held_for_it_and_asks_for_the_next_by_taking_it() {
+    let (mut talk, head) = begun(&["GET /app/file HTTP/1.1"], None);
+    assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n") && !head.contains("Content-Length"), "{head}");
+    assert!(!head.contains("Connection: close") && head.ends_with("\r\n\r\n6\r\nfirst\n\r\n"), "{head}");
+    talk.world.room = 1000;
+    talk.session.fed(7, PIECE);
+    talk.arrive(b"");
+    let mut body = Vec::new();
+    while talk.world.wanted.is_empty() {
+        assert_eq!(talk.session.waits_for(), WaitsFor::SendRoom);
+        assert!((40_000..40_020).contains(&talk.session.held_bytes()));
+        body.extend(said(&mut talk.world));
+        talk.arrive(b"");
+    }
+    body.extend(said(&mut talk.world));
+    assert_eq!((talk.session.held_bytes(), core::mem::take(&mut talk.world.wanted)), (0, Vec::from([7])));
+    assert_eq!(body, [b"9c40\r\n", PIECE, b"\r\n"].concat());
+    // It may ask for the next thing meanwhile, and is answered when this is over.
+    talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
+    assert!(talk.world.said.is_empty());
+    talk.world.room = 1 << 20;
+    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.arrive(b"");
+    let rest = String::from_utf8(said(&mut talk.world)).expect("text");
+    assert!(rest.starts_with("0\r\n\r\nHTTP/1.1 200 OK\r\n") && rest.contains("Hello, world"), "{rest}");
+    assert!(!talk.world.closed && talk.world.left == [7] && talk.world.wanted.is_empty());
+}
+
+#[test]
+fn where_chunks_are_not_known_the_connections_end_is_the_replys() {
+    for head in [
+        &["GET /app/file HTTP/1.0"][..],
+        &["GET /app/file HTTP/1.0", "Connection: keep-alive"],
+        &["GET /app/file HTTP/1.1", "Connection: close"],
+    ] {
+        let (mut talk, said) = begun(head, None);
+        assert!(!said.contains("Transfer-Encoding") && said.contains("\r\nConnection: close\r\n"), "{said}");
+        assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
+        talk.session.fed(7, b"second\n");
+        talk.arrive(b"");
+        assert!(talk.world.said == b"second\n" && !talk.world.closed);
+        talk.session.fed_up(7, End::Whole, &mut talk.world);
+        talk.arrive(b"");
+        assert!(talk.world.said == b"second\n" && talk.world.closed && talk.world.left == [7]);
+    }
+}
+
+#[test]
+fn a_length_that_was_announced_is_kept_or_the_connection_is_over() {
+    let (mut talk, head) = begun(&["GET /app/file HTTP/1.1"], Some(13));
+    assert!(head.contains("\r\nContent-Length: 13\r\n") && !head.contains("Transfer-Encoding"), "{head}");
+    talk.session.fed(7, b"second\nand what nobody announced");
+    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.arrive(b"");
+    assert_eq!(said(&mut talk.world), b"second\n");
+    assert!(!talk.world.closed && talk.world.left == [7]);
+    assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).status, 200);
+
+    let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], Some(13));
+    talk.session.fed(7, b"second");
+    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.arrive(&request(&["GET /hello.txt HTTP/1.1"]).into_bytes());
+    assert_eq!(said(&mut talk.world), b"second");
+    assert!(talk.world.closed && talk.world.left == [7], "what follows would be taken for its rest");
+}
+
+#[test]
+fn a_client_sees_that_a_reply_was_cut() {
+    let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
+    talk.session.fed(7, b"second");
+    talk.session.fed_up(7, End::Cut, &mut talk.world);
+    talk.arrive(b"");
+    assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n", "the last chunk is missing");
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut client = begun_in_two();
+    client.session.fed_up(7, End::Cut, &mut client.world);
+    client.arrive(b"");
+    let last = client.frames().pop().expect("a word");
+    assert!(last.kind == Kind::ResetStream && last.payload == 2u32.to_be_bytes());
+    assert!(!client.world.closed && client.world.left == [7]);
+}
+
+#[test]
+fn who_does_not_take_it_or_leaves_is_told_of_once() {
+    let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
+    talk.session.peer_closed(&mut talk.world);
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
+    talk.world.room = 0;
+    talk.session.fed(7, PIECE);
+    talk.arrive(b"");
+    assert!(talk.world.deadline.is_some());
+    talk.session.deadline_expired(&mut talk.world);
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut talk = Talk::new();
+    talk.arrive(request(&["HEAD /app/file HTTP/1.1"]).as_bytes());
+    talk.reply(reply(None));
+    assert!(talk.world.left == [7] && talk.world.wanted.is_empty());
+
+    let mut client = begun_in_two();
+    client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
+    assert_eq!(client.world.left, [7]);
+}
+
+#[test]
+fn what_is_taken_at_the_clients_pace_is_said_to_its_end_while_the_server_stops() {
+    let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
+    talk.session.stopping(&mut talk.world);
+    talk.arrive(b"");
+    assert!(!talk.world.closed);
+    talk.session.fed(7, b"second");
+    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.arrive(b"");
+    assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n0\r\n\r\n");
+    assert!(talk.world.closed && talk.world.left == [7]);
+
+    let mut client = begun_in_two();
+    client.session.stopping(&mut client.world);
+    client.session.fed(7, b"second");
+    client.session.fed_up(7, End::Whole, &mut client.world);
+    client.arrive(b"");
+    let frames = client.frames();
+    assert!(frames.iter().any(|frame| frame.payload == b"second") && client.world.closed);
+}
+
+fn begun_in_two() -> Client {
+    let mut client = Client::new();
+    client.arrive(&get(1, "/app/file"));
+    client.reply(reply(None));
+    assert_eq!(client.frames().last().expect("a body").payload, b"first\n");
+    assert_eq!(core::mem::take(&mut client.world.wanted), [7]);
+    assert_eq!(client.world.deadline, None, "it is our turn");
+    client
+}
+
+#[test]
+fn a_stream_goes_on_as_far_as_its_window_and_the_next_piece_is_asked_for_when_this_one_is_sent() {
+    let mut client = begun_in_two();
+    let mut body = 0;
+    for _ in 0..4 {
+        client.session.fed(7, PIECE);
+        client.arrive(b"");
+        while client.world.wanted.is_empty() {
+            body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
+            assert!(client.session.held_bytes() == PIECE.len(), "it waits for a window");
+            assert!(client.world.deadline.is_some());
+            client.arrive(&frame(Kind::WindowUpdate, 0, 1, &30_000u32.to_be_bytes()));
+            client.arrive(&frame(Kind::WindowUpdate, 0, 0, &30_000u32.to_be_bytes()));
+        }
+        body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
+        assert_eq!((core::mem::take(&mut client.world.wanted), client.session.held_bytes()), (Vec::from([7]), 0));
+    }
+    assert_eq!(body, 4 * PIECE.len());
+    // Others are answered meanwhile.
+    assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
+    client.session.fed_up(7, End::Whole, &mut client.world);
+    client.arrive(b"");
+    assert!(client.frames().iter().any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0));
+    assert_eq!(client.world.left, [7]);
+}

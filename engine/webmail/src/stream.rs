@@ -1,0 +1,70 @@
+//! A document that is sent as a file while it is read, a piece at a time: what is larger than a piece is never held whole.
+//!
+//! What fits into one piece is answered whole, and its length is known. Of all else the first piece begins the reply.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use http::{End, Open, Pace, Reply};
+
+use crate::answer;
+use crate::clerk::{Done, Next};
+
+/// Bytes of a document after which no more of it is read before its reader has taken them.
+pub const PIECE_BYTES: usize = 16 * 1024;
+
+/// The beginning of a document.
+#[derive(Debug)]
+pub struct Stream {
+    title: Title,
+    first: Vec<u8>,
+}
+
+/// What is known of a document before it is read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Title {
+    /// The file's name.
+    pub(crate) name: String,
+    pub(crate) media_type: &'static str,
+    /// How long it is, if that is known.
+    pub(crate) length: Option<u64>,
+}
+
+/// How far a document was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Sent {
+    #[default]
+    Nothing,
+    /// Its beginning.
+    Begun,
+    /// All of it.
+    All,
+}
+
+impl Stream {
+    /// The reply that begins with it, and stays open under this number.
+    pub fn reply(self, number: u64) -> Reply {
+        let open = Open { number, pace: Pace::Client { length: self.title.length } };
+        answer::download_begins(&self.title, self.first, open)
+    }
+}
+
+impl Sent {
+    /// What comes next of a document of which so much was read since. `end`: how it ended, if it did; what is cut before it has begun, has an answer of its own.
+    pub(crate) fn next(&mut self, bytes: Vec<u8>, end: Option<End>, title: impl FnOnce() -> Title) -> Next {
+        match (*self, end) {
+            (Sent::Nothing, Some(_)) => {
+                *self = Sent::All;
+                Next::Done(Done::with(answer::download(&title(), bytes)))
+            }
+            (Sent::Nothing, None) => {
+                *self = Sent::Begun;
+                Next::Begun(Stream { title: title(), first: bytes })
+            }
+            (Sent::Begun, Some(End::Cut)) => Next::Over(End::Cut),
+            (Sent::Begun, Some(End::Whole)) if bytes.is_empty() => Next::Over(End::Whole),
+            (Sent::Begun, _) => Next::Said(bytes),
+            (Sent::All, _) => Next::Over(End::Whole),
+        }
+    }
+}

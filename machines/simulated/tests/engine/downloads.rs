@@ -1,0 +1,127 @@
+//! What is downloaded from the webmail goes out while it is read, on whatever core its connection and its mail are.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use base64ct::{Base64, Encoding};
+
+use super::room::Room;
+use super::room::shielded::Shielded;
+use super::webmail::{Browser, chunk, head, serving};
+
+/// What one attachment holds, of which a message is a third longer.
+const FILE_BYTES: usize = 700_000;
+
+/// Bytes that a download may hold of a core's memory.
+const HELD_BYTES_MAX: usize = 64 * 1024;
+
+fn file() -> Vec<u8> {
+    (0..FILE_BYTES).map(|at| ((at * at) >> 7) as u8).collect()
+}
+
+/// A message with that file, as it is sent.
+fn letter() -> Vec<u8> {
+    let encoded = Base64::encode_string(&file());
+    let lines: Vec<&str> =
+        encoded.as_bytes().chunks(76).map(|line| core::str::from_utf8(line).expect("text")).collect();
+    format!(
+        "From: x@example.org\r\nSubject: Large\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee.\r\n--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename=\"large.png\"\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
+        lines.join("\r\n")
+    )
+    .into_bytes()
+}
+
+/// A request of the browser's on a connection of its own, of whose answer only the head was taken.
+fn begin(room: &mut Room, browser: &Browser, path: &str) -> (Shielded, super::webmail::Page) {
+    let mut shielded = room.connect_shielded(443, &browser.settings);
+    let cookie = browser.cookie.as_ref().expect("a ticket");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");
+    room.say_shielded(&mut shielded, request.as_bytes());
+    let head = head(room, &mut shielded);
+    (shielded, head)
+}
+
+fn logged_in(seed: u64) -> (Room, Browser) {
+    let (mut room, trust) = serving(seed);
+    assert!(room.deliver("ada@barepost.test", &letter()).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    (room, browser)
+}
+
+#[test]
+fn a_large_message_and_its_files_come_whole_a_piece_at_a_time() {
+    for seed in 0..2 {
+        let (mut room, mut browser) = logged_in(seed);
+        let whole = browser.get(&mut room, "/mail/download/1.1");
+        assert!(whole.body.ends_with(&letter()), "{} bytes", whole.body.len());
+        assert_eq!(whole.field("Content-Length"), whole.body.len().to_string());
+        let part = browser.get(&mut room, "/mail/part/1.1/2");
+        assert!(part.body == file() && part.field("Transfer-Encoding") == "chunked");
+        assert!(part.field("Content-Disposition").starts_with("attachment; filename=\"large.png\""));
+        assert_eq!(browser.get(&mut room, "/mail/box/1").status, 200, "the connection goes on");
+        browser.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn whoever_does_not_take_a_download_holds_a_piece_of_it_and_whoever_leaves_nothing() {
+    for seed in 0..2 {
+        let (mut room, mut browser) = logged_in(seed);
+        browser.hang_up(&mut room);
+        let (shielded, head) = begin(&mut room, &browser, "/mail/part/1.1/2");
+        assert_eq!(head.status, 200);
+        room.pass(machine::Micros::from_secs(5));
+        let in_use = room.engines.in_use();
+        assert!(in_use.visits == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies), "{in_use:?}");
+        room.abort(&shielded.talk);
+        room.until_nothing_is_in_use();
+
+        let (mut shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            taken.extend(chunk(&mut room, &mut shielded));
+        }
+        assert!(file().starts_with(&taken));
+        room.part_shielded_only(shielded);
+        room.until_nothing_is_in_use();
+
+        // Who says nothing, and takes nothing, has a minute.
+        let (shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
+        room.pass(machine::Micros::from_secs(70));
+        assert_eq!(room.engines.in_use().visits, 0);
+        room.abort(&shielded.talk);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_download_ends_with_its_session_and_shows_that_it_is_not_whole() {
+    let (mut room, mut browser) = logged_in(3);
+    let (mut shielded, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
+    let token = browser.get(&mut room, "/mail/box/1").token();
+    browser.send(&mut room, "/mail/logout", &[("token", &token)]);
+    room.until_shielded(&mut shielded, "it is over", |shielded| shielded.is_closed);
+    assert!(!shielded.heard.ends_with(b"0\r\n\r\n") && shielded.heard.len() < FILE_BYTES, "{}", shielded.heard.len());
+    room.part_shielded_only(shielded);
+    browser.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn one_reader_has_so_many_downloads_at_a_time_and_pages_are_answered_all_the_while() {
+    let (mut room, mut browser) = logged_in(4);
+    let mut begun: Vec<Shielded> = (0..8).map(|_| begin(&mut room, &browser, "/mail/download/1.1").0).collect();
+    let (one_more, head) = begin(&mut room, &browser, "/mail/download/1.1");
+    assert_eq!(head.status, 503);
+    room.part_shielded_only(one_more);
+    assert!(browser.get(&mut room, "/mail/box/1").text().contains("Large"));
+    room.abort(&begun.pop().expect("one").talk);
+    let (again, head) = begin(&mut room, &browser, "/mail/download/1.1");
+    assert_eq!(head.status, 200);
+    for shielded in begun.into_iter().chain([again]) {
+        room.part_shielded_only(shielded);
+    }
+    browser.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
