@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use webmail::{
-    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, LoginPage, MailboxLink,
-    MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage, SourcePage,
-    Template, Theme,
+    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Letter, ListPage, LoginPage,
+    MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage,
+    SourcePage, Template, Theme,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -36,14 +36,14 @@ fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
 
 fn rows() -> Vec<Row<'static>> {
     let row = |people, messages, subject, snippet, date| Row {
-        key: "1.7",
-        href: "/mail/box/1/7",
-        people,
+        key: Escaped("1.7"),
+        href: Escaped("/mail/box/1/7"),
+        people: Escaped(people),
         messages,
-        subject,
-        snippet,
-        date,
-        moment: "2026-11-22T09:41:00Z",
+        subject: Escaped(subject),
+        snippet: Escaped(snippet),
+        date: Escaped(date),
+        moment: Escaped("2026-11-22T09:41:00Z"),
         is_unread: false,
         is_starred: false,
         has_attachment: false,

@@ -65,7 +65,7 @@ pub use list::{ListPage, Row};
 pub use login::LoginPage;
 pub use mailboxes::{MailboxesPage, OwnMailbox};
 pub use news::News;
-pub use prose::Prose;
+pub use prose::{Escaped, Prose};
 pub use route::{Deed, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
 pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
 pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Said, Sessions, Standing, Undo};

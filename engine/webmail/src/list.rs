@@ -2,27 +2,28 @@
 
 use askama::Template;
 
+use crate::Escaped;
 use crate::frame::Frame;
 
 /// A conversation or message in a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     /// Names it in forms.
-    pub key: &'a str,
+    pub key: Escaped<'a>,
     /// Where it is read.
-    pub href: &'a str,
+    pub href: Escaped<'a>,
     /// Who took part, for people.
-    pub people: &'a str,
+    pub people: Escaped<'a>,
     /// Messages in the conversation.
     pub messages: u32,
     /// What it is about; may be empty.
-    pub subject: &'a str,
+    pub subject: Escaped<'a>,
     /// How it begins.
-    pub snippet: &'a str,
+    pub snippet: Escaped<'a>,
     /// When, in few words.
-    pub date: &'a str,
+    pub date: Escaped<'a>,
     /// When, exactly (RFC 3339).
-    pub moment: &'a str,
+    pub moment: Escaped<'a>,
     /// Whether something in it was not read.
     pub is_unread: bool,
     /// Whether it has a star.

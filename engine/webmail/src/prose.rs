@@ -97,18 +97,21 @@ fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
-        let start = from + text.get(from..)?.find("http")?;
-        let tail = text.get(start..)?;
-        let scheme = ["https://", "http://"].into_iter().find(|scheme| tail.starts_with(scheme));
-        let is_inside = text.get(..start)?.chars().next_back().is_some_and(char::is_alphanumeric);
-        if let Some(scheme) = scheme.filter(|_| !is_inside) {
-            let end = tail.find(|letter| !is_of_address(letter)).unwrap_or(tail.len());
-            let address = without_punctuation(tail.get(..end)?);
-            if address.len() > scheme.len() {
-                return Some((text.get(..start)?, address, tail.get(address.len()..)?));
-            }
+        // Few texts have many colons.
+        let colon = from + memchr::memchr(b':', text.as_bytes().get(from..)?)?;
+        from = colon + 1;
+        let (before, tail) = text.split_at_checked(colon)?;
+        let scheme = ["https", "http"].into_iter().find(|scheme| before.ends_with(scheme));
+        let Some(scheme) = scheme.filter(|_| tail.starts_with("://")) else { continue };
+        let (before, tail) = text.split_at_checked(colon - scheme.len())?;
+        if before.chars().next_back().is_some_and(char::is_alphanumeric) {
+            continue;
         }
-        from = start + 4;
+        let end = tail.find(|letter| !is_of_address(letter)).unwrap_or(tail.len());
+        let address = without_punctuation(tail.get(..end)?);
+        if address.len() > scheme.len() + "://".len() {
+            return Some((before, address, tail.get(address.len()..)?));
+        }
     }
 }
 
@@ -135,10 +138,30 @@ fn without_punctuation(mut address: &str) -> &str {
     }
 }
 
-fn escaped(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Text that is shown as it is.
+///
+/// What templates escape by themselves is looked at byte by byte; of this several bytes at once, and most text has nothing to be escaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Escaped<'a>(pub &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escaped(self.0, out)
+    }
+}
+
+impl askama::filters::HtmlSafe for Escaped<'_> {}
+
+impl askama::FastWritable for Escaped<'_> {
+    fn write_into(&self, mut out: &mut dyn Write, _: &dyn askama::Values) -> askama::Result<()> {
+        Ok(escaped(self.0, &mut out)?)
+    }
+}
+
+fn escaped(text: &str, out: &mut impl Write) -> fmt::Result {
     let mut rest = text;
     // Each is one byte of UTF-8, which no other letter has in it.
-    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')) {
+    while let Some(at) = next_special(rest.as_bytes()) {
         let (before, tail) = rest.split_at(at);
         out.write_str(before)?;
         let mut letters = tail.chars();
@@ -153,4 +176,15 @@ fn escaped(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         rest = letters.as_str();
     }
     out.write_str(rest)
+}
+
+/// Where the next letter is that HTML has another use for.
+fn next_special(text: &[u8]) -> Option<usize> {
+    let is_special =
+        |byte: &u8| (*byte == b'&') | (*byte == b'<') | (*byte == b'>') | (*byte == b'"') | (*byte == b'\'');
+    // Several at once, as the processor can.
+    let (chunks, _) = text.as_chunks::<16>();
+    let is_plain = |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | is_special(byte));
+    let plain = chunks.iter().take_while(is_plain).count() * 16;
+    Some(plain + text.get(plain..)?.iter().position(is_special)?)
 }

@@ -116,12 +116,12 @@ impl Summary {
         let (message_id, rest) = number(rest)?;
         let (in_reply_to, rest) = number(rest)?;
         let (conversation, rest) = number(rest)?;
-        let (lengths, mut rest) = rest.split_first_chunk::<5>()?;
+        let (lengths, rest) = rest.split_first_chunk::<5>()?;
+        let mut rest = core::str::from_utf8(rest).ok().filter(|texts| are_shown(texts))?;
         let mut text = |length: u8| {
             let (text, after) = rest.split_at_checked(usize::from(length))?;
             rest = after;
-            let text = core::str::from_utf8(text).ok()?;
-            are_shown(text).then(|| text.to_owned())
+            Some(text.to_owned())
         };
         let [name, address, recipients, subject, snippet] = lengths.map(&mut text);
         let has_date = flags & 2 != 0;

@@ -103,8 +103,26 @@ impl Snippet {
 
 /// Whether all characters of a text can be seen. Most are plain, and are looked at as the bytes that they are.
 pub(super) fn are_shown(text: &str) -> bool {
-    let plain = text.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(text.len());
-    text.get(plain..).is_some_and(|rest| rest.chars().all(is_shown))
+    let mut rest = text;
+    loop {
+        rest = rest.get(plain_bytes(rest.as_bytes())..).unwrap_or_default();
+        let mut characters = rest.chars();
+        match characters.next() {
+            None => return true,
+            Some(character) if !is_shown(character) => return false,
+            Some(_) => rest = characters.as_str(),
+        }
+    }
+}
+
+/// How many plain characters come first.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    // Several at once, as the processor can.
+    let (chunks, _) = bytes.as_chunks::<16>();
+    let whole =
+        chunks.iter().take_while(|chunk| chunk.iter().fold(true, |all, byte| all & is_plain(byte))).count() * 16;
+    whole + bytes.get(whole..).unwrap_or_default().iter().take_while(|byte| is_plain(byte)).count()
 }
 
 /// Whether a character can be seen, and does nothing to those beside it: what writers of advertisements fill the beginnings of their texts

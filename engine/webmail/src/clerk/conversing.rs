@@ -211,14 +211,14 @@ impl Place<'_> {
             Err(line) => {
                 let row = line.row();
                 Letter {
-                    key: row.key,
-                    href: row.href,
-                    from: if self.key.in_store().0 == DRAFTS { "Draft" } else { row.people },
+                    key: row.key.0,
+                    href: row.href.0,
+                    from: if self.key.in_store().0 == DRAFTS { "Draft" } else { row.people.0 },
                     address: "",
                     to: "",
                     date,
                     moment,
-                    snippet: if row.snippet.is_empty() { row.subject } else { row.snippet },
+                    snippet: if row.snippet.0.is_empty() { row.subject.0 } else { row.snippet.0 },
                     is_starred,
                     is_asked_for: false,
                     is_unread: row.is_unread,

@@ -10,7 +10,7 @@ use super::conversing::is_thrown_away;
 use super::{Desk, READS_MAX, Step};
 use crate::list::Row;
 use crate::moments::{exact, few_words};
-use crate::{Key, Page, Start};
+use crate::{Escaped, Key, Page, Start};
 
 /// Messages of a conversation that are counted for its row, and those whose marks are looked at.
 const COUNTED_MAX: usize = 200;
@@ -186,14 +186,14 @@ impl<'a> RowText<'a> {
 
     pub(super) fn row(&self) -> Row<'_> {
         Row {
-            key: &self.key,
-            href: &self.href,
-            people: self.people,
+            key: Escaped(&self.key),
+            href: Escaped(&self.href),
+            people: Escaped(self.people),
             messages: self.together.messages,
-            subject: self.subject,
-            snippet: self.snippet,
-            date: &self.date,
-            moment: &self.moment,
+            subject: Escaped(self.subject),
+            snippet: Escaped(self.snippet),
+            date: Escaped(&self.date),
+            moment: Escaped(&self.moment),
             is_unread: self.together.is_unread,
             is_starred: self.together.is_starred,
             has_attachment: self.has_attachment,

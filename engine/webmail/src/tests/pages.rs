@@ -4,9 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Attachment, Body, ComposePage, ConversationPage, Density, Frame, Letter, ListPage, Loads, LoginPage, MailboxLink,
-    MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage, SourcePage, Template,
-    Theme,
+    Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Letter, ListPage, Loads, LoginPage,
+    MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage,
+    SourcePage, Template, Theme,
 };
 
 /// What stands in the holes.
@@ -48,14 +48,14 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         notice,
     };
     let rows = [true, false].map(|is| Row {
-        key,
-        href: "/mail/box/1/7",
-        people: said,
+        key: Escaped(key),
+        href: Escaped("/mail/box/1/7"),
+        people: Escaped(said),
         messages: 2,
-        subject: said,
-        snippet: said,
-        date: said,
-        moment: said,
+        subject: Escaped(said),
+        snippet: Escaped(said),
+        date: Escaped(said),
+        moment: Escaped(said),
         is_unread: is,
         is_starred: is,
         has_attachment: is,

@@ -1,8 +1,9 @@
 //! Text of a message as HTML.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::Prose;
+use crate::{Escaped, Prose};
 
 fn prose(text: &str) -> String {
     Prose(text).to_string()
@@ -70,4 +71,15 @@ fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
 fn nothing_is_nothing() {
     assert_eq!(prose(""), "");
     assert_eq!(prose("\n\n"), "");
+}
+
+#[test]
+fn text_is_escaped_wherever_it_stands() {
+    for (letter, written) in [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")] {
+        for place in 0..50 {
+            let (before, after) = ("é".repeat(place / 2) + &"x".repeat(place), "y".repeat(50 - place));
+            let text = format!("{before}{letter}{after}{letter}");
+            assert_eq!(Escaped(&text).to_string(), format!("{before}{written}{after}{written}"));
+        }
+    }
 }
