@@ -1,13 +1,15 @@
 """The promise: a browser that people have, Chromium, reads, files, writes and sends mail at the webmail, with its scripts and without, at a desk and on a phone.
 
 Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws away and takes back; he writes to people on this server, keeps drafts,
-attaches files and fetches them byte for byte, chooses name, signature and colours; and no page that he left by logging out is shown by the back button. What letters hold runs nothing and fetches nothing
+attaches files and fetches them byte for byte, takes a mailbox along as one file, chooses name, signature and colours; and no page that he left by logging out is shown by the back button. What letters hold runs nothing and fetches nothing
 (`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`); letters are kept while they are written (`webmail_writing.py`), and what comes shows (`webmail_news.py`).
 
 Takes three to four minutes under TCG; --quick, with scripts at the desk alone and without them on the phone alone, half of that.
 """
 
+import mailbox
 import random
+import re
 
 import barepost
 from barepost import options
@@ -225,6 +227,23 @@ class Reading:
         browser.click("//a[.='Download']")
         name = f"message-{here.rpartition('/box/')[2].replace('/', '.')}.eml"
         self.assertIn(f"Subject: {subject}".encode(), browser.downloaded(name))
+
+    def test_a_mailbox_is_taken_along_as_one_file_that_python_reads(self):
+        lines = "From here on\r\n>From there\r\n\r\nFrom\r\n"
+        subjects = [self.deliver("Taken along", lines * count, to="grace") for count in (1, 100, 20_000)]
+        self.log_in("grace")
+        browser = self.browser
+        keys = [browser.attribute(row(subject, "//a"), "href").rpartition("/box/")[2].replace("/", ".") for subject in subjects]
+        browser.go(self.address("/mail/boxes"))
+        browser.click("//section//a[.='Inbox']")
+        file = self.folder / "Inbox.mbox"
+        file.write_bytes(browser.downloaded("Inbox.mbox"))
+        box = mailbox.mbox(file)
+        found = {message["Subject"]: key for key, message in box.items()}
+        for subject, key in zip(subjects, keys):
+            stored = self.fetch(f"/mail/download/{key}", browser.cookies())[1]
+            taken = re.sub(rb"(?m)^>(>*From )", rb"\1", box.get_bytes(found[subject])).replace(b"\n", b"\r\n")
+            self.assertSame(taken, stored, "the message")
 
     def test_a_letter_outlives_the_login_of_its_writer(self):
         subject = self.unique("Kept")

@@ -3,7 +3,7 @@
 //! The date of a header, the trace fields that every relay adds ([`Received`], [`return_path`]) and the count of the
 //! trace fields that are there already ([`ReceivedCount`], the guard against mail loops); and what people are shown of a
 //! message: its header fields ([`header`]), the parts that it is made of ([`structure`]), what they say ([`BodyDecoder`],
-//! [`TextDecoder`]), what a list shows of it ([`Summary`]); and the messages that they write ([`compose`]).
+//! [`TextDecoder`]), what a list shows of it ([`Summary`]); the messages that they write ([`compose`]), and the file into which they take them along ([`MboxWriter`]).
 //!
 //! Invariants:
 //! - Nothing on the way of a message through the server allocates, and nothing keeps what it was lent.
@@ -23,6 +23,7 @@ pub mod compose;
 mod date;
 pub mod header;
 mod hops;
+mod mbox;
 pub mod structure;
 mod summary;
 mod text;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use hops::ReceivedCount;
+pub use mbox::MboxWriter;
 pub use summary::{SUMMARY_BYTES, Summary, summarize};
 pub use text::TextDecoder;
 pub use trace::{Assurance, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, return_path};

@@ -15,6 +15,7 @@ mod changes;
 mod composing;
 mod conversing;
 mod documents;
+mod exporting;
 mod letters;
 mod lists;
 mod password;
@@ -44,6 +45,7 @@ use changes::Changes;
 use composing::Composing;
 use conversing::Conversing;
 use documents::Reading;
+use exporting::Exporting;
 use letters::Opening;
 use lists::Listing;
 use password::Changing;
@@ -80,6 +82,8 @@ pub enum Task {
     Read(Key, Option<Key>),
     /// A message, or a part of it, is to be sent as what it is.
     Send(Key, Document),
+    /// A mailbox is to be sent as one file.
+    Export(MailboxId),
     /// Something is to be done with messages. Where to go then: a path under `/mail/`.
     Change(Change, Whom, String),
     /// Mailboxes are to be shown, or one of them is to be changed.
@@ -125,6 +129,7 @@ enum Work {
     Search(Box<Searching>),
     Read(Box<Conversing>),
     Send(Box<Reading>),
+    Export(Box<Exporting>),
     Change(Changes),
     Mailboxes(Boxes),
     Trust(Trusting),
@@ -219,6 +224,7 @@ impl Clerk {
             Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
             Task::Read(key, loaded) => Work::Read(Box::new(Conversing::new(key, loaded))),
             Task::Send(place, document) => Work::Send(Box::new(Reading::new(place, document))),
+            Task::Export(mailbox) => Work::Export(Box::new(Exporting::new(mailbox))),
             Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
             Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
             Task::Trust(trust, then) => Work::Trust(Trusting::new(trust, then)),
@@ -243,6 +249,7 @@ impl Clerk {
             Work::Read(conversing) => conversing.ask(account, &mut self.under_way, desk),
             Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
             Work::Send(reading) => reading.ask(account, &mut self.under_way, desk),
+            Work::Export(exporting) => exporting.ask(account, &mut self.under_way, desk),
             Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
             Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
             Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
@@ -268,6 +275,7 @@ impl Clerk {
                     Work::Read(conversing) => conversing.body_arrived(&body),
                     Work::Print(opening) => opening.body_arrived(&body),
                     Work::Send(reading) => reading.body_arrived(&body),
+                    Work::Export(exporting) => exporting.body_arrived(&body),
                     Work::Compose(composing) => composing.body_arrived(&body),
                     Work::Write(writing) => writing.body_arrived(&body),
                     Work::Change(_)
@@ -308,6 +316,7 @@ impl Clerk {
             Work::Mailboxes(boxes) => boxes.refused(refusal),
             Work::Trust(trusting) => trusting.refused(refusal),
             Work::Send(reading) => reading.refused(refusal),
+            Work::Export(exporting) => exporting.refused(refusal),
             Work::Change(changes) => changes.refused(refusal),
             Work::Compose(composing) => composing.refused(refusal),
             Work::Write(writing) => writing.refused(refusal),
@@ -324,6 +333,7 @@ impl Clerk {
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
             Work::Trust(trusting) => trusting.done(),
             Work::Send(reading) => return reading.next(visitor, desk),
+            Work::Export(exporting) => return exporting.next(visitor.account, desk),
             Work::Compose(composing) => Done::with(composing.page(visitor, desk)),
             Work::Write(writing) => writing.done(visitor, desk),
             Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),

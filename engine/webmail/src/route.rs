@@ -66,6 +66,8 @@ pub enum Page<'a> {
     Source(Key),
     /// `/mail/download/{key}`: the same as a file.
     Download(Key),
+    /// `/mail/export/{id}`: a mailbox as one file.
+    Export(u32),
     /// `/mail/print/{key}`: a message as it goes on paper.
     Print(Key),
     /// `/mail/part/{key}/{part}`: a part of a message as a file; parts are counted in their order, the whole is 0.
@@ -215,6 +217,7 @@ fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>,
         ("box", Some(uid)) => Ok(Page::Read(Key { mailbox: number(first)?, uid: number(uid)? })),
         ("source", None) => Ok(Page::Source(first.parse()?)),
         ("download", None) => Ok(Page::Download(first.parse()?)),
+        ("export", None) => Ok(Page::Export(number(first)?)),
         ("print", None) => Ok(Page::Print(first.parse()?)),
         ("part", Some(part)) => Ok(Page::Part(first.parse()?, address::part(part)?)),
         ("html", Some(part)) => Ok(Page::Html(first.parse()?, address::part(part)?)),
@@ -289,6 +292,7 @@ impl fmt::Display for Page<'_> {
             Page::Asset(asset) => asset.fmt(out),
             Page::Source(key) => write!(out, "/mail/source/{key}"),
             Page::Download(key) => write!(out, "/mail/download/{key}"),
+            Page::Export(mailbox) => write!(out, "/mail/export/{mailbox}"),
             Page::Print(key) => write!(out, "/mail/print/{key}"),
             Page::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
             Page::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),

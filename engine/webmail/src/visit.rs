@@ -250,6 +250,7 @@ impl Asking<'_> {
             Page::Mailboxes => Task::Mailboxes(None),
             Page::Source(key) => Task::Send(*key, Document::Source),
             Page::Download(key) => Task::Send(*key, Document::Message),
+            Page::Export(mailbox) => Task::Export(MailboxId(*mailbox)),
             Page::Part(key, part) => Task::Send(*key, Document::Part(usize::from(*part))),
             Page::Html(key, part) => Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key))),
             Page::Asset(asset) => return Err(asset.reply()),

@@ -40,6 +40,7 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/events", Page::Events),
         ("/mail/source/1.7", Page::Source(KEY)),
         ("/mail/download/1.7", Page::Download(KEY)),
+        ("/mail/export/1", Page::Export(1)),
         ("/mail/print/1.7", Page::Print(KEY)),
         ("/mail/part/1.7/0", Page::Part(KEY, 0)),
         ("/mail/html/1.7/65535", Page::Html(KEY, u16::MAX)),

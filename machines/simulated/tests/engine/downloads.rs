@@ -31,7 +31,7 @@ fn letter() -> Vec<u8> {
 }
 
 /// A request of the browser's on a connection of its own, of whose answer only the head was taken.
-fn begin(room: &mut Room, browser: &Browser, path: &str) -> (Shielded, super::webmail::Page) {
+pub(super) fn begin(room: &mut Room, browser: &Browser, path: &str) -> (Shielded, super::webmail::Page) {
     let mut shielded = room.connect_shielded(443, &browser.settings);
     let cookie = browser.cookie.as_ref().expect("a ticket");
     let request = format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nCookie: {cookie}\r\n\r\n");

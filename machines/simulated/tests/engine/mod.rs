@@ -9,6 +9,7 @@ mod cores;
 mod crowds;
 mod disk_trouble;
 mod downloads;
+mod exports;
 mod hostile;
 mod idle;
 mod ipv6;

@@ -1,0 +1,159 @@
+//! A mailbox as one file, to be taken elsewhere: an mbox ([`MboxWriter`]), which goes out while it is read.
+//!
+//! In it are the messages that the mailbox holds when the file begins, in the order in which they came: what comes meanwhile is not, and what is moved or erased before its turn is
+//! not any more. A message of which something cannot be had is there all the same, with what there is of it and a line that says so: nobody loses the others for it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use http::End;
+use machine::UnixTime;
+use message::MboxWriter;
+use store::{AccountId, Body, MailboxId, Refusal, Uid};
+
+use super::{Desk, Done, Next, Step, why};
+use crate::answer;
+use crate::stream::{PIECE_BYTES, Sent, Title};
+use crate::surroundings::name_for_people;
+
+/// A file of messages in the making.
+#[derive(Debug)]
+pub(super) struct Exporting {
+    mailbox: MailboxId,
+    /// The last message of those that are in it, once that was looked at.
+    last: Option<Uid>,
+    /// The next one is this, or one behind it.
+    next: Uid,
+    /// The one that is read.
+    message: Option<Message>,
+    writer: MboxWriter,
+    written: Vec<u8>,
+    is_over: bool,
+    sent: Sent,
+    refused: Option<Refusal>,
+}
+
+/// A message that is read.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    uid: Uid,
+    arrived: UnixTime,
+    octets: u32,
+    /// How many of them were read.
+    offset: u32,
+    has_begun: bool,
+}
+
+impl Exporting {
+    pub(super) fn new(mailbox: MailboxId) -> Exporting {
+        Exporting {
+            mailbox,
+            last: None,
+            next: Uid(1),
+            message: None,
+            writer: MboxWriter::default(),
+            written: Vec::new(),
+            is_over: false,
+            sent: Sent::Nothing,
+            refused: None,
+        }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        while *under_way == 0 && !self.is_over && self.refused.is_none() && self.written.len() < PIECE_BYTES {
+            let Some(message) = self.message.or_else(|| self.next_message(account, desk)) else {
+                self.is_over = true;
+                break;
+            };
+            self.message = Some(message);
+            if message.offset >= message.octets {
+                self.message_ended();
+                continue;
+            }
+            let continuation = desk.continuation();
+            match desk.store_mut().read(account, self.mailbox, message.uid, message.offset, continuation) {
+                Ok(()) => *under_way += 1,
+                Err(Refusal::Busy) => return Step::Busy,
+                Err(refusal) => self.refused(refusal),
+            }
+        }
+        Step::Asked
+    }
+
+    fn next_message(&mut self, account: AccountId, desk: &impl Desk) -> Option<Message> {
+        let store = desk.store();
+        if self.last.is_none() {
+            if store.mailbox(account, self.mailbox).is_none() {
+                self.refused = Some(Refusal::NoSuchMailbox);
+            }
+            self.last = store.messages_below(account, self.mailbox, None).next().map(|info| info.uid);
+        }
+        let last = self.last?;
+        let info = store.messages_from(account, self.mailbox, self.next).next().filter(|info| info.uid.0 <= last.0)?;
+        self.next = Uid(info.uid.0.saturating_add(1));
+        Some(Message { uid: info.uid, arrived: info.internal_date, octets: info.octets, offset: 0, has_begun: false })
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        self.octets_arrived(body.bytes());
+        if let Some(message) = &mut self.message {
+            message.offset = message.offset.saturating_add(body.bytes().len() as u32);
+        }
+    }
+
+    fn octets_arrived(&mut self, octets: &[u8]) {
+        let Some(message) = &mut self.message else { return };
+        if !message.has_begun {
+            message.has_begun = true;
+            self.writer.message_began(octets, message.arrived, &mut self.written);
+        }
+        self.writer.octets_arrived(octets, &mut self.written);
+    }
+
+    fn message_ended(&mut self) {
+        // Of one that is empty nothing has arrived.
+        self.octets_arrived(&[]);
+        self.writer.message_ended(&mut self.written);
+        self.message = None;
+    }
+
+    /// Something of a message cannot be had.
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        let Some(message) = self.message else { return };
+        let is_gone = matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox);
+        if is_gone && !message.has_begun {
+            self.message = None;
+            return;
+        }
+        let said =
+            if is_gone { "was moved or erased while this file was made" } else { "cannot be read from the disk" };
+        let words = match message.has_begun {
+            true => format!("\r\n[The rest of this message {said}.]\r\n"),
+            false => format!("Subject: [This message {said}]\r\n\r\n{}\r\n", why(refusal)),
+        };
+        self.octets_arrived(words.as_bytes());
+        self.message_ended();
+    }
+
+    /// What comes next: all was read, or enough of it.
+    pub(super) fn next(&mut self, account: AccountId, desk: &impl Desk) -> Next {
+        if let Some(refusal) = self.refused {
+            return Next::Done(Done::with(answer::refused(refusal, why(refusal))));
+        }
+        let end = self.is_over.then_some(End::Whole);
+        let mailbox = self.mailbox;
+        self.sent.next(core::mem::take(&mut self.written), end, || {
+            let known = desk.store().account(account);
+            let mut names = known.iter().flat_map(|known| known.mailboxes());
+            let name = names.find(|(id, _)| *id == mailbox).map_or("", |(_, name)| name_for_people(name));
+            Title { name: file_name(name), media_type: "application/mbox", length: None }
+        })
+    }
+}
+
+/// A file's name, in which nothing leads to another folder.
+fn file_name(mailbox: &str) -> String {
+    let name: String = mailbox.chars().map(|letter| if matches!(letter, '/' | '\\') { '-' } else { letter }).collect();
+    format!("{name}.mbox")
+}

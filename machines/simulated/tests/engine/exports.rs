@@ -1,0 +1,112 @@
+//! A mailbox is taken along as one file, while mail comes and goes.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use super::downloads::begin;
+use super::room::Room;
+use super::room::shielded::Shielded;
+use super::webmail::{Browser, chunk, serving};
+
+/// The messages of such a file, as what reads them undoes what was written: without their first lines.
+fn messages(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut messages: Vec<Vec<u8>> = Vec::new();
+    for line in file.split_inclusive(|byte| *byte == b'\n') {
+        let unquoted = &line[line.iter().take_while(|byte| **byte == b'>').count()..];
+        if line.starts_with(b"From ") {
+            messages.push(Vec::new());
+            continue;
+        }
+        let message = messages.last_mut().expect("it begins with a message");
+        message.extend_from_slice(if unquoted.starts_with(b"From ") { &line[1..] } else { line });
+    }
+    for message in &mut messages {
+        assert_eq!(message.pop(), Some(b'\n'), "an empty line is behind each");
+    }
+    messages
+}
+
+fn with_lf(message: &[u8]) -> Vec<u8> {
+    String::from_utf8(message.to_vec()).expect("text").replace("\r\n", "\n").into_bytes()
+}
+
+fn letter(number: usize, lines: usize) -> Vec<u8> {
+    let text = "From the beginning\r\n>From the end\r\nnothing of that\r\n".repeat(lines);
+    format!("From: x@example.org\r\nSubject: Number {number}\r\n\r\n{text}").into_bytes()
+}
+
+/// What is left of a file that was begun.
+fn rest(room: &mut Room, shielded: &mut Shielded) -> Vec<u8> {
+    let mut file = Vec::new();
+    while let bytes = chunk(room, shielded)
+        && !bytes.is_empty()
+    {
+        file.extend(bytes);
+    }
+    file
+}
+
+#[test]
+fn a_mailbox_is_one_file_with_every_message_as_it_was_stored() {
+    for seed in 0..2 {
+        let (mut room, trust) = serving(seed);
+        // Some fit a piece together, some are several chunks of the store.
+        let letters: Vec<Vec<u8>> = (0..40).map(|number| letter(number, number % 7 * (number % 5) * 60)).collect();
+        for letter in &letters {
+            assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+        }
+        let mut browser = Browser::new(&trust);
+        browser.log_in(&mut room, "ada", "lovelace");
+        assert!(browser.get(&mut room, "/mail/boxes").text().contains("href=\"/mail/export/1\" download"));
+        let file = browser.get(&mut room, "/mail/export/1");
+        assert_eq!((file.field("Content-Type"), file.status), ("application/mbox", 200));
+        assert!(file.field("Content-Disposition").starts_with("attachment; filename=\"Inbox.mbox\""));
+        let stored: Vec<Vec<u8>> = (1..=letters.len())
+            .map(|uid| with_lf(&browser.get(&mut room, &format!("/mail/download/1.{uid}")).body))
+            .collect();
+        assert!(messages(&file.body) == stored);
+        assert!(file.body.starts_with(b"From ") && stored[7].ends_with(&with_lf(&letters[7])));
+        let empty = browser.get(&mut room, "/mail/export/5");
+        assert_eq!((empty.status, empty.body.len(), empty.field("Content-Length")), (200, 0, "0"));
+        assert_eq!(browser.get(&mut room, "/mail/export/99").status, 404);
+        browser.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn what_comes_or_goes_while_a_file_is_made_breaks_none_of_the_messages_in_it() {
+    for seed in 0..2 {
+        let (mut room, trust) = serving(seed);
+        let letters: Vec<Vec<u8>> = (0..6).map(|number| letter(number, 8000)).collect();
+        for letter in &letters {
+            assert!(room.deliver("ada@barepost.test", letter).starts_with("250"));
+        }
+        let mut browser = Browser::new(&trust);
+        browser.log_in(&mut room, "ada", "lovelace");
+        let token = browser.get(&mut room, "/mail/box/1").token();
+        let (mut shielded, head) = begin(&mut room, &browser, "/mail/export/1");
+        assert_eq!(head.status, 200);
+        let mut file = chunk(&mut room, &mut shielded);
+        // The first one, of which a part has gone out; one whose turn comes; and one that was not there at the beginning.
+        for (key, what) in [("1.1", "trash"), ("1.5", "archive")] {
+            browser.post(
+                &mut room,
+                "/mail/act",
+                &[("token", &token), ("here", "/mail/box/1"), ("key", key), ("do", what)],
+            );
+        }
+        assert!(room.deliver("ada@barepost.test", &letter(99, 1)).starts_with("250"));
+        file.extend(rest(&mut room, &mut shielded));
+        let found = messages(&file);
+        let mut expected: Vec<&[u8]> = letters.iter().map(Vec::as_slice).collect();
+        expected.remove(4);
+        assert_eq!(found.len(), expected.len());
+        assert!(found[0].ends_with(b"\n[The rest of this message was moved or erased while this file was made.]\n"));
+        for (message, expected) in found.iter().zip(&expected).skip(1) {
+            assert!(message.ends_with(&with_lf(expected)));
+        }
+        room.part_shielded_only(shielded);
+        browser.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}
