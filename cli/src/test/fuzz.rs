@@ -1,7 +1,7 @@
 //! `fuzz`: every fuzz target for a few seconds, or for as long as was asked for.
 //!
 //! The targets are built by `cargo fuzz` with a nightly compiler, both of a version of our own choice and got when they are
-//! missing, and then run one after the other, each on its corpus and on the inputs that once broke it. New inputs that
+//! missing, and then run two at a time, each on its corpus and on the inputs that once broke it. New inputs that
 //! reach new code go to `target/fuzz-corpus`, those that break a promise to `target/test/fuzz`.
 
 mod outcome;
@@ -19,6 +19,7 @@ use crate::hold::{self, Ended};
 use crate::house::House;
 use crate::stop::Stop;
 use crate::terminal::say;
+use crate::test::lanes;
 use outcome::Outcome;
 use toolchain::NIGHTLY;
 
@@ -50,18 +51,17 @@ pub(super) fn run(house: &House, log: &mut File, fuzzing: &Fuzzing, stop: &Stop)
     let names = targets(house)?;
     let (seconds, seed) = match fuzzing.minutes {
         None => (SECONDS_EACH, SEED),
-        Some(minutes) => (minutes * 60 / names.len().max(1) as u64, ANY_SEED),
+        Some(minutes) => (minutes * 60 * lanes::LANES as u64 / names.len().max(1) as u64, ANY_SEED),
     };
+    let outcomes = lanes::work_through(&names, stop, |name| {
+        let outcome = run_target(house, name, (seconds, seed), stop)?;
+        let line = outcome.as_ref().map(|outcome| outcome.told(name));
+        line.iter().for_each(say);
+        Ok(outcome.zip(line))
+    })?;
     let mut failed = 0_usize;
-    for name in &names {
-        let line = match run_target(house, name, (seconds, seed), stop)? {
-            Some(outcome) => {
-                failed = failed.saturating_add(usize::from(!outcome.holds()));
-                outcome.told(name)
-            }
-            None => break,
-        };
-        say(&line);
+    for (outcome, line) in outcomes.into_iter().flatten() {
+        failed = failed.saturating_add(usize::from(!outcome.holds()));
         writeln!(log, "{line}").map_err(Failure::io("writing a log"))?;
     }
     let passed = names.len().saturating_sub(failed);

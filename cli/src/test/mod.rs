@@ -1,4 +1,4 @@
-//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up.
+//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up. Those that boot machines run two at a time.
 //!
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
@@ -6,6 +6,7 @@
 mod checkers;
 mod counts;
 mod fuzz;
+mod lanes;
 mod npm;
 pub(crate) mod parts;
 mod prerequisites;
@@ -80,13 +81,13 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
         )));
     }
     let mut outcomes = Vec::new();
-    for part in parts {
-        if stop.is_requested() {
-            break;
-        }
-        let outcome = run_part(house, part, options, stop)?;
-        say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
-        outcomes.push(outcome);
+    // What builds takes all of this machine, and has it for itself.
+    for parts in parts.chunk_by(|one, other| one.boots_machines() && other.boots_machines()) {
+        outcomes.extend(lanes::work_through(parts, stop, |part| {
+            let outcome = run_part(house, part, options, stop)?;
+            say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
+            Ok(outcome)
+        })?);
     }
     let total = summarize(&outcomes);
     say(format_args!("\n{} passed, {} failed", total.passed, total.failed));
@@ -238,11 +239,9 @@ fn note(log: &mut File, failure: &Failure) -> Result<&'static str, Failure> {
 
 fn show_end(part: &Part, output: &str, log_path: &std::path::Path) {
     let lines: Vec<&str> = output.lines().collect();
-    say(format_args!("--- {}: the end of {}", part.name, log_path.display()));
-    for line in lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN)) {
-        say(line);
-    }
-    say("---");
+    let last = lines.get(lines.len().saturating_sub(LINES_SHOWN)..).unwrap_or_default().join("\n");
+    // In one piece: another part may speak at the same time.
+    say(format_args!("--- {}: the end of {}\n{last}\n---", part.name, log_path.display()));
 }
 
 fn summarize(outcomes: &[Outcome]) -> Counts {

@@ -139,7 +139,7 @@ pub(crate) const PARTS: &[Part] = &[
         name: "boot",
         shows: "`run` boots, serves, refuses what is wrong in one line, and leaves nothing behind",
         work: Work::Script("tests/boot.py", &[]),
-        budget: Duration::from_secs(300),
+        budget: Duration::from_secs(360),
         when: When::Always,
     },
     Part {
@@ -188,14 +188,14 @@ pub(crate) const PARTS: &[Part] = &[
         name: "tls",
         shows: "pages and mail come over TLS as curl, OpenSSL, h2load and Python ask for them, and floods of handshakes keep nobody out",
         work: Work::Script("tests/tls.py", &[]),
-        budget: Duration::from_secs(300),
+        budget: Duration::from_secs(420),
         when: When::Always,
     },
     Part {
         name: "webmail",
         shows: "Chromium reads, files, writes and sends mail at the webmail, with scripts and without, and what hostile letters try comes to nothing",
         work: Work::Script("tests/webmail.py", &["--quick"]),
-        budget: Duration::from_secs(420),
+        budget: Duration::from_secs(600),
         when: When::Always,
     },
     Part {
@@ -356,6 +356,11 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 impl Part {
+    /// Whether it boots machines, for which it waits most of its time.
+    pub(crate) fn boots_machines(&self) -> bool {
+        matches!(self.work, Work::Script(..))
+    }
+
     /// Whether it boots machines that can have several cores.
     pub(crate) fn takes_cores(&self) -> bool {
         matches!(self.work, Work::Script(path, _) if path.starts_with("tests/"))

@@ -1,0 +1,63 @@
+//! Work that is done two at a time: what waits for an emulated machine, or has one thread, leaves half of this one idle.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::failure::Failure;
+use crate::stop::Stop;
+
+/// As many as the smallest machine that this is meant for has processors.
+pub(super) const LANES: usize = 2;
+
+/// Does `work` with each of `items`, begun in their order; what comes of them is in that order, too. Once somebody asks to stop, nothing more is begun.
+///
+/// Errors: the first of those of `work`.
+pub(super) fn work_through<T: Sync, R: Send>(
+    items: &[T],
+    stop: &Stop,
+    work: impl Fn(&T) -> Result<R, Failure> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let mut done = Vec::new();
+        while !stop.is_requested() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            done.push((index, work(item)?));
+        }
+        Ok(done)
+    };
+    let lanes = std::thread::scope(|scope| {
+        let lanes = [(); LANES].map(|()| scope.spawn(lane));
+        lanes.map(|lane| lane.join().unwrap_or_else(|_| Err(Failure::broke("a test panicked"))))
+    });
+    let mut done: Vec<(usize, R)> = lanes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    done.sort_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn all_is_done_two_at_a_time_and_stands_in_its_order() {
+        // Nobody passes alone.
+        let pairs = Barrier::new(LANES);
+        let double = |item: &usize| {
+            pairs.wait();
+            Ok(item * 2)
+        };
+        let items: Vec<usize> = (0..2 * LANES).collect();
+        assert_eq!(work_through(&items, &Stop::default(), double).unwrap(), [0, 2, 4, 6]);
+    }
+
+    #[test]
+    fn what_fails_is_told_and_who_asked_to_stop_gets_nothing_more() {
+        let fails = |item: &usize| if *item == 3 { Err(Failure::broke("three")) } else { Ok(()) };
+        let failure = work_through(&[1, 2, 3, 4], &Stop::default(), fails).err().unwrap();
+        assert_eq!(failure.to_string(), "three");
+        assert_eq!(work_through(&[1], &Stop::requested(), fails).unwrap(), []);
+    }
+}
