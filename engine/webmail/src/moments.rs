@@ -7,64 +7,54 @@ use core::ops::Range;
 use machine::UnixTime;
 use message::{DATE_TIME_BYTES, date_time};
 
-/// When, in as few words as tell it from now: `14:05`, `3 Nov`, `3 Nov 2025`.
-pub(crate) fn few_words(time: UnixTime, now: UnixTime) -> String {
-    let [then, now] = [time, now].map(Words::of);
-    let (day, month, year) = (then.day(), then.month(), then.year());
-    if (year, month, day) == (now.year(), now.month(), now.day()) {
-        return then.hour_minute().into();
+/// The month by its name, and by its number.
+const MONTHS: [(&str, &str); 12] = [
+    ("Jan", "01"),
+    ("Feb", "02"),
+    ("Mar", "03"),
+    ("Apr", "04"),
+    ("May", "05"),
+    ("Jun", "06"),
+    ("Jul", "07"),
+    ("Aug", "08"),
+    ("Sep", "09"),
+    ("Oct", "10"),
+    ("Nov", "11"),
+    ("Dec", "12"),
+];
+
+/// A moment, as the date in a message's header has it (RFC 5322 section 3.3).
+pub(crate) struct Moment([u8; DATE_TIME_BYTES]);
+
+impl Moment {
+    pub(crate) fn of(time: UnixTime) -> Moment {
+        Moment(date_time(time))
     }
-    let day = day.trim_start_matches('0');
-    if year == now.year() { [day, month].join(" ") } else { [day, month, year].join(" ") }
-}
 
-/// When, for people who read the message: `3 Nov 2026, 14:05`.
-pub(crate) fn in_words(time: UnixTime) -> String {
-    let words = Words::of(time);
-    let day = words.day().trim_start_matches('0');
-    format!("{day} {} {}, {}", words.month(), words.year(), words.hour_minute())
-}
-
-/// When, exactly, as RFC 3339 has it: `2026-11-03T14:05:06Z`.
-pub(crate) fn exact(time: UnixTime) -> String {
-    const MONTHS: [(&str, &str); 12] = [
-        ("Jan", "01"),
-        ("Feb", "02"),
-        ("Mar", "03"),
-        ("Apr", "04"),
-        ("May", "05"),
-        ("Jun", "06"),
-        ("Jul", "07"),
-        ("Aug", "08"),
-        ("Sep", "09"),
-        ("Oct", "10"),
-        ("Nov", "11"),
-        ("Dec", "12"),
-    ];
-    let words = Words::of(time);
-    let month = MONTHS.iter().find(|(name, _)| *name == words.month()).map_or("01", |(_, number)| number);
-    [words.year(), "-", month, "-", words.day(), "T", words.hour_minute(), ":", words.second(), "Z"].concat()
-}
-
-/// A number of bytes: `812 bytes`, `14 KB`, `2.3 MB`.
-pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..999_500 => format!("{} KB", (bytes + 500) / 1_000),
-        _ => format!("{}.{} MB", (bytes + 50_000) / 1_000_000, (bytes + 50_000) / 100_000 % 10),
+    /// In as few words as tell it from now: `14:05`, `3 Nov`, `3 Nov 2025`.
+    pub(crate) fn in_few_words(&self, now: &Moment) -> String {
+        if self.part(DATE) == now.part(DATE) {
+            self.hour_minute().into()
+        } else if self.year() == now.year() {
+            [self.day(), self.month()].join(" ")
+        } else {
+            [self.day(), self.month(), self.year()].join(" ")
+        }
     }
-}
 
-/// What a date in a message's header is made of (RFC 5322 section 3.3).
-struct Words([u8; DATE_TIME_BYTES]);
+    /// For people who read the message: `3 Nov 2026, 14:05`.
+    pub(crate) fn in_words(&self) -> String {
+        format!("{} {} {}, {}", self.day(), self.month(), self.year(), self.hour_minute())
+    }
 
-impl Words {
-    fn of(time: UnixTime) -> Words {
-        Words(date_time(time))
+    /// Exactly, as RFC 3339 has it: `2026-11-03T14:05:06Z`.
+    pub(crate) fn exact(&self) -> String {
+        let month = MONTHS.iter().find(|(name, _)| *name == self.month()).map_or("01", |(_, number)| number);
+        [self.year(), "-", month, "-", self.part(DAY), "T", self.part(TIME), "Z"].concat()
     }
 
     fn day(&self) -> &str {
-        self.part(5..7)
+        self.part(DAY).trim_start_matches('0')
     }
 
     fn month(&self) -> &str {
@@ -79,12 +69,21 @@ impl Words {
         self.part(17..22)
     }
 
-    fn second(&self) -> &str {
-        self.part(23..25)
-    }
-
     fn part(&self, range: Range<usize>) -> &str {
         // All of it is ASCII.
         str::from_utf8(self.0.get(range).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+const DAY: Range<usize> = 5..7;
+const DATE: Range<usize> = 5..16;
+const TIME: Range<usize> = 17..25;
+
+/// A number of bytes: `812 bytes`, `14 KB`, `2.3 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..999_500 => format!("{} KB", (bytes + 500) / 1_000),
+        _ => format!("{}.{} MB", (bytes + 50_000) / 1_000_000, (bytes + 50_000) / 100_000 % 10),
     }
 }

@@ -11,7 +11,7 @@ use super::letters::{Heard, Opening};
 use super::{Desk, Step, why};
 use crate::answer;
 use crate::compose::ComposePage;
-use crate::moments::in_words;
+use crate::moments::Moment;
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Start};
 
@@ -63,7 +63,7 @@ impl Composing {
             None => Beginning::default(),
             Some(opening) => match opening.heard() {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
-                Ok((heard, info)) => Beginning::of(self.start, heard, &in_words(info.internal_date), &own),
+                Ok((heard, info)) => Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own),
             },
         };
         let [draft, answers] = match self.start {

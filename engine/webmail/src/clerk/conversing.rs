@@ -18,7 +18,7 @@ use super::rows::{self, Found, RowText};
 use super::{Desk, Step, why};
 use crate::answer;
 use crate::conversation::{Attachment, Body, ConversationPage, Letter};
-use crate::moments::{exact, in_words};
+use crate::moments::Moment;
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page, Stretch};
 
@@ -149,7 +149,7 @@ impl Conversing {
 
     /// The other messages on the page, in no order.
     fn places(&mut self, account: AccountId, desk: &impl Desk) -> Vec<Place<'_>> {
-        let (loaded, now) = (self.loaded, desk.now());
+        let (loaded, now) = (self.loaded, Moment::of(desk.now()));
         let known = desk.store().account(account);
         let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
         for opening in &mut self.whole {
@@ -159,14 +159,14 @@ impl Conversing {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
                 // Who has removed it meanwhile does not miss it.
                 Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {
-                    places.push(Place { shown: Err(RowText::lost(&Found::new(mailbox, info), now)), info, key });
+                    places.push(Place { shown: Err(RowText::lost(&Found::new(mailbox, info), &now)), info, key });
                 }
                 Err(_) => {}
             }
         }
         let lines = self.lines.iter();
         places.extend(lines.map(|found| Place {
-            shown: Err(RowText::among_others(found, now)),
+            shown: Err(RowText::among_others(found, &now)),
             info: found.info,
             key: found.key(),
         }));
@@ -181,7 +181,8 @@ impl Place<'_> {
 
     /// In words, and exactly.
     fn times(&self) -> [String; 2] {
-        [in_words(self.info.internal_date), exact(self.info.internal_date)]
+        let moment = Moment::of(self.info.internal_date);
+        [moment.in_words(), moment.exact()]
     }
 
     /// `opened`: the message that was asked for.

@@ -15,7 +15,7 @@ use super::{Desk, Step, why};
 use crate::answer;
 use crate::conversation::{Attachment, Body, Loads};
 use crate::deceit;
-use crate::moments::{exact, in_words, size};
+use crate::moments::{Moment, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
 use crate::surroundings::Visitor;
@@ -185,6 +185,7 @@ impl Opening {
         let attached = Attached::of(&structure, key, heard.html);
         let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
         let known = desk.store().account(visitor.account);
+        let moment = Moment::of(info.internal_date);
         answer::page(&PrintPage {
             address: known.as_ref().map_or("", |known| known.address()),
             subject: heard.subject.as_deref().unwrap_or_default(),
@@ -193,8 +194,8 @@ impl Opening {
                 from: if from.name.is_empty() { &from.address } else { &from.name },
                 address: &from.address,
                 to: &heard.recipients(),
-                date: &in_words(info.internal_date),
-                moment: &exact(info.internal_date),
+                date: &moment.in_words(),
+                moment: &moment.exact(),
                 text: &heard.text,
                 attachments: &names,
             }],

@@ -13,6 +13,7 @@ use super::rows::{self, Found, RowText, Together};
 use super::{Desk, Step};
 use crate::answer;
 use crate::list::{ListPage, Row};
+use crate::moments::Moment;
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Page, Stretch};
 
@@ -112,7 +113,8 @@ impl Listing {
         let Some(mailbox) = desk.store().mailbox(account, self.mailbox) else { return answer::not_found() };
         let surroundings = Surroundings::of(visitor, desk.store(), Some(self.mailbox));
         let found = &self.rows;
-        let texts: Vec<RowText<'_>> = found.iter().map(|row| self.text(account, row, desk)).collect();
+        let now = Moment::of(desk.now());
+        let texts: Vec<RowText<'_>> = found.iter().map(|row| self.text(account, row, desk, &now)).collect();
         let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
         let path = |stretch| Page::List { mailbox: self.mailbox.0, stretch }.to_string();
         let below = |uid| desk.store().count_below(account, self.mailbox, uid);
@@ -144,11 +146,11 @@ impl Listing {
         })
     }
 
-    fn text<'a>(&self, account: AccountId, row: &'a Found, desk: &impl Desk) -> RowText<'a> {
+    fn text<'a>(&self, account: AccountId, row: &'a Found, desk: &impl Desk, now: &Moment) -> RowText<'a> {
         if self.is_grouped() {
-            RowText::of_conversation(row, Together::of(desk.store(), account, row), desk.now())
+            RowText::of_conversation(row, Together::of(desk.store(), account, row), now)
         } else {
-            RowText::of(row, desk.now())
+            RowText::of(row, now)
         }
     }
 }

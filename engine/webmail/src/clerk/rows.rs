@@ -2,14 +2,13 @@
 
 use alloc::string::{String, ToString};
 
-use machine::UnixTime;
 use message::Summary;
 use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, Refusal, SENT, Store};
 
 use super::conversing::is_thrown_away;
 use super::{Desk, READS_MAX, Step};
 use crate::list::Row;
-use crate::moments::{exact, few_words};
+use crate::moments::Moment;
 use crate::{Escaped, Key, Page, Start};
 
 /// Messages of a conversation that are counted for its row, and those whose marks are looked at.
@@ -137,12 +136,12 @@ impl Together {
 
 impl<'a> RowText<'a> {
     /// The row of a message.
-    pub(super) fn of(found: &'a Found, now: UnixTime) -> RowText<'a> {
+    pub(super) fn of(found: &'a Found, now: &Moment) -> RowText<'a> {
         RowText::with(found, found.summary(), found.mailbox == SENT || found.mailbox == DRAFTS, now)
     }
 
     /// The row of a conversation, whose newest message this is.
-    pub(super) fn of_conversation(found: &'a Found, together: Together, now: UnixTime) -> RowText<'a> {
+    pub(super) fn of_conversation(found: &'a Found, together: Together, now: &Moment) -> RowText<'a> {
         let mut text = RowText::of(found, now);
         if together.messages > 1 {
             // Past what is folded, to what is opened.
@@ -152,17 +151,18 @@ impl<'a> RowText<'a> {
     }
 
     /// The line of a message among others of its conversation: who wrote it counts, wherever it is.
-    pub(super) fn among_others(found: &'a Found, now: UnixTime) -> RowText<'a> {
+    pub(super) fn among_others(found: &'a Found, now: &Moment) -> RowText<'a> {
         RowText::with(found, found.summary(), false, now)
     }
 
     /// The same of a message that cannot be read.
-    pub(super) fn lost(found: &Found, now: UnixTime) -> RowText<'static> {
+    pub(super) fn lost(found: &Found, now: &Moment) -> RowText<'static> {
         RowText::with(found, None, false, now)
     }
 
-    fn with(found: &Found, summary: Option<&'a Summary>, shows_recipients: bool, now: UnixTime) -> RowText<'a> {
+    fn with(found: &Found, summary: Option<&'a Summary>, shows_recipients: bool, now: &Moment) -> RowText<'a> {
         let key = found.key();
+        let moment = Moment::of(found.info.internal_date);
         let people = summary.map_or("", |summary| match (shows_recipients, summary.sender_name.is_empty()) {
             (true, _) => &summary.recipients,
             (false, true) => &summary.sender_address,
@@ -177,8 +177,8 @@ impl<'a> RowText<'a> {
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
             snippet: summary.map_or("", |summary| &summary.snippet),
-            date: few_words(found.info.internal_date, now),
-            moment: exact(found.info.internal_date),
+            date: moment.in_few_words(now),
+            moment: moment.exact(),
             together: Together::alone(&found.info),
             has_attachment: summary.is_some_and(|summary| summary.has_attachment),
         }

@@ -16,6 +16,7 @@ use super::rows::{self, Found, RowText};
 use super::{Desk, READS_MAX, Step};
 use crate::answer;
 use crate::list::{ListPage, Row};
+use crate::moments::Moment;
 use crate::search::{Candidate, Query};
 use crate::surroundings::{Surroundings, Visitor, name_for_people};
 use crate::{Key, Page};
@@ -127,7 +128,8 @@ impl Searching {
 
     pub(super) fn page(&self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         let surroundings = Surroundings::of(visitor, desk.store(), self.only);
-        let texts: Vec<RowText<'_>> = self.found.iter().map(|row| RowText::of(row, desk.now())).collect();
+        let now = Moment::of(desk.now());
+        let texts: Vec<RowText<'_>> = self.found.iter().map(|row| RowText::of(row, &now)).collect();
         let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
         let page = |before| {
             let mailbox = self.only.map(|only| only.0);

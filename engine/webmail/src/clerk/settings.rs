@@ -11,7 +11,7 @@ use super::{Desk, Done, Step, why};
 use crate::answer;
 use crate::chosen::Chosen;
 use crate::kept::Kept;
-use crate::moments::in_words;
+use crate::moments::Moment;
 use crate::sessions::{Digest, Said};
 use crate::settings::{SessionLine, SettingsPage};
 use crate::surroundings::{Surroundings, Visitor};
@@ -83,7 +83,7 @@ impl Overview {
             .sessions
             .iter()
             .map(|(digest, kept)| {
-                let [since, seen] = [kept.since, kept.seen].map(in_words);
+                let [since, seen] = [kept.since, kept.seen].map(|time| Moment::of(time).in_words());
                 let since = format!("since {since}, from {}; seen {seen} (UTC)", kept.from);
                 (session_key(digest), since, *digest == visitor.session)
             })
