@@ -253,6 +253,22 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Named,
     },
     Part {
+        name: "eight-cores",
+        shows: "the engine keeps its promises on a machine with eight cores, as `unit` shows for one, two and four",
+        work: Work::Cargo(&[
+            "test",
+            "--quiet",
+            "--package",
+            "simulated",
+            "--test",
+            "eight_cores",
+            "--target-dir",
+            "target",
+        ]),
+        budget: Duration::from_secs(600),
+        when: When::Named,
+    },
+    Part {
         name: "load-long",
         shows: "the same as `load`, with 10,000 messages",
         work: Work::Script("tests/load.py", &[]),
