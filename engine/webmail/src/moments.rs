@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::ops::Range;
 
 use machine::UnixTime;
-use message::{DATE_TIME_BYTES, date_time};
+use message::date_time;
 
 /// The month by its name, and by its number.
 const MONTHS: [(&str, &str); 12] = [
@@ -24,11 +24,11 @@ const MONTHS: [(&str, &str); 12] = [
 ];
 
 /// A moment, as the date in a message's header has it (RFC 5322 section 3.3).
-pub(crate) struct Moment([u8; DATE_TIME_BYTES]);
+pub(crate) struct Moment(String);
 
 impl Moment {
     pub(crate) fn of(time: UnixTime) -> Moment {
-        Moment(date_time(time))
+        Moment(String::from_utf8_lossy(&date_time(time)).into_owned())
     }
 
     /// In as few words as tell it from now: `14:05`, `3 Nov`, `3 Nov 2025`.
@@ -70,8 +70,7 @@ impl Moment {
     }
 
     fn part(&self, range: Range<usize>) -> &str {
-        // All of it is ASCII.
-        str::from_utf8(self.0.get(range).unwrap_or_default()).unwrap_or_default()
+        self.0.get(range).unwrap_or_default()
     }
 }
 
