@@ -73,7 +73,7 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
         return Err(Failure::refused("--minutes goes with `fuzz`"));
     }
     if options.cores.is_some()
-        && let Some(part) = parts.iter().find(|part| !part.takes_cores())
+        && let Some(part) = parts.iter().find(|part| !part.boots_machines())
     {
         return Err(Failure::refused(format_args!(
             "--cores goes with parts that boot machines, and `{}` is none",
@@ -303,7 +303,7 @@ mod tests {
             let Work::Again { parts, .. } = part.work else { continue };
             assert_eq!(parts::scripts_of(parts).count(), parts.len(), "{}", part.name);
             let again = chosen(&parts.iter().map(|name| name.to_string()).collect::<Vec<_>>()).unwrap();
-            assert!(again.iter().all(|part| part.takes_cores()), "{}", part.name);
+            assert!(again.iter().all(|part| part.boots_machines()), "{}", part.name);
         }
     }
 

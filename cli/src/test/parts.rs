@@ -372,13 +372,8 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 impl Part {
-    /// Whether it boots machines, for which it waits most of its time.
+    /// Whether it boots machines that are built: for these it waits most of its time, and they can have several cores.
     pub(crate) fn boots_machines(&self) -> bool {
-        matches!(self.work, Work::Script(..))
-    }
-
-    /// Whether it boots machines that can have several cores.
-    pub(crate) fn takes_cores(&self) -> bool {
         matches!(self.work, Work::Script(path, _) if path.starts_with("tests/"))
     }
 }
