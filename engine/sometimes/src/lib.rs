@@ -94,6 +94,14 @@ names! {
     CutInHandshake,
     /// A room's own: a letter is acknowledged over TLS.
     AcknowledgedOverTls,
+    /// A room's own: a letter is acknowledged by the webmail.
+    SentAtWebmail,
+    /// A room's own: a draft is.
+    DraftKept,
+    /// A room's own: messages were moved at the webmail.
+    MovedAtWebmail,
+    /// A room's own: somebody comes with the ticket of a session that is over.
+    StrangerComes,
 }
 
 names! {

@@ -56,6 +56,9 @@ impl Approach {
         Approach::by(443, Way::Tls, &["http/1.1"]),
         Approach::by(443, Way::Tls, &["http/1.1", HTTP2]),
     ];
+    /// The webmail is spoken of over TLS alone.
+    pub(super) const CORRESPONDENTS: [Approach; 2] =
+        [Approach::by(443, Way::Tls, &["http/1.1"]), Approach::by(443, Way::Tls, &["http/1.1", HTTP2])];
 
     /// One of these: half of all clients come in the first way.
     pub(super) fn one_of(ways: &[Approach], dice: &mut Dice) -> Approach {
@@ -86,7 +89,8 @@ impl Room {
         client.buffer_bytes = 1 << (11 + dice.below(6));
         let one = &self.stations[station];
         let address: IpAddress = if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
-        let first = if matches!(talk, Talk::Browser(_)) { First::Client } else { First::Machine };
+        let first =
+            if matches!(talk, Talk::Browser(_) | Talk::Correspondent(_)) { First::Client } else { First::Machine };
         let mut line = Line::new(client.connect(address, approach.port), first, now);
         let mut means_well = true;
         if approach.way != Way::Clear {

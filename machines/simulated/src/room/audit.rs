@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use message::Summary;
 use server::Sizes;
-use store::{AccountId, Damage, INBOX, MessageInfo, Outcome, Refusal, State, Store};
+use store::{AccountId, Damage, Flags, INBOX, MailboxId, MessageInfo, Outcome, Refusal, State, Store};
 use tasks::{Continuation, Entry, FrameId};
 
-use super::ledger::{ACCOUNTS, Ledger};
+use super::ledger::{ACCOUNTS, Found, Ledger};
 use crate::{MemoryDisk, Mood};
 
 /// Steps after which a store that has not opened is stuck.
@@ -35,7 +35,7 @@ pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
     let mut reading = Reading::open(disk, 0);
     let account = reading.store.find(account).expect("there is such an account");
     let messages: Vec<MessageInfo> = reading.store.messages(account, INBOX).collect();
-    messages.iter().map(|message| reading.summary(account, message)).collect()
+    messages.iter().map(|message| reading.summary(account, INBOX, message)).collect()
 }
 
 struct Reading {
@@ -90,34 +90,42 @@ impl Reading {
         self.store.turn_ended();
     }
 
-    /// Unique-ids and messages of an account's inbox; nothing if there is no such account.
-    fn account(&mut self, name: &str) -> Vec<(String, Vec<u8>)> {
+    /// The messages of an account, mailbox by mailbox; nothing if there is no such account.
+    fn account(&mut self, name: &str) -> Vec<Found> {
         let Some(account) = self.store.find(name) else { return Vec::new() };
-        let Some(inbox) = self.store.mailbox(account, INBOX) else { return Vec::new() };
-        let messages: Vec<MessageInfo> = self.store.messages(account, INBOX).collect();
+        let known = self.store.account(account);
+        let mailboxes: Vec<MailboxId> = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id).collect();
+        mailboxes.into_iter().flat_map(|mailbox| self.mailbox(name, account, mailbox)).collect()
+    }
+
+    fn mailbox(&mut self, name: &str, account: AccountId, id: MailboxId) -> Vec<Found> {
+        let Some(mailbox) = self.store.mailbox(account, id) else { return Vec::new() };
+        let messages: Vec<MessageInfo> = self.store.messages(account, id).collect();
         let mut found = Vec::new();
         for message in messages {
-            assert!(message.uid < inbox.uid_next, "the next message gets a larger UID");
-            let unique_id = format!("{:08x}{:08x}", inbox.uid_validity, message.uid.0);
+            assert!(message.uid < mailbox.uid_next, "the next message gets a larger UID");
+            let unique_id = format!("{:08x}{:08x}", mailbox.uid_validity, message.uid.0);
+            let what = format!("message {unique_id} of {name} in {}", id.0);
             let mut octets = Vec::new();
             while octets.len() < message.octets as usize {
                 let offset = octets.len() as u32;
-                let read =
-                    |store: &mut Store, continuation| store.read(account, INBOX, message.uid, offset, continuation);
-                octets.extend_from_slice(&self.bytes(&format!("message {unique_id} of {name}"), read));
+                let read = |store: &mut Store, continuation| store.read(account, id, message.uid, offset, continuation);
+                octets.extend_from_slice(&self.bytes(&what, read));
             }
             let beginning = &octets[..octets.len().min(CHUNK_OCTETS)];
-            let summary = self.summary(account, &message);
-            assert_eq!(summary, Summary::of(beginning), "message {unique_id} of {name}");
+            let summary = self.summary(account, id, &message);
+            assert_eq!(summary, Summary::of(beginning), "{what}");
             if summary.conversation != 0 {
-                assert_eq!(message.conversation, summary.conversation, "message {unique_id} of {name}");
+                assert_eq!(message.conversation, summary.conversation, "{what}");
             }
-            found.push((unique_id, octets));
+            let is_starred = message.flags.contains(Flags::FLAGGED);
+            found.push(Found { mailbox: id.0, unique_id, is_starred, message: octets });
         }
         found
     }
-    fn summary(&mut self, account: AccountId, message: &MessageInfo) -> Summary {
-        let read = |store: &mut Store, continuation| store.read_summary(account, INBOX, message.uid, continuation);
+
+    fn summary(&mut self, account: AccountId, mailbox: MailboxId, message: &MessageInfo) -> Summary {
+        let read = |store: &mut Store, continuation| store.read_summary(account, mailbox, message.uid, continuation);
         let bytes = self.bytes(&format!("the summary of {:?}", message.uid), read);
         Summary::read(&bytes).expect("a message has a summary")
     }

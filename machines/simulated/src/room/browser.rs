@@ -193,7 +193,7 @@ impl Browser {
 }
 
 /// A request as HTTP/1.1 has it.
-fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], is_last: bool) -> Vec<u8> {
+pub(super) fn in_one(method: &str, path: &str, mut fields: String, body: &[u8], is_last: bool) -> Vec<u8> {
     if is_last {
         fields += "Connection: close\r\n";
     }

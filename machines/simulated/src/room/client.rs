@@ -4,6 +4,7 @@ use machine::{Instant, Micros};
 
 use super::browser::Browser;
 use super::chronicle::Chronicle;
+use super::correspondent::Correspondent;
 use super::ledger::Ledger;
 use super::line::Line;
 use super::reader::Reader;
@@ -37,6 +38,7 @@ pub(super) enum Talk {
     Sender(Sender),
     Reader(Reader),
     Browser(Browser),
+    Correspondent(Box<Correspondent>),
 }
 
 /// Somebody who speaks with a machine.
@@ -81,6 +83,7 @@ impl Visitor {
             Talk::Sender(sender) => sender.go_on(&mut self.line, &mut around),
             Talk::Reader(reader) => reader.go_on(&mut self.line, &mut around),
             Talk::Browser(browser) => browser.go_on(&mut self.line, &mut around),
+            Talk::Correspondent(correspondent) => correspondent.go_on(&mut self.line, &mut around),
         };
         let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
         let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);

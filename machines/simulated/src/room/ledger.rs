@@ -4,22 +4,38 @@
 
 use std::collections::BTreeMap;
 
+use super::doubt::Doubt;
 use crate::Dice;
 
-/// Those who get letters.
-pub(super) const ACCOUNTS: [&str; 2] = ["ada@barepost.test", "grace@barepost.test"];
+/// Those who get letters. The last one reads and writes at the webmail, the others by POP3 and SMTP.
+pub(super) const ACCOUNTS: [&str; 3] = ["ada@barepost.test", "grace@barepost.test", "mary@barepost.test"];
+/// Those who read by POP3 come first.
+pub(super) const BY_POP3: usize = 2;
+pub(super) const AT_WEBMAIL: usize = 2;
+
+/// The copies that there may be of a letter: one in each account that gets it, and the one that its writer keeps at the webmail.
+pub(super) const COPIES: usize = ACCOUNTS.len() + 1;
+pub(super) const OWN: usize = ACCOUNTS.len();
+
+/// Mailboxes that everybody has, by their numbers: `docs/format.md`, section 7.
+pub(super) const INBOX: u32 = 1;
+pub(super) const DRAFTS: u32 = 2;
+pub(super) const SENT: u32 = 3;
+
+/// How letters come from the webmail, and drafts.
+const WRITTEN: &str = "the webmail";
 
 /// A letter, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub(super) struct LetterId(usize);
+pub(super) struct LetterId(pub(super) usize);
 
 /// A moment in the order of what became known of deletions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Moment(u64);
 
-/// What is known of a letter in one account.
+/// What is known of one copy of a letter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+pub(super) enum Fate {
     /// It was never sent whole, or it was refused, or a restart has shown that it did not come to be.
     Absent,
     /// It was sent, and nobody said what came of it.
@@ -32,23 +48,60 @@ enum Fate {
     Deleted(Moment),
 }
 
-struct Letter {
+pub(super) struct Copy {
+    pub(super) fate: Fate,
+    pub(super) place: Doubt<u32>,
+    pub(super) is_starred: Doubt<bool>,
+    /// How often anything of this became another.
+    pub(super) changes: u64,
+}
+
+pub(super) struct Letter {
     body: Vec<u8>,
     /// What was spoken to send it (RFC 3848).
     protocol: &'static str,
-    recipients: Vec<usize>,
-    fates: [Fate; ACCOUNTS.len()],
+    /// Those of its copies that there are to be.
+    pub(super) recipients: Vec<usize>,
+    pub(super) copies: [Copy; COPIES],
     /// A sector of it went bad: it may be unreadable, and it may be gone.
-    is_harmed: bool,
+    pub(super) is_harmed: bool,
+    /// Its writer was told that it is on its way: it arrives, or is still among his drafts.
+    is_promised: bool,
+}
+
+/// A message that somebody has found.
+pub(super) struct Found {
+    pub(super) mailbox: u32,
+    pub(super) unique_id: String,
+    pub(super) is_starred: bool,
+    pub(super) message: Vec<u8>,
 }
 
 /// The ledger of one machine.
-#[derive(Default)]
 pub(super) struct Ledger {
-    letters: Vec<Letter>,
-    /// By account and unique-id.
-    unique_ids: BTreeMap<(usize, String), LetterId>,
+    pub(super) letters: Vec<Letter>,
+    /// By account, mailbox and unique-id.
+    unique_ids: BTreeMap<(usize, u32, String), LetterId>,
     moments: u64,
+    /// The name by which who is at the webmail writes.
+    pub(super) name: Doubt<String>,
+    /// What browsers have to show there: of sessions that go on, as far as anybody knows, and of those that are over.
+    pub(super) tickets: Vec<String>,
+    pub(super) over: Vec<String>,
+}
+
+impl Default for Ledger {
+    fn default() -> Ledger {
+        let name = Doubt::none(String::new());
+        Ledger {
+            letters: Vec::new(),
+            unique_ids: BTreeMap::new(),
+            moments: 0,
+            name,
+            tickets: Vec::new(),
+            over: Vec::new(),
+        }
+    }
 }
 
 impl Ledger {
@@ -73,19 +126,30 @@ impl Ledger {
                 _ => body.extend_from_slice(format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll()).as_bytes()),
             }
         }
-        self.letters.push(Letter {
-            body: body.clone(),
-            protocol,
-            recipients: recipients.to_vec(),
-            fates: [Fate::Absent; ACCOUNTS.len()],
-            is_harmed: false,
-        });
+        self.letters.push(Letter::new(body.clone(), protocol, recipients));
         (LetterId(id), body)
+    }
+
+    /// A new letter that is written at the webmail, and its text. Every line of it names it, and so does its subject.
+    pub(super) fn compose(&mut self, recipients: &[usize], dice: &mut Dice) -> (LetterId, String) {
+        let id = self.letters.len();
+        let size = if dice.one_in(10) { dice.below(10_000) } else { dice.below(600) };
+        let mut text = String::new();
+        while (text.len() as u64) <= size {
+            text += &format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll());
+        }
+        let copies: Vec<usize> = recipients.iter().copied().chain([OWN]).collect();
+        let mut letter = Letter::new(text.clone().into_bytes(), WRITTEN, &copies);
+        // What is on its way may be a draft until everybody has it.
+        letter.copies[OWN].place =
+            if recipients.is_empty() { Doubt::none(DRAFTS) } else { Doubt::between(vec![DRAFTS, SENT]) };
+        self.letters.push(letter);
+        (LetterId(id), text)
     }
 
     fn turns_into(&mut self, id: LetterId, fate: Fate) {
         let letter = &mut self.letters[id.0];
-        letter.recipients.iter().for_each(|account| letter.fates[*account] = fate);
+        letter.recipients.iter().for_each(|copy| letter.copies[*copy].turns_into(fate));
     }
 
     /// A sector goes bad in which a letter of this number lies.
@@ -105,44 +169,51 @@ impl Ledger {
         self.turns_into(id, Fate::PerhapsDelivered);
     }
 
+    /// Its writer was told that it is on its way, and has a copy of it.
+    pub(super) fn promised(&mut self, id: LetterId) {
+        let letter = &mut self.letters[id.0];
+        assert!(letter.copies[OWN].fate != Fate::Absent, "letter {} is on its way, and a power cut has taken it", id.0);
+        letter.copies[OWN].is_seen();
+        letter.is_promised = true;
+    }
+
     /// Acknowledged. A reader may have deleted it before its sender heard so.
     pub(super) fn delivered(&mut self, id: LetterId) {
         let letter = &mut self.letters[id.0];
-        for account in &letter.recipients {
-            let fate = &mut letter.fates[*account];
-            assert!(*fate != Fate::Absent, "letter {} was acknowledged, and a power cut has taken it", id.0);
-            if *fate == Fate::PerhapsDelivered {
-                *fate = Fate::Present;
-            }
+        for copy in &letter.recipients {
+            let copy = &mut letter.copies[*copy];
+            assert!(copy.fate != Fate::Absent, "letter {} was acknowledged, and a power cut has taken it", id.0);
+            copy.is_seen();
         }
     }
 
     /// Refused by a machine whose disk works: it is not there, and will not be.
     pub(super) fn refused(&mut self, id: LetterId) {
-        let is_seen =
-            self.letters[id.0].fates.iter().any(|fate| !matches!(fate, Fate::Absent | Fate::PerhapsDelivered));
+        let copies = &self.letters[id.0].copies;
+        let is_seen = copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
         assert!(!is_seen, "letter {} was refused, and somebody has seen it", id.0);
         self.turns_into(id, Fate::Absent);
     }
 
     /// Its deletion was asked for.
-    pub(super) fn perhaps_deleted(&mut self, id: LetterId, account: usize) {
-        let fate = &mut self.letters[id.0].fates[account];
-        if !matches!(fate, Fate::Deleted(_)) {
-            *fate = Fate::PerhapsDeleted;
+    pub(super) fn perhaps_deleted(&mut self, id: LetterId, copy: usize) {
+        let copy = &mut self.letters[id.0].copies[copy];
+        if !matches!(copy.fate, Fate::Deleted(_)) {
+            copy.turns_into(Fate::PerhapsDeleted);
         }
     }
 
     /// Its deletion was acknowledged.
-    pub(super) fn deleted(&mut self, id: LetterId, account: usize) {
+    pub(super) fn deleted(&mut self, id: LetterId, copy: usize) {
         self.moments += 1;
-        let fate = &mut self.letters[id.0].fates[account];
+        let (number, copy) = (copy, &mut self.letters[id.0].copies[copy]);
         assert!(
-            matches!(fate, Fate::PerhapsDeleted | Fate::Deleted(_)),
-            "letter {} was deleted, acknowledged so, and is {fate:?} again in {account}",
-            id.0
+            matches!(copy.fate, Fate::PerhapsDeleted | Fate::Deleted(_)),
+            "letter {} was deleted, acknowledged so, and is {:?} again in {number}",
+            id.0,
+            copy.fate
         );
-        *fate = Fate::Deleted(Moment(self.moments));
+        copy.turns_into(Fate::Deleted(Moment(self.moments)));
     }
 
     /// What is known of deletions now.
@@ -150,28 +221,39 @@ impl Ledger {
         Moment(self.moments)
     }
 
-    /// Somebody who listed the messages after `listed` found `message` in `account`: which letter it is.
-    pub(super) fn found(&mut self, account: usize, unique_id: &str, message: &[u8], listed: Moment) -> LetterId {
-        let id = self.is_whole(message);
-        let fate = &mut self.letters[id.0].fates[account];
-        match *fate {
-            Fate::PerhapsDelivered => *fate = Fate::Present,
+    /// Somebody who listed the messages after `listed` found one in `account`: which letter it is, and which copy of it.
+    pub(super) fn found(&mut self, account: usize, found: &Found, listed: Moment) -> (LetterId, usize) {
+        let id = self.is_whole(&found.message);
+        let copy = self.copy_in(id, account, found.mailbox);
+        match self.letters[id.0].copies[copy].fate {
+            Fate::PerhapsDelivered => self.letters[id.0].copies[copy].is_seen(),
             Fate::Present | Fate::PerhapsDeleted => {}
             // Who listed it before it was deleted may read it late.
             Fate::Deleted(moment) if moment > listed => {}
-            Fate::Deleted(_) | Fate::Absent => panic!("letter {} is {fate:?} and was found in {account}", id.0),
+            fate => panic!("letter {} is {fate:?} and was found in {account}", id.0),
         }
-        self.is_named(account, unique_id, id);
-        id
+        self.is_named((account, found.mailbox, found.unique_id.clone()), id);
+        (id, copy)
+    }
+
+    /// Which copy of a letter it is that lies there.
+    pub(super) fn copy_in(&self, id: LetterId, account: usize, mailbox: u32) -> usize {
+        let has = |copy| self.letters[id.0].recipients.contains(&copy);
+        let is_own = account == AT_WEBMAIL && has(OWN) && (matches!(mailbox, DRAFTS | SENT) || !has(account));
+        if is_own { OWN } else { account }
     }
 
     /// Which letter this is. It must be as it was sent, and say how that was.
-    fn is_whole(&self, message: &[u8]) -> LetterId {
+    pub(super) fn is_whole(&self, message: &[u8]) -> LetterId {
         let (trace, body) = parts(message);
         let subject = body.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let number = String::from_utf8_lossy(subject).strip_prefix("Subject: ").and_then(|id| id.parse().ok());
         let id: usize = number.unwrap_or_else(|| panic!("no letter of ours: {:?}", String::from_utf8_lossy(body)));
         let Letter { body: sent, protocol, .. } = &self.letters[id];
+        if *protocol == WRITTEN {
+            assert!(text_of(body) == sent, "letter {id} is not what was written");
+            return LetterId(id);
+        }
         assert!(sent == body, "letter {id} is not what was sent");
         let trace = String::from_utf8_lossy(trace);
         assert!(trace.contains(&format!(" with {protocol} id ")), "letter {id} was sent by {protocol}: {trace}");
@@ -179,40 +261,103 @@ impl Ledger {
     }
 
     /// A unique-id names one letter for ever.
-    fn is_named(&mut self, account: usize, unique_id: &str, id: LetterId) {
-        let known = self.unique_ids.entry((account, unique_id.to_string())).or_insert(id);
-        assert_eq!(*known, id, "the unique-id {unique_id} names two letters");
+    fn is_named(&mut self, place: (usize, u32, String), id: LetterId) {
+        let known = self.unique_ids.entry(place.clone()).or_insert(id);
+        assert_eq!(*known, id, "the unique-id {place:?} names two letters");
     }
 
     /// All that is in an account was looked at, and nothing can be on its way: what was uncertain is certain now.
-    /// `found`: unique-ids and messages, in the order in which the machine lists them.
-    pub(super) fn audit(&mut self, account: usize, found: &[(String, Vec<u8>)]) {
+    /// `found`: messages, in the order in which the machine lists them.
+    pub(super) fn audit(&mut self, account: usize, found: &[Found]) {
         let listed = self.moment();
-        let mut letters = Vec::new();
-        for (unique_id, message) in found {
-            letters.push(self.found(account, unique_id, message, listed));
+        let grows = |one: &Found, next: &Found| one.mailbox != next.mailbox || one.unique_id < next.unique_id;
+        assert!(found.is_sorted_by(grows), "unique-ids do not grow");
+        let mut once = Vec::new();
+        for message in found {
+            let (id, copy) = self.found(account, message, listed);
+            once.push((id, copy));
+            self.letters[id.0].copies[copy].lies(id, message);
         }
-        assert!(found.is_sorted_by(|(one, _), (next, _)| one < next), "unique-ids do not grow");
-        let mut once = letters.clone();
         once.sort_unstable();
         assert!(once.is_sorted_by(|one, next| one < next), "a letter is there twice: {once:?}");
         self.moments += 1;
         let now = Moment(self.moments);
         for (number, letter) in self.letters.iter_mut().enumerate() {
-            let is_there = once.binary_search(&LetterId(number)).is_ok();
-            let fate = &mut letter.fates[account];
-            *fate = match *fate {
-                _ if is_there => Fate::Present,
-                // Its loss may be taken back as long as it is not durable itself.
-                Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
-                Fate::PerhapsDelivered if letter.is_harmed => Fate::PerhapsDelivered,
-                Fate::Present => panic!("letter {number} was there, and is gone from {account}"),
-                Fate::PerhapsDeleted => Fate::Deleted(now),
-                Fate::PerhapsDelivered => Fate::Absent,
-                known => known,
-            };
+            for copy in [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 }) {
+                let is_there = once.binary_search(&(LetterId(number), copy)).is_ok();
+                let (copy, name) = (&mut letter.copies[copy], copy);
+                let fate = match copy.fate {
+                    _ if is_there => Fate::Present,
+                    // Its loss may be taken back as long as it is not durable itself.
+                    Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
+                    Fate::PerhapsDelivered if letter.is_harmed || letter.is_promised => Fate::PerhapsDelivered,
+                    Fate::Present => panic!("letter {number} was there, and is gone from {name}"),
+                    Fate::PerhapsDeleted => Fate::Deleted(now),
+                    Fate::PerhapsDelivered => Fate::Absent,
+                    known => known,
+                };
+                copy.turns_into(fate);
+            }
+        }
+        if account == AT_WEBMAIL {
+            self.name.settle();
+            self.letters.iter().enumerate().for_each(|(number, letter)| letter.keeps_promise(number));
         }
     }
+}
+
+impl Letter {
+    fn new(body: Vec<u8>, protocol: &'static str, recipients: &[usize]) -> Letter {
+        let copies = std::array::from_fn(|_| Copy {
+            fate: Fate::Absent,
+            place: Doubt::none(INBOX),
+            is_starred: Doubt::none(false),
+            changes: 0,
+        });
+        Letter { body, protocol, recipients: recipients.to_vec(), copies, is_harmed: false, is_promised: false }
+    }
+
+    /// Whoever has it in another mailbox than his drafts has sent it: it has come to everybody.
+    fn keeps_promise(&self, number: usize) {
+        let own = &self.copies[OWN];
+        let has_left = own.fate == Fate::Present && own.place.is().is_some_and(|place| *place != DRAFTS);
+        let has_come = self.recipients.iter().all(|copy| self.copies[*copy].fate != Fate::PerhapsDelivered);
+        let is_kept = !self.is_promised || self.is_harmed || !has_left || has_come;
+        assert!(is_kept, "letter {number} was sent from the webmail, and has not come to all");
+    }
+}
+
+impl Copy {
+    fn turns_into(&mut self, fate: Fate) {
+        (self.fate, self.changes) = (fate, self.changes + 1);
+    }
+
+    /// Somebody has seen it, or was told of it.
+    pub(super) fn is_seen(&mut self) {
+        if self.fate == Fate::PerhapsDelivered {
+            self.turns_into(Fate::Present);
+        }
+    }
+
+    /// It lies there, and nothing that was asked for of it is under way any more.
+    fn lies(&mut self, id: LetterId, found: &Found) {
+        let is_leaving = found.mailbox == DRAFTS && self.place.may_be(&SENT);
+        if let Err(places) = self.place.settle_as(found.mailbox) {
+            panic!("letter {} lies in {}, and has to lie in {places:?}", id.0, found.mailbox);
+        }
+        if is_leaving {
+            self.place = Doubt::between(vec![DRAFTS, SENT]);
+        }
+        if let Err(stars) = self.is_starred.settle_as(found.is_starred) {
+            panic!("letter {} has a star: {}, and has to: {stars:?}", id.0, found.is_starred);
+        }
+    }
+}
+
+/// What somebody has written at the webmail, of all below the first line of this.
+fn text_of(message: &[u8]) -> &[u8] {
+    let at = message.windows(4).position(|window| window == b"\r\n\r\n");
+    &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
 }
 
 /// The trace fields of a message, and what is below them.

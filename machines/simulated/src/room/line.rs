@@ -217,7 +217,9 @@ impl Line {
         }
         let body = self.heard[end..end + length].to_vec();
         self.heard.drain(..end + length);
-        self.answered(head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 3"));
+        // Who has to say first who he is may be told so before he has said all.
+        let is_stranger = field(&head, "Location").is_some_and(|location| location.starts_with("/mail/login"));
+        self.answered(head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 3") && !is_stranger);
         Some((head, body))
     }
 

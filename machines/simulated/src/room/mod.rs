@@ -14,13 +14,18 @@ mod audit;
 mod browser;
 mod chronicle;
 mod client;
+mod correspondent;
 mod decay;
+mod deeds;
+mod doubt;
 mod fault;
 mod forgery;
 mod ledger;
 mod line;
+mod lists;
 mod make;
 mod narrow;
+mod page;
 mod reader;
 mod rest;
 mod scenario;
@@ -44,8 +49,9 @@ use browser::Browser;
 pub(crate) use chronicle::Chronicle;
 pub use chronicle::{Counts, Trace};
 use client::{Progress, Talk, Visitor};
+use correspondent::Correspondent;
 pub use fault::{FAULTS, Fault, Faults};
-use ledger::Ledger;
+use ledger::{ACCOUNTS, BY_POP3, Ledger};
 use narrow::Narrow;
 use reader::{Appetite, Reader};
 pub use scenario::Scenario;
@@ -320,13 +326,20 @@ impl Room {
             }
             Deed::Reader { host, station } => {
                 let approach = Approach::one_of(&Approach::READERS, &mut dice);
-                let talk = Talk::Reader(Reader::new(dice.below(2) as usize, Appetite::Some, approach.way));
+                let talk = Talk::Reader(Reader::new(dice.below(BY_POP3 as u64) as usize, Appetite::Some, approach.way));
                 self.welcome(host, station, approach, talk, dice);
             }
             Deed::Browser { host, station } => {
                 let approach = Approach::one_of(&Approach::BROWSERS, &mut dice);
                 let talk = Talk::Browser(Browser::new(approach, Appetite::Some, &mut dice));
                 self.welcome(host, station, approach, talk, dice);
+            }
+            Deed::Correspondent { host, station } => {
+                let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut dice);
+                // Half of those who come are at home at the webmail.
+                let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
+                let correspondent = Correspondent::new(account, approach, Appetite::Some, &mut dice);
+                self.welcome(host, station, approach, Talk::Correspondent(Box::new(correspondent)), dice);
             }
             Deed::Cut { station, requests } => self.threaten(station, requests),
             Deed::Partition { host, span } => {

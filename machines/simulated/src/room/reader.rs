@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::approach::Way;
 use super::client::{Around, Progress};
-use super::ledger::{ACCOUNTS, Ledger, LetterId, Moment};
+use super::ledger::{ACCOUNTS, Found, INBOX, Ledger, LetterId, Moment};
 use super::line::Line;
 use crate::Dice;
 
@@ -39,8 +39,8 @@ pub(super) struct Reader {
     deleted: Vec<LetterId>,
     /// What was known of deletions when it asked to be let in.
     came: Option<Moment>,
-    /// What it has read whole: unique-ids and messages.
-    pub(super) read: Vec<(String, Vec<u8>)>,
+    /// What it has read whole.
+    pub(super) read: Vec<Found>,
     pub(super) has_quit: bool,
 }
 
@@ -139,9 +139,11 @@ impl Reader {
     fn message_read(&mut self, number: usize, message: Vec<u8>, line: &mut Line, around: &mut Around<'_>) {
         let (unique_id, found) = &mut self.messages[number - 1];
         let came = self.came.expect("who reads was let in");
-        *found = Some(around.ledger.found(self.account, unique_id, &message, came));
+        let read = Found { mailbox: INBOX, unique_id: unique_id.clone(), is_starred: false, message };
+        let (letter, _) = around.ledger.found(self.account, &read, came);
+        *found = Some(letter);
         around.story.counts.read += 1;
-        self.read.push((unique_id.clone(), message));
+        self.read.push(read);
         if self.appetite == Appetite::Some && around.dice.one_in(3) {
             self.ask(line, &format!("DELE {number}"), Asked::Deletion(number));
         }

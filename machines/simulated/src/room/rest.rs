@@ -6,6 +6,8 @@ use server::{Ending, InUse};
 use super::approach::Approach;
 use super::browser::Browser;
 use super::client::{Talk, Visitor};
+use super::correspondent::Correspondent;
+use super::ledger::{AT_WEBMAIL, BY_POP3};
 use super::reader::{Appetite, Reader};
 use super::sender::Sender;
 use super::station::Found;
@@ -107,7 +109,7 @@ impl Room {
 
     /// Clients read all there is, look at all pages, and send one more letter, in every way there is.
     fn look_at_everything(&mut self, station: usize) {
-        for account in 0..super::ledger::ACCOUNTS.len() {
+        for account in 0..BY_POP3 {
             for approach in Approach::READERS {
                 let talk = Talk::Reader(Reader::new(account, Appetite::All, approach.way));
                 let Talk::Reader(reader) = self.serve(station, approach, talk) else { continue };
@@ -115,6 +117,7 @@ impl Room {
                 self.ledgers[station].audit(account, &reader.read);
             }
         }
+        self.look_at_webmail(station);
         for approach in Approach::BROWSERS {
             let talk = Talk::Browser(Browser::new(approach, Appetite::All, &mut Dice::new(1)));
             let Talk::Browser(browser) = self.serve(station, approach, talk) else { continue };
@@ -124,6 +127,16 @@ impl Room {
             let sender = Sender::new(approach, &mut self.ledgers[station], &mut Dice::new(1));
             self.serve(station, approach, Talk::Sender(sender));
         }
+    }
+
+    /// A client looks at every list and every message at the webmail. What is there is known before: nobody else does anything.
+    fn look_at_webmail(&mut self, station: usize) {
+        audit::audit(&self.stations[station].machine.disk, &mut self.ledgers[station], 0);
+        let approach = Approach::one_of(&Approach::CORRESPONDENTS, &mut self.dice);
+        let correspondent = Correspondent::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
+        let talk = self.serve(station, approach, Talk::Correspondent(Box::new(correspondent)));
+        let Talk::Correspondent(correspondent) = talk else { return };
+        assert!(correspondent.is_done, "the last client of the webmail was not served: {approach:?}");
     }
 
     /// Serves one client alone, to its end.

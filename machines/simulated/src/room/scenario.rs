@@ -21,6 +21,8 @@ pub(super) enum Deed {
     Reader { host: usize, station: usize },
     /// A client comes that looks at pages.
     Browser { host: usize, station: usize },
+    /// A client comes that is at the webmail.
+    Correspondent { host: usize, station: usize },
     /// The power is cut once the disk has carried out so many more requests, or a second later.
     Cut { station: usize, requests: u64 },
     /// A host's cable is out for a while.
@@ -242,6 +244,7 @@ impl Scenario {
             });
         }
         add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Deed::Spreading { station: station(dice) });
+        add(1 + dice.below(12), None, &mut |dice| Deed::Correspondent { host: host(dice), station: station(dice) });
         Plan { stations, hosts, rates, deeds }
     }
 

@@ -28,8 +28,11 @@ enum Said {
 }
 
 /// NUL, the name of each account, NUL, its password.
-const LOGINS: [&str; ACCOUNTS.len()] =
-    ["AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl", "AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U="];
+const LOGINS: [&str; ACCOUNTS.len()] = [
+    "AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl",
+    "AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=",
+    "AG1hcnlAYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==",
+];
 
 /// Who sends, and by what.
 struct Origin {
@@ -117,9 +120,9 @@ impl Said {
 }
 
 fn write_letter(script: &mut VecDeque<(Vec<u8>, Said)>, origin: &Origin, ledger: &mut Ledger, dice: &mut Dice) {
-    let recipients: Vec<usize> = match dice.below(4) {
-        0 => vec![0, 1],
-        one => vec![one as usize % 2],
+    let recipients: Vec<usize> = match dice.below(5) {
+        0 => vec![0, 1, 2],
+        one => vec![one as usize % ACCOUNTS.len()],
     };
     let (letter, body) = ledger.write(&recipients, origin.protocol, dice);
     script.push_back((format!("MAIL FROM:<{}>\r\n", origin.address).into_bytes(), Said::Other));

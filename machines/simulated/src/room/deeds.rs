@@ -1,0 +1,256 @@
+//! What a client does at the webmail, and what it makes of the page that says what came of it.
+
+use sometimes::sometimes;
+
+use super::client::{Around, Progress};
+use super::correspondent::{Correspondent, Waiting};
+use super::doubt::Asked;
+use super::ledger::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX, LetterId, OWN};
+use super::line::Line;
+use super::lists::Row;
+use super::page::Page;
+use crate::Dice;
+
+/// Where messages are moved by their buttons, and what those are called.
+const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk"), (6, "trash")];
+
+/// Something that was asked for and not answered yet.
+#[derive(Debug)]
+pub(super) enum Deed {
+    /// These copies are to go into a mailbox.
+    Moves(Vec<(LetterId, usize, Asked<u32>)>),
+    /// This copy's star is to be there, or not.
+    Stars(LetterId, usize, Asked<bool>),
+    /// These copies are to be gone for ever.
+    Erases(Vec<(LetterId, usize)>),
+    /// A letter is to be sent or kept.
+    Writes(Written, LetterId),
+    /// A name was chosen.
+    Chooses(Asked<String>),
+}
+
+/// What becomes of what is written.
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    Sent(Vec<usize>),
+    Kept,
+}
+
+impl Written {
+    pub(super) fn to(&self) -> String {
+        let recipients: &[usize] = if let Written::Sent(recipients) = self { recipients } else { &[] };
+        let names: Vec<&str> = recipients.iter().map(|account| ACCOUNTS[*account]).collect();
+        names.join(", ")
+    }
+
+    pub(super) fn button(&self) -> &'static str {
+        if matches!(self, Written::Sent(_)) { "send" } else { "save" }
+    }
+}
+
+impl Correspondent {
+    /// One thing out of what people do. Of others' mail it only looks at some.
+    pub(super) fn does_something(&mut self, line: &mut Line, around: &mut Around<'_>) {
+        let is_own = self.account == AT_WEBMAIL;
+        match around.dice.below(if is_own { 12 } else { 4 }) {
+            0 if !self.rows.is_empty() => {
+                let row = self.row(around.dice);
+                self.reads(row, line, around);
+            }
+            1 if !self.rows.is_empty()
+                && let Some(letter) = self.row(around.dice).letter =>
+            {
+                let view = around.ledger.view(self.account);
+                self.get(&format!("/mail/search?q=subject%3A{}", letter.0), Waiting::Found(letter, view), line);
+            }
+            2 => {
+                let names = around.ledger.name.all().to_vec();
+                self.get("/mail/settings", Waiting::Settings(names), line);
+            }
+            4..=5 => self.moves(line, around),
+            6 => self.stars(line, around),
+            7..=8 => {
+                let recipients = recipients(around.dice);
+                let (letter, text) = around.ledger.compose(&recipients, around.dice);
+                self.begins(Written::Sent(recipients), letter, &text, line, around);
+            }
+            9..=10 => {
+                let (letter, text) = around.ledger.compose(&[], around.dice);
+                self.begins(Written::Kept, letter, &text, line, around);
+            }
+            11 => {
+                let name = format!("Mary {:x}", around.dice.roll());
+                let asked = around.ledger.name.asked(name.clone());
+                let token = self.token.clone();
+                let fields = [("token", token.as_str()), ("name", &name), ("signature", ""), ("do", "save")];
+                self.post("/mail/settings", &fields, Waiting::Done(Deed::Chooses(asked)), line);
+            }
+            _ => {
+                let mailbox = 1 + around.dice.below(if is_own { 6 } else { 1 }) as u32;
+                self.list(mailbox, line, around);
+            }
+        }
+    }
+
+    fn row(&self, dice: &mut Dice) -> Row {
+        self.rows[dice.below(self.rows.len() as u64) as usize].clone()
+    }
+
+    /// Rows of which each stands for one copy, and which of a letter's that is.
+    fn some_rows(&self, around: &mut Around<'_>) -> Vec<(Row, LetterId, usize)> {
+        let most = 1 + around.dice.skewed(4) as usize;
+        let mut some = Vec::new();
+        for row in &self.rows {
+            let Some(letter) = row.letter.filter(|letter| around.ledger.has_one_copy_each(*letter)) else { continue };
+            if some.len() < most && row.mailbox == self.mailbox && row.mailbox != DRAFTS && around.dice.one_in(3) {
+                some.push((row.clone(), letter, around.ledger.copy_in(letter, self.account, row.mailbox)));
+            }
+        }
+        some
+    }
+
+    fn moves(&mut self, line: &mut Line, around: &mut Around<'_>) {
+        let rows = self.some_rows(around);
+        let here = format!("/mail/box/{}", self.mailbox);
+        if rows.is_empty() {
+            return self.list(self.mailbox, line, around);
+        }
+        let keys: Vec<String> = rows.iter().map(|(row, ..)| row.key()).collect();
+        let erases = self.mailbox >= 5 && around.dice.one_in(2);
+        let (button, deed) = if erases {
+            rows.iter().for_each(|(_, letter, copy)| around.ledger.perhaps_deleted(*letter, *copy));
+            ("erase", Deed::Erases(rows.into_iter().map(|(_, letter, copy)| (letter, copy)).collect()))
+        } else {
+            let others: Vec<(u32, &str)> = TARGETS.into_iter().filter(|(to, _)| *to != self.mailbox).collect();
+            let (to, button) = others[around.dice.below(others.len() as u64) as usize];
+            let asked = |(_, letter, copy)| (letter, copy, around.ledger.move_asked(letter, copy, to));
+            (button, Deed::Moves(rows.into_iter().map(asked).collect()))
+        };
+        let token = self.token.clone();
+        let mut fields = vec![("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("do", button)];
+        fields.extend(keys.iter().map(|key| ("key", key.as_str())));
+        self.post("/mail/act", &fields, Waiting::Done(deed), line);
+    }
+
+    fn stars(&mut self, line: &mut Line, around: &mut Around<'_>) {
+        let rows = self.some_rows(around);
+        // A star is taken away where there is one: who does not know whether there is does not know what comes of it.
+        let known = rows.into_iter().find_map(|(row, letter, copy)| {
+            around.ledger.star(letter, copy).map(|is_starred| (row, letter, copy, is_starred))
+        });
+        let Some((row, letter, copy, is_starred)) = known else { return self.list(self.mailbox, line, around) };
+        let asked = around.ledger.star_asked(letter, copy, !is_starred);
+        let (token, here, key) = (self.token.clone(), format!("/mail/box/{}", self.mailbox), row.key());
+        let fields = [("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("star", &key)];
+        self.post("/mail/act", &fields, Waiting::Done(Deed::Stars(letter, copy, asked)), line);
+    }
+
+    fn begins(&mut self, written: Written, letter: LetterId, text: &str, line: &mut Line, around: &mut Around<'_>) {
+        around.ledger.sent(letter);
+        if let Some((_, old)) = &self.draft {
+            around.ledger.perhaps_deleted(*old, OWN);
+        }
+        self.writes(written, letter, text, line);
+    }
+
+    /// The answer to a deed: where to look what came of it.
+    pub(super) fn deed_answered(
+        &mut self,
+        deed: Deed,
+        page: &Page,
+        line: &mut Line,
+        around: &mut Around<'_>,
+    ) -> Progress {
+        if page.status == 303 {
+            let location = page.location().to_string();
+            if let Deed::Writes(written, letter) = &deed {
+                around.story.counts.acknowledged += 1;
+                match written {
+                    Written::Sent(_) => {
+                        around.ledger.promised(*letter);
+                        sometimes!(SentAtWebmail);
+                    }
+                    Written::Kept => {
+                        around.ledger.delivered(*letter);
+                        sometimes!(DraftKept);
+                        self.get(&location, Waiting::Draft(*letter), line);
+                        return Progress::GoesOn;
+                    }
+                }
+            }
+            self.get(&location, Waiting::Told(deed), line);
+            return Progress::GoesOn;
+        }
+        if let Deed::Writes(_, letter) = &deed
+            && page.status == 200
+            && !around.disk_has_failed
+        {
+            around.ledger.refused(*letter);
+        }
+        Progress::IsDone
+    }
+
+    /// The page that says what came of a deed.
+    pub(super) fn deed_told(&mut self, deed: Deed, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+        let notice = page.notice();
+        let is_wrong = notice.is_some_and(|(_, is_wrong)| is_wrong);
+        let words = notice.map_or("", |(words, _)| words);
+        let is_done = |count: usize, what: &str| {
+            let is_all = if count == 1 {
+                words.starts_with("The message was ")
+            } else {
+                words.starts_with(&format!("{count} messages were "))
+            };
+            is_all && words.contains(what)
+        };
+        match &deed {
+            Deed::Moves(moved) => {
+                let is_moved = is_done(moved.len(), "moved to");
+                let is_nothing = words == "Nothing was selected.";
+                for (letter, copy, asked) in moved.iter().filter(|_| is_moved || is_nothing) {
+                    around.ledger.moved(*letter, *copy, asked, is_moved);
+                }
+                if is_moved {
+                    sometimes!(MovedAtWebmail);
+                }
+            }
+            Deed::Erases(erased) if is_done(erased.len(), "deleted for ever") => {
+                erased.iter().for_each(|(letter, copy)| around.ledger.deleted(*letter, *copy));
+                around.story.counts.deleted += erased.len() as u64;
+            }
+            // What is not there is not starred, and nobody is told.
+            Deed::Stars(letter, copy, asked) if page.status == 200 && !is_wrong => {
+                around.ledger.starred(*letter, *copy, asked);
+            }
+            Deed::Chooses(asked) if words == "Saved." => {
+                around.ledger.name.done(asked);
+                let names = around.ledger.name.all().to_vec();
+                return self.get("/mail/settings", Waiting::Settings(names), line);
+            }
+            Deed::Writes(Written::Sent(_), letter) if words == "Your letter was sent." => {
+                around.ledger.delivered(*letter);
+            }
+            Deed::Stars(..) | Deed::Erases(_) | Deed::Chooses(_) | Deed::Writes(..) => {}
+        }
+        self.list(self.mailbox, line, around);
+    }
+
+    /// The page of its settings shows the name that was chosen.
+    pub(super) fn saw_settings(&mut self, names: &[String], page: &Page, line: &mut Line, around: &mut Around<'_>) {
+        if let Some(name) = page.value_of("name").filter(|_| self.account == AT_WEBMAIL) {
+            let is_known = names.contains(&name) || around.ledger.name.may_be(&name);
+            assert!(is_known, "{name} is the name, and nobody chose that but {names:?}");
+        }
+        self.list(self.mailbox, line, around);
+    }
+}
+
+/// Whom a letter goes to.
+fn recipients(dice: &mut Dice) -> Vec<usize> {
+    match dice.below(5) {
+        0 => vec![0, 1],
+        1 => vec![AT_WEBMAIL],
+        2 => vec![1, AT_WEBMAIL],
+        one => vec![one as usize % 2],
+    }
+}

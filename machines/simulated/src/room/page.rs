@@ -1,0 +1,79 @@
+//! A page of the webmail, as far as a client looks at it.
+
+use super::ledger::Ledger;
+use super::line::field;
+use super::lists::Row;
+
+pub(super) struct Page {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Page {
+    pub(super) fn new(head: String, body: Vec<u8>) -> Page {
+        let status = head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
+        Page { status, head, body }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap_or_default()
+    }
+
+    /// Whether it leads to where people say who they are.
+    pub(super) fn is_asked_who_it_is(&self) -> bool {
+        self.status == 303 && self.location().starts_with("/mail/login")
+    }
+
+    pub(super) fn location(&self) -> &str {
+        field(&self.head, "Location").unwrap_or_default()
+    }
+
+    /// Whose page it is, by its title. `None` for what is no page.
+    pub(super) fn owner(&self) -> Option<String> {
+        let is_page = field(&self.head, "Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+        let title = between(self.text(), "<title>", "</title>").filter(|_| is_page)?;
+        title.rsplit_once(" · ").map(|(_, owner)| owner.to_string())
+    }
+
+    /// What forms on it carry.
+    pub(super) fn token(&self) -> Option<String> {
+        self.value_of("token")
+    }
+
+    /// The value of a field of a form.
+    pub(super) fn value_of(&self, name: &str) -> Option<String> {
+        let (_, rest) = self.text().split_once(&format!("name=\"{name}\""))?;
+        let field = rest.split('>').next()?;
+        between(field, "value=\"", "\"").map(str::to_string)
+    }
+
+    /// What it tells of the last deed, and whether something went wrong.
+    pub(super) fn notice(&self) -> Option<(&str, bool)> {
+        let (_, rest) = self.text().split_once("<main")?;
+        let (_, rest) = rest.split_once("<div class=\"notice")?;
+        let (class, rest) = rest.split_once('"')?;
+        Some((between(rest, "<span>", "</span>")?, class.contains("error")))
+    }
+
+    /// What its list shows.
+    pub(super) fn rows(&self, ledger: &Ledger) -> Vec<Row> {
+        let row = |row: &str| {
+            let (mailbox, uid) = between(row, "name=\"key\" value=\"", "\"")?.split_once('.')?;
+            let subject = between(row, "class=\"subject\">", "<")?;
+            Some(Row {
+                mailbox: mailbox.parse().ok()?,
+                uid: uid.parse().ok()?,
+                letter: ledger.named(subject),
+                is_starred: between(row, "aria-pressed=\"", "\"")? == "true",
+            })
+        };
+        let rows = self.text().split("<li class=\"row").skip(1);
+        rows.map(|found| row(found).unwrap_or_else(|| panic!("no row that anybody understands: {found}"))).collect()
+    }
+}
+
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(before)?;
+    Some(rest.split_once(after)?.0)
+}
