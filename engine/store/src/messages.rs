@@ -147,11 +147,12 @@ impl Messages {
         entries.skip_while(move |entry| uid.is_some_and(|uid| entry.uid >= uid))
     }
 
-    /// How many entries are below `uid`.
+    /// How many entries are below `uid`: counted from the end that is nearer.
     pub(crate) fn count_below(&self, uid: u32) -> u32 {
         let (before, rest) = self.blocks.split_at_checked(self.block_of(uid)).unwrap_or_default();
-        let within = rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid));
-        (before.iter().map(Vec::len).sum::<usize>() + within) as u32
+        let within = rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid)) as u32;
+        let entries = |blocks: &[Vec<Entry>]| blocks.iter().map(Vec::len).sum::<usize>() as u32;
+        within + if before.len() < rest.len() { entries(before) } else { self.count - entries(rest) }
     }
 
     /// The entry at `index`, counted from the lowest UID.
@@ -224,10 +225,12 @@ impl Messages {
     pub(crate) fn remove(&mut self, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
         let (mut count, mut unseen, mut octets) = (0, 0, 0);
         let start = self.block_of(first);
+        let mut end = start;
         for block in self.blocks.iter_mut().skip(start) {
             if block.first().is_none_or(|entry| entry.uid > last) {
                 break;
             }
+            end += 1;
             block.retain(|entry| {
                 let stays = entry.uid < first || entry.uid > last;
                 if !stays {
@@ -243,7 +246,7 @@ impl Messages {
             self.count -= count;
             self.unseen -= unseen;
             self.octets -= octets;
-            self.merge();
+            self.merge(start, end);
         }
     }
 
@@ -258,10 +261,12 @@ impl Messages {
         self.blocks.partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid)).saturating_sub(1)
     }
 
-    /// Joins neighbours that fit into one block.
-    fn merge(&mut self) {
-        let mut merged: Vec<Vec<Entry>> = Vec::with_capacity(self.blocks.len());
-        for mut block in self.blocks.drain(..) {
+    /// Joins neighbours that fit into one block, after something was taken out of the blocks from `start` to below `end`. All others are as they were.
+    fn merge(&mut self, start: usize, end: usize) {
+        let places = start.saturating_sub(1)..(end + 1).min(self.blocks.len());
+        let touched = self.blocks.get_mut(places.clone()).unwrap_or_default();
+        let mut merged: Vec<Vec<Entry>> = Vec::with_capacity(touched.len());
+        for mut block in touched.iter_mut().map(core::mem::take) {
             match merged.last_mut() {
                 Some(before) if before.len() + block.len() <= BLOCK_ENTRIES => before.append(&mut block),
                 _ if block.is_empty() => {}
@@ -271,6 +276,9 @@ impl Messages {
         for block in &mut merged {
             block.shrink_to(block.len() * 2);
         }
-        self.blocks = merged;
+        self.blocks.splice(places, merged);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@
 
 use core::fmt::{self, Write};
 
+use memchr::{memchr, memchr_iter};
+
 /// Text of a message, to be shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Prose<'a>(pub &'a str);
@@ -36,7 +38,7 @@ fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt:
     let mut rest = text.trim_end();
     while !rest.is_empty() {
         let is_quoted = rest.starts_with('>');
-        let (part, tail) = split_where(rest, |line| line.starts_with('>') != is_quoted);
+        let (part, tail) = split_where(rest, is_quoted);
         rest = tail;
         if is_quoted {
             quoted(part, open_max, out)?;
@@ -49,16 +51,17 @@ fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt:
     Ok(())
 }
 
-/// Cuts before the first line of which `ends` holds.
-fn split_where(text: &str, ends: impl Fn(&str) -> bool) -> (&str, &str) {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if at > 0 && ends(line) {
-            break;
-        }
-        at += line.len();
-    }
-    text.split_at(at)
+/// Cuts before the first line that is quoted where the first one is not, or the other way round.
+fn split_where(text: &str, is_quoted: bool) -> (&str, &str) {
+    let bytes = text.as_bytes();
+    let is_quoted_at = |at: &usize| bytes.get(*at) == Some(&b'>');
+    let ends = if is_quoted {
+        memchr_iter(b'\n', bytes).map(|end| end + 1).find(|at| !is_quoted_at(at))
+    } else {
+        // There are fewer of these than of lines.
+        memchr_iter(b'>', bytes).find(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\n'))
+    };
+    text.split_at_checked(ends.unwrap_or(text.len())).unwrap_or((text, ""))
 }
 
 fn quoted(part: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,13 +72,13 @@ fn quoted(part: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Res
 }
 
 fn lines(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for (number, line) in part.trim_end().lines().enumerate() {
-        if number > 0 {
-            out.write_str("\n")?;
-        }
-        linked(line, out)?;
+    let mut rest = part.trim_end();
+    while let Some((line, tail)) = memchr(b'\n', rest.as_bytes()).and_then(|end| rest.split_at_checked(end)) {
+        linked(line.strip_suffix('\r').unwrap_or(line), out)?;
+        out.write_str("\n")?;
+        rest = tail.get(1..).unwrap_or_default();
     }
-    Ok(())
+    linked(rest, out)
 }
 
 /// A line, with the addresses of pages in it as links.
@@ -98,7 +101,7 @@ pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
         // Few texts have many colons.
-        let colon = from + memchr::memchr(b':', text.as_bytes().get(from..)?)?;
+        let colon = from + memchr(b':', text.as_bytes().get(from..)?)?;
         from = colon + 1;
         let (before, tail) = text.split_at_checked(colon)?;
         let scheme = ["https", "http"].into_iter().find(|scheme| before.ends_with(scheme));

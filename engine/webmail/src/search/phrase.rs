@@ -27,7 +27,11 @@ impl Phrase {
     pub(super) fn of(text: &str) -> Option<Phrase> {
         let mut kept: String = spaced(text).take(TERM_LETTERS_MAX).collect();
         kept.truncate(kept.trim_end().len());
-        let letters: Vec<char> = folded(&kept).collect();
+        let mut letters = Vec::new();
+        any_folded(&kept, |letter| {
+            letters.push(letter);
+            false
+        });
         (!kept.is_empty()).then(|| Phrase { text: kept, fallbacks: fallbacks(&letters), letters })
     }
 
@@ -39,7 +43,7 @@ impl Phrase {
     /// Whether it stands in a text.
     pub(super) fn is_in(&self, text: &str) -> bool {
         let mut fitting = 0;
-        folded(text).any(|letter| {
+        any_folded(text, |letter| {
             fitting = self.after(fitting, letter);
             fitting == self.letters.len()
         })
@@ -47,7 +51,8 @@ impl Phrase {
 
     /// Whether a text is this and nothing else.
     pub(super) fn is(&self, text: &str) -> bool {
-        folded(text.trim_end()).eq(self.letters.iter().copied())
+        let mut letters = self.letters.iter();
+        !any_folded(text.trim_end(), |letter| letters.next() != Some(&letter)) && letters.next().is_none()
     }
 
     /// How many letters fit behind `letter`, if `fitting` did before it.
@@ -87,13 +92,14 @@ fn spaced(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-fn folded(text: &str) -> impl Iterator<Item = char> {
-    spaced(text).flat_map(|letter| {
-        let small = letter.is_ascii().then(|| letter.to_ascii_lowercase());
+/// Whether one of the letters of a text, folded, is what is looked for: told one by one, since a search has many of them to go through, and nearly all are of ASCII.
+fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
+    spaced(text).any(|letter| {
+        if letter.is_ascii() {
+            return is_it(letter.to_ascii_lowercase());
+        }
         // Lower first, since there is a great `ẞ` whose upper case it is already.
-        let other = (!letter.is_ascii())
-            .then(|| letter.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase));
-        small.into_iter().chain(other.into_iter().flatten())
+        letter.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase).any(&mut is_it)
     })
 }
 

@@ -25,6 +25,14 @@ fn all_that_is_not_made_here_is_escaped() {
 }
 
 #[test]
+fn a_letter_is_escaped_wherever_it_stands() {
+    for at in 0..50 {
+        let (before, after) = ("ä".repeat(at), "x".repeat(50 - at));
+        assert_eq!(prose(&alloc::format!("{before}<{after}")), alloc::format!("<p>{before}&lt;{after}</p>"));
+    }
+}
+
+#[test]
 fn lines_stay_lines() {
     assert_eq!(prose("one\n\n  two\r\nthree\n\n\n"), "<p>one\n\n  two\nthree</p>");
 }
@@ -62,6 +70,7 @@ fn an_address_ends_where_an_address_cannot_go_on() {
 #[test]
 fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
     assert_eq!(prose("yes\n> no?\nwell"), "<p>yes</p><blockquote>&gt; no?</blockquote><p>well</p>");
+    assert_eq!(prose("a > b\nc"), "<p>a &gt; b\nc</p>");
     let long = prose("> 1\n> 2\n> 3\n> 4\n");
     assert!(long.starts_with("<details><summary>Quoted text</summary><blockquote>"), "{long}");
     assert!(long.ends_with("&gt; 4</blockquote></details>"), "{long}");
