@@ -29,6 +29,7 @@ pub(super) const ACCOUNTS: u32 = 1024;
 const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
 const MEMORY_MIB: u32 = 512;
+const DISK_BYTES: u64 = 1 << 30;
 const READY_BUDGET: Duration = Duration::from_secs(60);
 const STOP_BUDGET: Duration = Duration::from_secs(20);
 const LOAD_BUDGET: Duration = Duration::from_secs(60);
@@ -42,12 +43,21 @@ pub(super) enum Queues {
     Each,
 }
 
+/// What a guest has.
+pub(super) struct Equipment {
+    pub(super) memory_mib: u32,
+    pub(super) disk_bytes: u64,
+    /// Its accounts, as the configuration has them.
+    pub(super) users: String,
+}
+
 /// What every guest needs.
 pub(super) struct Place {
     qemu: PathBuf,
     image: PathBuf,
     folder: PathBuf,
-    data: DataFolder,
+    memory_mib: u32,
+    pub(super) data: DataFolder,
     stop: Stop,
 }
 
@@ -59,8 +69,17 @@ pub(super) struct Serving {
 }
 
 impl Place {
-    /// `name`: of the bench.
+    /// With accounts that get mail. `name`: of the bench.
     pub(super) fn make(house: &House, name: &str, stop: &Stop) -> Result<Place, Failure> {
+        let users = (0..ACCOUNTS)
+            .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
+            .collect();
+        Place::with(house, name, Equipment { memory_mib: MEMORY_MIB, disk_bytes: DISK_BYTES, users }, stop)
+    }
+
+    /// With this.
+    pub(super) fn with(house: &House, name: &str, equipment: Equipment, stop: &Stop) -> Result<Place, Failure> {
+        let Equipment { memory_mib, disk_bytes, users } = equipment;
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(house, stop)?;
@@ -69,26 +88,22 @@ impl Place {
         std::fs::create_dir_all(folder.join("site")).map_err(Failure::io(doing))?;
         let page: Vec<u8> = (0..PAGE_BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         std::fs::write(folder.join("site").join(PAGE), page).map_err(Failure::io(doing))?;
-        let users: String = (0..ACCOUNTS)
-            .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
-            .collect();
         let text = format!(
             "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{MACHINE}/24\"\n\
              [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\n"
         );
         std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring a guest"))?;
+        let disk = std::fs::File::create(folder.join("disk.img")).and_then(|file| file.set_len(disk_bytes));
+        disk.map_err(Failure::io("making a disk"))?;
         let data = DataFolder::open(&folder)?;
         data.pass_lock_on()?;
-        Ok(Place { qemu, image, folder, data, stop: stop.clone() })
+        Ok(Place { qemu, image, folder, memory_mib, data, stop: stop.clone() })
     }
 
     /// Boots a guest with so many cores, under TCG.
     pub(super) fn boot(&self, house: &House, cores: u32, queues: Queues) -> Result<Serving, Failure> {
         let queues = if queues == Queues::Each { cores } else { 1 };
-        let several = if queues > 1 { " multi_queue" } else { "" };
-        ip(&format!("tuntap add dev {INTERFACE} mode tap vnet_hdr{several}"))?;
-        ip(&format!("addr add {LINUX}/24 dev {INTERFACE}"))?;
-        ip(&format!("link set {INTERFACE} up"))?;
+        make_interface(queues)?;
         let counters = Counters::for_cores(house, cores, &self.stop)?;
         let guest = Guest::start(&Setup {
             qemu: self.qemu.clone(),
@@ -96,7 +111,7 @@ impl Place {
             machine: MachineType::Q35,
             accelerator: Accelerator::Tcg,
             cores,
-            memory_mib: MEMORY_MIB,
+            memory_mib: self.memory_mib,
             network: Network::Tap { interface: INTERFACE.into(), queues },
             disk: self.data.disk_path.clone(),
             configuration: self.data.configuration_path.clone(),
@@ -116,6 +131,14 @@ impl Drop for Place {
         // What cannot be removed lies under target/ and harms nobody.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The guest's interface, with the host's address.
+pub(super) fn make_interface(queues: u32) -> Result<(), Failure> {
+    let several = if queues > 1 { " multi_queue" } else { "" };
+    ip(&format!("tuntap add dev {INTERFACE} mode tap vnet_hdr{several}"))?;
+    ip(&format!("addr add {LINUX}/24 dev {INTERFACE}"))?;
+    ip(&format!("link set {INTERFACE} up"))
 }
 
 /// The address of an account.
@@ -157,6 +180,10 @@ impl Serving {
         std::thread::sleep(settle);
         let after = self.counters.samples()?;
         Ok((after.iter().zip(&before).map(|(after, before)| after.since(before)).collect(), done))
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// How many instructions a core has executed so far.

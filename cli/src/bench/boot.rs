@@ -98,7 +98,8 @@ fn processor_seconds(process: u32) -> Result<f64, Failure> {
     Ok(fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)
 }
 
-fn resident_mib(process: u32) -> Result<f64, Failure> {
+/// Memory of the host's that a process has.
+pub(super) fn resident_mib(process: u32) -> Result<f64, Failure> {
     let status = read(process, "status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
     let kib = line.trim().trim_end_matches(" kB").parse::<f64>();

@@ -14,6 +14,7 @@ mod multicore;
 mod network;
 mod papers;
 mod plot;
+mod processors;
 mod profile;
 mod report;
 mod tls;
@@ -72,6 +73,11 @@ const BENCHES: &[Bench] = &[
         name: "webmail",
         measures: "login, inbox, reading and writing in a browser, over TLS; against Roundcube in a Linux guest; the webmail studies' figures",
         run: webmail::run,
+    },
+    Bench {
+        name: "mailbox",
+        measures: "a mailbox of 200,000 letters beside one of 50 and one of 20: listing, reading, searching, filing, start and memory",
+        run: webmail::mailbox::run,
     },
     Bench {
         name: "cefos-scaling",

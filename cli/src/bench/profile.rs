@@ -36,6 +36,11 @@ impl Functions {
         Ok(format!("As compiled:\n{compiled}\nAs written:\n{}", ranking(written, transactions)))
     }
 
+    /// How many instructions of the sample were executed in functions, as compiled, whose names are so.
+    pub(super) fn executed_in(&self, sample: &Sample, is_so: impl Fn(&str) -> bool) -> u64 {
+        sample.by_address().filter(|(address, _)| is_so(self.compiled_name(*address))).map(|(_, count)| count).sum()
+    }
+
     fn compiled_name(&self, address: u64) -> &str {
         self.compiled.range(..=address).next_back().map_or("outside of the image", |(_, name)| name)
     }

@@ -3,13 +3,16 @@
 /// Everybody's.
 pub(in crate::bench) const PASSWORD: &str = "correct horse battery staple";
 /// The same, as both keep it: with the strength that our machine gives to new ones.
-pub(super) const HASH: &str =
+pub(in crate::bench) const HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
 
 /// Bytes of the text of letters that are read and written, as in the studies: to 120,000 there, to 16 KB with TLS.
 pub(in crate::bench) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_000, 120_000];
 /// Letters in an inbox.
 pub(in crate::bench) const INBOXES: [usize; 3] = [6, 10, 50];
+/// Those who put load on the machine, and the letters of each.
+pub(in crate::bench) const USERS: usize = 10;
+const LETTERS: usize = 10;
 const LETTER_BYTES: usize = 1_000;
 
 /// Who reads letters of all sizes.
@@ -43,13 +46,19 @@ pub(in crate::bench) fn inbox(letters: usize) -> String {
     format!("inbox{letters}")
 }
 
+/// One of those who put load on the machine.
+pub(in crate::bench) fn user(number: usize) -> String {
+    format!("user{number}")
+}
+
 /// All of them.
 pub(in crate::bench) fn accounts() -> Vec<Account> {
     let account = |name: String, letters| Account { name, letters };
     let inboxes = INBOXES.map(|letters| account(inbox(letters), vec![LETTER_BYTES; letters]));
     let others = [account(READER.into(), SIZES.into())];
     let empty = [WRITER, GRACE, KEEPER].map(|name| account(name.into(), Vec::new()));
-    inboxes.into_iter().chain(others).chain(empty).collect()
+    let users = (0..USERS).map(|number| account(user(number), vec![LETTER_BYTES; LETTERS]));
+    inboxes.into_iter().chain(others).chain(empty).chain(users).collect()
 }
 
 /// Which of the reader's letters has a text of so many bytes, the first being 1.

@@ -44,7 +44,8 @@ impl Side {
         }
     }
 
-    fn host(self) -> Ipv4Addr {
+    /// The host's address for it.
+    pub(super) fn host(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 9, self as u8, 1)
     }
 

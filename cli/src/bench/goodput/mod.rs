@@ -7,6 +7,7 @@
 
 mod flows;
 mod room;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +16,6 @@ use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::guest::{Accelerator, Guest, MachineType, Network, Setup};
-use crate::hold;
 use crate::house::House;
 use crate::run::DataFolder;
 use crate::stop::Stop;
@@ -23,12 +23,13 @@ use crate::{image, packages};
 use flows::Way;
 use room::{Machine, Room};
 
+pub(super) use wire::Wire;
+
 const PEER: &str = "Linux (CUBIC), same wire and seed";
 /// Of Linux's goodput.
 const TARGET: f64 = 0.9;
 /// A flow that has not ended by then is judged by what has arrived.
 const FLOW_BUDGET: Duration = Duration::from_secs(12);
-const BUILD_BUDGET: Duration = Duration::from_secs(600);
 const SEED: u64 = 1;
 
 /// Flows side by side where losses keep a single one from filling the wire: which frames are lost, and whether a timeout
@@ -121,11 +122,9 @@ impl Tools {
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(house, stop)?;
-        let mut cargo = hold::command("cargo");
-        cargo.args(["build", "--quiet", "--release", "-p", "wire", "--target-dir", "target"]).current_dir(house.root());
-        hold::run_to_success(&mut cargo, "building the wire", BUILD_BUDGET, stop)?;
+        let wire = Wire::build(house, stop)?;
         let folder = house.target(format!("bench/goodput-{}", std::process::id()));
-        Ok(Tools { wire: house.target("release/wire"), qemu, image, folder })
+        Ok(Tools { wire, qemu, image, folder })
     }
 }
 

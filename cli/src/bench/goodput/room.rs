@@ -4,7 +4,6 @@
 //! there in the network of another thread, into which the wire's interface is moved. Everything is made anew for
 //! each room, and gone with it.
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -14,6 +13,7 @@ use std::time::Duration;
 use nix::unistd::gettid;
 
 use super::flows::{self, Way};
+use super::wire::Wire;
 use crate::bench::network::{self, ip};
 use crate::failure::Failure;
 use crate::guest::{Guest, Running};
@@ -47,7 +47,8 @@ pub(super) enum Machine {
 
 /// A wire with somebody at each end.
 pub(super) struct Room {
-    wire: Child,
+    /// Ended before its interfaces are removed.
+    wire: Option<Wire>,
     there: There,
 }
 
@@ -76,7 +77,7 @@ impl Room {
         }
         // Linux would answer there for the address at this end of the wire, and frames for it would come in past the wire.
         ip("link set bridge arp off up")?;
-        let wire = start_wire(wire, spec, seed)?;
+        let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
         let room = Room { wire, there: There::Machine(start()?) };
         let services = SERVICES.iter().map(|service| (*service, SocketAddr::from((THERE, service.port)))).collect();
         let ready = watch_services(services).recv_timeout(READY_BUDGET);
@@ -87,7 +88,7 @@ impl Room {
     /// Linux at the other end of such a wire.
     pub(super) fn with_linux(wire: &Path, spec: &str, seed: u64) -> Result<Room, Failure> {
         make_interfaces()?;
-        let wire = start_wire(wire, spec, seed)?;
+        let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
         let (moved, thread_moved) = channel();
         let (begin, asked_to_begin) = channel();
         let (listens, listening) = channel();
@@ -142,7 +143,7 @@ impl Drop for Room {
                 let _ = thread.take().map(std::thread::JoinHandle::join);
             }
         }
-        end(&mut self.wire);
+        self.wire = None;
         // What was moved away is gone with its network.
         for name in ["bridge", TAP, "there", "here"] {
             let _ = ip(&format!("link delete {name}"));
@@ -158,7 +159,7 @@ pub(super) fn start_hosted(folder: &Path) -> Result<Machine, Failure> {
     command.spawn().map(Machine::Hosted).map_err(Failure::io("starting the machine"))
 }
 
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     hold::kill_group(child);
     // It has been killed: this returns at once, and leaves no zombie.
     let _ = child.wait();
@@ -176,26 +177,4 @@ fn make_interfaces() -> Result<(), Failure> {
 fn take_interface() -> Result<(), Failure> {
     ip(&format!("addr add {THERE}/24 dev there"))?;
     ip("link set there up")
-}
-
-fn start_wire(wire: &Path, spec: &str, seed: u64) -> Result<Child, Failure> {
-    let doing = "starting the wire";
-    let mut command = hold::command(wire);
-    command.args(["here", "there", "--there", spec, "--back", spec, "--seed", &seed.to_string()]);
-    // It lives as long as its standard input.
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(Failure::io(doing))?;
-    let mut said = String::new();
-    if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut said).map_err(Failure::io(doing))?;
-    }
-    if said == "ready\n" {
-        return Ok(child);
-    }
-    let mut complaint = String::new();
-    if let Some(mut errors) = child.stderr.take() {
-        errors.read_to_string(&mut complaint).map_err(Failure::io(doing))?;
-    }
-    end(&mut child);
-    Err(Failure::broke(format_args!("{doing}: {}", complaint.trim())))
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::parked::park;
-use super::processors;
 use super::split::Split;
 use super::wire::{Catching, Seen};
 use super::{CORES, PAPER_CLOCKS_PER_SECOND, Way};
 use crate::bench::at_tap::{Place, Queues, Serving, ask_for_pages};
 use crate::bench::counters::Sample;
+use crate::bench::processors;
 use crate::bench::profile::Functions;
 use crate::failure::Failure;
 use crate::house::House;

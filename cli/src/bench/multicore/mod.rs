@@ -6,7 +6,6 @@
 mod draw;
 mod measure;
 mod parked;
-mod processors;
 mod split;
 mod wire;
 

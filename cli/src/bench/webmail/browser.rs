@@ -21,6 +21,8 @@ const BODY_BYTES_MAX: u64 = 4 << 20;
 
 /// A browser.
 pub(super) struct Browser {
+    address: SocketAddr,
+    settings: Arc<ClientConfig>,
     cookies: BTreeMap<String, String>,
     connection: BufReader<StreamOwned<ClientConnection, TcpStream>>,
 }
@@ -43,8 +45,6 @@ pub(super) struct Question {
 pub(super) struct Answer {
     pub(super) location: String,
     pub(super) body: String,
-    /// From the question's first byte to the answer's.
-    pub(super) first_byte: Duration,
 }
 
 impl Question {
@@ -98,19 +98,48 @@ impl Question {
 impl Browser {
     /// One without cookies, connected.
     pub(super) fn open(address: SocketAddr, settings: &Arc<ClientConfig>) -> Result<Browser, Failure> {
-        Ok(Browser { cookies: BTreeMap::new(), connection: connect(address, settings)? })
+        let connection = connect(address, settings)?;
+        Ok(Browser { address, settings: Arc::clone(settings), cookies: BTreeMap::new(), connection })
+    }
+
+    /// The same one on another connection.
+    pub(super) fn another(&self) -> Result<Browser, Failure> {
+        let connection = connect(self.address, &self.settings)?;
+        Ok(Browser {
+            address: self.address,
+            settings: Arc::clone(&self.settings),
+            cookies: self.cookies.clone(),
+            connection,
+        })
     }
 
     /// Asks, and waits for the whole answer.
     ///
     /// Errors: the answer is not what is expected.
     pub(super) fn ask(&mut self, question: &Question) -> Result<Answer, Failure> {
+        self.ask_and_note(question, &mut || {})
+    }
+
+    /// Asks one after the other. How long all took.
+    pub(super) fn ask_all(&mut self, questions: &[Question]) -> Result<Duration, Failure> {
         let began = Instant::now();
+        for question in questions {
+            self.ask(question)?;
+        }
+        Ok(began.elapsed())
+    }
+
+    /// The same as [`Browser::ask`]; does something as soon as the answer's first byte is here.
+    pub(super) fn ask_and_note(
+        &mut self,
+        question: &Question,
+        first_byte_arrived: &mut dyn FnMut(),
+    ) -> Result<Answer, Failure> {
         self.say(question).map_err(Failure::io("asking"))?;
         let doing = format!("hearing the answer to {} {}", question.method, question.target);
         self.connection.fill_buf().map_err(Failure::io(&doing))?;
-        let first_byte = began.elapsed();
-        let (status, answer) = self.hear(first_byte).map_err(Failure::io(&doing))?;
+        first_byte_arrived();
+        let (status, answer) = self.hear().map_err(Failure::io(&doing))?;
         if status == question.status && answer.body.contains(question.text) {
             return Ok(answer);
         }
@@ -128,7 +157,7 @@ impl Browser {
         stream.flush()
     }
 
-    fn hear(&mut self, first_byte: Duration) -> std::io::Result<(u16, Answer)> {
+    fn hear(&mut self) -> std::io::Result<(u16, Answer)> {
         let first = self.line()?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
         let (mut location, mut length, mut is_chunked) = (String::new(), 0, false);
@@ -149,7 +178,7 @@ impl Browser {
         } else {
             self.hear_bytes(length, &mut body)?;
         }
-        Ok((status, Answer { location, body: String::from_utf8_lossy(&body).into_owned(), first_byte }))
+        Ok((status, Answer { location, body: String::from_utf8_lossy(&body).into_owned() }))
     }
 
     fn hear_chunks(&mut self, body: &mut Vec<u8>) -> std::io::Result<()> {

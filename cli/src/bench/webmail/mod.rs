@@ -3,50 +3,79 @@
 //! It stands beside the figures of the two studies of bare PC webmail servers. Everything goes over TLS: our webmail is not served in the clear.
 
 mod browser;
+mod draw;
 mod guests;
+mod load;
+pub(super) mod mailbox;
 mod reader;
+mod target;
+mod wide;
 
-use super::beside::Beside;
+use super::beside::{Beside, Side};
 use super::network::enter;
 use super::report::{Report, Row};
 use crate::failure::Failure;
 use crate::house::House;
 use crate::stop::Stop;
 use guests::{Found, Step};
+use load::{Loaded, PAPER_HZ};
+use wide::{Deed, Far, ROUND_MS};
 
 const PEER: &str = "Roundcube";
 /// Guest instructions for an inbox.
 const AIM_INBOX: f64 = 100_000.0;
+/// Until the first byte of a page.
+const AIM_FIRST_BYTE_MS: f64 = 1.0;
+/// Times Roundcube's requests a second.
+const TARGET_TIMES: f64 = 50.0;
+
+/// All that was found.
+struct All {
+    found: Vec<Found>,
+    loaded: Vec<Loaded>,
+    far: Vec<Far>,
+}
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let beside = Beside::make_webmails(house, "webmail", stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &beside, stop)).join());
-    let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    let All { found, loaded, far } = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine: beside.machine(),
-        rows: found.iter().flat_map(rows).collect(),
-        note: "TLS 1.3, X25519, AES-128-GCM, a certificate of ECDSA P-256, connections that stand. Guest instructions are repeatable on any \
-               host; ms are the browser's, emulated. Roundcube's inbox is its page and what the page's scripts ask for; its list alone is the latter. A letter that is read has been read before. Where our instructions went: target/bench/webmail-*.profile.",
-        figure: None,
+        rows: found.iter().flat_map(rows).chain(rows_of_load(&loaded)).chain(far.iter().map(row_of_far)).collect(),
+        note: "TLS 1.3, X25519, AES-128-GCM, a certificate of ECDSA P-256, connections that stand. Of answers a second more is better, of all else less. Guest instructions are repeatable on any \
+               host; ms are the browser's, emulated, and busy is what the emulator's processor took of the host's, while the plugin counts. Roundcube's inbox is its page and what the page's scripts ask for; its list \
+               alone is the latter, and is what is asked for under load. A letter that is read has been read before. Where our instructions went: target/bench/webmail-*.profile.",
+        figure: Some(draw::figure(&found, &loaded, &far)),
     })
 }
 
-fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<Vec<Found>, Failure> {
+fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<All, Failure> {
     enter()?;
-    let targets = guests::boot(beside, stop)?;
-    guests::measure(house, &targets, stop)
+    let [ours, peers] = guests::boot(beside, stop)?;
+    let targets = [guests::target(beside, Side::Ours, &ours)?, guests::target(beside, Side::Peer, &peers)?];
+    let found = guests::measure(house, &targets, stop)?;
+    let loaded = load::measure(&targets, stop)?;
+    let far = wide::measure(house, &targets, stop)?;
+    Ok(All { found, loaded, far })
 }
 
 fn rows(found: &Found) -> Vec<Row> {
     let Found { step, ours, peers } = found;
     let case = name(*step);
     let aim = matches!(step, Step::Inbox(_)).then_some(AIM_INBOX);
-    vec![
+    let mut rows = vec![
         Row::alone(case.clone(), "guest instructions", ours.instructions).beside(PEER, peers.instructions, aim),
+        Row::alone(case.clone(), "guest instructions, TLS's of these", ours.for_tls),
         Row::alone(case.clone(), "ms", ours.ms).beside(PEER, peers.ms, None),
-        Row::alone(case, "ms to the first byte", ours.first_byte_ms).beside(PEER, peers.first_byte_ms, None),
-    ]
+    ];
+    if step.is_page() {
+        let [ours, peers] = [ours, peers].map(|taken| taken.to_first_byte / PAPER_HZ * 1000.0);
+        let row = Row::alone(case, "ms to the first byte, 3.2 GHz, an instruction a clock", ours);
+        rows.push(if peers.is_nan() { row } else { row.beside(PEER, peers, Some(AIM_FIRST_BYTE_MS)) });
+    }
+    rows
 }
 
 fn name(step: Step) -> String {
@@ -62,4 +91,49 @@ fn name(step: Step) -> String {
         Step::SendFile(bytes) => format!("a letter with a file of {bytes} bytes is sent"),
         Step::FetchFile(bytes) => format!("a file of {bytes} bytes is fetched"),
     }
+}
+
+/// Each load of ours beside the same of the peer's.
+fn rows_of_load(loaded: &[Loaded]) -> Vec<Row> {
+    let ours = loaded.iter().filter(|one| one.side == Side::Ours);
+    let peers = |ours: &Loaded| loaded.iter().find(|one| one.side == Side::Peer && one.load.users == ours.load.users);
+    ours.filter_map(|ours| Some(rows_of_one_load(ours, peers(ours)?))).flatten().collect()
+}
+
+fn rows_of_one_load(ours: &Loaded, peers: &Loaded) -> Vec<Row> {
+    let how = if ours.load.is_pressing { "as fast as they are answered" } else { "100 times a second each" };
+    let case = match ours.load.users {
+        1 => format!("1 user asks for a list of 10 {how}"),
+        users => format!("{users} users ask for a list of 10 {how}"),
+    };
+    let target = ours.load.is_pressing.then_some(TARGET_TIMES);
+    let mut rows =
+        vec![Row::alone(case.clone(), "answers/s", ours.per_second).ahead_of(PEER, peers.per_second, target)];
+    let mut add = |unit, ours: f64, peers: f64| {
+        rows.push(Row::alone(case.clone(), unit, ours).beside(PEER, peers, None));
+    };
+    add("ms, p50", ours.p50_ms, peers.p50_ms);
+    add("ms, p99", ours.p99_ms, peers.p99_ms);
+    add("guest instructions", ours.instructions, peers.instructions);
+    add("% busy", ours.busy, peers.busy);
+    add("% busy at 3.2 GHz, an instruction a clock", ours.busy_there, peers.busy_there);
+    if let (Some(ours), Some(peers)) = (ours.others_ms, peers.others_ms) {
+        add("ms, somebody else reads 120,000 bytes", ours[0], peers[0]);
+        add("ms, somebody else sends 120,000 bytes", ours[1], peers[1]);
+    }
+    if ours.failed + peers.failed > 0 {
+        add("questions that were not answered", ours.failed as f64, peers.failed as f64);
+    }
+    rows
+}
+
+fn row_of_far(far: &Far) -> Row {
+    let what = match far.deed {
+        Deed::LoginPage => name(Step::LoginPage),
+        Deed::Login => name(Step::Login),
+        Deed::Inbox(letters) => name(Step::Inbox(letters)),
+        Deed::Read(bytes) => name(Step::Read(bytes)),
+        Deed::Send(bytes) => name(Step::Send(bytes)),
+    };
+    Row::alone(format!("{ROUND_MS} ms away: {what}"), "ms", far.ours).beside(PEER, far.peers, None)
 }

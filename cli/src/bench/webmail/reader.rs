@@ -130,10 +130,21 @@ impl Reader {
         Question::get(target, "zzzz")
     }
 
+    /// Something is done with letters, by our form's fields.
+    pub(super) fn act(&self, fields: &[(&str, &str)]) -> Question {
+        let token = [("token", self.token.as_str()), ("here", "/mail/box/1")];
+        Question::form("/mail/act", &[&token, fields].concat()).expecting(303, "")
+    }
+
+    /// Our page on which a letter is written.
+    pub(super) fn page_for_letter() -> Question {
+        Question::get("/mail/compose", "name=\"text\"")
+    }
+
     /// The page on which a letter is written, opened. What it is known by at the other's.
     pub(super) fn begin_letter(&mut self) -> Result<String, Failure> {
         if self.side == Side::Ours {
-            self.browser.ask(&Question::get("/mail/compose", "name=\"text\""))?;
+            self.browser.ask(&Reader::page_for_letter())?;
             return Ok(String::new());
         }
         let begun = self.browser.ask(&Question::get("/?_task=mail&_action=compose", "").expecting(302, ""))?;

@@ -1,0 +1,119 @@
+//! A wide network between the browser and both webmails: a wire (`tests/wire`) that delays, put into the way while the guests serve.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::browser::Question;
+use super::reader::{Login, Reader};
+use super::target::Target;
+use crate::bench::beside::Side;
+use crate::bench::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
+use crate::bench::goodput::Wire;
+use crate::bench::median;
+use crate::bench::network::ip;
+use crate::failure::Failure;
+use crate::house::House;
+use crate::stop::Stop;
+use crate::terminal::remark;
+
+/// There and back.
+pub(super) const ROUND_MS: u32 = 20;
+const TIMES: usize = 3;
+/// Bytes of letters that are read and sent.
+pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
+const SEED: u64 = 1;
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Deed {
+    LoginPage,
+    Login,
+    Inbox(usize),
+    Read(usize),
+    Send(usize),
+}
+
+/// How long it took: the median, in milliseconds, at each.
+pub(super) struct Far {
+    pub(super) deed: Deed,
+    pub(super) ours: f64,
+    pub(super) peers: f64,
+}
+
+/// To be called in the network where the guests are, which are not reached directly any more after that.
+pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Far>, Failure> {
+    let wire = Wire::build(house, stop)?;
+    // They last until these are dropped.
+    let (_ours, _peers) = (interpose(Side::Ours, &wire)?, interpose(Side::Peer, &wire)?);
+    let letters = INBOXES.first().copied().unwrap_or_default();
+    let deeds = [Deed::LoginPage, Deed::Login, Deed::Inbox(letters)]
+        .into_iter()
+        .chain(BYTES.map(Deed::Read))
+        .chain(BYTES.map(Deed::Send));
+    let mut found = Vec::new();
+    for deed in deeds {
+        let [ours, peers] = targets;
+        let far = Far { deed, ours: ours.far(deed)?, peers: peers.far(deed)? };
+        remark(format_args!("{ROUND_MS} ms there and back, {deed:?}: {:.1} ms beside {:.1}", far.ours, far.peers));
+        found.push(far);
+    }
+    Ok(found)
+}
+
+/// Puts a wire between the host and the guest's interface, which a bridge joins to it. Nobody is connected now; who was finds the host's new card when he has something for it.
+fn interpose(side: Side, wire: &Path) -> Result<Wire, Failure> {
+    let interface = side.interface();
+    let (near, far, bridge) = (format!("{interface}-near"), format!("{interface}-far"), format!("{interface}-br"));
+    ip(&format!("addr flush dev {interface}"))?;
+    for name in [&near, &far] {
+        ip(&format!("tuntap add dev {name} mode tap"))?;
+    }
+    ip(&format!("addr add {}/24 dev {near}", side.host()))?;
+    ip(&format!("link add {bridge} type bridge"))?;
+    for name in [interface, &far] {
+        ip(&format!("link set {name} master {bridge}"))?;
+    }
+    for name in [&near, &far] {
+        ip(&format!("link set {name} up"))?;
+    }
+    // Linux would answer there for the address at this end of the wire, and frames for it would come in past the wire.
+    ip(&format!("link set {bridge} arp off up"))?;
+    let delay = format!("delay={}", ROUND_MS / 2);
+    Wire::between(wire, &near, &far, &delay, SEED)
+}
+
+impl Target<'_> {
+    fn far(&self, deed: Deed) -> Result<f64, Failure> {
+        let took = match deed {
+            Deed::LoginPage | Deed::Login => (0..TIMES).map(|_| self.far_login(deed)).collect::<Result<Vec<_>, _>>()?,
+            Deed::Inbox(letters) => self.far_work(&inbox(letters), |reader| Ok(reader.inbox()))?,
+            Deed::Read(bytes) => self.far_work(READER, |reader| Ok(vec![reader.letter(number(bytes))]))?,
+            Deed::Send(bytes) => self.far_work(WRITER, |writer| {
+                let begun = writer.begin_letter()?;
+                Ok(writer.send(&begun, GRACE, bytes, None))
+            })?,
+        };
+        Ok(median(took.iter().map(|time| time.as_secs_f64() * 1000.0).collect()))
+    }
+
+    /// On a connection that stands.
+    fn far_login(&self, deed: Deed) -> Result<Duration, Failure> {
+        let mut login = Login::begin(self.side, self.address, &self.settings)?;
+        let question = if deed == Deed::Login { login.form(WRITER) } else { Login::page(self.side) };
+        login.browser.ask_all(&[question])
+    }
+
+    /// The same several times. What is asked for is prepared each time anew.
+    fn far_work(
+        &self,
+        name: &str,
+        prepare: impl Fn(&mut Reader) -> Result<Vec<Question>, Failure>,
+    ) -> Result<Vec<Duration>, Failure> {
+        let mut reader = self.log_in(name)?;
+        let mut once = || {
+            let questions = prepare(&mut reader)?;
+            reader.browser.ask_all(&questions)
+        };
+        (0..TIMES).map(|_| once()).collect()
+    }
+}
