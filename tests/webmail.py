@@ -69,7 +69,7 @@ class Reading:
         self.assertEqual(browser.attribute(row(subject), "class"), "row")
 
     def test_html_of_a_letter_is_shown_in_its_frame_and_keeps_to_it(self):
-        subject = self.deliver("Markup", "<style>p { color: rgb(1, 2, 3) }</style><p>It <b>weaves</b>.</p>", "text/html")
+        subject = self.deliver("Markup", '<style>p { color: rgb(1, 2, 3) }</style><p>It <b>weaves</b>.</p><img src="https://nowhere.test/x">', "text/html")
         self.log_in("ada")
         self.open(subject)
         browser = self.browser

@@ -26,6 +26,8 @@ pub enum Body<'a> {
 /// Whether a page within a message loads what it wants from elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loads {
+    /// It wants nothing.
+    Own,
     /// It is kept from it.
     Nothing,
     /// Its reader has asked for it this once.

@@ -25,6 +25,7 @@ mod compose;
 mod conversation;
 mod deceit;
 mod door;
+mod elsewhere;
 mod form;
 mod frame;
 mod kept;

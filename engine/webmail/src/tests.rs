@@ -2,6 +2,7 @@
 
 mod assets;
 mod deceit;
+mod elsewhere;
 mod forms;
 mod moments;
 mod pages;

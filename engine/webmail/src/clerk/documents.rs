@@ -6,13 +6,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{End, Reply, Status};
+use http::{End, Reply};
 use message::header::{Field, Header};
 use message::structure::{Listener, Part, Reader};
 use message::{BodyDecoder, TextDecoder};
 use store::{AccountId, Body, Refusal};
 
-use super::letters::{mailboxes, name_of};
+use super::letters::{HTML_BYTES_MAX, mailboxes, name_of};
 use super::pictures::Pictures;
 use super::trusting::is_trusted;
 use super::{Desk, Done, Elsewhere, Next, Step, why};
@@ -22,7 +22,7 @@ use crate::stream::{PIECE_BYTES, Sent, Title};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page};
 
-/// The largest document that is shown, in bytes.
+/// The largest document that is shown, in bytes, with its pictures.
 pub const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of a message's source that a page shows, and what else was read with them.
@@ -139,7 +139,7 @@ impl Reading {
     fn has_enough(&self) -> bool {
         match self.document {
             Document::Message | Document::Part(_) => self.heard.bytes.len() >= PIECE_BYTES + self.held_back(),
-            Document::Source | Document::Html(..) => self.heard.is_too_large(),
+            Document::Source | Document::Html(..) => false,
         }
     }
 
@@ -189,12 +189,6 @@ impl Reading {
             return answer::refused(refusal, why(refusal));
         }
         let heard = &mut self.heard;
-        if heard.is_too_large() {
-            return answer::plain(
-                Status::ServiceUnavailable,
-                "It is too large to be shown. Its message can be downloaded.\n",
-            );
-        }
         let bytes = core::mem::take(&mut heard.bytes);
         match (self.document, &heard.part) {
             (Document::Source, _) => self.source(&bytes, visitor, desk),
@@ -227,10 +221,6 @@ impl Reading {
 }
 
 impl Heard {
-    fn is_too_large(&self) -> bool {
-        self.text.len() > DOCUMENT_BYTES_MAX
-    }
-
     /// The part that is wanted, if it is a message whose header has ended: then its first part has begun. It is taken apart like all else, so that nobody tells its octets.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
         let index = self.wanted.filter(|_| !self.is_html)?;
@@ -287,11 +277,10 @@ impl Listener for Heard {
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
-        if self.is_too_large() {
-            return;
-        }
         match &mut self.decoder {
             Some(Decoder::Bytes(decoder)) => decoder.bytes_arrived(bytes, &mut self.bytes),
+            // The page around it says that there is more.
+            Some(Decoder::Text(_)) if self.text.len() >= HTML_BYTES_MAX => {}
             Some(Decoder::Text(decoder)) => decoder.bytes_arrived(bytes, &mut self.text),
             Some(Decoder::Picture) => self.pictures.arrived(bytes),
             None => {}
@@ -301,7 +290,10 @@ impl Listener for Heard {
     fn body_ended(&mut self) {
         match self.decoder.take() {
             Some(Decoder::Bytes(mut decoder)) => decoder.body_ended(&mut self.bytes),
-            Some(Decoder::Text(mut decoder)) => decoder.body_ended(&mut self.text),
+            Some(Decoder::Text(mut decoder)) => {
+                decoder.body_ended(&mut self.text);
+                self.text.truncate(self.text.floor_char_boundary(HTML_BYTES_MAX));
+            }
             Some(Decoder::Picture) => self.pictures.ended(),
             None => {}
         }

@@ -14,15 +14,18 @@ use super::trusting::is_trusted;
 use super::{Desk, Step, why};
 use crate::answer;
 use crate::conversation::{Attachment, Body, Loads};
-use crate::deceit;
 use crate::moments::{Moment, size};
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
 use crate::surroundings::Visitor;
 use crate::{Key, Page};
+use crate::{deceit, elsewhere};
 
-/// Bytes of text that a page shows of a message, and of HTML in which links are looked for. Who wants more downloads it.
+/// Bytes of text that a page shows of a message. Who wants more downloads it.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of HTML that are shown: as many as others show, since a browser may take minutes to lay out much more.
+pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
 
 /// People that a page names as recipients.
 const RECIPIENTS_MAX: usize = 20;
@@ -214,7 +217,8 @@ impl Opening {
         let loads = match loaded == Some(self.key) {
             _ if is_trusted(known, &from.address) => Loads::Always,
             true => Loads::Once,
-            false => Loads::Nothing,
+            false if elsewhere::is_wanted(&heard.page) => Loads::Nothing,
+            false => Loads::Own,
         };
         let name = if from.name.is_empty() { &from.address } else { &from.name };
         let path = |part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string());
@@ -331,11 +335,12 @@ impl Listener for Heard {
 
     fn body_arrived(&mut self, bytes: &[u8]) {
         if let Some(decoder) = &mut self.decoder {
-            let text = if self.is_page { &mut self.page } else { &mut self.text };
-            if text.len() < TEXT_BYTES_MAX {
+            let (text, most) =
+                if self.is_page { (&mut self.page, HTML_BYTES_MAX) } else { (&mut self.text, TEXT_BYTES_MAX) };
+            if text.len() < most {
                 decoder.bytes_arrived(bytes, text);
             } else {
-                self.is_cut |= !self.is_page;
+                self.is_cut = true;
             }
         }
     }
@@ -344,6 +349,7 @@ impl Listener for Heard {
         let Some(mut decoder) = self.decoder.take() else { return };
         if self.is_page {
             decoder.body_ended(&mut self.page);
+            self.is_cut |= self.page.len() > HTML_BYTES_MAX;
         } else {
             decoder.body_ended(&mut self.text);
             if !self.text.is_empty() && !self.text.ends_with('\n') {

@@ -178,3 +178,31 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
     assert!(page.contains("were not loaded") && page.contains("Always from mary@example.org"), "{page}");
     assert_eq!([1, 2, 3].map(|uid| loads(&mut elsewhere, &mut room, uid)), [false; 3]);
 }
+
+#[test]
+fn html_is_shown_as_far_as_browsers_lay_it_out_in_time_and_the_page_says_that_there_is_more() {
+    let (mut room, trust) = serving(20);
+    let html = |count: usize| format!("{}<p>End.</p>", "<b>ä".repeat(count));
+    for count in [1_000, 300_000] {
+        let letter = format!(
+            "From: x@example.org\r\nSubject: Deep\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{}\r\n",
+            html(count)
+        );
+        deliver(&mut room, letter.as_bytes());
+    }
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    for (uid, is_cut) in [(1, false), (2, true)] {
+        let page = ada.get(&mut room, &format!("/mail/box/1/{uid}")).text();
+        assert_eq!(page.contains("too long to be shown whole: download it"), is_cut, "{uid}: {page}");
+        assert!(!page.contains("were not loaded"), "it wants nothing from elsewhere: {page}");
+        let document = ada.get(&mut room, &format!("/mail/html/1.{uid}/0")).text();
+        assert_eq!(document.contains("<p>End.</p>"), !is_cut, "{uid}");
+        assert!(
+            document.len() <= 102 * 1024
+                && html(300_000).starts_with(document.trim_end().trim_end_matches("<p>End.</p>"))
+        );
+        let whole = ada.get(&mut room, &format!("/mail/download/1.{uid}"));
+        assert!(whole.text().trim_end().ends_with("<p>End.</p>"));
+    }
+}

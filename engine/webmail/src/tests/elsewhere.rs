@@ -1,0 +1,53 @@
+//! What a page wants from elsewhere.
+
+use proptest::prelude::*;
+
+use crate::elsewhere::is_wanted;
+
+#[test]
+fn a_page_that_wants_something_from_elsewhere_is_known() {
+    for html in [
+        "<img src=\"https://spy.test/x\">",
+        "<IMG alt='a > b' SRC = http://spy.test/x>",
+        "<img alt=\"<\" src=//spy.test/x>",
+        "<img src='/\n/spy.test/x'>",
+        "<img src=\"\\\\spy.test\\x\">",
+        "<img src=\"https:spy.test/x\">",
+        "<img src=\"&#104;ttps&#58;spy.test/x\">",
+        "<img srcset='a.png 1x, https://spy.test/x 2x'>",
+        "<td background=\"http://spy.test/x\">",
+        "<link rel=stylesheet href=https://spy.test/x>",
+        "<p style=\"background: url(https://spy.test/x)\">",
+        "<a style=\"background: url(//spy.test/x)\" href=\"\">x</a>",
+        "<style>@import 'https://spy.test/x';</style>",
+        "<style>p { background: url(\\68ttp:x) }",
+        "<svg><image xlink:href=\"https://spy.test/x\"/></svg>",
+        "<p>1 < 2</p><img src=https://spy.test/x",
+    ] {
+        assert!(is_wanted(html), "{html}");
+    }
+}
+
+#[test]
+fn a_page_that_wants_nothing_from_elsewhere_is_known_too() {
+    for html in [
+        "",
+        "<p>See https://example.org/x.</p>",
+        "<a class=x href=\"https://example.org/x\">x</a><area href='//example.org'>",
+        "<!DOCTYPE html PUBLIC \"-//W3C//DTD HTML 4.01//EN\" \"http://www.w3.org/TR/html4/strict.dtd\">",
+        "<html xmlns=\"http://www.w3.org/1999/xhtml\" xmlns:o=\"urn:schemas-microsoft-com:office:office\">",
+        "<img src=\"cid:one@example.org\"><img src=\"data:image/png;base64,//8=\">",
+        "<img src=\"picture.png\" alt=\"https://example.org\">",
+        "<style>p { color: red } a:hover { color: blue }</style><p style='margin: 0 auto'>https://example.org",
+    ] {
+        assert!(!is_wanted(html), "{html}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_page_holds_it_is_looked_at(html in "([<>=\"' /a-z]|<img |src=|//|style|</|:){0,60}") {
+        let with = alloc::format!("<img src=\"https://spy.test\">{html}");
+        prop_assert!(is_wanted(&with));
+    }
+}
