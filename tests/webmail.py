@@ -2,7 +2,7 @@
 
 Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws away and takes back; he writes to people on this server, keeps drafts,
 attaches files and fetches them byte for byte, takes a mailbox along as one file, chooses name, signature and colours; and no page that he left by logging out is shown by the back button. What letters hold runs nothing and fetches nothing
-(`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`); letters are kept while they are written (`webmail_writing.py`), and what comes shows (`webmail_news.py`).
+(`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`); letters are kept while they are written (`webmail_writing.py`) and held before they leave (`webmail_holding.py`), and what comes shows (`webmail_news.py`).
 
 Takes three to four minutes under TCG; --quick, with scripts at the desk alone and without them on the phone alone, half of that.
 """
@@ -19,6 +19,7 @@ from webdriver import DESKTOP, PHONE
 from webmail_reader import Reader, row
 
 # Parts of this test with files of their own: what stands there is found and run.
+from webmail_holding import HoldingWithoutScripts, HoldingWithScripts
 from webmail_hostile import Hostile
 from webmail_keys import Keys
 from webmail_news import News
@@ -299,6 +300,7 @@ class Reading:
         self.assertIn("this one", browser.text("ul.lines"))
         browser.write("#name", "Grace Höpper")
         browser.write("#signature", "Grace\nAdmiral")
+        self.assertEqual(browser.value("#hold"), "0")
         browser.click("//select[@id='theme']/option[.='Dark']")
         browser.follow("button[value=save]")
         self.assertIn("Saved.", browser.text(".notice"))

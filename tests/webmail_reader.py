@@ -32,6 +32,23 @@ class Reader(barepost.SharedMachineTest):
         cls.browser = webdriver.Browser(cls.shared_folder / "browser", certificate, cls.screen, cls.scripts)
         cls.addClassCleanup(cls.browser.close)
 
+
+    @classmethod
+    def hold(cls, user, seconds):
+        """For so long a user can take his letters back."""
+        certificate = cls.machine.data / "tls" / "certificate.pem"
+        context = ssl.create_default_context(cafile=certificate)
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), urllib.request.HTTPCookieProcessor())
+        def post(path, **fields):
+            form = urllib.parse.urlencode(fields).encode()
+            with opener.open(cls.address(path), form, timeout=60) as answer:
+                return answer.read().decode()
+        page = post("/mail/login", name=f"{user}@{DOMAIN}", password=PASSWORD, next="/mail/settings")
+        token = re.search(r'name="token" value="([^"]+)"', page)[1]
+        saved = post("/mail/settings", token=token, do="save", hold=seconds)
+        assert f'value="{seconds}" selected' in saved, saved
+        post("/mail/logout", token=token)
+
     def setUp(self):
         super().setUp()
         self.browser.leave()

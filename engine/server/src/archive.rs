@@ -34,8 +34,8 @@ use alloc::vec::Vec;
 use machine::{CoreId, Machine, UnixTime};
 use pop3::LoginRefusal;
 use store::{
-    AccountId, Body, DeliveryId, INBOX, Outcome, Owners, Recipient, Refusal, Room, Share, State, Store, Uid, UidRange,
-    Wake,
+    AccountId, Body, DeliveryId, Guid, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State, Store,
+    Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 use webmail::Visit;
@@ -106,6 +106,8 @@ pub(crate) enum Request {
     BodyDone(Body),
     /// Messages are to go.
     Remove { account: AccountId, ranges: Vec<UidRange>, continuation: Continuation },
+    /// That this letter has arrived is to be forgotten.
+    ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
     /// A maildrop is to be locked and listed for the session of this frame.
     OpenMaildrop { account: AccountId, frame: FrameId },
     /// A maildrop comes home, to be unlocked.
@@ -139,7 +141,7 @@ pub(crate) enum End {
 pub(crate) enum News {
     /// A page comes home.
     PageDone(Box<Page>),
-    /// What came of a letter, a read or a removal.
+    /// What came of a letter, a read, a removal or what was to be forgotten.
     Woken(Wake),
     /// All of a letter is there, and space for it.
     Prepared(Letter),
@@ -329,6 +331,28 @@ impl Archive {
             None => self.own.store.remove(account, INBOX, ranges, continuation),
             Some(distant) => distant.remove(owner, account, ranges, continuation),
         }
+    }
+
+    /// As [`store::Store::forget_arrival`].
+    pub(crate) fn forget_arrival(
+        &mut self,
+        account: AccountId,
+        origin: Origin,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => self.own.store.forget_arrival(account, origin, continuation),
+            Some(distant) => {
+                distant.forget_arrival(owner, account, origin, continuation);
+                Ok(())
+            }
+        }
+    }
+
+    /// What the message of a letter's first recipient will be called, if all of it is this core's.
+    pub(crate) fn guid(&self, letter: LetterId) -> Option<Guid> {
+        if let LetterId::Own(delivery) = letter { self.own.store.guid(delivery) } else { None }
     }
 
     /// Opens and locks the inbox of `account` for the POP3 session of `frame`. `None`: what comes of it is told later.

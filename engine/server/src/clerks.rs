@@ -12,8 +12,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use http::{End, Reply};
-use machine::{CoreId, Machine, UnixTime};
-use store::{AccountId, Outcome, Recipient, Refusal, Store};
+use machine::{CoreId, Instant, Machine, Micros, UnixTime};
+use store::{AccountId, Guid, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Stream, Visit};
 
@@ -21,6 +21,7 @@ use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
 use crate::directory::Directory;
 use crate::engine::Engine;
+use crate::holds::Holds;
 use crate::listeners::{Listeners, number_of};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
@@ -97,18 +98,21 @@ struct Working {
 /// What clerks work with.
 pub(crate) struct Office<'a, M> {
     pub(crate) archive: &'a mut Archive,
+    pub(crate) holds: &'a mut Holds,
     pub(crate) directory: &'a Directory,
     pub(crate) hostname: &'a str,
     pub(crate) now: UnixTime,
+    /// The time of this turn.
+    pub(crate) turn: Instant,
     pub(crate) machine: &'a mut M,
 }
 
 /// The same, for one of them.
-struct At<'a, 'b, M> {
-    office: &'a mut Office<'b, M>,
-    continuation: Continuation,
-    letter: &'a mut Option<LetterId>,
-    unheard: &'a mut u8,
+pub(crate) struct At<'a, 'b, M> {
+    pub(crate) office: &'a mut Office<'b, M>,
+    pub(crate) continuation: Continuation,
+    pub(crate) letter: &'a mut Option<LetterId>,
+    pub(crate) unheard: &'a mut u8,
 }
 
 impl Clerks {
@@ -356,9 +360,30 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         self.office.archive.append(letter, octets, self.continuation)
     }
 
-    fn commit(&mut self) -> Result<(), Refusal> {
+    fn guid(&self) -> Option<Guid> {
+        self.office.archive.guid((*self.letter)?)
+    }
+
+    fn commit(&mut self, date: UnixTime) -> Result<(), Refusal> {
         let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
-        self.office.archive.commit(letter, self.office.now, self.continuation)
+        self.office.archive.commit(letter, date, self.continuation)
+    }
+
+    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal> {
+        self.office.archive.forget_arrival(account, origin, self.continuation)
+    }
+
+    fn may_hold(&self) -> bool {
+        self.office.holds.has_room()
+    }
+
+    fn hold(&mut self, account: AccountId, uid: Uid, until: UnixTime) {
+        let after = Micros(until.0.saturating_sub(self.office.now.0));
+        self.office.holds.hold((account, uid), self.office.turn, after);
+    }
+
+    fn take_back(&mut self, account: AccountId, uid: Uid) -> bool {
+        self.office.holds.take_back((account, uid))
     }
 
     fn tell_password(&mut self, account: AccountId) -> bool {
@@ -382,10 +407,10 @@ impl Common {
         }
     }
 
-    /// The clerks, and what they work with.
-    fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
-        let Common { clerks, store, directory, hostname, wall, .. } = self;
-        (clerks, Office { archive: store, directory, hostname, now: *wall, machine })
+    /// The clerks, and what they and others work with.
+    pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
+        let Common { clerks, holds, store, directory, hostname, wall, now, .. } = self;
+        (clerks, Office { archive: store, holds, directory, hostname, now: *wall, turn: *now, machine })
     }
 }
 

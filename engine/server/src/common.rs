@@ -19,6 +19,7 @@ use crate::certificates::Upload;
 use crate::clerks::Clerks;
 use crate::configuration::Access;
 use crate::directory::Directory;
+use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::pop3_service::Orphan;
@@ -58,10 +59,12 @@ pub(crate) enum Point {
     PartStored,
     /// A clerk of the webmail: something that he asked the store for.
     Clerk,
+    /// The same of somebody who brings a letter to all whom it is for.
+    Carrier,
 }
 
 impl Point {
-    const ALL: [Point; 13] = [
+    const ALL: [Point; 14] = [
         Point::MessageRoom,
         Point::MessageStored,
         Point::MessageRead,
@@ -75,6 +78,7 @@ impl Point {
         Point::PartPrepared,
         Point::PartStored,
         Point::Clerk,
+        Point::Carrier,
     ];
 
     pub(crate) const fn entry(self) -> Entry {
@@ -105,6 +109,8 @@ pub(crate) struct Common {
     pub(crate) store: Archive,
     /// Who works on the webmail of this core's accounts.
     pub(crate) clerks: Clerks,
+    /// Their letters that have not left yet.
+    pub(crate) holds: Holds,
     /// Deadlines of sessions, one each.
     pub(crate) deadlines: DelayQueue,
     /// Sessions that go on in the resume phase.

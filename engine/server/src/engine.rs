@@ -141,6 +141,9 @@ impl Engine {
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
+        if self.common.holds.has_work(self.common.now) {
+            self.let_letters_leave(machine);
+        }
         self.live(machine);
         self.look_at_expiry(machine);
         if !self.common.uploads.is_empty() {
@@ -183,6 +186,7 @@ impl Engine {
                 Some(Point::CertificateKept) => self.certificate_kept(outcome, machine),
                 Some(Point::CertificateRemoved) => {}
                 Some(Point::Clerk) => self.clerk_woken(continuation.frame, outcome, machine),
+                Some(Point::Carrier) => self.carrier_woken(continuation.frame, outcome, machine),
                 Some(point) => self.session_woken(continuation.frame, point, outcome),
                 None => {}
             }
@@ -282,11 +286,13 @@ impl Engine {
         self.runs_short = self.is_short();
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
+        let has_more = has_more || self.common.holds.has_to_look();
         if has_more || !self.common.ready.is_empty() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }
         let next = Instant::or_never(self.common.net.next_deadline())
             .min(Instant::or_never(self.common.deadlines.next_deadline()))
+            .min(Instant::or_never(self.common.holds.next_deadline()))
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_look()))
             .min(Instant::or_never(self.expiry.next_deadline()));

@@ -35,6 +35,7 @@ mod directory;
 mod engine;
 mod expiry;
 mod handshakes;
+mod holds;
 mod http_service;
 mod identifier;
 mod in_use;

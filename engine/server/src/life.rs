@@ -221,6 +221,7 @@ impl Engine {
             let listening = self.common.net.listen(service.port, number);
             assert!(listening, "there are fewer services than listeners");
         }
+        self.common.holds.begin();
         self.life = Life::Serving;
     }
 
@@ -230,6 +231,7 @@ impl Engine {
             self.common.store.own.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
+        self.common.holds.stop();
         self.tell_all(Session::stopping);
         self.life = Life::Stopping { until: self.common.now + FAREWELL };
     }
@@ -295,7 +297,10 @@ impl Engine {
 
     /// Whether no connection is left, and nothing on its way to the disk.
     fn has_nothing_left(&self) -> bool {
-        self.is_alone() && self.common.store.is_at_rest() && self.common.clerks.under_way() == 0
+        self.is_alone()
+            && self.common.store.is_at_rest()
+            && self.common.clerks.under_way() == 0
+            && self.common.holds.under_way() == 0
     }
 
     /// Whether no other core may ask for something any more, or there is none.

@@ -23,6 +23,7 @@ use crate::cores::Seed;
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
+use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::secure::Secure;
@@ -48,6 +49,7 @@ impl Engine {
             secure: Secure::new(&certificates, &secret, sizes.connections),
             store: Archive::new(core, cores, &sizes, random(machine), machine),
             clerks: Clerks::new(),
+            holds: Holds::new(now),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
             hostname: configuration.hostname.as_str().to_string(),

@@ -18,7 +18,7 @@ const FIELDS_BYTES: usize = 112;
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
 /// The octets in each chunk but the last.
-pub(crate) const CHUNK_OCTETS: usize = PIECE_BYTES - HEADER_BYTES;
+pub const CHUNK_OCTETS: usize = PIECE_BYTES - HEADER_BYTES;
 /// The most chunks of one body.
 pub(crate) const CHUNKS_MAX: u32 = 4096;
 /// The octets of the largest body.

@@ -16,7 +16,7 @@ use crate::group::Awaiting;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{Recipient, Refusal, Summarize};
+use crate::types::{Guid, Recipient, Refusal, Summarize};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -123,7 +123,7 @@ impl Store {
     /// Begins a message for `recipients`, each of which gets it wholly or not at all.
     ///
     /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (nobody gets it), `Busy` for too many
-    /// deliveries or recipients.
+    /// deliveries or recipients; `Arrived` where one has it already who is to get it once, `TooMany` where too many such arrive.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.check_serving()?;
         if self.index_is_full() {
@@ -149,6 +149,12 @@ impl Store {
             self.idle_deliveries.push(delivery);
             Refusal::Busy
         })
+    }
+
+    /// What the message of the first recipient will be called.
+    pub fn guid(&self, id: DeliveryId) -> Option<Guid> {
+        let number = *self.deliveries.get(id.0)?.guids.first()?;
+        Some(Guid(u128::from(self.guid_prefix()) << 64 | u128::from(number)))
     }
 
     /// Appends octets. Returns how many were taken; when fewer than given, `continuation` is woken with

@@ -11,7 +11,7 @@ pub(crate) use crate::messages::{ENTRY_BYTES, Entry, Messages};
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::conversations::Conversations;
 use crate::layout::{Page, ShardId};
-use crate::notes::{Notes, bytes_of_note};
+use crate::notes::{self, Notes, bytes_of_note};
 use crate::record::{Place, Record};
 use crate::types::{BUILT_IN, MailboxId, Recipient, Refusal};
 use alloc::borrow::ToOwned;
@@ -198,12 +198,16 @@ impl Index {
 
     /// The GUID number of a message that is to come for `recipient`.
     ///
-    /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there.
+    /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there; `Arrived` and `TooMany` for a message that is
+    /// delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let MailboxId(mailbox) = recipient.mailbox;
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
         if mailbox >= OWN_MAILBOX_MIN || account.mailbox(mailbox).is_none() {
             return Err(Refusal::NoSuchMailbox);
+        }
+        if let Some(origin) = recipient.once {
+            notes::check_arrival(&account.notes, origin)?;
         }
         let guid = self.guid_next;
         self.guid_next += 1;
@@ -298,6 +302,15 @@ impl Index {
         };
         let bytes = |value: &[u8]| if value.is_empty() { 0 } else { bytes_of_note(key, value) };
         self.note_bytes = self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
+    }
+
+    /// A message that has arrived is gone as if it never had. The key of what was noted of that.
+    pub(crate) fn take_back_arrival(&mut self, account: AccountId, guid: u64) -> Option<Box<[u8]>> {
+        let mut notes = self.accounts.get(&account)?.notes.iter();
+        let (key, _) = notes.find(|(key, value)| notes::is_arrival(key) && ***value == guid.to_le_bytes())?;
+        let key = key.clone();
+        self.note(account, &key, &[]);
+        Some(key)
     }
 
     /// An account has its built-in mailboxes, whatever became of their own records.

@@ -62,14 +62,14 @@ mod tests;
 mod types;
 
 pub use changes::{AccountInfo, NewAccount, NewPassword};
-pub use chunk::{BODY_OCTETS_MAX, SUMMARY_BYTES};
+pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES};
 pub use delivery::DeliveryId;
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
 pub use index::{AccountId, RESIDENT_BYTES_PLACED};
 pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use messages::RESIDENT_BYTES_PER_MESSAGE;
-pub use notes::{NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
+pub use notes::{ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 pub use opening::{Damage, Finding};
 pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use reading::Body;
@@ -78,5 +78,5 @@ pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
     ARCHIVE, BUILT_IN, DRAFTS, Filed, Flags, Guid, INBOX, JUNK, Limits, MailboxId, MailboxInfo, MessageInfo, Modseq,
-    Outcome, Reason, Recipient, Refusal, SENT, State, Summarize, TRASH, Uid, UidRange, Wake, WhyReadOnly,
+    Origin, Outcome, Reason, Recipient, Refusal, SENT, State, Summarize, TRASH, Uid, UidRange, Wake, WhyReadOnly,
 };

@@ -71,10 +71,10 @@ impl Entry {
         self.guid_and_flags = self.guid() | u64::from(flags) << 48;
     }
 
-    /// The same message under another UID.
+    /// The same message under another UID. Nothing that is filed is on its way any more.
     pub(crate) fn filed(&self, uid: u32, modseq: u64) -> Entry {
         let mut filed = Entry { uid, ..*self };
-        filed.set_flags(self.flags(), self.keywords(), modseq);
+        filed.set_flags(Flags(self.flags()).without(Flags::ON_ITS_WAY).0, self.keywords(), modseq);
         filed
     }
 

@@ -4,10 +4,12 @@
 //! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together; so whatever is noted, a checkpoint of it is short.
 //! - A note without a value is none.
 //! - Changes are orders (`orders`): they are made with the notes that there are, so that a note which was taken away stays away whoever wants it replaced.
+//! - The store's own notes are of *arrivals*: letters that are to be delivered once, however often they are brought. Such a note is written in the group of
+//!   the message that has arrived, has the message's GUID number as its value, and goes with the message if that was torn. They count on their own.
 
 use crate::index::Account;
 use crate::record;
-use crate::types::Refusal;
+use crate::types::{Origin, Refusal};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -20,6 +22,13 @@ pub const NOTES_BYTES_MAX: usize = 10 * 1024;
 pub const NOTE_KEY_MAX: usize = 64;
 /// The most bytes of a value.
 pub const NOTE_BYTES_MAX: usize = 3840;
+
+/// The most arrivals that are kept account of in one account: each for the moment that the letter's sender needs to know of it.
+pub const ARRIVALS_MAX: usize = 64;
+
+/// How the key of an arrival begins, and how long it is.
+const ARRIVED: &[u8; 8] = b"arrived ";
+const ARRIVAL_KEY: usize = ARRIVED.len() + 16;
 
 const _: () =
     assert!(NOTE_KEY_MAX + NOTE_BYTES_MAX + 16 <= crate::block::RECORDS_MAX, "the largest note fits into a block");
@@ -39,6 +48,31 @@ pub enum NoteChange {
     Replace(Box<[u8]>, Box<[u8]>),
     /// There is none any more.
     Remove(Box<[u8]>),
+}
+
+impl Origin {
+    /// The key of the note that the letter has arrived.
+    pub(crate) fn key(self) -> [u8; ARRIVAL_KEY] {
+        let mut key = [0; ARRIVAL_KEY];
+        let parts = [&ARRIVED[..], &self.account.0.to_le_bytes(), &self.number.to_le_bytes()];
+        for (place, byte) in key.iter_mut().zip(parts.into_iter().flatten()) {
+            *place = *byte;
+        }
+        key
+    }
+}
+
+pub(crate) fn is_arrival(key: &[u8]) -> bool {
+    key.len() == ARRIVAL_KEY && key.starts_with(ARRIVED)
+}
+
+/// Errors: `Arrived`; `TooMany`, there is no place for one more.
+pub(crate) fn check_arrival(notes: &Notes, origin: Origin) -> Result<(), Refusal> {
+    if notes.contains_key(&origin.key()[..]) {
+        return Err(Refusal::Arrived);
+    }
+    let arrivals = notes.keys().filter(|key| is_arrival(key)).count();
+    if arrivals < ARRIVALS_MAX { Ok(()) } else { Err(Refusal::TooMany) }
 }
 
 /// What a note takes at most, in memory and in a checkpoint.
@@ -78,6 +112,7 @@ pub(crate) fn change(account: &Account, changes: &[NoteChange], out: &mut Vec<u8
     if out.len() == begin {
         return Err(Refusal::NoSuchNote);
     }
+    after.retain(|key, _| !is_arrival(key));
     let bytes: usize = after.iter().map(|(key, value)| key.len() + value.len()).sum();
     if after.len() > NOTES_MAX || bytes > NOTES_BYTES_MAX {
         out.truncate(begin);

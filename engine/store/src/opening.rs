@@ -327,13 +327,16 @@ impl Store {
     /// Journals that torn messages are gone, before later groups make them look acknowledged. Until that is durable their
     /// pages are not free: the next opening may find them whole, when a sector was bad for a while only.
     fn drop_torn(&mut self, dropped: Vec<Dropped>) {
-        for Dropped { account, mailbox, uid, mut pages } in dropped {
+        for Dropped { account, mailbox, uid, mut pages, arrival } in dropped {
             sometimes!(TornMessageDropped);
             let number = account.shard();
             let Some(shard) = self.shards.get_mut(number.index()) else { continue };
             let Some(known) = shard.index.mailbox_mut(account, mailbox) else { continue };
             let modseq = known.next_modseq();
             record::put_removed(&mut shard.gathered, account, mailbox, modseq, &[(uid, uid)]);
+            if let Some(key) = arrival {
+                record::put_note(&mut shard.gathered, account, &key, &[]);
+            }
             pages.retain(|(page, count)| self.segments.claim_pinned(*page, *count, number));
             shard.pending.extend(pages.into_iter().map(|(page, count)| Pending::Drop(page, count)));
             self.dirty |= 1 << number.0;

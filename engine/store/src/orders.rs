@@ -17,7 +17,7 @@ use crate::layout::ShardId;
 use crate::notes::{self, NoteChange};
 use crate::record::{self, Place, REMOVED_RANGES};
 use crate::store::Store;
-use crate::types::{Filed, MailboxId, Outcome, Refusal, Uid, UidRange};
+use crate::types::{Filed, MailboxId, Origin, Outcome, Refusal, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -128,6 +128,19 @@ impl Store {
     ) -> Result<(), Refusal> {
         notes::check(&changes)?;
         self.order(account, What::Note { changes: changes.into() }, continuation)
+    }
+
+    /// Nobody brings this letter to the account any more: that it has arrived need not be known any longer. `continuation` is woken as by [`Store::change_notes`].
+    ///
+    /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    pub fn forget_arrival(
+        &mut self,
+        account: AccountId,
+        origin: Origin,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let forgotten = NoteChange::Remove(Box::from(&origin.key()[..]));
+        self.order(account, What::Note { changes: [forgotten].into() }, continuation)
     }
 
     fn order(&mut self, account: AccountId, what: What, continuation: Continuation) -> Result<(), Refusal> {

@@ -15,6 +15,7 @@ use crate::record::{self, Record};
 use crate::store::Journal;
 use crate::superblock::Root;
 use crate::types::Uid;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::sometimes;
 
@@ -51,6 +52,8 @@ pub(crate) struct Dropped {
     pub(crate) mailbox: u32,
     pub(crate) uid: u32,
     pub(crate) pages: Vec<(Page, u32)>,
+    /// The key of the note that it has arrived, if there was one.
+    pub(crate) arrival: Option<Box<[u8]>>,
 }
 
 /// A group of which some blocks are read.
@@ -324,7 +327,8 @@ impl Replay {
                     pages.push((page, count));
                 }
             });
-            self.dropped.push(Dropped { account, mailbox, uid, pages });
+            let arrival = self.index.take_back_arrival(account, recent.guid);
+            self.dropped.push(Dropped { account, mailbox, uid, pages, arrival });
             let damage = Damage::Torn(account, Uid(uid));
             self.findings.push(Finding { sector: page.sector(), damage });
         }

@@ -1,6 +1,7 @@
 //! Tests of the store, each named for the promise it keeps: on a disk in memory that loses, tears and garbles what was
 //! not flushed.
 
+mod arrivals;
 mod basics;
 mod buffers;
 mod conversations;

@@ -87,6 +87,15 @@ impl Flags {
     pub const DELETED: Flags = Flags(8);
     /// `\Draft`.
     pub const DRAFT: Flags = Flags(16);
+    /// No client's: it is to leave, and may still be taken back.
+    pub const HELD: Flags = Flags(32);
+    /// The same: it leaves, and nothing takes it back.
+    pub const LEAVING: Flags = Flags(64);
+    /// The same: everybody whom it is for has it.
+    pub const LEFT: Flags = Flags(128);
+
+    /// What says that a letter is on its way. No message has any of it that was filed into another mailbox.
+    pub(crate) const ON_ITS_WAY: Flags = Flags(Flags::HELD.0 | Flags::LEAVING.0 | Flags::LEFT.0);
 
     /// Whether all of `flags` are set.
     pub const fn contains(self, flags: Flags) -> bool {
@@ -96,6 +105,16 @@ impl Flags {
     /// These and those.
     pub const fn with(self, flags: Flags) -> Flags {
         Flags(self.0 | flags.0)
+    }
+
+    /// These without those.
+    pub const fn without(self, flags: Flags) -> Flags {
+        Flags(self.0 & !flags.0)
+    }
+
+    /// Whether they say that a letter is on its way.
+    pub const fn are_on_their_way(self) -> bool {
+        self.0 & Flags::ON_ITS_WAY.0 != 0
     }
 }
 
@@ -174,12 +193,28 @@ pub struct Recipient {
     pub mailbox: MailboxId,
     /// The flags that it has from the beginning.
     pub flags: Flags,
+    /// It is delivered once, however often it is brought: that of this letter it has arrived is kept until [`Store::forget_arrival`](crate::Store::forget_arrival).
+    pub once: Option<Origin>,
 }
 
 impl Recipient {
     /// New mail for `account`.
     pub const fn inbox(account: AccountId) -> Recipient {
-        Recipient { account, mailbox: INBOX, flags: Flags(0) }
+        Recipient { account, mailbox: INBOX, flags: Flags(0), once: None }
+    }
+}
+
+/// Names a letter for those whom it is for: whose it is, and the GUID number of his own copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    pub(crate) account: AccountId,
+    pub(crate) number: u64,
+}
+
+impl Origin {
+    /// The letter that is the message `guid` of `account`.
+    pub const fn of(account: AccountId, Guid(guid): Guid) -> Origin {
+        Origin { account, number: guid as u64 }
     }
 }
 
@@ -253,8 +288,10 @@ pub enum Refusal {
     NotEmpty,
     /// The account has a mailbox of this name.
     NameTaken,
-    /// The account has as many mailboxes, or notes, as it may.
+    /// The account has as many mailboxes, or notes, as it may, or more letters arrive at it at once than are kept account of.
     TooMany,
+    /// The letter has arrived there already.
+    Arrived,
     /// None of the notes to be changed is there.
     NoSuchNote,
     /// No such message, or it was removed meanwhile.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use webmail::{
-    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Letter, ListPage, LoginPage,
+    Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, LoginPage,
     MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage,
     SourcePage, Template, Theme,
 };
@@ -184,7 +184,13 @@ fn settings(theme: Theme) -> SettingsPage<'static> {
             is_this: false,
         },
     ];
-    SettingsPage { frame: frame(theme, None), name: "Ada Lovelace", signature: "Ada\nAnalyst", sessions: &SESSIONS }
+    SettingsPage {
+        frame: frame(theme, None),
+        name: "Ada Lovelace",
+        signature: "Ada\nAnalyst",
+        hold: Hold::Short,
+        sessions: &SESSIONS,
+    }
 }
 
 fn mailboxes(theme: Theme) -> MailboxesPage<'static> {
@@ -229,7 +235,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.join("style.css"), STYLE)?;
     let rows = rows();
     for theme in [Theme::Light, Theme::Dark] {
-        let undone = Notice { text: "2 conversations archived.", is_error: false, undo: Some("f1") };
+        let undone = Notice { text: "2 conversations archived.", is_error: false, undo: Some("f1"), seconds: None };
         let list = ListPage {
             frame: frame(theme, Some(undone)),
             title: "Inbox",

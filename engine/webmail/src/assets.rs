@@ -16,6 +16,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("../static/pages.js"),
     include_str!("../static/keys.js"),
     include_str!("../static/writing.js"),
+    include_str!("../static/holding.js"),
     include_str!("../static/news.js")
 );
 

@@ -1,4 +1,4 @@
-//! What somebody has chosen: the name and the signature of his letters, and how his pages look. It is a note of his account, written as forms are.
+//! What somebody has chosen: the name and the signature of his letters, how long they can be taken back, and how his pages look. It is a note of his account, written as forms are.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -19,6 +19,57 @@ pub(crate) const SIGNATURE_BYTES_MAX: usize = 1024;
 const _: () =
     assert!(3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX, "in a form a byte is three letters");
 
+/// How long his letters can be taken back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hold {
+    /// Not at all: they leave at once.
+    #[default]
+    Off,
+    /// For ten seconds.
+    Short,
+    /// For half a minute.
+    Long,
+}
+
+impl Hold {
+    /// All there are, in the order in which they are offered.
+    pub const ALL: [Hold; 3] = [Hold::Off, Hold::Short, Hold::Long];
+
+    /// The one that forms call so.
+    pub fn named(name: &str) -> Option<Hold> {
+        Hold::ALL.into_iter().find(|hold| hold.name() == name)
+    }
+
+    /// What forms call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hold::Off => "0",
+            Hold::Short => "10",
+            Hold::Long => "30",
+        }
+    }
+
+    /// What people call it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Hold::Off => "Not at all",
+            Hold::Short => "For 10 seconds",
+            Hold::Long => "For 30 seconds",
+        }
+    }
+
+    pub(crate) fn seconds(self) -> Option<u64> {
+        match self {
+            Hold::Off => None,
+            Hold::Short => Some(10),
+            Hold::Long => Some(HOLD_SECONDS_MAX),
+        }
+    }
+}
+
+/// The longest that a letter is held.
+pub const HOLD_SECONDS_MAX: u64 = 30;
+
 /// What somebody has chosen.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chosen {
@@ -26,6 +77,8 @@ pub struct Chosen {
     pub name: String,
     /// What stands below his letters.
     pub signature: String,
+    /// How long his letters can be taken back.
+    pub hold: Hold,
     /// The colours.
     pub theme: Theme,
     /// How close lines stand.
@@ -51,6 +104,7 @@ impl Chosen {
         Chosen {
             name,
             signature: text("signature").replace("\r\n", "\n").trim_end().to_string(),
+            hold: Hold::named(text("hold")).unwrap_or_default(),
             theme: Theme::named(text("theme")).unwrap_or_default(),
             density: Density::named(text("density")).unwrap_or_default(),
         }
@@ -67,6 +121,7 @@ impl Chosen {
         let fields = [
             ("name", self.name.as_str()),
             ("signature", &self.signature),
+            ("hold", self.hold.name()),
             ("theme", self.theme.name()),
             ("density", self.density.name()),
         ];

@@ -6,16 +6,19 @@
 //! Invariants:
 //! - A clerk knows one account, and asks for nothing of another.
 //! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
+//! - A letter that leaves has no clerk: a [`Carrier`] brings it to whom it is for, as much a zero-wait thread as he is.
 //! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
 //! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document that is shown, little more than
 //!   [`crate::PIECE_BYTES`] of one that is sent as a file; of a conversation what `conversing` says.
 
 mod boxes;
+mod carrying;
 mod changes;
 mod composing;
 mod conversing;
 mod documents;
 mod exporting;
+mod holding;
 mod letters;
 mod lists;
 mod password;
@@ -32,7 +35,7 @@ use alloc::vec::Vec;
 
 use http::{End, Reply};
 use machine::UnixTime;
-use store::{AccountId, MailboxId, NoteChange, Outcome, Recipient, Refusal, Store, Uid};
+use store::{AccountId, Guid, MailboxId, NoteChange, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 
 use crate::sessions::{Digest, Said};
@@ -46,6 +49,7 @@ use composing::Composing;
 use conversing::Conversing;
 use documents::Reading;
 use exporting::Exporting;
+use holding::TakingBack;
 use letters::Opening;
 use lists::Listing;
 use password::Changing;
@@ -55,6 +59,7 @@ use trusting::Trusting;
 use writing::Writing;
 
 pub use boxes::BoxChange;
+pub use carrying::{Carried, Carrier, Way};
 pub(crate) use changes::together;
 pub use changes::{Change, Messages, Whom};
 pub use conversing::SHOWN_MAX;
@@ -96,6 +101,8 @@ pub enum Task {
     Compose(Start),
     /// A letter is written, and something is to be done with it.
     Write(Draft, Then),
+    /// A letter that is held is to be a draft again.
+    TakeBack(Key),
     /// What somebody has chosen is to be shown.
     Settings(Overview),
     /// The password is to be another; sessions are to be noted so.
@@ -136,6 +143,7 @@ enum Work {
     Print(Box<Opening>),
     Compose(Box<Composing>),
     Write(Box<Writing>),
+    TakeBack(TakingBack),
     Settings(Overview),
     Note(Noting),
     SetPassword(Box<Changing>),
@@ -172,11 +180,26 @@ pub trait Desk {
     /// Appends to it, as [`Store::append`] does.
     fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal>;
 
-    /// Has it delivered. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
-    fn commit(&mut self) -> Result<(), Refusal>;
+    /// What its first recipient's message will be called, where that is one of this core's.
+    fn guid(&self) -> Option<Guid>;
+
+    /// Has it delivered, with this date. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
+    fn commit(&mut self, date: UnixTime) -> Result<(), Refusal>;
 
     /// Gives it up.
     fn abort(&mut self);
+
+    /// As [`Store::forget_arrival`], whoever's account it is.
+    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal>;
+
+    /// Whether one more letter may be held.
+    fn may_hold(&self) -> bool;
+
+    /// This draft of an account of this core is held: it leaves when that time has come, if nobody takes it back.
+    fn hold(&mut self, account: AccountId, uid: Uid, until: UnixTime);
+
+    /// This draft does not leave. False: it is leaving, or was never held.
+    fn take_back(&mut self, account: AccountId, uid: Uid) -> bool;
 
     /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
     fn tell_password(&mut self, account: AccountId) -> bool;
@@ -231,6 +254,7 @@ impl Clerk {
             Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
             Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
+            Task::TakeBack(key) => Work::TakeBack(TakingBack::new(key)),
             Task::Settings(overview) => Work::Settings(overview),
             Task::SetPassword(secrets, notes) => Work::SetPassword(Box::new(Changing::new(secrets, notes))),
             Task::Note(changes, noted) => Work::Note(Noting::new(changes, noted)),
@@ -253,6 +277,7 @@ impl Clerk {
             Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
             Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
             Work::Write(writing) => writing.ask(&self.visitor, &mut self.under_way, desk),
+            Work::TakeBack(taking) => taking.ask(account, &mut self.under_way, desk),
             Work::Settings(_) => Step::Asked,
             Work::Note(noting) => noting.ask(account, &mut self.under_way, desk),
             Work::SetPassword(changing) => changing.ask(account, &mut self.under_way, desk),
@@ -281,6 +306,7 @@ impl Clerk {
                     Work::Change(_)
                     | Work::Mailboxes(_)
                     | Work::Trust(_)
+                    | Work::TakeBack(_)
                     | Work::Settings(_)
                     | Work::Note(_)
                     | Work::SetPassword(_) => {}
@@ -309,6 +335,7 @@ impl Clerk {
     fn refused(&mut self, refusal: Refusal) {
         match &mut self.work {
             Work::List(_) | Work::Search(_) | Work::Settings(_) => {}
+            Work::TakeBack(taking) => taking.refused(refusal),
             Work::Note(noting) => noting.refused(refusal),
             Work::SetPassword(changing) => changing.refused(refusal),
             Work::Read(conversing) => conversing.refused(refusal),
@@ -334,8 +361,9 @@ impl Clerk {
             Work::Trust(trusting) => trusting.done(),
             Work::Send(reading) => return reading.next(visitor, desk),
             Work::Export(exporting) => return exporting.next(visitor.account, desk),
-            Work::Compose(composing) => Done::with(composing.page(visitor, desk)),
+            Work::Compose(composing) => composing.done(visitor, desk),
             Work::Write(writing) => writing.done(visitor, desk),
+            Work::TakeBack(taking) => taking.done(visitor.account, desk),
             Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),
             Work::Note(noting) => noting.done(),
             Work::SetPassword(changing) => changing.done(),

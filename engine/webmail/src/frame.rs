@@ -98,6 +98,8 @@ pub struct Notice<'a> {
     pub is_error: bool,
     /// What takes it back, if anything does: to be posted to `/mail/undo`.
     pub undo: Option<&'a str>,
+    /// For how many seconds that can be, if not for long.
+    pub seconds: Option<u64>,
 }
 
 /// What surrounds each page.

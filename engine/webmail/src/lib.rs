@@ -51,10 +51,11 @@ mod visit;
 pub use address::{Destination, Key};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
-pub use chosen::Chosen;
+pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
-    BoxChange, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, LOOKED_AT_MAX, Messages,
-    Next, Noted, Overview, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, Trust, WALKED_MAX, Whom,
+    BoxChange, Carried, Carrier, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere,
+    LOOKED_AT_MAX, Messages, Next, Noted, Overview, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, Trust,
+    WALKED_MAX, Way, Whom,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};

@@ -49,29 +49,45 @@ pub struct Said {
     pub is_error: bool,
     /// What takes it back.
     pub undo: Option<Undo>,
+    /// For how many seconds from now on that can be, if it is known.
+    pub seconds: Option<u64>,
 }
 
-/// What takes back that messages were filed: they go where they came from.
+/// What takes something back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Undo {
-    /// Where they are now.
-    pub messages: Messages,
-    /// Where they were.
-    pub to: MailboxId,
+pub enum Undo {
+    /// Messages were filed: they go where they came from.
+    Filing {
+        /// Where they are now.
+        messages: Messages,
+        /// Where they were.
+        to: MailboxId,
+    },
+    /// A letter is held: it becomes a draft again.
+    Sending(Key),
 }
 
 impl Said {
     /// Something was not done.
     pub(crate) fn wrong(text: &str) -> Said {
-        Said { text: text.into(), is_error: true, undo: None }
+        Said { is_error: true, ..Said::done(text) }
+    }
+
+    /// Something was done, and nothing takes it back.
+    pub(crate) fn done(text: &str) -> Said {
+        Said { text: text.into(), is_error: false, undo: None, seconds: None }
     }
 }
 
-/// As forms carry it: `{mailbox}.{first}-{last}.{to}`.
+/// As forms carry it: `{mailbox}.{first}-{last}.{to}`, or `sending.{key}`.
 impl fmt::Display for Undo {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Messages { mailbox, uids } = self.messages;
-        write!(out, "{}.{}-{}.{}", mailbox.0, uids.first.0, uids.last.0, self.to.0)
+        match self {
+            Undo::Filing { messages: Messages { mailbox, uids }, to } => {
+                write!(out, "{}.{}-{}.{}", mailbox.0, uids.first.0, uids.last.0, to.0)
+            }
+            Undo::Sending(key) => write!(out, "sending.{key}"),
+        }
     }
 }
 
@@ -79,11 +95,14 @@ impl FromStr for Undo {
     type Err = NotFound;
 
     fn from_str(text: &str) -> Result<Undo, NotFound> {
+        if let Some(key) = text.strip_prefix("sending.") {
+            return Ok(Undo::Sending(key.parse()?));
+        }
         let (messages, to) = text.rsplit_once('.').ok_or(NotFound)?;
         let (first, last) = messages.split_once('-').ok_or(NotFound)?;
         let first: Key = first.parse()?;
         let uids = UidRange { first: Uid(first.uid), last: Uid(number(last)?) };
-        Ok(Undo { messages: Messages { mailbox: MailboxId(first.mailbox), uids }, to: MailboxId(number(to)?) })
+        Ok(Undo::Filing { messages: Messages { mailbox: MailboxId(first.mailbox), uids }, to: MailboxId(number(to)?) })
     }
 }
 

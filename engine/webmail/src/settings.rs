@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::chosen::Hold;
 use crate::frame::{Density, Frame, Theme};
 
 /// Somewhere where somebody is logged in.
@@ -19,7 +20,7 @@ pub struct SessionLine<'a> {
 
 /// The page of what somebody may choose.
 ///
-/// Three forms are posted to `/mail/settings`: `do=save` with `name`, `signature`, `theme` and `density`; `do=password` with `old`, `new` and `again`;
+/// Three forms are posted to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme` and `density`; `do=password` with `old`, `new` and `again`;
 /// and either `end` with the key of a session or `do=end-others`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "settings.html")]
@@ -30,6 +31,8 @@ pub struct SettingsPage<'a> {
     pub name: &'a str,
     /// What stands below what he writes.
     pub signature: &'a str,
+    /// How long his letters can be taken back.
+    pub hold: Hold,
     /// Where he is logged in.
     pub sessions: &'a [SessionLine<'a>],
 }

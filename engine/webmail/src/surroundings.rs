@@ -84,6 +84,7 @@ impl Surroundings {
             text: &said.text,
             is_error: said.is_error,
             undo: self.undo.as_deref(),
+            seconds: said.seconds,
         });
         Frame {
             address: &self.address,

@@ -174,7 +174,7 @@ fn fields_of(page: &Html, button: &str) -> Vec<String> {
 fn what_is_chosen_is_shown_and_sent_under_the_names_that_it_has() {
     let settings = page_named("settings", Words::all("kept <&> kept"));
     for (button, fields) in [
-        ("button[name=do][value=save]", &["token", "name", "signature", "theme", "density"][..]),
+        ("button[name=do][value=save]", &["token", "name", "signature", "hold", "theme", "density"][..]),
         ("button[name=do][value=password]", &["token", "old", "new", "again"]),
         ("button[name=do][value=end-others]", &["token"]),
         ("button[name=end]", &["token"]),

@@ -24,7 +24,7 @@ use crate::clerk::{
 };
 use crate::form::Form;
 use crate::kept::{Kept, PasswordMark};
-use crate::sessions::{Digest, Said, Sessions, Standing};
+use crate::sessions::{Digest, Said, Sessions, Standing, Undo};
 use crate::surroundings::Visitor;
 use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish, door};
 
@@ -292,10 +292,14 @@ impl Asking<'_> {
                 Err(answer::elsewhere(then.as_str()))
             }
             Deed::Undo => {
-                let undo: crate::Undo =
-                    form.text("what").and_then(|what| what.parse().ok()).ok_or_else(answer::not_found)?;
-                let back = Page::List { mailbox: undo.to.0, stretch: Stretch::Newest };
-                Ok(Task::Change(Change::File(undo.to), Whom::These(alloc::vec![undo.messages]), back.to_string()))
+                let undo: Undo = form.text("what").and_then(|what| what.parse().ok()).ok_or_else(answer::not_found)?;
+                match undo {
+                    Undo::Filing { messages, to } => {
+                        let back = Page::List { mailbox: to.0, stretch: Stretch::Newest };
+                        Ok(Task::Change(Change::File(to), Whom::These(alloc::vec![messages]), back.to_string()))
+                    }
+                    Undo::Sending(key) => Ok(Task::TakeBack(key)),
+                }
             }
             Deed::Write => Ok(write(&form)),
             Deed::Mailboxes => Ok(Task::Mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),

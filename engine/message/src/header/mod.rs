@@ -48,6 +48,19 @@ impl<'a> Header<'a> {
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
         self.fields().find(|field| field.is(name))
     }
+
+    /// All bytes before the first field of that name, and all behind it. Where there is none all stand before it.
+    pub fn around(&self, name: &str) -> (&'a [u8], &'a [u8]) {
+        let mut fields = self.fields();
+        loop {
+            let before = self.bytes.len() - fields.rest.len();
+            match fields.next() {
+                Some(field) if field.is(name) => return (self.bytes.get(..before).unwrap_or_default(), fields.rest),
+                Some(_) => {}
+                None => return (self.bytes, &[]),
+            }
+        }
+    }
 }
 
 /// One field.

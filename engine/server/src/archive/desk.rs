@@ -96,7 +96,7 @@ impl Desk {
             Request::Left => self.at(from, |guest| guest.has_left = true),
             // They go to the clerks.
             Request::Visit(..) | Request::ReplyLeft(_) | Request::ReplyWanted(_) | Request::PasswordKnown(_) => {}
-            request @ (Request::Read { .. } | Request::Remove { .. }) => {
+            request @ (Request::Read { .. } | Request::Remove { .. } | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);
                     self.waiting.push_back((from, request));
@@ -197,6 +197,9 @@ impl Desk {
             }
             Request::Remove { account, ranges, continuation } => {
                 (continuation, store.remove(*account, INBOX, ranges, on_core(core, *continuation)))
+            }
+            Request::ForgetArrival { account, origin, continuation } => {
+                (continuation, store.forget_arrival(*account, *origin, on_core(core, *continuation)))
             }
             _ => return true,
         };

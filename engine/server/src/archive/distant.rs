@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use machine::{CoreId, UnixTime};
 use sometimes::sometimes;
-use store::{AccountId, Body, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
+use store::{AccountId, Body, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::Visit;
 
@@ -34,7 +34,7 @@ pub(crate) struct Distant {
     pages: Vec<Box<Page>>,
     /// Parts of bodies asked for, and not given back.
     reads: usize,
-    /// Removals asked for.
+    /// Removals asked for, and what is to be forgotten.
     removals: usize,
     /// Requests of the webmail that were not answered.
     visits: usize,
@@ -232,6 +232,17 @@ impl Distant {
         self.removals += 1;
         self.ask(owner, Request::Remove { account, ranges: ranges.into(), continuation });
         Ok(())
+    }
+
+    pub(super) fn forget_arrival(
+        &mut self,
+        owner: CoreId,
+        account: AccountId,
+        origin: Origin,
+        continuation: Continuation,
+    ) {
+        self.removals += 1;
+        self.ask(owner, Request::ForgetArrival { account, origin, continuation });
     }
 
     pub(super) fn visit(&mut self, owner: CoreId, frame: FrameId, visit: Box<Visit>) {

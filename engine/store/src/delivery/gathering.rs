@@ -100,12 +100,12 @@ impl Store {
         let delivery = self.deliveries.get_mut(id)?;
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
-        let Recipient { account, mailbox: MailboxId(mailbox), flags } = recipient;
+        let Recipient { account, mailbox: MailboxId(mailbox), flags, once } = recipient;
         let page = Page(*delivery.last_pages.get(number)?);
         let guid = *delivery.guids.get(number)?;
         let is_last = number + 1 == delivery.recipients.len();
         let shard = self.shards.get_mut(account.shard().index())?;
-        if !shard.has_room_for(delivery.chunks as usize * 4 + 128) {
+        if !shard.has_room_for(delivery.chunks as usize * 4 + 192) {
             return Some(Progress::Later);
         }
         let copy = if is_last { None } else { self.pool.take_for_copy(delivery.last_pages_each, to_leave) };
@@ -131,6 +131,9 @@ impl Store {
         let mut entry = entry.in_conversation(header.conversation);
         entry.set_flags(flags.0, 0, modseq);
         record::put_delivered(&mut shard.gathered, account, mailbox, uid_validity, &entry, check);
+        if let Some(origin) = once {
+            record::put_note(&mut shard.gathered, account, &origin.key(), &guid.to_le_bytes());
+        }
         shard.pending.push(Pending::Delivery(id));
         delivery.cursor += 1;
         delivery.groups += 1;

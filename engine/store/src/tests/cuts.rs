@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Tells a story turn by turn, one completion a turn, and cuts it at every point in every way.
-fn at_every_point(mut start: Rig, act: impl Fn(&mut Rig), check: impl Fn(Rig, bool)) -> usize {
+pub(super) fn at_every_point(mut start: Rig, act: impl Fn(&mut Rig), check: impl Fn(Rig, bool)) -> usize {
     act(&mut start);
     let mut points = 0;
     let mut ended = false;

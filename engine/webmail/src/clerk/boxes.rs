@@ -91,7 +91,7 @@ impl Boxes {
             (Some(BoxChange::Rename(_, name)), None) => format!("The mailbox is called “{name}” now."),
             (Some(BoxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
         };
-        let said = Said { text, is_error: false, undo: None };
+        let said = Said::done(&text);
         Done { reply: answer::elsewhere(&crate::Page::Mailboxes.to_string()), said: Some(said) }
     }
 }

@@ -1,13 +1,15 @@
 //! Things done with messages: filed elsewhere, marked, erased.
 //!
-//! Invariant: nothing is erased that was not thrown away before. Who erases what is not in Trash or Junk throws it away.
+//! Invariants:
+//! - Nothing is erased that was not thrown away before. Who erases what is not in Trash or Junk throws it away.
+//! - A letter that is on its way is left alone: what becomes of it is for `holding` and `carrying` to say.
 
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use store::{AccountId, BUILT_IN, Filed, Flags, INBOX, JUNK, MailboxId, Refusal, Store, TRASH, Uid, UidRange};
+use store::{AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, Refusal, Store, TRASH, Uid, UidRange};
 
 use super::{Desk, Done, READS_MAX, Step, why};
 use crate::Key;
@@ -79,6 +81,8 @@ pub(super) struct Changes {
     /// The messages that are to be looked for, before they were.
     conversations: Vec<Key>,
     left: VecDeque<Messages>,
+    /// Whether none of them is on its way.
+    is_looked_through: bool,
     /// Of what is left, those that are being filed.
     filing: usize,
     then: String,
@@ -93,11 +97,22 @@ impl Changes {
             Whom::These(messages) => (messages, Vec::new()),
             Whom::Conversations(keys) => (Vec::new(), keys),
         };
-        Changes { change, conversations, left: messages.into(), filing: 0, then, count: 0, undo: None, refused: None }
+        Changes {
+            change,
+            conversations,
+            left: messages.into(),
+            is_looked_through: false,
+            filing: 0,
+            then,
+            count: 0,
+            undo: None,
+            refused: None,
+        }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
         self.look_for_conversations(account, desk.store());
+        self.leave_alone_what_leaves(account, desk.store());
         while self.refused.is_none()
             && let Some(messages) = self.left.front().copied()
         {
@@ -136,6 +151,23 @@ impl Changes {
             }
         }
         self.left = together(all).into();
+    }
+
+    /// Once: of drafts, those that are on their way are not meant.
+    fn leave_alone_what_leaves(&mut self, account: AccountId, store: &Store) {
+        if core::mem::replace(&mut self.is_looked_through, true) {
+            return;
+        }
+        let drafts = |messages: &Messages| messages.mailbox == DRAFTS;
+        let leaves = |(_, flags, _): &(Uid, Flags, u16)| flags.are_on_their_way();
+        let is_touched = |messages| drafts(messages) && in_range(store, account, *messages).any(|one| leaves(&one));
+        if !self.left.iter().any(is_touched) {
+            return;
+        }
+        let (meant, others): (Vec<Messages>, Vec<Messages>) = self.left.drain(..).partition(drafts);
+        let staying = meant.into_iter().flat_map(|messages| in_range(store, account, messages));
+        let keys = staying.filter(|one| !leaves(one)).map(|(uid, ..)| Key { mailbox: DRAFTS.0, uid: uid.0 });
+        self.left = together(keys.collect()).into_iter().chain(others).collect();
     }
 
     fn changes_flags(&self) -> bool {
@@ -217,7 +249,8 @@ impl Changes {
         // What went in several goes cannot be taken back in one.
         let is_first = self.count == filed.count;
         if let Some(to) = self.target(from) {
-            self.undo = is_first.then_some(Undo { messages: Messages { mailbox: to, uids: filed.now }, to: from });
+            self.undo =
+                is_first.then_some(Undo::Filing { messages: Messages { mailbox: to, uids: filed.now }, to: from });
         }
     }
 
@@ -233,10 +266,10 @@ impl Changes {
 
     pub(super) fn done(&mut self, account: AccountId, store: &Store) -> Done {
         let said = match self.refused {
-            Some(refusal) => Some(Said { text: why(refusal).into(), is_error: true, undo: None }),
+            Some(refusal) => Some(Said::wrong(why(refusal))),
             None if self.changes_flags() => None,
-            None if self.count == 0 => Some(Said { text: "Nothing was selected.".into(), is_error: false, undo: None }),
-            None => Some(Said { text: self.told(account, store), is_error: false, undo: self.undo.take() }),
+            None if self.count == 0 => Some(Said::done("Nothing was selected.")),
+            None => Some(Said { undo: self.undo.take(), ..Said::done(&self.told(account, store)) }),
         };
         Done { reply: answer::elsewhere(&self.then), said }
     }

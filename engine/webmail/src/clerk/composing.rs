@@ -5,15 +5,16 @@ use alloc::string::{String, ToString};
 
 use http::Reply;
 use message::header::Mailbox;
-use store::{AccountId, Body, Refusal};
+use store::{AccountId, Body, DRAFTS, Refusal};
 
+use super::holding::about_to_leave;
 use super::letters::{Heard, Opening};
-use super::{Desk, Step, why};
+use super::{Desk, Done, Step, why};
 use crate::answer;
 use crate::compose::ComposePage;
 use crate::moments::Moment;
 use crate::surroundings::{Surroundings, Visitor};
-use crate::{Key, Start};
+use crate::{Key, Page, Start, Stretch};
 
 /// A page for a letter, in the making.
 #[derive(Debug)]
@@ -57,7 +58,18 @@ impl Composing {
         }
     }
 
-    pub(super) fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    /// The page. Of a letter that is about to leave there is none: what takes it back is told instead.
+    pub(super) fn done(&mut self, visitor: &Visitor, desk: &impl Desk) -> Done {
+        if let Start::Draft(key) = self.start
+            && let Some(said) = about_to_leave(key, visitor.account, desk)
+        {
+            let drafts = Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest };
+            return Done { reply: answer::elsewhere(&drafts.to_string()), said: Some(said) };
+        }
+        Done::with(self.page(visitor, desk))
+    }
+
+    fn page(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
         let own = desk.store().account(visitor.account).map_or_else(String::new, |known| known.address().to_string());
         let beginning = match &mut self.opening {
             None => Beginning::default(),

@@ -81,11 +81,7 @@ impl Changing {
     pub(super) fn done(&self) -> Done {
         let said = match self.refused {
             Some(refusal) => Said::wrong(why(refusal)),
-            None => Said {
-                text: "Your password is changed. Wherever else you were logged in, you are not any more.".into(),
-                is_error: false,
-                undo: None,
-            },
+            None => Said::done("Your password is changed. Wherever else you were logged in, you are not any more."),
         };
         Done { reply: answer::elsewhere(&crate::Page::Settings.to_string()), said: Some(said) }
     }

@@ -176,7 +176,10 @@ impl<'a> RowText<'a> {
             key: key.to_string(),
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
-            snippet: summary.map_or("", |summary| &summary.snippet),
+            snippet: match summary {
+                Some(_) if found.info.flags.are_on_their_way() => "Sending…",
+                summary => summary.map_or("", |summary| &summary.snippet),
+            },
             date: moment.in_few_words(now),
             moment: moment.exact(),
             together: Together::alone(&found.info),

@@ -69,9 +69,7 @@ impl Noting {
         match (&self.noted, self.refused) {
             (Noted::LoggedOut, _) => Done { reply: answer::logged_out(), said: None },
             (Noted::Said(_), Some(refusal)) => Done { reply: to_settings(), said: Some(Said::wrong(why(refusal))) },
-            (Noted::Said(text), None) => {
-                Done { reply: to_settings(), said: Some(Said { text: text.clone(), is_error: false, undo: None }) }
-            }
+            (Noted::Said(text), None) => Done { reply: to_settings(), said: Some(Said::done(text)) },
         }
     }
 }
@@ -103,6 +101,7 @@ impl Overview {
             frame: surroundings.frame(visitor, &surroundings.links()),
             name: &chosen.name,
             signature: &chosen.signature,
+            hold: chosen.hold,
             sessions: &sessions,
         })
     }

@@ -1,8 +1,12 @@
 //! A letter that somebody has written: sent to people on this machine, kept as a draft, or dropped.
 //!
-//! Who sends it gets a copy into Sent in the same delivery: either all have it, or nobody has.
+//! A letter that is sent is held first, as a draft that is marked so, from which a [`super::Carrier`] brings it to all; or where its writer wants no such hold, all get
+//! it in one delivery, he a copy into Sent: either all have it, or nobody has.
 //!
-//! Invariant: what was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
+//! Invariants:
+//! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
+//! - A letter with files leaves at once: a draft keeps none that could be given back.
+//! - Nothing is held that could not be delivered at once: whoever is not on this server is refused before.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -10,16 +14,20 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
+use machine::UnixTime;
 use message::compose::{Composer, File, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
-use store::{AccountId, Body, DRAFTS, Flags, Recipient, Refusal, SENT, Store, UidRange};
+use store::{
+    AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, Recipient, Refusal, SENT, Store, Uid,
+    UidRange,
+};
 
 use super::{Desk, Done, Step, why};
 use crate::answer;
 use crate::chosen::Chosen;
 use crate::compose::ComposePage;
 use crate::form::Form;
-use crate::sessions::Said;
+use crate::sessions::{Said, Undo};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page, Start, Stretch};
 
@@ -124,6 +132,11 @@ pub(super) struct Writing {
     taken: usize,
     /// The identifiers of what it answers, the latest last.
     references: Vec<Vec<u8>>,
+    /// How long it is held, and until when.
+    hold: Option<(u64, UnixTime)>,
+    /// What it is called as a draft, and where it is one then.
+    guid: Option<Guid>,
+    kept: Option<Key>,
     error: Option<String>,
 }
 
@@ -146,7 +159,18 @@ enum Stage {
 impl Writing {
     pub(super) fn new(draft: Draft, then: Then) -> Writing {
         let stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
-        Writing { draft, then, stage, message: Vec::new(), taken: 0, references: Vec::new(), error: None }
+        Writing {
+            draft,
+            then,
+            stage,
+            message: Vec::new(),
+            taken: 0,
+            references: Vec::new(),
+            hold: None,
+            guid: None,
+            kept: None,
+            error: None,
+        }
     }
 
     pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, desk: &mut impl Desk) -> Step {
@@ -174,7 +198,7 @@ impl Writing {
 
     fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
         let continuation = desk.continuation();
-        let asked = match self.draft.answers.map(Key::in_store) {
+        let asked = match self.draft.answers.or(self.draft.draft).map(Key::in_store) {
             Some((mailbox, uid)) => desk.store_mut().read(account, mailbox, uid, 0, continuation),
             None => Err(Refusal::NoSuchMessage),
         };
@@ -185,19 +209,20 @@ impl Writing {
         Ok(usize::from(asked.is_ok()))
     }
 
-    /// The beginning of what it answers.
+    /// The beginning of what it answers, or of itself as it was kept: then it answers what it answered.
     pub(super) fn body_arrived(&mut self, body: &Body) {
         let header = Header::new(body.bytes());
         let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
-        self.references = identifiers("References").chain(identifiers("Message-ID")).map(<[u8]>::to_vec).collect();
+        let answered = identifiers("Message-ID").filter(|_| self.draft.answers.is_some());
+        self.references = identifiers("References").chain(answered).map(<[u8]>::to_vec).collect();
     }
 
     fn begin(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
         let begun = match self.then {
-            Then::Send => self.recipients(account, desk),
+            Then::Send => self.recipients(account, desk).and_then(|all| self.held_or(all, account, desk)),
             Then::Keep | Then::Drop => {
                 let flags = Flags::DRAFT.with(Flags::SEEN);
-                Ok(alloc::vec![Recipient { account, mailbox: DRAFTS, flags }])
+                Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
             }
         };
         let written = begun.and_then(|recipients| Ok((self.write(account, desk)?, recipients)));
@@ -214,7 +239,7 @@ impl Writing {
 
     /// Who gets it, the writer's own copy included; or why it cannot be sent.
     fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<Vec<Recipient>, String> {
-        let mut recipients = alloc::vec![Recipient { account, mailbox: SENT, flags: Flags::SEEN }];
+        let mut recipients = alloc::vec![Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(account) }];
         let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc].into_iter().flat_map(|list| mailboxes(list));
         for mailbox in all {
             let Some(account) = desk.recipient(&mailbox.address) else {
@@ -238,6 +263,24 @@ impl Writing {
         }
     }
 
+    /// Whose it is if it is held, for the present: its writer's alone.
+    fn held_or(
+        &mut self,
+        recipients: Vec<Recipient>,
+        account: AccountId,
+        desk: &impl Desk,
+    ) -> Result<Vec<Recipient>, String> {
+        let known = desk.store().account(account).filter(|_| self.draft.files.is_empty());
+        let Some(seconds) = known.and_then(|known| Chosen::by(&known).hold.seconds()) else { return Ok(recipients) };
+        if !desk.may_hold() {
+            return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
+        }
+        // In whole seconds, as the store keeps it, and not a moment earlier.
+        self.hold = Some((seconds, UnixTime::from_seconds(desk.now().seconds() + seconds + 1)));
+        let flags = Flags::DRAFT.with(Flags::SEEN).with(Flags::HELD);
+        Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
+    }
+
     fn write(&self, account: AccountId, desk: &mut impl Desk) -> Result<Vec<u8>, String> {
         let draft = &self.draft;
         if self.then == Then::Keep && !draft.files.is_empty() {
@@ -255,8 +298,8 @@ impl Writing {
             from: &from,
             to: &to,
             cc: &cc,
-            // Others do not see it; a draft keeps it.
-            bcc: if self.then == Then::Send { &[] } else { &bcc },
+            // Others do not see it; a draft keeps it, and who carries it to others leaves it out.
+            bcc: if self.then == Then::Send && self.hold.is_none() { &[] } else { &bcc },
             subject: &draft.subject,
             date: desk.now(),
             message_id: &message_id,
@@ -280,6 +323,10 @@ impl Writing {
             composer.file_ended(&mut message);
         }
         composer.message_ended(&mut message);
+        let first = message.get(..CHUNK_OCTETS).unwrap_or(&message);
+        if self.hold.is_some() && memchr::memmem::find(first, b"\r\n\r\n").is_none() {
+            return Err("The subject and the names of people are too long together. Your letter was not sent: it is kept on this page.".into());
+        }
         Ok(message)
     }
 
@@ -293,7 +340,8 @@ impl Writing {
                 return Ok(1);
             }
         }
-        desk.commit()?;
+        self.guid = desk.guid();
+        desk.commit(self.hold.map_or_else(|| desk.now(), |(_, until)| until))?;
         self.stage = Stage::Committed;
         Ok(1)
     }
@@ -315,7 +363,16 @@ impl Writing {
         self.stage = Stage::Over;
         let continuation = desk.continuation();
         let mut asked = 0;
-        if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(|(mailbox, _)| *mailbox == DRAFTS) {
+        let newest = desk.store().messages_below(account, DRAFTS, None).find(|info| Some(info.guid) == self.guid);
+        self.kept = newest.map(|info| Key { mailbox: DRAFTS.0, uid: info.uid.0 });
+        if let (Some(info), Some((_, until))) = (newest, self.hold) {
+            desk.hold(account, info.uid, until);
+        }
+        let is_draft = |(mailbox, uid): &(MailboxId, Uid)| {
+            let info = desk.store().message(account, *mailbox, *uid);
+            *mailbox == DRAFTS && info.is_some_and(|info| !info.flags.are_on_their_way())
+        };
+        if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(is_draft) {
             let removed = desk.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
             asked += usize::from(removed.is_ok());
         }
@@ -334,20 +391,18 @@ impl Writing {
             desk.abort();
             return Done::with(self.draft.page(&error, visitor, desk.store()));
         }
-        let list = |mailbox: store::MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
-        let newest = || desk.store().messages_below(visitor.account, DRAFTS, None).next();
-        let (text, then) = match self.then {
-            Then::Send => ("Your letter was sent.", list(store::INBOX)),
-            Then::Drop => ("The letter was discarded.", list(store::INBOX)),
-            Then::Keep => match newest() {
-                Some(info) => {
-                    let key = Key { mailbox: DRAFTS.0, uid: info.uid.0 };
-                    ("The draft was saved.", Page::Compose(Start::Draft(key)).to_string())
-                }
-                None => ("The draft was saved.", list(DRAFTS)),
-            },
+        let list = |mailbox: MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
+        let (said, then) = match (self.then, self.kept) {
+            (Then::Send, Some(key)) => (Said { undo: Some(Undo::Sending(key)), ..Said::done("Sending…") }, list(INBOX)),
+            (Then::Send, None) => (Said::done("Your letter was sent."), list(INBOX)),
+            (Then::Drop, _) => (Said::done("The letter was discarded."), list(INBOX)),
+            (Then::Keep, Some(key)) => {
+                (Said::done("The draft was saved."), Page::Compose(Start::Draft(key)).to_string())
+            }
+            (Then::Keep, None) => (Said::done("The draft was saved."), list(DRAFTS)),
         };
-        Done { reply: answer::elsewhere(&then), said: Some(Said { text: text.into(), is_error: false, undo: None }) }
+        let seconds = self.hold.map(|(seconds, _)| seconds);
+        Done { reply: answer::elsewhere(&then), said: Some(Said { seconds, ..said }) }
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Letter, ListPage, Loads, LoginPage,
+    Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, Loads, LoginPage,
     MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage,
     SourcePage, Template, Theme,
 };
@@ -37,7 +37,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         MailboxLink { id: 1, name: "Inbox", unseen: 3, is_open: true },
         MailboxLink { id: 16, name: said, unseen: 0, is_open: false },
     ];
-    let notice = Some(Notice { text: said, is_error: false, undo: Some(said) });
+    let notice = Some(Notice { text: said, is_error: false, undo: Some(said), seconds: Some(10) });
     let frame = Frame {
         address: said,
         token,
@@ -108,7 +108,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         error: Some(said),
     };
     let sessions = [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });
-    let settings = SettingsPage { frame, name: said, signature: said, sessions: &sessions };
+    let settings = SettingsPage { frame, name: said, signature: said, hold: Hold::Short, sessions: &sessions };
     let own = [16, 17].map(|id| OwnMailbox { id, name: said, messages: id - 16 });
     let mailboxes = MailboxesPage { frame, own: &own, refused: said };
     let source = SourcePage {

@@ -9,7 +9,7 @@ use store::{NOTE_BYTES_MAX, NoteChange};
 
 use crate::form::Form;
 use crate::kept::{Kept, PasswordMark};
-use crate::{Chosen, Density, Theme, program};
+use crate::{Chosen, Density, Hold, Theme, program};
 
 fn value(change: NoteChange) -> Vec<u8> {
     match change {
@@ -39,11 +39,11 @@ proptest! {
     #[test]
     fn what_is_chosen_comes_back_and_fits_into_a_note(name in "\\PC{0,60}", signature in "[\\PC\n]{0,400}") {
         let said = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs([("name", &*name), ("signature", &*signature), ("theme", "dark"), ("density", "compact")])
+            .extend_pairs([("name", &*name), ("signature", &*signature), ("hold", "30"), ("theme", "dark"), ("density", "compact")])
             .finish();
         let chosen = |note: &[u8]| Chosen::of(&Form::of("application/x-www-form-urlencoded", note).expect("a form"));
         let first = chosen(said.as_bytes());
-        prop_assert_eq!((first.theme, first.density), (Theme::Dark, Density::Compact));
+        prop_assert_eq!((first.hold, first.theme, first.density), (Hold::Long, Theme::Dark, Density::Compact));
         if let Ok(change) = first.noted() {
             let note = value(change);
             prop_assert!(note.len() <= NOTE_BYTES_MAX);

@@ -10,6 +10,7 @@ mod crowds;
 mod disk_trouble;
 mod downloads;
 mod exports;
+mod holding;
 mod hostile;
 mod idle;
 mod ipv6;

@@ -12,7 +12,7 @@ use super::room::{CONFIGURATION, Room, usual_sizes};
 use super::webmail::{Browser, Page, between, serving};
 
 /// The machine after a power cut, configured like this.
-fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -> Room {
+pub(super) fn again(room: Room, seed: u64, trust: &Trust, configuration: &str) -> Room {
     let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
     let certificates = vec![trust.certificate.clone()];
     let mut room = Room::certified(seed, disk, usual_sizes(), configuration, Site::default(), certificates);
@@ -25,7 +25,7 @@ fn is_asked_who_he_is(page: &Page) -> bool {
 }
 
 /// The browsers' connections are gone with the machine that they led to.
-fn forget_connections(browsers: &mut [&mut Browser]) {
+pub(super) fn forget_connections(browsers: &mut [&mut Browser]) {
     browsers.iter_mut().for_each(|browser| browser.connection = None);
 }
 
@@ -92,6 +92,7 @@ fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
             ("token", token.as_str()),
             ("name", name),
             ("signature", signature),
+            ("hold", "10"),
             ("theme", "dark"),
             ("density", "compact"),
             ("do", "save"),
@@ -106,9 +107,13 @@ fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
     let mut room = again(room, 26, &trust, CONFIGURATION);
     forget_connections(&mut [&mut ada]);
     let text = ada.get(&mut room, "/mail/settings").text();
-    for words in
-        ["data-theme=\"dark\"", "data-density=\"compact\"", "value=\"Ada Lövelace\"", "Ada\nAnalyst &#60;&#38;&#62;"]
-    {
+    for words in [
+        "value=\"10\" selected",
+        "data-theme=\"dark\"",
+        "data-density=\"compact\"",
+        "value=\"Ada Lövelace\"",
+        "Ada\nAnalyst &#60;&#38;&#62;",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let compose = ada.get(&mut room, "/mail/compose").text();
@@ -116,6 +121,7 @@ fn what_is_chosen_shows_on_pages_and_in_letters_and_outlives_a_power_cut() {
     let letter =
         [("token", token.as_str()), ("to", "ada@barepost.test"), ("subject", "To me"), ("text", "x"), ("do", "send")];
     ada.post(&mut room, "/mail/compose", &letter);
+    room.pass(Micros::from_secs(12));
     let source = ada.get(&mut room, "/mail/source/1.1").text();
     assert!(source.contains("From: =?utf-8?") && source.contains("&#60;ada@barepost.test&#62;"), "{source}");
     assert!(ada.get(&mut room, "/mail/box/1").text().contains("Ada Lövelace"));

@@ -65,17 +65,26 @@ impl Browser {
     }
 
     pub(super) fn send(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) -> Page {
-        let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-        let more = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
-        self.ask(room, "POST", path, more, pairs.join("&").as_bytes())
+        self.ask(room, "POST", path, FORM, written(fields).as_bytes())
     }
 
-    fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
+    /// Sends a form, and does not wait for what comes of it.
+    pub(super) fn begin(&mut self, room: &mut Room, path: &str, fields: &[(&str, &str)]) {
+        let shielded = self.say(room, "POST", path, FORM, written(fields).as_bytes());
+        self.connection = Some(shielded);
+    }
+
+    fn say(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Shielded {
         let cookie = self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
         let length = if method == "POST" { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {NAME}\r\n{cookie}{more}{length}\r\n");
         let mut shielded = self.connection.take().unwrap_or_else(|| room.connect_shielded(443, &self.settings));
         room.say_shielded(&mut shielded, &[head.as_bytes(), body].concat());
+        shielded
+    }
+
+    fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
+        let mut shielded = self.say(room, method, path, more, body);
         let page = answer(room, &mut shielded);
         for (name, value) in &page.fields {
             if name == "Set-Cookie" {
@@ -94,9 +103,24 @@ impl Browser {
         }
     }
 
+    /// For so long letters can be taken back from now on.
+    pub(super) fn hold(&mut self, room: &mut Room, seconds: &str) {
+        let token = self.get(room, "/mail/settings").token();
+        let saved = self.post(room, "/mail/settings", &[("token", &token), ("hold", seconds), ("do", "save")]);
+        assert!(saved.text().contains(&format!("value=\"{seconds}\" selected")), "{}", saved.text());
+    }
+
     pub(super) fn log_in(&mut self, room: &mut Room, name: &str, password: &str) -> Page {
         self.post(room, "/mail/login", &[("name", name), ("password", password), ("next", "/mail/")])
     }
+}
+
+/// What stands before a form that comes from a page of ours.
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
+
+fn written(fields: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    pairs.join("&")
 }
 
 fn encoded(text: &str) -> String {

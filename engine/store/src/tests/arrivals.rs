@@ -1,0 +1,118 @@
+//! Letters that are brought again and again and arrive once, and marks of letters that are on their way.
+
+use super::cuts::at_every_point;
+use super::disk::Cut;
+use super::rig::{MIB, NOW, Rig, body};
+use crate::types::{DRAFTS, Flags, Guid, Origin, Outcome, Recipient, Refusal, SENT};
+use crate::{ARRIVALS_MAX, AccountId, NOTES_MAX, NoteChange};
+use alloc::format;
+
+fn letter(of: AccountId, number: u128) -> Origin {
+    Origin::of(of, Guid(number))
+}
+
+fn once(account: AccountId, origin: Origin) -> Recipient {
+    Recipient { once: Some(origin), ..Recipient::inbox(account) }
+}
+
+impl Rig {
+    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Outcome {
+        let (number, continuation) = self.continuation();
+        self.at(account).forget_arrival(account, origin, continuation).unwrap();
+        self.outcome(number)
+    }
+}
+
+#[test]
+fn a_letter_that_is_brought_again_has_arrived_until_that_is_forgotten_whatever_became_of_it() {
+    let mut rig = Rig::new(16 * MIB);
+    let (ada, eve) = (rig.create("ada@example.org"), rig.create("eve@example.org"));
+    rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)).unwrap();
+    rig.remove(ada, &[1]).unwrap();
+    let mut rig = rig.cut(Cut::Prefix(0));
+    assert_eq!(rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)), Err(Refusal::Arrived));
+    assert!(rig.list(ada).is_empty());
+    for other in [once(ada, letter(eve, 8)), once(ada, letter(ada, 7)), once(eve, letter(eve, 7))] {
+        rig.deliver_to(&[other], &body(2, 1000)).unwrap();
+    }
+    assert!(matches!(rig.forget_arrival(ada, letter(eve, 7)), Outcome::Changed));
+    assert!(matches!(rig.forget_arrival(ada, letter(eve, 7)), Outcome::Refused(Refusal::NoSuchNote)));
+    let mut rig = rig.cut(Cut::Prefix(0));
+    rig.deliver_to(&[once(ada, letter(eve, 7))], &body(1, 1000)).unwrap();
+    assert_eq!((rig.list(ada).len(), rig.list(eve).len()), (3, 1));
+}
+
+/// Whatever the disk keeps of a delivery: who brings it once more gets it there if it is not, and does not if it is; even where the message was torn behind its record.
+#[test]
+fn a_letter_that_is_brought_again_after_a_cut_anywhere_is_there_once() {
+    for length in [1500, 40_000] {
+        let mut rig = Rig::new(4 * MIB);
+        let ada = rig.create("ada@example.org");
+        let octets = body(2, length);
+        let to = once(ada, letter(ada, 7));
+        let mut ends = [0, 0];
+        let ends = core::cell::RefCell::new(&mut ends);
+        at_every_point(
+            rig,
+            |rig| {
+                let delivery = rig.store.begin(&[to]).unwrap();
+                rig.append(delivery, &octets).unwrap();
+                let (_, continuation) = rig.continuation();
+                rig.store.commit(delivery, NOW, continuation).unwrap();
+                rig.store.turn_ended();
+                rig.exchange();
+            },
+            |rig, acknowledged| {
+                // Nothing may have been written since: what is dropped must not come back, nor its note.
+                for cut in [None, Some(Cut::Prefix(0))] {
+                    let disk = rig.disk.clone();
+                    let again = Rig::on(disk);
+                    let mut again = if let Some(cut) = cut { again.cut(cut) } else { again };
+                    let was_there = !again.list(ada).is_empty();
+                    assert!(was_there || !acknowledged);
+                    ends.borrow_mut()[usize::from(was_there)] += 1;
+                    let brought = again.deliver_to(&[to], &octets);
+                    assert_eq!(brought, if was_there { Err(Refusal::Arrived) } else { Ok(()) });
+                    let list = again.list(ada);
+                    assert_eq!(list.len(), 1);
+                    assert!(again.read(ada, &list[0]).unwrap() == octets);
+                    assert_eq!(again.deliver_to(&[to], &octets), Err(Refusal::Arrived));
+                }
+            },
+        );
+        assert!(ends.borrow().iter().all(|count| *count > 20), "{ends:?}");
+    }
+}
+
+#[test]
+fn arrivals_are_so_many_at_a_time_and_take_no_note_from_anybody() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 0..ARRIVALS_MAX {
+        rig.deliver_to(&[once(ada, letter(ada, number as u128))], &body(1, 100)).unwrap();
+    }
+    assert_eq!(rig.deliver_to(&[once(ada, letter(ada, 1000))], &body(1, 100)), Err(Refusal::TooMany));
+    for number in 0..NOTES_MAX {
+        let key = format!("{number:02}");
+        rig.note(ada, alloc::vec![NoteChange::Put(key.as_bytes().into(), [1][..].into())]).unwrap();
+    }
+    let one_more = NoteChange::Put(b"one more"[..].into(), [1][..].into());
+    assert_eq!(rig.note(ada, alloc::vec![one_more]), Err(Refusal::TooMany));
+    rig.deliver(&[ada], &body(1, 100)).unwrap();
+    assert!(matches!(rig.forget_arrival(ada, letter(ada, 3)), Outcome::Changed));
+    rig.deliver_to(&[once(ada, letter(ada, 1000))], &body(1, 100)).unwrap();
+    assert!(rig.fsck().is_clean());
+}
+
+#[test]
+fn what_is_filed_is_on_its_way_no_more() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let flags = Flags::SEEN.with(Flags::LEFT).with(Flags::HELD);
+    rig.deliver_to(&[Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(ada) }], &body(1, 100)).unwrap();
+    assert!(rig.list_in(ada, DRAFTS)[0].flags.are_on_their_way());
+    rig.file(ada, DRAFTS, &[1], SENT);
+    let mut rig = rig.cut(Cut::Prefix(0));
+    assert_eq!(rig.list_in(ada, SENT)[0].flags, Flags::SEEN);
+    rig.deliver(&[ada], &body(1, 100)).unwrap();
+}

@@ -1,0 +1,269 @@
+//! A letter that was held leaves: it is brought to each whom it is for, and then goes into Sent.
+//!
+//! It stays one message all the while, in Drafts until everybody has it, and its flags say how far it has come. Each step begins when the one before it is durable:
+//!
+//! | flags | what is known | what is done |
+//! |---|---|---|
+//! | `HELD` | nobody has it | whom it is for is read; it is marked `LEAVING` |
+//! | `LEAVING` | nothing takes it back; some may have it | it is brought to one after the other; then it is marked `LEFT` |
+//! | `LEFT` | everybody has it | with each the note that it has arrived is forgotten; then it is filed into Sent, which takes the mark away |
+//!
+//! Invariants:
+//! - Whoever begins anew after a power cut does what the flags say, from the beginning. A recipient who has it refuses it a second time, by the note that came with it
+//!   ([`Refusal::Arrived`]); and the notes go only when nobody brings it any more. So each gets it once.
+//! - A letter that somebody among its recipients could not get does not leave: it is a draft again. Once it leaves that is not asked any more.
+//! - One thing is under way at a time.
+
+use alloc::vec::Vec;
+
+use message::header::{Address, Header};
+use store::{AccountId, Body, DRAFTS, Flags, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange};
+
+use super::Desk;
+
+/// Somebody who brings a letter to all whom it is for.
+#[derive(Debug)]
+pub struct Carrier {
+    account: AccountId,
+    uid: Uid,
+    stage: Stage,
+    recipients: Vec<AccountId>,
+    /// The one who is next.
+    next: usize,
+    /// How much of the letter was read, and what of it is not taken yet.
+    offset: u32,
+    rest: Vec<u8>,
+    is_waiting: bool,
+}
+
+/// What is to be done next, or is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Whom it is for is to be read.
+    Sealed,
+    /// It is to be a draft again.
+    Returned,
+    /// It is to be marked: nothing takes it back any more.
+    Marked,
+    /// It is to be brought to the next one.
+    Brought,
+    /// He is given what it says.
+    Handed,
+    /// He has all, and it is on its way to the disk.
+    Delivered,
+    /// It is to be marked: everybody has it.
+    Left,
+    /// That the next one has it is to be forgotten.
+    Forgotten,
+    /// It is to go into Sent.
+    Filed,
+    /// That was all.
+    Over(Carried),
+}
+
+/// How it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carried {
+    /// There is nothing more to be done.
+    Wholly,
+    /// Something was refused: from here on it is to be tried again some time.
+    NotYet,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// The carrier waits for what he has asked for.
+    Woken,
+    /// The store has too much to do: he tries again in the next turn.
+    Turn,
+    /// He is done.
+    Over(Carried),
+}
+
+impl Carrier {
+    /// Somebody who takes up a letter among the account's drafts.
+    pub fn new(account: AccountId, uid: Uid) -> Carrier {
+        Carrier {
+            account,
+            uid,
+            stage: Stage::Sealed,
+            recipients: Vec::new(),
+            next: 0,
+            offset: 0,
+            rest: Vec::new(),
+            is_waiting: false,
+        }
+    }
+
+    /// Goes on as far as he can without waiting.
+    pub fn go_on(&mut self, desk: &mut impl Desk) -> Way {
+        while !self.is_waiting {
+            let asked = match self.stage {
+                Stage::Over(carried) => {
+                    desk.abort();
+                    return Way::Over(carried);
+                }
+                Stage::Sealed => self.open(desk),
+                Stage::Returned => self.mark(|flags| flags.without(Flags::HELD), desk),
+                Stage::Marked => self.mark(|flags| flags.without(Flags::HELD).with(Flags::LEAVING), desk),
+                Stage::Brought => self.bring(desk),
+                Stage::Handed => self.hand(desk),
+                Stage::Delivered => Ok(()),
+                Stage::Left => self.mark(|_| Flags::SEEN.with(Flags::LEFT), desk),
+                Stage::Forgotten => self.forget(desk),
+                Stage::Filed => {
+                    let (continuation, uids) = (desk.continuation(), [UidRange::one(self.uid)]);
+                    let asked = desk.store_mut().file(self.account, DRAFTS, &uids, SENT, continuation);
+                    asked.map(|()| self.is_waiting = true)
+                }
+            };
+            match asked {
+                Ok(()) => {}
+                Err(Refusal::Busy) => return Way::Turn,
+                Err(refusal) => self.refused(refusal, desk),
+            }
+        }
+        Way::Woken
+    }
+
+    /// What he has asked for has come, or is done. Then he goes on.
+    pub fn woken(&mut self, outcome: Outcome, desk: &mut impl Desk) -> Way {
+        self.is_waiting = false;
+        match outcome {
+            Outcome::Body(body) => {
+                self.body_arrived(&body, desk);
+                desk.store_mut().give_back(body);
+            }
+            Outcome::Changed => match self.stage {
+                Stage::Returned => self.stage = Stage::Over(Carried::Wholly),
+                Stage::Marked => self.stage = Stage::Brought,
+                Stage::Left => (self.stage, self.next) = (Stage::Forgotten, 0),
+                _ => self.next += 1,
+            },
+            Outcome::Delivered => (self.stage, self.next) = (Stage::Brought, self.next + 1),
+            Outcome::Filed(_) => self.stage = Stage::Over(Carried::Wholly),
+            Outcome::Refused(refusal) => self.refused(refusal, desk),
+            Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
+        }
+        self.go_on(desk)
+    }
+
+    fn refused(&mut self, refusal: Refusal, desk: &mut impl Desk) {
+        match (self.stage, refusal) {
+            (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::Arrived) => {
+                desk.abort();
+                (self.stage, self.next) = (Stage::Brought, self.next + 1);
+            }
+            (Stage::Forgotten, Refusal::NoSuchNote) => self.next += 1,
+            _ => self.stage = Stage::Over(Carried::NotYet),
+        }
+    }
+
+    fn info(&self, desk: &impl Desk) -> Result<MessageInfo, Refusal> {
+        desk.store().message(self.account, DRAFTS, self.uid).ok_or(Refusal::NoSuchMessage)
+    }
+
+    /// Looks whether it is still to leave, and reads its beginning.
+    fn open(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+        if !self.info(desk).is_ok_and(|info| info.flags.are_on_their_way()) {
+            self.stage = Stage::Over(Carried::Wholly);
+            return Ok(());
+        }
+        self.read(0, desk)
+    }
+
+    fn read(&mut self, offset: u32, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let continuation = desk.continuation();
+        desk.store_mut().read(self.account, DRAFTS, self.uid, offset, continuation)?;
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: impl FnOnce(Flags) -> Flags, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let (info, continuation) = (self.info(desk)?, desk.continuation());
+        let flags = (mark(info.flags), info.keywords);
+        desk.store_mut().set_flags(self.account, DRAFTS, self.uid, flags, continuation)?;
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    /// A part of the letter: the first time whom it is for is in it, and then what is handed on.
+    fn body_arrived(&mut self, body: &Body, desk: &impl Desk) {
+        let bytes = body.bytes();
+        if self.stage == Stage::Sealed {
+            let flags = self.info(desk).map_or(Flags::default(), |info| info.flags);
+            self.stage = match addressed(bytes, &mut self.recipients, desk) {
+                _ if flags.contains(Flags::LEFT) => Stage::Forgotten,
+                _ if flags.contains(Flags::LEAVING) => Stage::Brought,
+                true => Stage::Marked,
+                false => Stage::Returned,
+            };
+            return;
+        }
+        // Whom it goes to unseen by others nobody else sees.
+        let (before, behind) = if self.offset == 0 { Header::new(bytes).around("Bcc") } else { (bytes, &[][..]) };
+        self.rest = [before, behind].concat();
+        self.offset = self.offset.saturating_add(bytes.len() as u32);
+    }
+
+    /// Begins a letter to the next one who has none.
+    fn bring(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let Some(recipient) = self.recipients.get(self.next) else {
+            self.stage = Stage::Left;
+            return Ok(());
+        };
+        let origin = Origin::of(self.account, self.info(desk)?.guid);
+        desk.begin_letter(&[Recipient { once: Some(origin), ..Recipient::inbox(*recipient) }])?;
+        (self.stage, self.offset) = (Stage::Handed, 0);
+        self.rest.clear();
+        Ok(())
+    }
+
+    /// Hands on what was read, or reads on; what is complete is delivered.
+    fn hand(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+        if !self.rest.is_empty() {
+            let taken = desk.append(&self.rest)?;
+            self.rest.drain(..taken);
+            // The store wakes us when it takes more.
+            self.is_waiting = !self.rest.is_empty();
+            return Ok(());
+        }
+        if self.offset < self.info(desk)?.octets {
+            return self.read(self.offset, desk);
+        }
+        desk.commit(desk.now())?;
+        (self.stage, self.is_waiting) = (Stage::Delivered, true);
+        Ok(())
+    }
+
+    fn forget(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let Some(recipient) = self.recipients.get(self.next) else {
+            self.stage = Stage::Filed;
+            return Ok(());
+        };
+        let origin = Origin::of(self.account, self.info(desk)?.guid);
+        desk.forget_arrival(*recipient, origin)?;
+        self.is_waiting = true;
+        Ok(())
+    }
+}
+
+/// The accounts that a letter is for, each once. False: somebody has none.
+fn addressed(bytes: &[u8], accounts: &mut Vec<AccountId>, desk: &impl Desk) -> bool {
+    let header = Header::new(bytes);
+    let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));
+    let people = fields.flat_map(|field| field.addresses()).flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    });
+    let mut has_all = true;
+    for mailbox in people {
+        match desk.recipient(&mailbox.address) {
+            Some(account) if accounts.contains(&account) => {}
+            Some(account) => accounts.push(account),
+            None => has_all = false,
+        }
+    }
+    has_all
+}

@@ -1,0 +1,105 @@
+//! A letter that is held is taken back: it is a draft again.
+//!
+//! Invariant: who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
+
+use store::{AccountId, DRAFTS, Flags, INBOX, Refusal};
+
+use super::{Desk, Done, Step, why};
+use crate::answer;
+use crate::sessions::{Said, Undo};
+use crate::{Key, Page, Start, Stretch};
+
+/// A letter that somebody wants back.
+#[derive(Debug)]
+pub(super) struct TakingBack {
+    key: Key,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Whether it is still there is to be looked at.
+    Wanted,
+    /// That it is a draft is on its way to the disk.
+    Taken,
+    /// It is a draft.
+    Back,
+    /// It leaves, or has left.
+    TooLate,
+    /// The store does not do it: it is still held.
+    Refused(Refusal),
+}
+
+impl TakingBack {
+    pub(super) fn new(key: Key) -> TakingBack {
+        TakingBack { key, stage: Stage::Wanted }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        if *under_way > 0 {
+            return Step::Asked;
+        }
+        if self.stage == Stage::Taken {
+            self.stage = Stage::Back;
+        }
+        if self.stage != Stage::Wanted {
+            return Step::Asked;
+        }
+        let (mailbox, uid) = self.key.in_store();
+        let info = desk.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
+        self.stage = match info {
+            Some(info) if !info.flags.are_on_their_way() => Stage::Back,
+            Some(info) if desk.take_back(account, uid) => {
+                let (continuation, flags) = (desk.continuation(), (info.flags.without(Flags::HELD), info.keywords));
+                match desk.store_mut().set_flags(account, mailbox, uid, flags, continuation) {
+                    Ok(()) => {
+                        *under_way += 1;
+                        Stage::Taken
+                    }
+                    Err(Refusal::Busy) => {
+                        desk.hold(account, uid, info.internal_date);
+                        return Step::Busy;
+                    }
+                    Err(refusal) => Stage::Refused(refusal),
+                }
+            }
+            _ => Stage::TooLate,
+        };
+        Step::Asked
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.stage = Stage::Refused(refusal);
+    }
+
+    pub(super) fn done(&self, account: AccountId, desk: &mut impl Desk) -> Done {
+        let (mailbox, uid) = self.key.in_store();
+        let (said, then) = match self.stage {
+            Stage::Wanted | Stage::Taken | Stage::Back => {
+                let said = Said::done("Your letter was not sent: it is a draft again.");
+                (said, Page::Compose(Start::Draft(self.key)))
+            }
+            Stage::TooLate => {
+                let said = Said::wrong("It is too late to take that letter back: it has left.");
+                (said, Page::List { mailbox: INBOX.0, stretch: Stretch::Newest })
+            }
+            Stage::Refused(refusal) => {
+                if let Some(info) = desk.store().message(account, mailbox, uid) {
+                    desk.hold(account, uid, info.internal_date);
+                }
+                (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
+            }
+        };
+        Done { reply: answer::elsewhere(&alloc::string::ToString::to_string(&then)), said: Some(said) }
+    }
+}
+
+/// What is told of a draft that is on its way; `None`: it is not.
+pub(super) fn about_to_leave(key: Key, account: AccountId, desk: &impl Desk) -> Option<Said> {
+    let (mailbox, uid) = key.in_store();
+    let info = desk.store().message(account, mailbox, uid).filter(|info| info.flags.are_on_their_way())?;
+    let left = info.internal_date.seconds().saturating_sub(desk.now().seconds());
+    let is_held = info.flags.contains(Flags::HELD) && left > 0;
+    let undo = is_held.then_some(Undo::Sending(key));
+    Some(Said { undo, seconds: is_held.then_some(left), ..Said::done("Sending…") })
+}

@@ -1,0 +1,274 @@
+//! Letters that are held until they leave: taken back or delivered, never both, once to each, whenever the power fails; on whatever cores writer and readers have their mail.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, Room};
+use super::settings::{again, forget_connections};
+use super::webmail::{Browser, between, serving};
+
+/// What everybody has of one letter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Copies {
+    at_grace: usize,
+    at_ada: usize,
+    in_sent: usize,
+    in_drafts: usize,
+}
+
+const DELIVERED: Copies = Copies { at_grace: 1, at_ada: 1, in_sent: 1, in_drafts: 0 };
+const NOT_SENT: Copies = Copies { at_grace: 0, at_ada: 0, in_sent: 0, in_drafts: 1 };
+
+/// Two who are logged in.
+struct People {
+    ada: Browser,
+    grace: Browser,
+    /// What the forms of the first one carry.
+    token: String,
+}
+
+impl People {
+    fn logged_in(room: &mut Room, trust: &Trust) -> People {
+        let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(trust));
+        ada.log_in(room, "ada", "lovelace");
+        ada.hold(room, "10");
+        grace.log_in(room, "grace", "lovelace");
+        let token = ada.get(room, "/mail/compose").token();
+        People { ada, grace, token }
+    }
+
+    /// Sends a letter to both; what takes it back.
+    fn send(&mut self, room: &mut Room, draft: &str, text: &str) -> String {
+        let form = [
+            ("token", self.token.as_str()),
+            ("draft", draft),
+            ("to", "Grace <grace@barepost.test>, countess@barepost.test"),
+            ("bcc", "ada@barepost.test"),
+            ("subject", "Held"),
+            ("text", text),
+            ("do", "send"),
+        ];
+        let page = self.ada.post(room, "/mail/compose", &form).text();
+        assert!(page.contains("Sending…") && page.contains("data-seconds=\"10\""), "{page}");
+        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string()
+    }
+
+    fn undo(&mut self, room: &mut Room, what: &str) -> String {
+        self.ada.post(room, "/mail/undo", &[("token", &self.token), ("what", what)]).text()
+    }
+
+    fn copies(&mut self, room: &mut Room) -> Copies {
+        let count = |browser: &mut Browser, room: &mut Room, mailbox| {
+            let list = browser.get(room, &format!("/mail/box/{mailbox}"));
+            assert_eq!(list.status, 200);
+            list.text().matches("<span class=\"subject\">Held</span>").count()
+        };
+        Copies {
+            at_grace: count(&mut self.grace, room, 1),
+            at_ada: count(&mut self.ada, room, 1),
+            in_sent: count(&mut self.ada, room, 3),
+            in_drafts: count(&mut self.ada, room, 2),
+        }
+    }
+
+    /// Longer than their connections may be idle.
+    fn wait(&mut self, room: &mut Room, seconds: u64) {
+        self.ada.hang_up(room);
+        self.grace.hang_up(room);
+        room.pass(Micros::from_secs(seconds));
+    }
+
+    fn after_power_cut(&mut self, room: Room, seed: u64, trust: &Trust) -> Room {
+        let room = again(room, seed, trust, CONFIGURATION);
+        forget_connections(&mut [&mut self.ada, &mut self.grace]);
+        room
+    }
+}
+
+/// Nothing of a letter that is held is with anybody else until it leaves, and then all of it is with all.
+#[test]
+fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {
+    let (mut room, trust) = serving(300);
+    let mut people = People::logged_in(&mut room, &trust);
+    let long = "It computes, and computes again.\n".repeat(3000);
+    let undo = people.send(&mut room, "", &long);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    assert!(people.ada.get(&mut room, "/mail/box/2").text().contains("Sending…"));
+    room.pass(Micros::from_secs(9));
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    room.pass(Micros::from_secs(3));
+    assert_eq!(people.copies(&mut room), DELIVERED);
+    let source = people.grace.get(&mut room, "/mail/source/1.1").text();
+    assert!(source.contains("To: Grace ") && !source.contains("Bcc") && source.contains("From: ada@"), "{source}");
+    assert!(people.grace.get(&mut room, "/mail/download/1.1").body.len() > 90_000);
+    assert!(people.ada.get(&mut room, "/mail/source/3.1").text().contains("Bcc: ada@barepost.test"));
+    let late = people.undo(&mut room, &undo);
+    assert!(late.contains("It is too late to take that letter back"), "{late}");
+    assert_eq!(people.copies(&mut room), DELIVERED);
+    people.wait(&mut room, 200);
+    assert_eq!(people.copies(&mut room), DELIVERED);
+    people.ada.hang_up(&mut room);
+    people.grace.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_letter_that_is_taken_back_is_a_draft_as_it_was_and_does_not_leave() {
+    let (mut room, trust) = serving(301);
+    let mut people = People::logged_in(&mut room, &trust);
+    let undo = people.send(&mut room, "", "All is well.");
+    let held = people.ada.get(&mut room, "/mail/compose?draft=2.1");
+    assert_eq!((held.status, held.field("Location")), (303, "/mail/box/2"));
+    assert!(people.ada.get(&mut room, "/mail/box/2").text().contains(&undo), "where drafts are it can be taken back");
+    let back = people.undo(&mut room, &undo);
+    for words in [
+        "Your letter was not sent: it is a draft again.",
+        "value=\"&#34;Grace&#34; &#60;grace@barepost.test&#62;, countess@barepost.test\"",
+        "name=\"bcc\" value=\"ada@barepost.test\"",
+        "value=\"Held\"",
+        "All is well.",
+        "name=\"draft\" value=\"2.1\"",
+    ] {
+        assert!(back.contains(words), "{words}: {back}");
+    }
+    assert!(people.undo(&mut room, &undo).contains("it is a draft again"), "asking twice does no harm");
+    people.wait(&mut room, 100);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    let mut room = people.after_power_cut(room, 302, &trust);
+    people.wait(&mut room, 100);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    people.send(&mut room, "2.1", "All is better.");
+    assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has gone into what is held");
+    room.pass(Micros::from_secs(12));
+    assert_eq!(people.copies(&mut room), DELIVERED);
+    assert!(people.grace.get(&mut room, "/mail/box/1/1").text().contains("All is better."));
+}
+
+/// A letter that leaves is not touched by anything else that is done with drafts.
+#[test]
+fn a_letter_that_is_held_is_left_alone_by_all_but_who_takes_it_back() {
+    let (mut room, trust) = serving(303);
+    let mut people = People::logged_in(&mut room, &trust);
+    people.send(&mut room, "", "All is well.");
+    for what in ["trash", "archive", "erase", "unread"] {
+        let form = [("token", people.token.as_str()), ("here", "/mail/box/2"), ("key", "2.1"), ("do", what)];
+        people.ada.post(&mut room, "/mail/act", &form);
+    }
+    let form = [("token", people.token.as_str()), ("here", "/mail/box/2"), ("star", "2.1")];
+    people.ada.post(&mut room, "/mail/act", &form);
+    let form = [("token", people.token.as_str()), ("draft", "2.1"), ("do", "discard")];
+    people.ada.post(&mut room, "/mail/compose", &form);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    room.pass(Micros::from_secs(12));
+    assert_eq!(people.copies(&mut room), DELIVERED);
+}
+
+/// Who is refused is refused before anything is held; and nothing is held of somebody who does not want it.
+#[test]
+fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
+    let (mut room, trust) = serving(304);
+    let mut people = People::logged_in(&mut room, &trust);
+    let elsewhere = [("token", people.token.as_str()), ("to", "bob@elsewhere.test"), ("text", "x"), ("do", "send")];
+    let refused = people.ada.send(&mut room, "/mail/compose", &elsewhere).text();
+    assert!(refused.contains("is not somebody on this server"), "{refused}");
+    let name = "x".repeat(40_000);
+    let long = [
+        ("token", people.token.as_str()),
+        ("to", "grace@barepost.test"),
+        ("subject", &name),
+        ("text", "kept"),
+        ("do", "send"),
+    ];
+    let refused = people.ada.send(&mut room, "/mail/compose", &long).text();
+    assert!(refused.contains("too long together") && refused.contains("kept"));
+    let chosen = [("token", people.token.as_str()), ("hold", "30"), ("do", "save")];
+    let settings = people.ada.post(&mut room, "/mail/settings", &chosen).text();
+    assert!(settings.contains("value=\"30\" selected"), "{settings}");
+    let token = people.token.clone();
+    let letter = [
+        ("token", token.as_str()),
+        ("to", "grace@barepost.test, ada@barepost.test"),
+        ("subject", "Held"),
+        ("do", "send"),
+    ];
+    assert!(people.ada.post(&mut room, "/mail/compose", &letter).text().contains("data-seconds=\"30\""));
+    room.pass(Micros::from_secs(29));
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    room.pass(Micros::from_secs(3));
+    assert_eq!(people.copies(&mut room), DELIVERED);
+    people.ada.post(&mut room, "/mail/settings", &[("token", &people.token), ("hold", "0"), ("do", "save")]);
+    assert!(people.ada.post(&mut room, "/mail/compose", &letter).text().contains("Your letter was sent."));
+    assert_eq!(people.copies(&mut room), Copies { at_grace: 2, at_ada: 2, in_sent: 2, in_drafts: 0 });
+}
+
+/// The same night again and again, with the power cut a step later each time, from when the letter is held to when everybody has it: it is there once each time.
+#[test]
+fn a_letter_that_is_held_is_delivered_once_whenever_the_power_fails() {
+    let mut ends = Vec::new();
+    for seed in [310, 311] {
+        let mut steps = 0;
+        loop {
+            let (mut room, trust) = serving(seed);
+            let mut people = People::logged_in(&mut room, &trust);
+            people.send(&mut room, "", &"It computes.\n".repeat(if seed == 310 { 5 } else { 4000 }));
+            room.pass(Micros::from_secs(8));
+            (0..steps).for_each(|_| room.step());
+            let is_over = room.machine.now.0 > 15_000_000 && people.copies(&mut room) == DELIVERED;
+            let mut room = people.after_power_cut(room, 1000 + steps, &trust);
+            ends.push(people.copies(&mut room));
+            // In the middle of what goes on after the first cut there is another one.
+            (0..steps % 7 * 5).for_each(|_| room.step());
+            let mut room = people.after_power_cut(room, 2000 + steps, &trust);
+            people.wait(&mut room, 40);
+            assert_eq!(people.copies(&mut room), DELIVERED, "cut {steps} steps after it was held, in {seed}");
+            people.wait(&mut room, 100);
+            assert_eq!(people.copies(&mut room), DELIVERED);
+            if is_over {
+                break;
+            }
+            steps += 1 + steps / 60;
+        }
+    }
+    for end in [NOT_SENT, DELIVERED] {
+        assert!(ends.contains(&end), "{end:?} in {ends:?}");
+    }
+}
+
+/// The power fails while somebody takes a letter back: he has a draft or the letter leaves, and if he was told that it is a draft it is one.
+#[test]
+fn a_letter_that_is_taken_back_while_the_power_fails_is_a_draft_or_leaves() {
+    let mut ends = Vec::new();
+    for (seed, waits) in [(320, 9_000), (321, 10_600), (321, 10_950)] {
+        for steps in 0..24 {
+            let (mut room, trust) = serving(seed);
+            let mut people = People::logged_in(&mut room, &trust);
+            let undo = people.send(&mut room, "", "All is well.");
+            room.pass(Micros::from_millis(waits));
+            people.ada.begin(&mut room, "/mail/undo", &[("token", &people.token), ("what", &undo)]);
+            (0..steps).for_each(|_| room.step());
+            let mut room = people.after_power_cut(room, 3000 + steps, &trust);
+            people.wait(&mut room, 40);
+            let end = people.copies(&mut room);
+            assert!(end == NOT_SENT || end == DELIVERED, "{end:?} {steps} steps after {waits} ms");
+            ends.push(end);
+        }
+    }
+    assert!(ends.contains(&NOT_SENT) && ends.contains(&DELIVERED), "{ends:?}");
+}
+
+#[test]
+fn who_was_told_that_his_letter_is_a_draft_again_has_it_as_one_whenever_the_power_fails() {
+    for steps in 0..12 {
+        let (mut room, trust) = serving(330);
+        let mut people = People::logged_in(&mut room, &trust);
+        let undo = people.send(&mut room, "", "All is well.");
+        room.pass(Micros::from_secs(9));
+        assert!(people.undo(&mut room, &undo).contains("it is a draft again"));
+        (0..steps).for_each(|_| room.step());
+        let mut room = people.after_power_cut(room, 3000 + steps, &trust);
+        people.wait(&mut room, 40);
+        assert_eq!(people.copies(&mut room), NOT_SENT);
+    }
+}

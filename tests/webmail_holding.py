@@ -1,0 +1,80 @@
+"""Letters that are held until they leave: counted down on the page, taken back, or delivered. A part of `webmail.py`."""
+
+from mail import DOMAIN
+from processes import until
+from webdriver import ANSWER_SECONDS, PHONE
+from webmail_reader import Reader, row
+
+LEAVES_SECONDS = 30
+
+
+class Holding:
+    """What a writer sees, in one kind of browser."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hold("ada", 30)
+        cls.hold("grace", 10)
+
+    def send(self, name, writer, reader):
+        """Returns the letter's subject."""
+        subject = self.unique(name)
+        self.log_in(writer)
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", f"{reader}@{DOMAIN}")
+        browser.type("#subject", subject)
+        browser.type("#text", "All is well.")
+        browser.follow("button[value=send]")
+        self.assertIn("Sending…", browser.text(".notice"))
+        return subject
+
+    def test_a_letter_is_taken_back_and_is_a_draft_as_it_was(self):
+        subject = self.send("Back", "ada", "grace")
+        browser = self.browser
+        browser.follow(".notice button")
+        self.assertIn("it is a draft again", browser.text(".notice"))
+        self.assertEqual(browser.value("#to"), f"grace@{DOMAIN}")
+        self.assertEqual(browser.value("#subject"), subject)
+        self.assertEqual(browser.value("#text").strip(), "All is well.")
+        browser.follow("button[value=send]")
+        self.assertIn("Sending…", browser.text(".notice"))
+        self.box("Drafts")
+        self.assertIn("Sending…", browser.text(row(subject)))
+        self.open(subject)
+        self.assertEqual(browser.text("h1"), "Drafts", "there is nothing to be written on what leaves")
+        browser.follow(".notice button")
+        self.assertEqual(browser.value("#subject"), subject)
+        browser.follow("button[value=discard]")
+        self.log_in("grace")
+        self.assertFalse(browser.is_there(row(subject)))
+
+    def test_a_letter_that_nobody_takes_back_leaves(self):
+        subject = self.send("Leaves", "grace", "ada")
+        browser = self.browser
+        self.box("Drafts")
+        def has_left():
+            browser.go(self.address("/mail/box/2"))
+            return not browser.is_there(row(subject))
+        until(has_left, LEAVES_SECONDS, "the letter leaves")
+        self.box("Sent")
+        self.assertTrue(browser.is_there(row(subject)))
+        self.log_in("ada")
+        self.open(subject)
+        self.assertIn("All is well.", browser.text(".prose"))
+
+
+class HoldingWithScripts(Holding, Reader):
+    def test_the_page_counts_how_long_a_letter_can_be_taken_back_and_says_when_it_was_sent(self):
+        subject = self.send("Counted", "grace", "ada")
+        browser = self.browser
+        self.assertRegex(browser.text(".notice .left"), r"^([1-9]|10) s$")
+        until(lambda: "Your letter was sent." in browser.text(".notice"), LEAVES_SECONDS, "the page says so")
+        self.assertFalse(browser.is_there(".notice button"), "it is too late")
+        self.box("Sent")
+        until(lambda: browser.is_there(row(subject)), ANSWER_SECONDS, "it is")
+
+
+class HoldingWithoutScripts(Holding, Reader):
+    scripts, screen = False, PHONE
