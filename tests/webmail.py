@@ -179,6 +179,32 @@ class Reading:
         self.assertIn("Second.", browser.text(".prose"))
         self.assertNotIn("First.", browser.text(".prose"))
 
+    def test_files_stay_with_a_draft_until_they_are_sent_or_taken_away(self):
+        contents = {name: random.Random(f"{options.seed} {name}").randbytes(FILE_BYTES) for name in ("kept.bin", "taken away.bin")}
+        subject = self.unique("Kept files")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", f"grace@{DOMAIN}")
+        browser.type("#subject", subject)
+        for name, content in contents.items():
+            (self.folder / name).write_bytes(content)
+            browser.type("#files", str(self.folder / name))
+            browser.follow("button[value=save]")
+            self.assertIn(name, browser.text("ul.attachments"))
+        self.box("Drafts")
+        self.open(subject)
+        browser.follow("//ul[@class='attachments']/li[contains(., 'taken away.bin')]/button")
+        self.assertNotIn("taken away.bin", browser.text("ul.attachments"))
+        browser.type("#text", "What is attached was kept.")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.log_in("grace")
+        self.open(subject)
+        self.assertNotIn("taken away.bin", browser.text(".attachments"))
+        browser.click(".attachments a")
+        self.assertSame(browser.downloaded("kept.bin"), contents["kept.bin"], "the file")
+
     def test_a_file_that_is_attached_comes_back_byte_for_byte(self):
         content = random.Random(options.seed).randbytes(FILE_BYTES)
         file = self.folder / "Zeichnung Nr 7.bin"

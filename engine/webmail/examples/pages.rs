@@ -164,7 +164,7 @@ fn compose(theme: Theme) -> ComposePage<'static> {
         bcc: "",
         subject: "Re: The compiler is done",
         text: "Wonderful!\n\nOn Friday Grace Hopper wrote:\n> it compiles itself now.",
-        attachments: &[("a1", "tables.csv")],
+        attachments: &[(2, "tables.csv")],
         error: Some("The disk is full: your letter was not sent. It is kept in this page."),
     }
 }

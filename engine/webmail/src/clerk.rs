@@ -11,6 +11,7 @@
 //! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document that is shown, little more than
 //!   [`crate::PIECE_BYTES`] of one that is sent as a file; of a conversation what `conversing` says.
 
+mod attaching;
 mod boxes;
 mod carrying;
 mod changes;

@@ -26,8 +26,8 @@ pub struct ComposePage<'a> {
     pub subject: &'a str,
     /// What it says.
     pub text: &'a str,
-    /// What is attached to the draft: key and name of each.
-    pub attachments: &'a [(&'a str, &'a str)],
+    /// What is attached to the draft and goes along: its part and its name.
+    pub attachments: &'a [(u16, &'a str)],
     /// Why it was not sent.
     pub error: Option<&'a str>,
 }

@@ -102,6 +102,7 @@ async function keep(letter) {
   if (answer !== null && error === "") {
     letter.kept = changes;
     field("draft", form).value = draftOf(answer);
+    takeKeptFiles(form, answer);
     const time = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
     tell(letter, files(letter).length > 0 ? `Kept at ${time}, without its files.` : `Kept at ${time}.`, false);
     if (letter === writing && here === bare(location.href)) {
@@ -159,6 +160,15 @@ function wrong(answer) {
 /** Under what the letter on a page is kept. @param {Answer} answer */
 function draftOf({ page }) {
   return (page && find("form.compose input[name=draft]", page)?.getAttribute("value")) ?? "";
+}
+
+/** The files that are kept are those of the new draft from now on. @param {HTMLFormElement} form @param {Answer} answer */
+function takeKeptFiles(form, { page }) {
+  const list = "ul.attachments:not(.chosen)";
+  const kept = page && find(list, page);
+  if (kept) {
+    find(list, form)?.replaceWith(kept);
+  }
 }
 
 /** Sends it, or keeps or drops it, as a button says. @param {Writing} letter @param {HTMLElement | null} button */

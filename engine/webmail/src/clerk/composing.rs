@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use http::Reply;
 use message::header::Mailbox;
@@ -32,6 +33,8 @@ struct Beginning {
     bcc: String,
     subject: String,
     text: String,
+    /// The files that go along, by their parts of the draft.
+    files: Vec<(u16, String)>,
 }
 
 impl Composing {
@@ -75,7 +78,11 @@ impl Composing {
             None => Beginning::default(),
             Some(opening) => match opening.heard() {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
-                Ok((heard, info)) => Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own),
+                Ok((heard, info, files)) => {
+                    let beginning = Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own);
+                    let files = if let Start::Draft(_) = self.start { files } else { Vec::new() };
+                    Beginning { files, ..beginning }
+                }
             },
         };
         let [draft, answers] = match self.start {
@@ -105,10 +112,15 @@ impl Composing {
             bcc: &beginning.bcc,
             subject: &beginning.subject,
             text: &text,
-            attachments: &[],
+            attachments: &attachments(&beginning.files),
             error: None,
         })
     }
+}
+
+/// Files as their page names them: by their parts of the draft.
+pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
+    files.iter().map(|(part, name)| (*part, name.as_str())).collect()
 }
 
 /// The message that a letter begins with.
@@ -132,6 +144,7 @@ impl Beginning {
                 bcc: listed(heard.bcc.iter()),
                 subject: subject.into(),
                 text: heard.text.clone(),
+                ..Beginning::default()
             },
             Start::Forward(_) => Beginning {
                 subject: prefixed("Fwd: ", subject),
@@ -160,6 +173,7 @@ impl Beginning {
                     bcc: String::new(),
                     subject: prefixed("Re: ", subject),
                     text: quoted(heard, date),
+                    ..Beginning::default()
                 }
             }
         }

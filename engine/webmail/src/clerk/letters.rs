@@ -50,6 +50,9 @@ pub(super) struct Opening {
     refused: Option<Refusal>,
 }
 
+/// Files of a message: the part and the name of each.
+pub(super) type AttachedFiles = Vec<(u16, String)>;
+
 /// What is kept of a message while it goes by.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
@@ -162,13 +165,15 @@ impl Opening {
         }
     }
 
-    /// What was read, or why it was not.
-    pub(super) fn heard(&mut self) -> Result<(&Heard, MessageInfo), Refusal> {
+    /// What was read, with the names of the files in it by their parts; or why it was not.
+    pub(super) fn heard(&mut self) -> Result<(&Heard, MessageInfo, AttachedFiles), Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
         }
-        core::mem::take(&mut self.reader).message_ended(&mut self.heard);
-        Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?))
+        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
+        let attached = structure.parts.iter().enumerate().filter(|(_, part)| part.is_attachment());
+        let files = attached.filter_map(|(index, part)| Some((u16::try_from(index).ok()?, name_of(part))));
+        Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?, files.collect()))
     }
 
     /// The same for paper. Of a message that is a page there is no text: its reader prints it as he reads it.

@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
-//! - A letter with files leaves at once: a draft keeps none that could be given back.
+//! - A letter with files leaves at once.
+//! - A draft keeps its files: each that its page names goes along with what is written next, copied from the draft that this replaces ([`Copying`]).
 //! - Nothing is held that could not be delivered at once: whoever is not on this server is refused before.
 
 use alloc::boxed::Box;
@@ -22,7 +23,10 @@ use store::{
     UidRange,
 };
 
+use super::attaching::Copying;
+use super::composing::attachments;
 use super::{Desk, Done, Step, why};
+use crate::address;
 use crate::answer;
 use crate::chosen::Chosen;
 use crate::compose::ComposePage;
@@ -51,6 +55,8 @@ pub struct Draft {
     pub files: Vec<(String, String, Vec<u8>)>,
     /// What it is kept as.
     pub draft: Option<Key>,
+    /// The files of that draft which go along still: the part and the name of each.
+    pub carried: Vec<(u16, String)>,
     /// What it answers.
     pub answers: Option<Key>,
 }
@@ -61,6 +67,12 @@ impl Draft {
         let text = |name| form.text(name).unwrap_or_default().to_string();
         let key = |name| form.text(name).and_then(|key| key.parse().ok());
         let files = form.files("files").filter(|file| !file.name.is_empty());
+        let detached: Vec<u16> = form.texts("detach").filter_map(|part| address::part(part).ok()).collect();
+        let carried = form.texts("carry").filter_map(|file| {
+            let (part, name) = file.split_once(' ')?;
+            let part = address::part(part).ok().filter(|part| !detached.contains(part))?;
+            Some((part, name.to_string()))
+        });
         Draft {
             to: text("to"),
             cc: text("cc"),
@@ -69,17 +81,20 @@ impl Draft {
             text: text("text"),
             files: files.map(|file| (file.name.clone(), file.media_type.clone(), file.bytes.to_vec())).collect(),
             draft: key("draft"),
+            carried: carried.collect(),
             answers: key("answers"),
         }
     }
 
-    /// All of it but files, in one text.
+    /// All of it but files that came along just now, in one text.
     pub fn kept(&self) -> String {
         let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
         let (draft, answers) = (key(self.draft), key(self.answers));
         let fields =
             [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc), ("subject", &self.subject), ("text", &self.text)];
         let fields = fields.into_iter().chain([("draft", &draft), ("answers", &answers)]);
+        let carried: Vec<String> = self.carried.iter().map(|(part, name)| format!("{part} {name}")).collect();
+        let fields = fields.chain(carried.iter().map(|file| ("carry", file)));
         form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
     }
 
@@ -87,6 +102,11 @@ impl Draft {
     pub(crate) fn of_kept(kept: &str) -> Option<Box<Draft>> {
         let form = Form::of("application/x-www-form-urlencoded", kept.as_bytes()).ok()?;
         (!kept.is_empty()).then(|| Box::new(Draft::of(&form)))
+    }
+
+    /// Whether files of what it is kept as go along.
+    fn carries(&self) -> bool {
+        self.draft.is_some() && !self.carried.is_empty()
     }
 
     /// The page again, with all that was written. `error`: why it is not sent.
@@ -104,7 +124,7 @@ impl Draft {
             bcc: &self.bcc,
             subject: &self.subject,
             text: &self.text,
-            attachments: &[],
+            attachments: &attachments(&self.carried),
             error: Some(&format!("{error}{files}")),
         })
     }
@@ -132,6 +152,8 @@ pub(super) struct Writing {
     taken: usize,
     /// The identifiers of what it answers, the latest last.
     references: Vec<Vec<u8>>,
+    /// The files that come from the draft.
+    copying: Option<Box<Copying>>,
     /// How long it is held, and until when.
     hold: Option<(u64, UnixTime)>,
     /// What it is called as a draft, and where it is one then.
@@ -166,6 +188,7 @@ impl Writing {
             message: Vec::new(),
             taken: 0,
             references: Vec::new(),
+            copying: None,
             hold: None,
             guid: None,
             kept: None,
@@ -178,14 +201,14 @@ impl Writing {
             let asked = match self.stage {
                 Stage::Answered => self.look_at_answered(visitor.account, desk),
                 Stage::Ready => self.begin(visitor.account, desk),
-                Stage::Appended => self.append(desk),
+                Stage::Appended => self.append(visitor.account, desk),
                 Stage::Delivered => Ok(self.tidy_up(visitor.account, desk)),
                 Stage::Committed | Stage::Over => return Step::Asked,
             };
             match asked {
                 Ok(asked) => *under_way += asked,
                 Err(Refusal::Busy) => return Step::Busy,
-                Err(refusal) => self.fail(why(refusal).into()),
+                Err(refusal) => self.fail(why_not_written(refusal).into()),
             }
         }
         Step::Asked
@@ -209,8 +232,11 @@ impl Writing {
         Ok(usize::from(asked.is_ok()))
     }
 
-    /// The beginning of what it answers, or of itself as it was kept: then it answers what it answered.
+    /// The beginning of what it answers, or of itself as it was kept: then it answers what it answered. Later, more of the files that come from there.
     pub(super) fn body_arrived(&mut self, body: &Body) {
+        if let Some(copying) = &mut self.copying {
+            return copying.body_arrived(body, &mut self.message);
+        }
         let header = Header::new(body.bytes());
         let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
         let answered = identifiers("Message-ID").filter(|_| self.draft.answers.is_some());
@@ -270,7 +296,8 @@ impl Writing {
         account: AccountId,
         desk: &impl Desk,
     ) -> Result<Vec<Recipient>, String> {
-        let known = desk.store().account(account).filter(|_| self.draft.files.is_empty());
+        let has_files = !self.draft.files.is_empty() || self.draft.carries();
+        let known = desk.store().account(account).filter(|_| !has_files);
         let Some(seconds) = known.and_then(|known| Chosen::by(&known).hold.seconds()) else { return Ok(recipients) };
         if !desk.may_hold() {
             return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
@@ -281,11 +308,8 @@ impl Writing {
         Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
     }
 
-    fn write(&self, account: AccountId, desk: &mut impl Desk) -> Result<Vec<u8>, String> {
+    fn write(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<Vec<u8>, String> {
         let draft = &self.draft;
-        if self.then == Then::Keep && !draft.files.is_empty() {
-            return Err("Files cannot be kept with a draft yet. What you wrote is on this page: attach the files when you send it.".into());
-        }
         let from = desk.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
             name: Chosen::by(&known).name,
             address: known.address().to_string(),
@@ -308,7 +332,7 @@ impl Writing {
             text: &draft.text,
             html: None,
             secret,
-            files: if draft.files.is_empty() { Files::None } else { Files::Some },
+            files: if draft.files.is_empty() && !draft.carries() { Files::None } else { Files::Some },
         };
         let mut message = Vec::with_capacity(draft.text.len() * 2 + 2048);
         let mut composer = Composer::begin(&letter, &mut message).map_err(|unwritable| match unwritable {
@@ -322,7 +346,13 @@ impl Writing {
             composer.bytes_arrived(bytes, &mut message);
             composer.file_ended(&mut message);
         }
-        composer.message_ended(&mut message);
+        match draft.draft.filter(|_| draft.carries()) {
+            Some(kept) => {
+                let parts = draft.carried.iter().map(|(part, _)| usize::from(*part)).collect();
+                self.copying = Some(Box::new(Copying::new(kept, parts, composer)));
+            }
+            None => composer.message_ended(&mut message),
+        }
         let first = message.get(..CHUNK_OCTETS).unwrap_or(&message);
         if self.hold.is_some() && memchr::memmem::find(first, b"\r\n\r\n").is_none() {
             return Err("The subject and the names of people are too long together. Your letter was not sent: it is kept on this page.".into());
@@ -330,7 +360,7 @@ impl Writing {
         Ok(message)
     }
 
-    fn append(&mut self, desk: &mut impl Desk) -> Result<usize, Refusal> {
+    fn append(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
         let rest = self.message.get(self.taken..).unwrap_or_default();
         if !rest.is_empty() {
             let taken = desk.append(rest).inspect_err(|_| desk.abort())?;
@@ -339,6 +369,17 @@ impl Writing {
                 // The store wakes us when it takes more.
                 return Ok(1);
             }
+            self.message.clear();
+            self.taken = 0;
+        }
+        if let Some(copying) = self.copying.take() {
+            let is_asked = copying.ask(account, desk);
+            if is_asked == Ok(false) {
+                copying.ended(&mut self.message);
+                return Ok(0);
+            }
+            self.copying = Some(copying);
+            return is_asked.map(usize::from);
         }
         self.guid = desk.guid();
         desk.commit(self.hold.map_or_else(|| desk.now(), |(_, until)| until))?;
@@ -352,7 +393,7 @@ impl Writing {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         match self.stage {
-            Stage::Appended | Stage::Committed => self.fail(why(refusal).into()),
+            Stage::Appended | Stage::Committed => self.fail(why_not_written(refusal).into()),
             // What it answers may be gone, and so may the draft.
             Stage::Answered | Stage::Ready | Stage::Delivered | Stage::Over => {}
         }
@@ -403,6 +444,15 @@ impl Writing {
         };
         let seconds = self.hold.map(|(seconds, _)| seconds);
         Done { reply: answer::elsewhere(&then), said: Some(Said { seconds, ..said }) }
+    }
+}
+
+fn why_not_written(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::TooLarge => {
+            "With all its files it is larger than a message may be. Take some of them away: nothing was changed."
+        }
+        refusal => why(refusal),
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         bcc: said,
         subject: said,
         text: said,
-        attachments: &[(said, said)],
+        attachments: &[(2, said)],
         error: Some(said),
     };
     let sessions = [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });

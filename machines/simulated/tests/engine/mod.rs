@@ -14,6 +14,7 @@ mod holding;
 mod hostile;
 mod idle;
 mod ipv6;
+mod kept_files;
 mod letters;
 mod logins;
 mod narrow;

@@ -83,7 +83,7 @@ impl Browser {
         shielded
     }
 
-    fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
+    pub(super) fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
         let mut shielded = self.say(room, method, path, more, body);
         let page = answer(room, &mut shielded);
         for (name, value) in &page.fields {
