@@ -63,7 +63,11 @@ impl People {
         let count = |browser: &mut Browser, room: &mut Room, mailbox| {
             let list = browser.get(room, &format!("/mail/box/{mailbox}"));
             assert_eq!(list.status, 200);
-            list.text().matches("<span class=\"subject\">Held</span>").count()
+            // Copies of one letter are one conversation, and so one row: what counts is how many messages the mailbox has.
+            let text = list.text();
+            assert_eq!(text.contains("<span class=\"subject\">Held</span>"), text.contains("class=\"rows\""));
+            let extent = between(&text, "<div class=\"pages\">", "</span>").expect("a list says how long it is");
+            extent.rsplit_once(" of ").map_or(0, |(_, all)| all.parse().expect("a number"))
         };
         Copies {
             at_grace: count(&mut self.grace, room, 1),
