@@ -56,6 +56,8 @@ pub(super) struct Correspondent {
     /// The list that it looked at last, and the mailbox of that.
     pub(super) mailbox: u32,
     pub(super) rows: Vec<Row>,
+    /// What was known when it asked for that.
+    pub(super) view: Option<View>,
     /// The draft that it goes on with.
     pub(super) draft: Option<(String, LetterId)>,
     /// How much it still does.
@@ -78,6 +80,7 @@ impl Correspondent {
             token: String::new(),
             mailbox: INBOX,
             rows: Vec::new(),
+            view: None,
             draft: None,
             left: 1 + dice.below(8),
             unread: Vec::new(),
@@ -255,10 +258,13 @@ impl Correspondent {
 
     fn holds_rows(&mut self, page: &Page, view: &View, extent: Extent, around: &mut Around<'_>) {
         self.rows = page.rows(around.ledger);
+        self.view = Some(view.clone());
         let most = if matches!(extent, Extent::Letter(_)) { FOUND_MAX } else { ROWS_MAX };
         let is_excused = around.disk_has_failed || around.ledger.harmed() > 0;
         let can_be_read = self.rows.iter().all(|row| row.letter.is_some());
-        assert!(can_be_read || is_excused, "a row cannot be read: {:?}", self.rows);
+        // Or it was found, and has gone before it was looked at.
+        let may_be_gone = around.ledger.may_have_gone(view);
+        assert!(can_be_read || is_excused || may_be_gone, "a row cannot be read: {:?}", self.rows);
         // A search passes over what it cannot read, and a list says so.
         let is_sound = if matches!(extent, Extent::Letter(_)) { !is_excused } else { can_be_read };
         let is_whole = self.rows.len() <= most && is_sound;

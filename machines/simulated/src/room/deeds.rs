@@ -7,7 +7,7 @@ use super::correspondent::{Correspondent, Waiting};
 use super::doubt::Asked;
 use super::ledger::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX, LetterId, OWN};
 use super::line::Line;
-use super::lists::Row;
+use super::lists::{Row, View};
 use super::page::Page;
 use crate::Dice;
 
@@ -19,8 +19,8 @@ const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk")
 pub(super) enum Deed {
     /// These copies are to go into a mailbox.
     Moves(Vec<(LetterId, usize, Asked<u32>)>),
-    /// This copy's star is to be there, or not.
-    Stars(LetterId, usize, Asked<bool>),
+    /// This copy's star is to be there, or not; and what was known when that was asked for.
+    Stars(LetterId, usize, Asked<bool>, View),
     /// These copies are to be gone for ever.
     Erases(Vec<(LetterId, usize)>),
     /// A letter is to be sent or kept.
@@ -134,15 +134,19 @@ impl Correspondent {
 
     fn stars(&mut self, line: &mut Line, around: &mut Around<'_>) {
         let rows = self.some_rows(around);
-        // A star is taken away where there is one: who does not know whether there is does not know what comes of it.
+        // A star is taken away where there is one: who does not know whether there is, or whether the letter is still there, does not know what comes of it.
+        let view = self.view.as_ref();
         let known = rows.into_iter().find_map(|(row, letter, copy)| {
-            around.ledger.star(letter, copy).map(|is_starred| (row, letter, copy, is_starred))
+            let is_sure = view.is_some_and(|view| around.ledger.is_unchanged(view, letter, copy));
+            let star = around.ledger.star(letter, copy).filter(|_| is_sure);
+            star.map(|is_starred| (row, letter, copy, is_starred))
         });
         let Some((row, letter, copy, is_starred)) = known else { return self.list(self.mailbox, line, around) };
         let asked = around.ledger.star_asked(letter, copy, !is_starred);
+        let view = around.ledger.view(self.account);
         let (token, here, key) = (self.token.clone(), format!("/mail/box/{}", self.mailbox), row.key());
         let fields = [("token", token.as_str()), ("here", &here), ("whole", "conversation"), ("star", &key)];
-        self.post("/mail/act", &fields, Waiting::Done(Deed::Stars(letter, copy, asked)), line);
+        self.post("/mail/act", &fields, Waiting::Done(Deed::Stars(letter, copy, asked, view)), line);
     }
 
     fn begins(&mut self, written: Written, letter: LetterId, text: &str, line: &mut Line, around: &mut Around<'_>) {
@@ -218,9 +222,11 @@ impl Correspondent {
                 erased.iter().for_each(|(letter, copy)| around.ledger.deleted(*letter, *copy));
                 around.story.counts.deleted += erased.len() as u64;
             }
-            // What is not there is not starred, and nobody is told.
-            Deed::Stars(letter, copy, asked) if page.status == 200 && !is_wrong => {
-                around.ledger.starred(*letter, *copy, asked);
+            // What has gone meanwhile is not starred, and nobody is told.
+            Deed::Stars(letter, copy, asked, view) if page.status == 200 && !is_wrong => {
+                if around.ledger.is_unchanged(view, *letter, *copy) {
+                    around.ledger.starred(*letter, *copy, asked);
+                }
             }
             Deed::Chooses(asked) if words == "Saved." => {
                 around.ledger.name.done(asked);

@@ -56,6 +56,18 @@ impl Ledger {
         view.changes.get(id.0).is_some_and(|changes| changes[copy] == self.letters[id.0].copies[copy].changes)
     }
 
+    /// Whether any message of the account may have gone elsewhere since.
+    pub(super) fn may_have_gone(&self, view: &View) -> bool {
+        (0..self.letters.len()).map(LetterId).any(|id| {
+            let copies = self.letters[id.0].recipients.iter();
+            let mut own = copies.filter(|copy| **copy == view.account || **copy == OWN && view.account == AT_WEBMAIL);
+            own.any(|copy| {
+                let Copy { fate, place, .. } = &self.letters[id.0].copies[*copy];
+                !self.is_unchanged(view, id, *copy) || *fate == Fate::PerhapsDeleted || place.is().is_none()
+            })
+        })
+    }
+
     /// The page has come, with these rows.
     pub(super) fn listed(&self, view: &View, rows: &[Row], extent: Extent) {
         for row in rows {
