@@ -1,4 +1,4 @@
-//! Work that is done two at a time: what waits for an emulated machine, or has one thread, leaves half of this one idle.
+//! Work that is done two at a time: what has one thread leaves half of this machine idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

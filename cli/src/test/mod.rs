@@ -1,4 +1,4 @@
-//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up. Those that boot machines run two at a time.
+//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up.
 //!
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
@@ -81,13 +81,13 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
         )));
     }
     let mut outcomes = Vec::new();
-    // What builds takes all of this machine, and has it for itself.
-    for parts in parts.chunk_by(|one, other| one.boots_machines() && other.boots_machines()) {
-        outcomes.extend(lanes::work_through(parts, stop, |part| {
-            let outcome = run_part(house, part, options, stop)?;
-            say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
-            Ok(outcome)
-        })?);
+    for part in parts {
+        if stop.is_requested() {
+            break;
+        }
+        let outcome = run_part(house, part, options, stop)?;
+        say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
+        outcomes.push(outcome);
     }
     let total = summarize(&outcomes);
     say(format_args!("\n{} passed, {} failed", total.passed, total.failed));

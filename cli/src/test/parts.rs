@@ -372,7 +372,7 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 impl Part {
-    /// Whether it boots machines that are built: for these it waits most of its time, and they can have several cores.
+    /// Whether it boots machines that can have several cores.
     pub(crate) fn boots_machines(&self) -> bool {
         matches!(self.work, Work::Script(path, _) if path.starts_with("tests/"))
     }

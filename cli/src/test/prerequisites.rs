@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::failure::Failure;
@@ -52,9 +51,6 @@ const UNPACK_BUDGET: Duration = Duration::from_secs(120);
 
 /// Gets what is missing for `script`. Returns the search path with which programs find all of it.
 pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString, Failure> {
-    // Whoever else wants something waits: perhaps it is the same.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock();
     let of_one =
         PROGRAMS_OF_ONE.iter().filter(|(of, ..)| *of == script).map(|(_, program, package)| (*program, *package));
     let missing: Vec<&str> = PROGRAMS

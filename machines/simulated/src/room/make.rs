@@ -93,7 +93,7 @@ fn configuration(address: Ipv4Address) -> Configuration {
 pub(super) fn sizes(scenario: &Scenario, dice: &mut Dice) -> Sizes {
     if scenario.faults.contain(Fault::TightPools) {
         let connections = 16 + dice.below(16) as usize;
-        let transactions = 2 + dice.below(6) as usize;
+        let transactions = 1 + dice.below(7) as usize;
         return Sizes { connections, transactions, blocks: 96, buffer_bytes: 1 << 20, index_bytes: 1 << 22 };
     }
     Sizes { connections: 128, transactions: 32, blocks: 1024, buffer_bytes: 2 << 20, index_bytes: 1 << 22 }
