@@ -27,6 +27,9 @@ from processes import STOP_SECONDS, cpu_seconds, die_with_us, program
 LINUX, MACHINE = "10.9.0.1", "10.9.0.2"
 TAP = "tap0"
 ADA = f"ada@{DOMAIN}"
+# What a core's thread has run for if it served anybody, in nanoseconds: a core that nobody comes to wakes a thousandth of the time,
+# and the store's news cost it less than a millisecond.
+WORKED = 10_000_000
 CONFIGURATION = (
     barepost.CONFIGURATION
     + f"""
@@ -257,8 +260,8 @@ class ManyCores(HostedTest):
     cores = 4
 
     def exchange(self, machine):
-        """Many clients at once send, to one mailbox each; then each mailbox is fetched, exact, by others. Returns what each core's thread
-        did, in nanoseconds."""
+        """Many clients at once send, to one mailbox each; then each mailbox is fetched, exact, by others: until every core has worked, as
+        which core a client comes to is chance, but not for ever. Returns what each core's thread did, in nanoseconds."""
         before, letters, failures = core_times(machine), Letters(barepost.options.seed), []
         sent = {user: [letters.make(number, 40_000 if number % 3 else 900) for number in range(at, 40, len(barepost.USERS))]
                 for at, user in enumerate(barepost.USERS)}
@@ -275,19 +278,20 @@ class ManyCores(HostedTest):
         for sender in senders:
             sender.join(60)
         self.assertEqual(failures, [])
-        # Whichever core the reader comes to.
-        for _ in range(3):
+        for round_number in range(30):
             for user, made in sent.items():
                 self.assertEqual(sorted(found.content for found in machine.mailbox(user)), sorted(made))
-        return {core: now - before[core] for core, now in core_times(machine).items()}
+            worked = {core: now - before[core] for core, now in core_times(machine).items()}
+            if round_number >= 2 and min(worked.values()) > WORKED:
+                break
+        return worked
 
     def test_hosted_each_core_serves_by_a_queue_of_its_own_and_mail_crosses_them(self):
         machine = self.boot()
         worked = self.exchange(machine)
         barepost.say(", ".join(f"{core}: {time / 1e6:.0f} ms" for core, time in worked.items()))
         self.assertEqual(sorted(worked), [f"core {number}" for number in range(4)])
-        # Asleep it would have done nothing; what the store's news alone cost is less than a millisecond.
-        self.assertGreater(min(worked.values()), 2_000_000)
+        self.assertGreater(min(worked.values()), WORKED)
         self.assertEqual(machine.stop(), 0, machine.process.tail())
 
     def test_hosted_with_one_queue_the_first_core_receives_for_all(self):
