@@ -6,12 +6,14 @@
 //! Invariants:
 //! - What a page takes is bounded: [`SHOWN_MAX`] messages, of which [`WHOLE_MAX`] and [`WHOLE_OCTETS_MAX`] are read whole. Of others there is a line, and a page of their own.
 //! - What was thrown away is shown only to who opens it where it lies.
+//! - Who writes to himself has his letter twice, as it came and in Sent, and sees it once. Not by its identifier alone, which anybody may give to a letter of his: what they say is the same.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use store::{AccountId, Body as Octets, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, Refusal, Store, TRASH};
+use message::Summary;
+use store::{AccountId, Body as Octets, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, Refusal, SENT, Store, TRASH};
 
 use super::letters::{Opening, Shown};
 use super::rows::{self, Found, RowText};
@@ -49,9 +51,16 @@ pub(super) struct Conversing {
 
 /// A message on the page.
 struct Place<'a> {
-    shown: Result<Shown, RowText<'a>>,
+    shown: Result<Shown, Line<'a>>,
     info: MessageInfo,
     key: Key,
+}
+
+/// A message that is read elsewhere.
+struct Line<'a> {
+    text: RowText<'a>,
+    /// What is known of it.
+    summary: Option<&'a Summary>,
 }
 
 impl Conversing {
@@ -108,7 +117,7 @@ impl Conversing {
             if found.mailbox == DRAFTS || self.whole.len() >= WHOLE_MAX || octets > WHOLE_OCTETS_MAX {
                 self.lines.push(found);
             } else {
-                self.whole.push(Opening::folded(found.key()));
+                self.whole.push(Opening::new(found.key()));
             }
         }
     }
@@ -126,6 +135,7 @@ impl Conversing {
         let is_cut = self.is_cut;
         let mut places = self.places(visitor.account, desk);
         places.push(opened);
+        leave_out_copies(&mut places, key);
         places.sort_by_key(|place| moment(&place.info));
         let attachments: Vec<Vec<Attachment<'_>>> = places.iter().map(Place::attachments).collect();
         let times: Vec<[String; 2]> = places.iter().map(Place::times).collect();
@@ -159,14 +169,15 @@ impl Conversing {
                 Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
                 // Who has removed it meanwhile does not miss it.
                 Err(_) if let Some(info) = desk.store().message(account, mailbox, uid) => {
-                    places.push(Place { shown: Err(RowText::lost(&Found::new(mailbox, info), &now)), info, key });
+                    let line = Line { text: RowText::lost(&Found::new(mailbox, info), &now), summary: None };
+                    places.push(Place { shown: Err(line), info, key });
                 }
                 Err(_) => {}
             }
         }
         let lines = self.lines.iter();
         places.extend(lines.map(|found| Place {
-            shown: Err(RowText::among_others(found, &now)),
+            shown: Err(Line { text: RowText::among_others(found, &now), summary: found.summary() }),
             info: found.info,
             key: found.key(),
         }));
@@ -174,7 +185,43 @@ impl Conversing {
     }
 }
 
+/// Of what lies in Sent and came back, only one is shown: the one that was opened, or else the one that came.
+fn leave_out_copies(places: &mut Vec<Place<'_>>, opened: Key) {
+    let is_copy = |place: &Place<'_>| {
+        place.key != opened
+            && places.iter().any(|other| {
+                let stays =
+                    if place.is_in_sent() { !other.is_in_sent() } else { other.key == opened && other.is_in_sent() };
+                stays && place.is_same_as(other)
+            })
+    };
+    let are_copies: Vec<bool> = places.iter().map(is_copy).collect();
+    let mut are_copies = are_copies.into_iter();
+    places.retain(|_| !are_copies.next().unwrap_or_default());
+}
+
 impl Place<'_> {
+    fn is_in_sent(&self) -> bool {
+        self.key.in_store().0 == SENT
+    }
+
+    /// Whether it is the same letter, as far as it was read.
+    fn is_same_as(&self, other: &Place<'_>) -> bool {
+        let is_known = |summary: &&Summary| summary.message_id != 0;
+        self.summary().filter(is_known).is_some_and(|summary| Some(summary) == other.summary())
+            && match (&self.shown, &other.shown) {
+                (Ok(one), Ok(other)) => one.says_what(other),
+                _ => true,
+            }
+    }
+
+    fn summary(&self) -> Option<&Summary> {
+        match &self.shown {
+            Ok(shown) => Some(&shown.summary),
+            Err(line) => line.summary,
+        }
+    }
+
     fn attachments(&self) -> Vec<Attachment<'_>> {
         self.shown.as_ref().map_or_else(|_| Vec::new(), Shown::attachments)
     }
@@ -201,7 +248,7 @@ impl Place<'_> {
                 to: &shown.to,
                 date,
                 moment,
-                snippet: &shown.snippet,
+                snippet: &shown.summary.snippet,
                 is_starred,
                 is_asked_for: self.key == opened,
                 is_unread: !self.info.flags.contains(Flags::SEEN),
@@ -210,7 +257,7 @@ impl Place<'_> {
                 attachments,
             },
             Err(line) => {
-                let row = line.row();
+                let row = line.text.row();
                 Letter {
                     key: row.key.0,
                     href: row.href.0,

@@ -42,9 +42,8 @@ pub(super) struct Opening {
     /// How many octets have come.
     offset: u32,
     is_marked: bool,
-    /// Whether a line is to tell how it begins, and that line.
-    has_snippet: bool,
-    snippet: String,
+    /// What a list shows of it.
+    summary: Summary,
     reader: Reader,
     heard: Heard,
     refused: Option<Refusal>,
@@ -79,8 +78,7 @@ impl Opening {
             info: None,
             offset: 0,
             is_marked: false,
-            has_snippet: false,
-            snippet: String::new(),
+            summary: Summary::default(),
             reader: Reader::new(),
             heard: Heard::default(),
             refused: None,
@@ -90,11 +88,6 @@ impl Opening {
     /// A message that is opened to be answered: it is not marked as read.
     pub(super) fn to_answer(key: Key) -> Opening {
         Opening { is_marked: true, ..Opening::new(key) }
-    }
-
-    /// A message that is unfolded on the page of another one.
-    pub(super) fn folded(key: Key) -> Opening {
-        Opening { has_snippet: true, ..Opening::new(key) }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -152,8 +145,8 @@ impl Opening {
     }
 
     pub(super) fn body_arrived(&mut self, body: &Octets) {
-        if self.has_snippet && self.offset == 0 {
-            self.snippet = Summary::of(body.bytes()).snippet;
+        if self.offset == 0 {
+            self.summary = Summary::of(body.bytes());
         }
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
         self.reader.bytes_arrived(body.bytes(), &mut self.heard);
@@ -234,9 +227,10 @@ impl Opening {
             to: heard.recipients(),
             address: from.address,
             subject: heard.subject.unwrap_or_default(),
-            snippet: core::mem::take(&mut self.snippet),
+            summary: core::mem::take(&mut self.summary),
             source: heard.html.and_then(path),
             text: heard.text,
+            page: heard.page,
             info,
             warnings,
             loads,
@@ -253,9 +247,11 @@ pub(super) struct Shown {
     pub(super) address: String,
     pub(super) to: String,
     pub(super) subject: String,
-    pub(super) snippet: String,
+    pub(super) summary: Summary,
     pub(super) info: MessageInfo,
     text: String,
+    /// Its HTML, as far as it was read.
+    page: String,
     /// Where its HTML is, if that is what is shown.
     source: Option<String>,
     pub(super) warnings: Vec<String>,
@@ -266,6 +262,13 @@ pub(super) struct Shown {
 impl Shown {
     pub(super) fn attachments(&self) -> Vec<Attachment<'_>> {
         self.attached.iter().map(Attached::link).collect()
+    }
+
+    /// Whether it says the same, as far as it was read.
+    pub(super) fn says_what(&self, other: &Shown) -> bool {
+        let others = other.attached.iter().map(Attached::in_words);
+        let has_same_files = self.attached.iter().map(Attached::in_words).eq(others);
+        has_same_files && self.text == other.text && self.page == other.page
     }
 
     pub(super) fn body(&self) -> Body<'_> {
@@ -397,6 +400,10 @@ impl Attached {
                 href: Page::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
             })
             .collect()
+    }
+
+    fn in_words(&self) -> (&str, &str) {
+        (&self.name, &self.size)
     }
 
     fn link(&self) -> Attachment<'_> {

@@ -180,6 +180,36 @@ fn letters_of_a_sender_who_is_trusted_load_what_they_want_until_he_is_not() {
 }
 
 #[test]
+fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen_too() {
+    let (mut room, trust) = serving(25);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let long = format!("{}Mine.", "A note to myself. ".repeat(20));
+    for text in [long.as_str(), "Milk.", "Bread, and something long.\n"] {
+        let form = [("to", "ada@barepost.test"), ("bcc", "grace@barepost.test"), ("subject", text), ("text", text)];
+        ada.post(&mut room, "/mail/compose", &[&[("token", token.as_str()), ("do", "send")], &form[..]].concat());
+    }
+    // Whoever has got a letter knows its name, and how it begins.
+    let source = ada.get(&mut room, "/mail/download/1.1").text();
+    deliver(&mut room, source.replace("Mine.", "Forged.").as_bytes());
+    let seen = |ada: &mut Browser, room: &mut Room, address: &str| {
+        let page = ada.get(room, address).text();
+        (page.matches("<article").count(), page.matches("/mail/compose?reply=").count(), page.contains("Forged."))
+    };
+    assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/2"), (1, 1, false));
+    assert_eq!(seen(&mut ada, &mut room, "/mail/box/3/2"), (1, 1, false));
+    assert!(ada.get(&mut room, "/mail/box/3/2").text().contains("/mail/compose?reply=3.2"));
+    assert!(ada.get(&mut room, "/mail/box/1/2").text().contains("/mail/compose?reply=1.2"));
+    assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/1"), (2, 2, true), "one of Ada's two, and the forgery");
+    assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/4"), (2, 2, true));
+    assert_eq!(seen(&mut ada, &mut room, "/mail/box/3/1"), (2, 2, true));
+    // Filed elsewhere it is still the same.
+    ada.post(&mut room, "/mail/act", &[("token", &token), ("do", "archive"), ("key", "1.3"), ("here", "/mail/box/1")]);
+    assert_eq!(seen(&mut ada, &mut room, "/mail/box/4/1"), (1, 1, false));
+}
+
+#[test]
 fn html_is_shown_as_far_as_browsers_lay_it_out_in_time_and_the_page_says_that_there_is_more() {
     let (mut room, trust) = serving(20);
     let html = |count: usize| format!("{}<p>End.</p>", "<b>ä".repeat(count));
