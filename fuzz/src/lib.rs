@@ -12,6 +12,7 @@
 pub mod configuration;
 mod conversation;
 pub mod disk;
+pub mod dns;
 pub mod frames;
 pub mod hpack;
 pub mod http2_session;

@@ -1,0 +1,180 @@
+//! Questions and answers on the wire (RFC 1035 §4), by the library.
+//!
+//! What makes an answer ours: it repeats the question byte for byte with the letters' cases, which are random (draft-vixie-dnsext-dns0x20), and its
+//! identifier. Whoever cannot see the question has to guess them, and the port.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use domain::base::iana::{Opcode, Rcode};
+use domain::base::message_builder::MessageBuilder;
+use domain::base::name::ToLabelIter;
+use domain::base::rdata::UnknownRecordData;
+use domain::base::{Message, ParsedName, ParsedRecord, Rtype, ToName};
+use domain::rdata::{A, Aaaa, Cname, Mx, Ptr, Soa, Txt};
+
+use crate::name::{Labels, Name};
+use crate::question::{Answer, Question, Record, RecordKind, Unanswered};
+
+/// Bytes of an answer that we take in one datagram (RFC 9715 §3): more would come in fragments.
+const DATAGRAM_BYTES_MAX: u16 = 1232;
+/// Bytes of a header.
+const HEADER_BYTES: usize = 12;
+/// Aliases of aliases that are followed.
+const ALIASES_MAX: usize = 12;
+/// Records of an answer that are looked at.
+const RECORDS_MAX: usize = 128;
+
+/// Seconds for which nothing is remembered longer, whatever an answer says; and for which nobody is remembered to be missing (RFC 2308 §5).
+const TTL_MAX: u32 = 86_400;
+const NEGATIVE_TTL_MAX: u32 = 3_600;
+
+type Read<'a> = ParsedRecord<'a, [u8]>;
+
+/// A question as it goes out.
+pub(crate) struct Sent {
+    /// The whole message.
+    pub(crate) bytes: Vec<u8>,
+    /// The bytes of it that a faithful answer repeats after its header.
+    question: core::ops::Range<usize>,
+}
+
+impl Sent {
+    /// Writes a question. `cases`: random bits, one for each letter of the name. `None` where the name is none.
+    pub(crate) fn new(question: &Question, identifier: u16, mut cases: impl FnMut() -> bool) -> Option<Sent> {
+        let name = question.name.labels()?;
+        let mut builder = MessageBuilder::new_vec();
+        let header = builder.header_mut();
+        header.set_id(identifier);
+        header.set_rd(true);
+        // Asks whether the answer is authenticated (RFC 6840 §5.7).
+        header.set_ad(true);
+        let mut builder = builder.question();
+        builder.push((&name, question.kind.rtype())).ok()?;
+        let length = builder.as_slice().len();
+        let mut builder = builder.additional();
+        builder
+            .opt(|options| {
+                options.set_udp_payload_size(DATAGRAM_BYTES_MAX);
+                Ok(())
+            })
+            .ok()?;
+        let mut bytes = builder.finish();
+        // No length of a label is a letter.
+        let letters = bytes.iter_mut().skip(HEADER_BYTES).take(name.compose_len().into());
+        for letter in letters.filter(|byte| byte.is_ascii_alphabetic()) {
+            if cases() {
+                *letter ^= 0x20;
+            }
+        }
+        Some(Sent { bytes, question: HEADER_BYTES..length })
+    }
+
+    fn repeated_in<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &[u8])> {
+        Some((bytes.get(self.question.clone())?, self.bytes.get(self.question.clone())?))
+    }
+}
+
+/// What a message from the server that was asked is.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// The answer, true for so many seconds.
+    Answer(Answer, u32),
+    /// The server has no answer.
+    Unanswered(Unanswered),
+    /// It was cut short.
+    Truncated,
+    /// It is no answer to this question: somebody guesses, or meddles.
+    Foreign,
+}
+
+/// Reads what came in reply to a question. `is_stream`: it came by a stream, where nobody guesses; a server may spell the name as it likes there.
+pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bool) -> Reading {
+    let Ok(message) = Message::from_slice(bytes) else { return Reading::Foreign };
+    let (header, counts) = (message.header(), message.header_counts());
+    let is_repeated = sent
+        .repeated_in(bytes)
+        .is_some_and(|(theirs, ours)| if is_stream { theirs.eq_ignore_ascii_case(ours) } else { theirs == ours });
+    let is_reply =
+        header.qr() && header.opcode() == Opcode::QUERY && sent.bytes.starts_with(&header.id().to_be_bytes());
+    // Who does not understand a question need not repeat it.
+    let is_refusal = is_reply && counts.qdcount() == 0 && ![Rcode::NOERROR, Rcode::NXDOMAIN].contains(&header.rcode());
+    if is_refusal {
+        return Reading::Unanswered(Unanswered::Refused(header.rcode()));
+    }
+    if !is_reply || counts.qdcount() != 1 || !is_repeated {
+        return Reading::Foreign;
+    }
+    match header.rcode() {
+        _ if header.tc() && !is_stream => Reading::Truncated,
+        Rcode::NOERROR | Rcode::NXDOMAIN => match read_answer(message, question) {
+            Some((answer, ttl)) => Reading::Answer(answer, ttl),
+            None => Reading::Unanswered(Unanswered::Nonsense),
+        },
+        refusal => Reading::Unanswered(Unanswered::Refused(refusal)),
+    }
+}
+
+/// `None` for what breaks off or is malformed where it matters.
+fn read_answer(message: &Message<[u8]>, question: &Question) -> Option<(Answer, u32)> {
+    let mut all = Vec::new();
+    for record in message.answer().ok()?.take(RECORDS_MAX) {
+        all.push(record.ok()?);
+    }
+    let mut ttl = TTL_MAX;
+    let owner = follow_aliases(&all, &question.name, &mut ttl)?;
+    let mut records = Vec::new();
+    for record in all.iter().filter(|record| record.rtype() == question.kind.rtype()) {
+        if record.owner().name_eq(&owner) {
+            records.push(read_record(record, question.kind)?);
+            ttl = ttl.min(record.ttl().as_secs());
+        }
+    }
+    if records.is_empty() {
+        ttl = ttl.min(negative_ttl(message).unwrap_or(0));
+    }
+    let exists = message.header().rcode() == Rcode::NOERROR;
+    Some((Answer { records, exists, is_authenticated: message.header().ad() }, ttl))
+}
+
+/// Who has the records, when all aliases are followed. `None` where they go in a circle, or on and on.
+fn follow_aliases(all: &[Read<'_>], name: &Name, ttl: &mut u32) -> Option<Labels> {
+    let mut owner = name.labels()?;
+    for _ in 0..=ALIASES_MAX {
+        let mut aliases = all.iter().filter(|record| record.rtype() == Rtype::CNAME);
+        let Some(alias) = aliases.find(|record| record.owner().name_eq(&owner)) else { return Some(owner) };
+        *ttl = (*ttl).min(alias.ttl().as_secs());
+        owner = alias.to_record::<Cname<ParsedName<&[u8]>>>().ok()??.data().cname().to_vec();
+    }
+    None
+}
+
+fn read_record(record: &Read<'_>, kind: RecordKind) -> Option<Record> {
+    Some(match kind {
+        RecordKind::Ipv4 => Record::Address(IpAddr::V4(record.to_record::<A>().ok()??.data().addr())),
+        RecordKind::Ipv6 => Record::Address(IpAddr::V6(record.to_record::<Aaaa>().ok()??.data().addr())),
+        RecordKind::Exchanger => {
+            let read = record.to_record::<Mx<ParsedName<&[u8]>>>().ok()??;
+            Record::Exchanger { preference: read.data().preference(), host: Name::of(read.data().exchange()) }
+        }
+        RecordKind::Text => {
+            let read = record.to_record::<Txt<&[u8]>>().ok()??;
+            Record::Text(read.data().iter().flatten().copied().collect())
+        }
+        RecordKind::Pointer => {
+            Record::Pointer(Name::of(record.to_record::<Ptr<ParsedName<&[u8]>>>().ok()??.data().ptrdname()))
+        }
+        RecordKind::Tlsa => {
+            let read = record.to_record::<UnknownRecordData<&[u8]>>().ok()??;
+            let &[usage, selector, matching, ref data @ ..] = *read.data().data() else { return None };
+            Record::Tlsa { usage, selector, matching, data: data.into() }
+        }
+    })
+}
+
+/// For how many seconds it is true that there is nothing (RFC 2308 §5). `None` where the answer does not say: it is not remembered.
+fn negative_ttl(message: &Message<[u8]>) -> Option<u32> {
+    let mut authorities = message.authority().ok()?.limit_to::<Soa<ParsedName<&[u8]>>>();
+    let start = authorities.next()?.ok()?;
+    Some(start.ttl().as_secs().min(start.data().minimum().as_secs()).min(NEGATIVE_TTL_MAX))
+}

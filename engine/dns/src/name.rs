@@ -1,0 +1,76 @@
+//! Domain names, as text.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use domain::base::ToName;
+
+/// A domain name (RFC 1035 §2.3) as text in lower case without the last dot, so that equal names are equal text; the root is empty. What cannot
+/// stand for itself in text is escaped (RFC 1035 §5.1).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<str>);
+
+/// What the library calls a name.
+pub(crate) type Labels = domain::base::Name<Vec<u8>>;
+
+/// A text is no domain name: a label is empty or has more than 63 bytes, the whole more than 255 with their lengths, or an escape is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAName;
+
+impl Name {
+    /// The name that a text says, with the last dot or without.
+    ///
+    /// Errors: [`NotAName`].
+    pub fn parse(text: &str) -> Result<Name, NotAName> {
+        if text.is_empty() {
+            return Ok(Name(Box::default()));
+        }
+        Labels::from_str(text).map(|labels| Name::of(&labels)).map_err(|_| NotAName)
+    }
+
+    pub(crate) fn of(name: &impl ToName) -> Name {
+        let mut text = alloc::format!("{}", name.fmt_with_dot());
+        text.pop();
+        text.make_ascii_lowercase();
+        Name(text.into())
+    }
+
+    /// `None` for none: what was read as a name is one.
+    pub(crate) fn labels(&self) -> Option<Labels> {
+        if self.is_root() { Some(Labels::root_vec()) } else { Labels::from_str(&self.0).ok() }
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the root, which as a mail exchanger means that there is none (RFC 7505 §3).
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a host can be called so: labels of letters, digits and hyphens, which neither begin nor end them (RFC 1123 §2.1).
+    pub fn is_of_host(&self) -> bool {
+        let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        self.0.as_bytes().split(|byte| *byte == b'.').all(|label| {
+            is_edge(label.first())
+                && is_edge(label.last())
+                && label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        })
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if self.is_root() { "." } else { &self.0 })
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}

@@ -1,0 +1,93 @@
+//! Who guesses, forges or meddles.
+
+use super::*;
+
+/// What is done to an answer.
+type Change = fn(&mut Vec<u8>);
+
+/// A house that has asked for the address of `forged.example.test`, and what went out.
+fn asking() -> (House, Asked) {
+    let mut house = House::new(&[FIRST, SECOND]);
+    house.ask(1, "forged.example.test", RecordKind::Ipv4);
+    let asked = house.heard();
+    (house, asked)
+}
+
+fn answer(asked: &[u8]) -> Vec<u8> {
+    reply(asked, Rcode::NOERROR, |answer| address(answer, "forged.example.test", 66))
+}
+
+#[test]
+fn ports_identifiers_and_cases_are_others_each_time() {
+    let mut house = House::with(Limits { questions: 200, ..LIMITS }, &[FIRST]);
+    let (mut ports, mut identifiers, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..200 {
+        // Another kind of record of the same name would be another question, too, but there are only so many.
+        house.ask(number, &alloc::format!("abcdefghijklmnop.{number}.test"), RecordKind::Ipv4);
+        let asked = house.heard();
+        ports.push(asked.port);
+        identifiers.push([asked.bytes[0], asked.bytes[1]]);
+        names.push(spelled(&asked.bytes)[..16].to_string());
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    assert!(ports.len() == 200 && ports[0] >= 1024);
+    identifiers.sort_unstable();
+    identifiers.dedup();
+    names.sort_unstable();
+    names.dedup();
+    assert!(
+        identifiers.len() > 195 && names.len() > 190,
+        "{} identifiers, {} spellings",
+        identifiers.len(),
+        names.len()
+    );
+}
+
+#[test]
+fn only_the_server_that_was_asked_is_heard() {
+    let (mut house, asked) = asking();
+    let forged = answer(&asked.bytes);
+    house.comes(asked.port, SECOND, &forged);
+    house.comes(asked.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
+    house.comes(asked.port ^ 1, FIRST, &forged);
+    assert_eq!((house.told(), house.streams.len()), (Vec::new(), 0));
+    house.replies(&asked, &forged);
+    assert_eq!(house.told(), [(1, found(66))]);
+}
+
+#[test]
+fn after_a_wrong_guess_the_question_is_asked_by_a_stream_and_no_datagram_is_believed() {
+    let right = asking().1.bytes;
+    let wrong_identifier: Change = |bytes| bytes[0] ^= 1;
+    let wrong_case: Change = |bytes| bytes[13] ^= 0x20;
+    let wrong_name: Change = |bytes| bytes[13] ^= 1;
+    let wrong_kind: Change = |bytes| bytes[34] ^= 1;
+    let a_question: Change = |bytes| bytes[2] &= 0x7f;
+    let cut_off: Change = |bytes| bytes.truncate(11);
+    assert_eq!(spelled(&right).to_lowercase(), "forged.example.test");
+    for change in [wrong_identifier, wrong_case, wrong_name, wrong_kind, a_question, cut_off] {
+        let (mut house, asked) = asking();
+        let mut forged = answer(&asked.bytes);
+        change(&mut forged);
+        house.replies(&asked, &forged);
+        assert_eq!(house.ports, [], "the port is given up");
+        assert_eq!(house.streams.len(), 1);
+        assert_eq!(house.streams[0].1, FIRST);
+        house.replies(&asked, &answer(&asked.bytes));
+        assert_eq!(house.told(), [], "the next guess would have been right, but comes too late");
+    }
+}
+
+#[test]
+fn records_of_others_are_not_believed() {
+    let (mut house, asked) = asking();
+    let bytes = reply(&asked.bytes, Rcode::NOERROR, |answer| {
+        address(answer, "victim.test", 66);
+        address(answer, "forged.example.test", 1);
+        address(answer, "sub.forged.example.test", 67);
+    });
+    house.replies(&asked, &bytes);
+    assert_eq!(house.told(), [(1, found(1))]);
+    assert_eq!(house.ask(2, "victim.test", RecordKind::Ipv4), None, "what nobody asked for isn't remembered");
+}

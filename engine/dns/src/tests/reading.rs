@@ -1,0 +1,179 @@
+//! What answers say.
+
+use domain::base::iana::{TlsaCertificateUsage, TlsaMatchingType, TlsaSelector};
+use domain::rdata::{Aaaa, Mx, Ptr, Tlsa, Txt};
+use proptest::prelude::*;
+
+use super::*;
+use crate::message::{Reading, Sent, read};
+
+/// What is read of a reply that `build` builds.
+fn told(name: &str, kind: RecordKind, build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>)) -> Reading {
+    let question = question(name, kind);
+    let sent = Sent::new(&question, 7, || true).unwrap();
+    read(&reply(&sent.bytes, Rcode::NOERROR, build), &question, &sent, false)
+}
+
+fn records(name: &str, kind: RecordKind, build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>)) -> Vec<Record> {
+    match told(name, kind, build) {
+        Reading::Answer(answer, _) => answer.records,
+        other => panic!("{other:?}"),
+    }
+}
+
+const HOUR: Ttl = Ttl::HOUR;
+
+#[test]
+fn exchangers_come_with_their_preferences() {
+    let read = records("example.test", RecordKind::Exchanger, |answer| {
+        answer.push((labels("example.test"), HOUR, Mx::new(20, labels("Backup.Example.Test")))).unwrap();
+        answer.push((labels("EXAMPLE.test"), HOUR, Mx::new(10, labels("mail.example.test")))).unwrap();
+    });
+    let exchanger = |preference, host| Record::Exchanger { preference, host: Name::parse(host).unwrap() };
+    assert_eq!(read, [exchanger(20, "backup.example.test"), exchanger(10, "mail.example.test")]);
+}
+
+#[test]
+fn who_takes_no_mail_says_so_with_the_root() {
+    let read = records("example.test", RecordKind::Exchanger, |answer| {
+        answer.push((labels("example.test"), HOUR, Mx::new(0, Labels::root_vec()))).unwrap();
+    });
+    assert!(matches!(&read[..], [Record::Exchanger { preference: 0, host }] if host.is_root()));
+}
+
+#[test]
+fn the_strings_of_a_text_are_joined() {
+    let long = [b'x'; 300];
+    let mut bytes = b"v=spf1 ".to_vec();
+    bytes.extend(long);
+    let text = Txt::<Vec<u8>>::build_from_slice(&bytes).unwrap();
+    let read = records("example.test", RecordKind::Text, |answer| {
+        answer.push((labels("example.test"), HOUR, text)).unwrap();
+    });
+    assert_eq!(read, [Record::Text(bytes.into())]);
+}
+
+#[test]
+fn addresses_pointers_and_certificates_are_read() {
+    let read = records("a.test", RecordKind::Ipv6, |answer| {
+        answer.push((labels("a.test"), HOUR, Aaaa::new([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into()))).unwrap();
+    });
+    assert_eq!(read, [Record::Address("2001:db8::1".parse().unwrap())]);
+    let read = records("1.2.0.192.in-addr.arpa", RecordKind::Pointer, |answer| {
+        answer.push((labels("1.2.0.192.in-addr.arpa"), HOUR, Ptr::new(labels("Mail.Example.test")))).unwrap();
+    });
+    assert_eq!(read, [Record::Pointer(Name::parse("mail.example.test").unwrap())]);
+    let hash = [7; 32];
+    let read = records("_25._tcp.mail.test", RecordKind::Tlsa, |answer| {
+        let (usage, part) = (TlsaCertificateUsage::DANE_EE, TlsaSelector::SPKI);
+        let tlsa = Tlsa::new(usage, part, TlsaMatchingType::SHA2_256, hash);
+        answer.push((labels("_25._tcp.mail.test"), HOUR, tlsa)).unwrap();
+    });
+    assert_eq!(read, [Record::Tlsa { usage: 3, selector: 1, matching: 1, data: hash.into() }]);
+}
+
+#[test]
+fn aliases_are_followed_in_whatever_order_they_come() {
+    let read = records("a.test", RecordKind::Ipv4, |answer| {
+        address(answer, "c.test", 3);
+        alias(answer, "B.test", "c.test", 300);
+        alias(answer, "a.test", "b.TEST", 300);
+    });
+    assert_eq!(read, [Record::Address(IpAddr::from([192, 0, 2, 3]))]);
+}
+
+#[test]
+fn aliases_in_a_circle_make_no_sense_nor_do_endless_ones() {
+    let circle = told("a.test", RecordKind::Ipv4, |answer| {
+        alias(answer, "a.test", "b.test", 300);
+        alias(answer, "b.test", "a.test", 300);
+    });
+    assert_eq!(circle, Reading::Unanswered(Unanswered::Nonsense));
+    let chain = |length: u32| {
+        told("0.test", RecordKind::Ipv4, |answer| {
+            for number in 0..length {
+                alias(answer, &alloc::format!("{number}.test"), &alloc::format!("{}.test", number + 1), 300);
+            }
+            address(answer, &alloc::format!("{length}.test"), 1);
+        })
+    };
+    assert!(matches!(chain(12), Reading::Answer(Answer { records, .. }, _) if records.len() == 1));
+    assert_eq!(chain(13), Reading::Unanswered(Unanswered::Nonsense));
+}
+
+#[test]
+fn an_alias_to_nowhere_has_no_records() {
+    let read = records("a.test", RecordKind::Ipv4, |answer| alias(answer, "a.test", "b.test", 300));
+    assert_eq!(read, []);
+}
+
+#[test]
+fn the_server_says_whether_an_answer_is_authenticated() {
+    for is_authenticated in [false, true] {
+        let reading = told("a.test", RecordKind::Ipv4, |answer| {
+            answer.header_mut().set_ad(is_authenticated);
+            address(answer, "a.test", 1);
+        });
+        assert!(matches!(reading, Reading::Answer(answer, 300) if answer.is_authenticated == is_authenticated));
+    }
+}
+
+#[test]
+fn a_record_that_is_broken_makes_no_sense_and_is_nobodys_answer() {
+    let question = question("a.test", RecordKind::Ipv4);
+    let sent = Sent::new(&question, 7, || false).unwrap();
+    let whole = reply(&sent.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1));
+    for length in sent.bytes.len()..whole.len() {
+        let reading = read(&whole[..length], &question, &sent, false);
+        assert!(!matches!(reading, Reading::Answer(..)), "{length} of {} bytes: {reading:?}", whole.len());
+    }
+}
+
+#[test]
+fn names_are_equal_where_they_mean_the_same() {
+    assert_eq!(Name::parse("Mail.Example.TEST."), Name::parse("mail.example.test"));
+    assert!(Name::parse(".").unwrap().is_root() && Name::parse("").unwrap().is_root());
+    for broken in ["a..b", ".a", "a.b..", &alloc::format!("{}.test", "x".repeat(64)), &"x.".repeat(128)] {
+        assert_eq!(Name::parse(broken), Err(crate::NotAName), "{broken}");
+    }
+    for (name, is_of_host) in [
+        ("mail-1.test", true),
+        ("_dmarc.test", false),
+        ("-a.test", false),
+        ("a-.test", false),
+        ("a b.test", false),
+        ("", false),
+    ] {
+        assert_eq!(Name::parse(name).unwrap().is_of_host(), is_of_host, "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_is_read_without_harm(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        at in 0_usize..120,
+        change in any::<u8>(),
+        is_stream in any::<bool>(),
+    ) {
+        let question = question("a.test", RecordKind::Exchanger);
+        let sent = Sent::new(&question, 7, || false).unwrap();
+        read(&bytes, &question, &sent, is_stream);
+        let mut changed = reply(&sent.bytes, Rcode::NOERROR, |answer| {
+            answer.push((labels("a.test"), HOUR, Mx::new(20, labels("b.a.test")))).unwrap();
+        });
+        changed.extend(&bytes);
+        if let Some(byte) = changed.get_mut(at) {
+            *byte ^= change;
+        }
+        read(&changed, &question, &sent, is_stream);
+    }
+
+    #[test]
+    fn what_is_a_name_stays_the_same_name(text in "[ -~]{0,40}") {
+        if let Ok(name) = Name::parse(&text) {
+            prop_assert_eq!(Name::parse(name.as_str()), Ok(name.clone()));
+            prop_assert!(name.labels().is_some());
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The resolver: who asks what, what servers and strangers send, how streams go, and how time passes.
+//!
+//! Oracles:
+//! - Whatever comes, no panic; whoever asks is told once, at once or within the span that is promised.
+//! - A port is bound once and released once, a stream is hung up once; when nobody waits none is left.
+//! - Of records there are only those of the kind that was asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use arbitrary::{Arbitrary, Unstructured};
+use dns::{
+    Action, Answer, Limits, Name, QUESTION_SPAN_MAX, Question, Record, RecordKind, Resolver, SERVER_PORT, StreamId,
+    Unanswered,
+};
+use machine::{Instant, Micros};
+
+const LIMITS: Limits = Limits { questions: 6, askers: 3, cache_bytes: 16 * 1024 };
+const NAMES: [&str; 6] =
+    ["a.test", "mail.example.test", "_25._tcp.mail.test", "4.3.2.1.in-addr.arpa", "x\\.y.test", ""];
+const KINDS: [RecordKind; 6] = [
+    RecordKind::Ipv4,
+    RecordKind::Ipv6,
+    RecordKind::Exchanger,
+    RecordKind::Text,
+    RecordKind::Pointer,
+    RecordKind::Tlsa,
+];
+/// What happens in one run.
+const DEEDS_MAX: usize = 64;
+
+#[derive(Arbitrary, Debug)]
+enum Deed<'a> {
+    Ask {
+        name: u8,
+        kind: u8,
+    },
+    /// The server replies to one of the questions: with a head and a body that are somebody's choice.
+    Reply {
+        which: u8,
+        flags: [u8; 2],
+        counts: [u8; 3],
+        body: &'a [u8],
+    },
+    /// The same, by a stream, of which so many bytes come at once.
+    ReplyByStream {
+        which: u8,
+        at_once: u8,
+        flags: [u8; 2],
+        counts: [u8; 3],
+        body: &'a [u8],
+    },
+    /// A stranger's datagram, or a server's that has nothing to do with the question.
+    Datagram {
+        which: u8,
+        server: u8,
+        bytes: &'a [u8],
+    },
+    StreamOpens {
+        which: u8,
+    },
+    StreamEnds {
+        which: u8,
+    },
+    TimePasses {
+        tenths: u8,
+    },
+    Servers {
+        count: u8,
+    },
+}
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let mut house = House::new();
+    let mut source = Unstructured::new(data);
+    for _ in 0..DEEDS_MAX {
+        if source.is_empty() {
+            break;
+        }
+        let Ok(deed) = Deed::arbitrary(&mut source) else { break };
+        house.does(&deed);
+        house.works();
+    }
+    house.waits_to_the_end();
+}
+
+struct House {
+    resolver: Resolver<u32>,
+    now: Instant,
+    /// What went out by each port that is bound.
+    ports: BTreeMap<u16, (SocketAddr, Vec<u8>)>,
+    /// The question that each stream is for, once it was written.
+    streams: BTreeMap<StreamId, Vec<u8>>,
+    /// Who waits for what, since when.
+    waiting: BTreeMap<u32, (Question, Instant)>,
+    asked: u32,
+}
+
+impl House {
+    fn new() -> House {
+        let mut resolver = Resolver::new(LIMITS, [3; 16]);
+        resolver.set_servers([server(0), server(1)], Instant::START);
+        let (ports, streams, waiting) = Default::default();
+        House { resolver, now: Instant::START, ports, streams, waiting, asked: 0 }
+    }
+
+    fn does(&mut self, deed: &Deed<'_>) {
+        match *deed {
+            Deed::Ask { name, kind } => self.asks(name, kind),
+            Deed::Reply { which, flags, counts, body } => {
+                let Some((&port, (from, sent))) = pick(&self.ports, which) else { return };
+                let (from, bytes) = (*from, reply(sent, flags, counts, body));
+                self.resolver.datagram_arrived(port, from, &bytes, self.now);
+            }
+            Deed::ReplyByStream { which, at_once, flags, counts, body } => {
+                let Some((&stream, sent)) = pick(&self.streams, which) else { return };
+                let Some(sent) = sent.get(2..) else { return };
+                let message = reply(sent, flags, counts, body);
+                let bytes = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+                for piece in bytes.chunks(usize::from(at_once) + 1) {
+                    self.resolver.stream_arrived(stream, piece, self.now);
+                }
+            }
+            Deed::Datagram { which, server: from, bytes } => {
+                let port = pick(&self.ports, which).map_or(4_000, |(port, _)| *port);
+                let from = SocketAddr::new(server(from % 3), SERVER_PORT);
+                self.resolver.datagram_arrived(port, from, bytes, self.now);
+            }
+            Deed::StreamOpens { which } => {
+                if let Some((&stream, _)) = pick(&self.streams, which) {
+                    self.resolver.stream_opened(stream);
+                }
+            }
+            Deed::StreamEnds { which } => {
+                if let Some((&stream, _)) = pick(&self.streams, which) {
+                    self.resolver.stream_closed(stream, self.now);
+                }
+            }
+            Deed::TimePasses { tenths } => {
+                let until = self.now + Micros::from_millis(100 * u64::from(tenths));
+                self.passes_to(until);
+            }
+            Deed::Servers { count } => {
+                self.resolver.set_servers((0..count % 6).map(server), self.now);
+            }
+        }
+    }
+
+    fn asks(&mut self, name: u8, kind: u8) {
+        let [name, kind] = [name, kind].map(|number| usize::from(number) % NAMES.len());
+        let name = Name::parse(NAMES[name]).expect("a name");
+        let question = Question { name, kind: KINDS[kind] };
+        self.asked += 1;
+        match self.resolver.ask(question.clone(), self.asked, self.now) {
+            Some(answer) => judge(&question, &answer),
+            None => {
+                self.waiting.insert(self.asked, (question, self.now));
+            }
+        }
+    }
+
+    /// Each deadline is kept.
+    fn passes_to(&mut self, until: Instant) {
+        while self.resolver.next_deadline() <= until {
+            self.now = self.now.max(self.resolver.next_deadline());
+            self.resolver.time_passed(self.now);
+            self.works();
+        }
+        self.now = until;
+    }
+
+    /// Does what the resolver wants.
+    fn works(&mut self) {
+        while let Some(action) = self.resolver.next_action() {
+            match action {
+                Action::Send { port, to, bytes } => {
+                    assert!(self.ports.insert(port, (to, bytes)).is_none(), "a port is bound once");
+                }
+                Action::Release { port } => assert!(self.ports.remove(&port).is_some(), "what is released was bound"),
+                Action::Connect { stream, .. } => {
+                    assert!(self.streams.insert(stream, Vec::new()).is_none(), "a stream is opened once");
+                }
+                Action::Write { stream, bytes } => {
+                    assert!(self.streams.insert(stream, bytes).is_some(), "what is written to is open");
+                }
+                Action::HangUp { stream } => {
+                    assert!(self.streams.remove(&stream).is_some(), "what is hung up was open");
+                }
+                Action::Tell { asker, answer } => {
+                    let (question, since) =
+                        self.waiting.remove(&asker).expect("who is told has asked, and was not told yet");
+                    assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "nobody waits longer");
+                    judge(&question, &answer);
+                }
+            }
+        }
+    }
+
+    fn waits_to_the_end(mut self) {
+        self.works();
+        self.passes_to(self.now + QUESTION_SPAN_MAX);
+        assert!(self.waiting.is_empty(), "all are told");
+        assert!(self.ports.is_empty() && self.streams.is_empty(), "and nothing is left");
+    }
+}
+
+fn judge(question: &Question, answer: &Result<Answer, Unanswered>) {
+    let Ok(answer) = answer else { return };
+    let kinds: BTreeSet<bool> = answer.records.iter().map(|record| is_of(record, question.kind)).collect();
+    assert!(!kinds.contains(&false), "{question:?} is answered by {answer:?}");
+}
+
+fn is_of(record: &Record, kind: RecordKind) -> bool {
+    match record {
+        Record::Address(IpAddr::V4(_)) => kind == RecordKind::Ipv4,
+        Record::Address(IpAddr::V6(_)) => kind == RecordKind::Ipv6,
+        Record::Exchanger { .. } => kind == RecordKind::Exchanger,
+        Record::Text(_) => kind == RecordKind::Text,
+        Record::Pointer(_) => kind == RecordKind::Pointer,
+        Record::Tlsa { .. } => kind == RecordKind::Tlsa,
+    }
+}
+
+/// A reply that repeats the question: with these flags beside that it is one, and so many records in what follows.
+fn reply(sent: &[u8], flags: [u8; 2], [answers, authorities, others]: [u8; 3], body: &[u8]) -> Vec<u8> {
+    let Some((head, rest)) = sent.split_first_chunk::<12>() else { return Vec::new() };
+    // A question ends with its name's root, its type and its class.
+    let question = rest.iter().position(|byte| *byte == 0).map_or(rest, |root| rest.get(..root + 5).unwrap_or(rest));
+    let head = [head[0], head[1], flags[0] | 0x80, flags[1], 0, 1, 0, answers % 9, 0, authorities % 3, 0, others % 3];
+    [&head[..], question, body].concat()
+}
+
+fn pick<K, V>(from: &BTreeMap<K, V>, which: u8) -> Option<(&K, &V)> {
+    from.iter().nth(usize::from(which).checked_rem(from.len())?)
+}
+
+fn server(number: u8) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, number).into()
+}
