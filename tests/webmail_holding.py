@@ -1,11 +1,15 @@
-"""Letters that are held until they leave: counted down on the page, taken back, or delivered. A part of `webmail.py`."""
+"""Letters that are held until they leave: counted down on the page, taken back, or delivered, with their files. A part of `webmail.py`."""
 
+import random
+
+from barepost import options
 from mail import DOMAIN
 from processes import until
 from webdriver import ANSWER_SECONDS, PHONE
 from webmail_reader import Reader, row
 
 LEAVES_SECONDS = 30
+FILE_BYTES = 300_000
 
 
 class Holding:
@@ -17,7 +21,7 @@ class Holding:
         cls.hold("ada", 30)
         cls.hold("grace", 10)
 
-    def send(self, name, writer, reader):
+    def send(self, name, writer, reader, files=()):
         """Returns the letter's subject."""
         subject = self.unique(name)
         self.log_in(writer)
@@ -26,6 +30,8 @@ class Holding:
         browser.type("#to", f"{reader}@{DOMAIN}")
         browser.type("#subject", subject)
         browser.type("#text", "All is well.")
+        for file in files:
+            browser.type("#files", str(file))
         browser.follow("button[value=send]")
         self.assertIn("Sending…", browser.text(".notice"))
         return subject
@@ -50,14 +56,35 @@ class Holding:
         self.log_in("grace")
         self.assertFalse(browser.is_there(row(subject)))
 
+    def leaves(self, subject):
+        def has_left():
+            self.browser.go(self.address("/mail/box/2"))
+            return not self.browser.is_there(row(subject))
+        until(has_left, LEAVES_SECONDS, "the letter leaves")
+
+    def test_files_of_a_letter_that_is_taken_back_are_in_the_draft_and_leave_with_it(self):
+        content = random.Random(options.seed).randbytes(FILE_BYTES)
+        file = self.folder / "held.bin"
+        file.write_bytes(content)
+        subject = self.send("Enclosed", "grace", "ada", [file])
+        browser = self.browser
+        browser.follow(".notice button")
+        self.assertIn("it is a draft again", browser.text(".notice"))
+        self.assertIn(file.name, browser.text("ul.attachments"))
+        self.assertEqual(browser.value("#subject"), subject)
+        browser.follow("button[value=send]")
+        self.assertIn("Sending…", browser.text(".notice"))
+        self.leaves(subject)
+        self.log_in("ada")
+        self.open(subject)
+        self.assertIn("All is well.", browser.text(".prose"))
+        browser.click(".attachments a")
+        self.assertSame(browser.downloaded(file.name), content, "the file")
+
     def test_a_letter_that_nobody_takes_back_leaves(self):
         subject = self.send("Leaves", "grace", "ada")
         browser = self.browser
-        self.box("Drafts")
-        def has_left():
-            browser.go(self.address("/mail/box/2"))
-            return not browser.is_there(row(subject))
-        until(has_left, LEAVES_SECONDS, "the letter leaves")
+        self.leaves(subject)
         self.box("Sent")
         self.assertTrue(browser.is_there(row(subject)))
         self.log_in("ada")

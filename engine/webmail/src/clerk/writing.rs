@@ -5,7 +5,6 @@
 //!
 //! Invariants:
 //! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
-//! - A letter with files leaves at once.
 //! - A draft keeps its files: each that its page names goes along with what is written next, copied from the draft that this replaces ([`Copying`]).
 //! - Nothing is held that could not be delivered at once: whoever is not on this server is refused before.
 
@@ -296,8 +295,7 @@ impl Writing {
         account: AccountId,
         desk: &impl Desk,
     ) -> Result<Vec<Recipient>, String> {
-        let has_files = !self.draft.files.is_empty() || self.draft.carries();
-        let known = desk.store().account(account).filter(|_| !has_files);
+        let known = desk.store().account(account);
         let Some(seconds) = known.and_then(|known| Chosen::by(&known).hold.seconds()) else { return Ok(recipients) };
         if !desk.may_hold() {
             return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());

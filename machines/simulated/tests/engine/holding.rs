@@ -4,6 +4,7 @@
 
 use machine::Micros;
 
+use super::kept_files::kept;
 use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, Room};
 use super::settings::{again, forget_connections};
@@ -11,26 +12,26 @@ use super::webmail::{Browser, between, serving};
 
 /// What everybody has of one letter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Copies {
+pub(super) struct Copies {
     at_grace: usize,
     at_ada: usize,
     in_sent: usize,
     in_drafts: usize,
 }
 
-const DELIVERED: Copies = Copies { at_grace: 1, at_ada: 1, in_sent: 1, in_drafts: 0 };
-const NOT_SENT: Copies = Copies { at_grace: 0, at_ada: 0, in_sent: 0, in_drafts: 1 };
+pub(super) const DELIVERED: Copies = Copies { at_grace: 1, at_ada: 1, in_sent: 1, in_drafts: 0 };
+pub(super) const NOT_SENT: Copies = Copies { at_grace: 0, at_ada: 0, in_sent: 0, in_drafts: 1 };
 
 /// Two who are logged in.
-struct People {
-    ada: Browser,
-    grace: Browser,
+pub(super) struct People {
+    pub(super) ada: Browser,
+    pub(super) grace: Browser,
     /// What the forms of the first one carry.
-    token: String,
+    pub(super) token: String,
 }
 
 impl People {
-    fn logged_in(room: &mut Room, trust: &Trust) -> People {
+    pub(super) fn logged_in(room: &mut Room, trust: &Trust) -> People {
         let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(trust));
         ada.log_in(room, "ada", "lovelace");
         ada.hold(room, "10");
@@ -41,7 +42,19 @@ impl People {
 
     /// Sends a letter to both; what takes it back.
     fn send(&mut self, room: &mut Room, draft: &str, text: &str) -> String {
-        let form = [
+        self.send_with(room, draft, text, &[], &[])
+    }
+
+    /// `carried`: of the draft's files, those that go along.
+    pub(super) fn send_with(
+        &mut self,
+        room: &mut Room,
+        draft: &str,
+        text: &str,
+        carried: &[&str],
+        files: &[(&str, &[u8])],
+    ) -> String {
+        let mut form = vec![
             ("token", self.token.as_str()),
             ("draft", draft),
             ("to", "Grace <grace@barepost.test>, countess@barepost.test"),
@@ -50,16 +63,17 @@ impl People {
             ("text", text),
             ("do", "send"),
         ];
-        let page = self.ada.post(room, "/mail/compose", &form).text();
+        form.extend(carried.iter().map(|file| ("carry", *file)));
+        let page = kept(room, &mut self.ada, &form, files);
         assert!(page.contains("Sending…") && page.contains("data-seconds=\"10\""), "{page}");
         between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string()
     }
 
-    fn undo(&mut self, room: &mut Room, what: &str) -> String {
+    pub(super) fn undo(&mut self, room: &mut Room, what: &str) -> String {
         self.ada.post(room, "/mail/undo", &[("token", &self.token), ("what", what)]).text()
     }
 
-    fn copies(&mut self, room: &mut Room) -> Copies {
+    pub(super) fn copies(&mut self, room: &mut Room) -> Copies {
         let count = |browser: &mut Browser, room: &mut Room, mailbox| {
             let list = browser.get(room, &format!("/mail/box/{mailbox}"));
             assert_eq!(list.status, 200);
@@ -78,13 +92,13 @@ impl People {
     }
 
     /// Longer than their connections may be idle.
-    fn wait(&mut self, room: &mut Room, seconds: u64) {
+    pub(super) fn wait(&mut self, room: &mut Room, seconds: u64) {
         self.ada.hang_up(room);
         self.grace.hang_up(room);
         room.pass(Micros::from_secs(seconds));
     }
 
-    fn after_power_cut(&mut self, room: Room, seed: u64, trust: &Trust) -> Room {
+    pub(super) fn after_power_cut(&mut self, room: Room, seed: u64, trust: &Trust) -> Room {
         let room = again(room, seed, trust, CONFIGURATION);
         forget_connections(&mut [&mut self.ada, &mut self.grace]);
         room

@@ -25,25 +25,26 @@ fn write(room: &mut Room, browser: &mut Browser, fields: &[(&str, &str)], files:
     browser.ask(room, "POST", "/mail/compose", more, &body)
 }
 
-fn kept(room: &mut Room, browser: &mut Browser, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> String {
+/// Sends it, and goes where that leads.
+pub(super) fn kept(room: &mut Room, browser: &mut Browser, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> String {
     let page = write(room, browser, fields, files);
     assert_eq!(page.status, 303, "{}", page.text());
     browser.get(room, page.field("Location")).text()
 }
 
 /// What the page's form says of the files that go along.
-fn carried(page: &str) -> Vec<&str> {
+pub(super) fn carried(page: &str) -> Vec<&str> {
     page.match_indices("name=\"carry\" value=\"")
         .map(|(at, before)| &page[at + before.len()..])
         .map(|rest| &rest[..rest.find('"').expect("an end")])
         .collect()
 }
 
-fn draft(page: &str) -> &str {
+pub(super) fn draft(page: &str) -> &str {
     between(page, "name=\"draft\" value=\"", "\"").expect("it is one")
 }
 
-fn large() -> Vec<u8> {
+pub(super) fn large() -> Vec<u8> {
     (0..LARGE).map(|at| (at * 7 % 251) as u8).collect()
 }
 

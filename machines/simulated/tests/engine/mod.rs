@@ -10,6 +10,7 @@ mod crowds;
 mod disk_trouble;
 mod downloads;
 mod exports;
+mod held_files;
 mod holding;
 mod hostile;
 mod idle;

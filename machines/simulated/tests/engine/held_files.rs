@@ -1,0 +1,148 @@
+//! Files of letters that are held: they leave with their letter, or are in the draft again, whenever the power fails.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+
+use super::holding::{DELIVERED, NOT_SENT, People};
+use super::kept_files::{carried, draft, large};
+use super::room::Room;
+use super::webmail::{Browser, between, serving};
+
+const SMALL: &[u8] = b"few bytes";
+
+/// Sends a letter with a file that is more than the store reads at once and one that is not; what takes it back.
+fn send(people: &mut People, room: &mut Room) -> String {
+    people.send_with(room, "", "Enclosed.", &[], &[("large one.pdf", &large()), ("small.pdf", SMALL)])
+}
+
+/// What the files of a message hold, the shortest first.
+fn files(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
+    let page = browser.get(room, &format!("/mail/box/{}", key.replace('.', "/"))).text();
+    let before = format!("href=\"/mail/part/{key}/");
+    let rests = page.match_indices(&before).map(|(at, before)| &page[at + before.len()..]);
+    let mut parts: Vec<&str> = rests.map(|rest| &rest[..rest.find('"').expect("an end")]).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    parts_of(browser, room, key, &parts)
+}
+
+/// The same of a draft, by the page on which it is written on.
+fn files_of_draft(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
+    let page = browser.get(room, &format!("/mail/compose?draft={key}")).text();
+    let parts: Vec<&str> =
+        carried(&page).iter().map(|file| file.split_once(' ').expect("a part and a name").0).collect();
+    parts_of(browser, room, key, &parts)
+}
+
+fn parts_of(browser: &mut Browser, room: &mut Room, key: &str, parts: &[&str]) -> Vec<Vec<u8>> {
+    let part = |part| browser.get(room, &format!("/mail/part/{key}/{part}")).body;
+    let mut files: Vec<Vec<u8>> = parts.iter().map(part).collect();
+    files.sort_by_key(Vec::len);
+    files
+}
+
+/// All have the letter with its files.
+fn is_delivered(people: &mut People, room: &mut Room, files_sent: &[Vec<u8>], when: &str) {
+    assert_eq!(people.copies(room), DELIVERED, "{when}");
+    for (is_ada, mailbox) in [(true, 1), (true, 3), (false, 1)] {
+        let browser = if is_ada { &mut people.ada } else { &mut people.grace };
+        let list = browser.get(room, &format!("/mail/box/{mailbox}")).text();
+        // It may have another UID where the power failed in the middle of a delivery.
+        let key = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
+        assert!(files(browser, room, key) == files_sent, "{key} {when}");
+    }
+}
+
+fn both() -> [Vec<u8>; 2] {
+    [SMALL.to_vec(), large()]
+}
+
+#[test]
+fn files_of_a_letter_that_is_held_leave_with_it_or_are_in_the_draft_again() {
+    let (mut room, trust) = serving(340);
+    let mut people = People::logged_in(&mut room, &trust);
+    let undo = send(&mut people, &mut room);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    room.pass(Micros::from_secs(5));
+    let back = people.undo(&mut room, &undo);
+    assert!(back.contains("it is a draft again") && back.contains("Enclosed."), "{back}");
+    let [one, two] = carried(&back)[..] else { panic!("{back}") };
+    assert!(one.ends_with(" large one.pdf") && two.ends_with(" small.pdf"), "{one} {two}");
+    assert!(files_of_draft(&mut people.ada, &mut room, draft(&back)) == both());
+    people.wait(&mut room, 40);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+
+    // Sent again, with one of them less and another one.
+    let undo = people.send_with(&mut room, draft(&back), "Enclosed.", &[one], &[("third.pdf", b"third")]);
+    assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has gone into what is held");
+    let again = people.undo(&mut room, &undo);
+    let expected = [b"third".to_vec(), large()];
+    assert!(files_of_draft(&mut people.ada, &mut room, draft(&again)) == expected);
+    people.send_with(&mut room, draft(&again), "Enclosed.", &carried(&again), &[]);
+    assert_eq!(people.copies(&mut room), NOT_SENT);
+    room.pass(Micros::from_secs(12));
+    is_delivered(&mut people, &mut room, &expected, "at last");
+    people.wait(&mut room, 200);
+    room.until_nothing_is_in_use();
+}
+
+/// As it is of letters without files: the power is cut a step later each time, from before it leaves to when everybody has it.
+#[test]
+fn a_letter_with_files_that_is_held_is_delivered_once_and_whole_whenever_the_power_fails() {
+    let mut ends = Vec::new();
+    let mut steps = 0;
+    loop {
+        let (mut room, trust) = serving(341);
+        let mut people = People::logged_in(&mut room, &trust);
+        send(&mut people, &mut room);
+        room.pass(Micros::from_secs(10));
+        (0..steps).for_each(|_| room.step());
+        let has_left = room.machine.now.0 > 15_000_000;
+        let mut room = people.after_power_cut(room, 4000 + steps, &trust);
+        let end = people.copies(&mut room);
+        ends.push(end);
+        // In the middle of what goes on after the first cut there is another one.
+        (0..steps % 7 * 9).for_each(|_| room.step());
+        let mut room = people.after_power_cut(room, 5000 + steps, &trust);
+        people.wait(&mut room, 40);
+        is_delivered(&mut people, &mut room, &both(), &format!("cut {steps} steps after ten seconds"));
+        if has_left && end == DELIVERED {
+            break;
+        }
+        steps += 2 + steps / 40;
+    }
+    for end in [NOT_SENT, DELIVERED] {
+        assert!(ends.contains(&end), "{end:?} in {ends:?}");
+    }
+}
+
+/// Files are in the draft, or have left with the letter; and whoever was told that it is a draft has them there.
+#[test]
+fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_or_leave() {
+    let mut ends = Vec::new();
+    for (seed, waits) in [(342, 5_000), (343, 10_900)] {
+        for steps in 0..16 {
+            let (mut room, trust) = serving(seed);
+            let mut people = People::logged_in(&mut room, &trust);
+            let undo = send(&mut people, &mut room);
+            room.pass(Micros::from_millis(waits));
+            if steps % 4 == 3 {
+                people.undo(&mut room, &undo);
+            } else {
+                people.ada.begin(&mut room, "/mail/undo", &[("token", &people.token), ("what", &undo)]);
+                (0..steps).for_each(|_| room.step());
+            }
+            let mut room = people.after_power_cut(room, 6000 + steps, &trust);
+            people.wait(&mut room, 40);
+            let end = people.copies(&mut room);
+            if end == NOT_SENT {
+                assert!(files_of_draft(&mut people.ada, &mut room, "2.1") == both(), "{steps} steps after {waits} ms");
+            } else {
+                is_delivered(&mut people, &mut room, &both(), &format!("{steps} steps after {waits} ms"));
+            }
+            ends.push(end);
+        }
+    }
+    assert!(ends.contains(&NOT_SENT) && ends.contains(&DELIVERED), "{ends:?}");
+}
