@@ -5,10 +5,10 @@
 use crate::group::Pending;
 use crate::hash::Hash;
 use crate::index::{Account, AccountId, UID_VALIDITY_LOST};
-use crate::record::{self, REMOVED_RANGES};
+use crate::record::{self, Place, REMOVED_RANGES};
 use crate::segments::Reason as Want;
 use crate::store::{Shard, Store};
-use crate::types::{BUILT_IN, Flags, MailboxId, Outcome, Refusal, Uid, UidRange};
+use crate::types::{BUILT_IN, MailboxId, MarkChange, Outcome, Refusal, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -233,16 +233,15 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a message these flags and keywords in place of what it had; `continuation` is woken with
-    /// [`Outcome::Changed`].
+    /// Changes flags and keywords of a message; `continuation` is woken with [`Outcome::Changed`].
     ///
     /// Errors: `NoSuchMailbox`, `NoSuchMessage`, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
-    pub fn set_flags(
+    pub fn mark(
         &mut self,
         account: AccountId,
         mailbox: MailboxId,
         uid: Uid,
-        (flags, keywords): (Flags, u16),
+        change: MarkChange,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         self.check_serving()?;
@@ -250,7 +249,8 @@ impl Store {
         let known = shard.index.mailbox_mut(account, mailbox.0).ok_or(Refusal::NoSuchMailbox)?;
         known.messages.find(uid.0).ok_or(Refusal::NoSuchMessage)?;
         let modseq = known.next_modseq();
-        record::put_flags(&mut shard.gathered, account, mailbox.0, (uid.0, modseq), flags.0, keywords);
+        let place = Place { mailbox: mailbox.0, uid: uid.0 };
+        record::put_marked(&mut shard.gathered, account, place, modseq, change);
         shard.pending.push(Pending::Change(continuation));
         Ok(())
     }

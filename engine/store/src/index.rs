@@ -263,13 +263,13 @@ impl Index {
                     mailbox.saw(0, modseq);
                 }
             }
-            Record::Flags { account, place, modseq, flags, keywords } => {
+            Record::Marked { account, place, modseq, change } => {
                 if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
                     mailbox.saw(0, modseq);
                 }
                 let place = self.forwards.get(&(account, place)).copied().unwrap_or(place);
                 if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
-                    mailbox.messages.set_flags(place.uid, (flags, keywords), modseq);
+                    mailbox.messages.mark(place.uid, change, modseq);
                 }
             }
             Record::Moved { account, mailbox, uid, guid, index, from, to } => {

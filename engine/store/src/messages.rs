@@ -5,7 +5,7 @@
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
 use crate::conversations::CONVERSED_BYTES;
-use crate::types::Flags;
+use crate::types::{Flags, MarkChange, Marks};
 use alloc::vec::Vec;
 
 /// Bytes of one message, in memory as in the journal.
@@ -178,11 +178,13 @@ impl Messages {
         block.get_mut(index)
     }
 
-    /// Gives a message these flags, if it is there.
-    pub(crate) fn set_flags(&mut self, uid: u32, (flags, keywords): (u8, u16), modseq: u64) {
+    /// Changes a message's marks, if it is there.
+    pub(crate) fn mark(&mut self, uid: u32, change: MarkChange, modseq: u64) {
         let Some(entry) = self.find_mut(uid) else { return };
         let was_seen = entry.is_seen();
-        entry.set_flags(flags, keywords, modseq.max(entry.modseq()));
+        let Marks { flags, keywords } =
+            change.applied(Marks { flags: Flags(entry.flags()), keywords: entry.keywords() });
+        entry.set_flags(flags.0, keywords, modseq.max(entry.modseq()));
         let is_seen = entry.is_seen();
         self.unseen = self.unseen + u32::from(was_seen) - u32::from(is_seen);
     }

@@ -8,6 +8,7 @@ use crate::block::RECORDS_MAX;
 use crate::bytes::{Reader, put_text};
 use crate::index::{Account, AccountId, ENTRY_BYTES, Entry};
 use crate::layout::Page;
+use crate::types::{Flags, MarkChange, Marks};
 use alloc::vec::Vec;
 
 const ACCOUNT: u8 = 1;
@@ -16,7 +17,7 @@ const DELIVERED: u8 = 3;
 const CHUNKS: u8 = 4;
 const RANGE: u8 = 5;
 const REMOVED: u8 = 6;
-const FLAGS: u8 = 7;
+const MARKED: u8 = 7;
 const MOVED: u8 = 8;
 const SHARD: u8 = 9;
 /// Says nothing to the index: see [`put_life`].
@@ -80,12 +81,11 @@ pub(crate) enum Record<'a> {
         modseq: u64,
         ranges: Words<'a>,
     },
-    Flags {
+    Marked {
         account: AccountId,
         place: Place,
         modseq: u64,
-        flags: u8,
-        keywords: u16,
+        change: MarkChange,
     },
     Moved {
         account: AccountId,
@@ -227,12 +227,11 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
 
 fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
     Some(match kind {
-        FLAGS => Record::Flags {
+        MARKED => Record::Marked {
             account: AccountId(reader.u64()?),
             place: Place { mailbox: reader.u32()?, uid: reader.u32()? },
             modseq: reader.count()?,
-            flags: reader.u8()?,
-            keywords: reader.u16()?,
+            change: MarkChange { clear: marks(&mut reader)?, set: marks(&mut reader)? },
         },
         MOVED => Record::Moved {
             account: AccountId(reader.u64()?),
@@ -263,6 +262,10 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
         },
         _ => return None,
     })
+}
+
+fn marks(reader: &mut Reader<'_>) -> Option<Marks> {
+    Some(Marks { flags: Flags(reader.u8()?), keywords: reader.u16()? })
 }
 
 fn parse_account(mut reader: Reader<'_>) -> Option<Record<'_>> {
@@ -392,21 +395,22 @@ pub(crate) fn put_removed(out: &mut Vec<u8>, account: AccountId, mailbox: u32, m
     });
 }
 
-pub(crate) fn put_flags(
+pub(crate) fn put_marked(
     out: &mut Vec<u8>,
     account: AccountId,
-    mailbox: u32,
-    (uid, modseq): (u32, u64),
-    flags: u8,
-    keywords: u16,
+    Place { mailbox, uid }: Place,
+    modseq: u64,
+    MarkChange { clear, set }: MarkChange,
 ) {
-    put(out, FLAGS, |out| {
+    put(out, MARKED, |out| {
         put_u64(out, account.0);
         put_u32(out, mailbox);
         put_u32(out, uid);
         put_u64(out, modseq);
-        out.push(flags);
-        out.extend_from_slice(&keywords.to_le_bytes());
+        for Marks { flags, keywords } in [clear, set] {
+            out.push(flags.0);
+            out.extend_from_slice(&keywords.to_le_bytes());
+        }
     });
 }
 

@@ -118,6 +118,47 @@ impl Flags {
     }
 }
 
+/// What becomes of a message's marks: those are taken away, then these set. All others stay as they are, whatever somebody else does with them in the same moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MarkChange {
+    /// What is taken away.
+    pub clear: Marks,
+    /// What is set.
+    pub set: Marks,
+}
+
+/// Flags and keywords, a bit each; what keywords are called is the account's affair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Marks {
+    /// Flags.
+    pub flags: Flags,
+    /// Keywords.
+    pub keywords: u16,
+}
+
+impl MarkChange {
+    /// These flags are set.
+    pub const fn set(flags: Flags) -> MarkChange {
+        MarkChange::of(Flags(0), flags)
+    }
+
+    /// These flags are taken away.
+    pub const fn clear(flags: Flags) -> MarkChange {
+        MarkChange::of(flags, Flags(0))
+    }
+
+    /// Those are taken away, these are set.
+    pub const fn of(clear: Flags, set: Flags) -> MarkChange {
+        MarkChange { clear: Marks { flags: clear, keywords: 0 }, set: Marks { flags: set, keywords: 0 } }
+    }
+
+    /// What marks become.
+    pub const fn applied(self, Marks { flags, keywords }: Marks) -> Marks {
+        let flags = flags.without(self.clear.flags).with(self.set.flags);
+        Marks { flags, keywords: keywords & !self.clear.keywords | self.set.keywords }
+    }
+}
+
 /// What is known of a mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MailboxInfo {

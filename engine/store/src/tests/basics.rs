@@ -3,7 +3,7 @@
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::chunk::{CHUNK_OCTETS, HEADER_BYTES};
-use crate::types::{BUILT_IN, Flags, INBOX, Limits, Outcome, Recipient, Refusal, Uid};
+use crate::types::{BUILT_IN, Flags, INBOX, Limits, MarkChange, Marks, Outcome, Recipient, Refusal, Uid};
 use crate::{NewAccount, Store};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -262,7 +262,8 @@ fn flags_modseq_and_uids_only_grow() {
     }
     let before = rig.store.mailbox(ada, INBOX).unwrap();
     let (_, continuation) = rig.continuation();
-    rig.store.set_flags(ada, INBOX, Uid(2), (Flags::SEEN.with(Flags::FLAGGED), 5), continuation).unwrap();
+    let set = Marks { flags: Flags::SEEN.with(Flags::FLAGGED), keywords: 5 };
+    rig.store.mark(ada, INBOX, Uid(2), MarkChange { set, ..MarkChange::default() }, continuation).unwrap();
     rig.settle();
     rig.remove(ada, &[3]).unwrap();
     rig.remove(ada, &[1]).unwrap();
@@ -279,6 +280,36 @@ fn flags_modseq_and_uids_only_grow() {
     }
     rig.deliver(&[ada], &body(4, 100)).unwrap();
     assert_eq!(rig.list(ada).last().unwrap().uid, Uid(4));
+}
+
+#[test]
+fn what_several_do_with_the_marks_of_a_message_at_once_is_all_done() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 100)).unwrap();
+    let both = Flags::ANSWERED.with(Flags::DELETED);
+    let keywords = |clear, set| {
+        let [clear, set] = [clear, set].map(|keywords| Marks { keywords, ..Marks::default() });
+        MarkChange { clear, set }
+    };
+    // In one group, and while a group is on its way.
+    for change in [MarkChange::set(both), keywords(0, 6), MarkChange::set(Flags::SEEN)] {
+        let (_, continuation) = rig.continuation();
+        rig.store.mark(ada, INBOX, Uid(1), change, continuation).unwrap();
+    }
+    rig.turn(0);
+    let late = [MarkChange::clear(Flags::ANSWERED), keywords(2, 8), MarkChange::of(Flags::SEEN, Flags::FLAGGED)];
+    for change in late {
+        let (_, continuation) = rig.continuation();
+        rig.store.mark(ada, INBOX, Uid(1), change, continuation).unwrap();
+    }
+    rig.settle();
+    for _ in 0..2 {
+        let message = rig.list(ada)[0];
+        assert_eq!((message.flags, message.keywords), (Flags::DELETED.with(Flags::FLAGGED), 12));
+        assert_eq!(rig.store.mailbox(ada, INBOX).unwrap().unseen, 1);
+        rig = rig.cut(Cut::Prefix(0));
+    }
 }
 
 #[test]

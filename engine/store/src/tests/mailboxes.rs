@@ -7,7 +7,8 @@ use crate::index::{Entry, Index};
 use crate::layout::{Page, ShardId};
 use crate::record::{Place, Record};
 use crate::types::{
-    ARCHIVE, BUILT_IN, Filed, Flags, INBOX, MailboxId, Outcome, Recipient, Refusal, SENT, TRASH, Uid, UidRange,
+    ARCHIVE, BUILT_IN, Filed, Flags, INBOX, MailboxId, MarkChange, Marks, Outcome, Recipient, Refusal, SENT, TRASH,
+    Uid, UidRange,
 };
 use crate::{AccountId, MAILBOXES_MAX};
 use alloc::format;
@@ -42,9 +43,10 @@ impl Rig {
         self.changed(number)
     }
 
-    fn set_flags(&mut self, account: AccountId, mailbox: MailboxId, uid: Uid, flags: Flags) {
+    fn mark(&mut self, account: AccountId, mailbox: MailboxId, uid: Uid, flags: Flags) {
         let (number, continuation) = self.continuation();
-        self.at(account).set_flags(account, mailbox, uid, (flags, 3), continuation).unwrap();
+        let change = MarkChange { set: Marks { flags, keywords: 3 }, ..MarkChange::default() };
+        self.at(account).mark(account, mailbox, uid, change, continuation).unwrap();
         self.changed(number).unwrap();
     }
 
@@ -179,7 +181,7 @@ fn a_message_is_filed_with_its_flags_and_its_name_for_ever_and_is_nowhere_else()
     for (size, number) in sizes.iter().zip(1..) {
         rig.deliver(&[ada], &body(number, *size)).unwrap();
     }
-    rig.set_flags(ada, INBOX, Uid(2), Flags::SEEN.with(Flags::FLAGGED));
+    rig.mark(ada, INBOX, Uid(2), Flags::SEEN.with(Flags::FLAGGED));
     let before = rig.list(ada);
     let filed = filed(rig.file(ada, INBOX, &[1, 2], ARCHIVE));
     assert_eq!(filed, Filed { last: Uid(2), count: 2, now: UidRange { first: Uid(1), last: Uid(2) } });
@@ -244,7 +246,7 @@ fn what_was_asked_of_a_message_before_it_was_filed_is_done_to_it() {
         rig.deliver(&[ada], &body(number, 50)).unwrap();
     }
     let asked: Vec<_> = (0..3).map(|_| rig.continuation()).collect();
-    rig.store.set_flags(ada, INBOX, Uid(1), (Flags::FLAGGED, 0), asked[0].1).unwrap();
+    rig.store.mark(ada, INBOX, Uid(1), MarkChange::set(Flags::FLAGGED), asked[0].1).unwrap();
     rig.store.remove(ada, INBOX, &[UidRange::one(Uid(2))], asked[1].1).unwrap();
     let all = UidRange { first: Uid(1), last: Uid(3) };
     rig.store.file(ada, INBOX, &[all], ARCHIVE, asked[2].1).unwrap();

@@ -6,7 +6,9 @@
 
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
-use crate::types::{ARCHIVE, Flags, INBOX, MailboxId, Outcome, Recipient, Refusal, TRASH, Uid, UidRange};
+use crate::types::{
+    ARCHIVE, Flags, INBOX, MailboxId, MarkChange, Marks, Outcome, Recipient, Refusal, TRASH, Uid, UidRange,
+};
 use crate::{AccountId, DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -109,7 +111,7 @@ impl World {
             0..=5 => self.begin(),
             6..=9 => self.stream(),
             10..=11 => self.remove(),
-            12 => self.set_flags(),
+            12 => self.mark(),
             13 => self.set_password(),
             14 => self.file(),
             15 => self.change_notes(),
@@ -221,14 +223,16 @@ impl World {
         }
     }
 
-    fn set_flags(&mut self) {
+    fn mark(&mut self) {
         self.learn_uids();
         let Some((account, mailbox, tokens)) = self.some_seen() else { return };
         let (number, continuation) = self.rig.continuation();
-        let flags = self.dice.below(32) as u8;
+        let change = MarkChange::of(Flags(self.dice.below(32) as u8), Flags(self.dice.below(32) as u8));
         let id = self.accounts[account].id;
         let message = self.accounts[account].messages.get_mut(&tokens[0]).unwrap();
-        if self.rig.at(id).set_flags(id, mailbox, message.uid.unwrap(), (Flags(flags), 0), continuation).is_ok() {
+        if self.rig.at(id).mark(id, mailbox, message.uid.unwrap(), change, continuation).is_ok() {
+            let before = Marks { flags: Flags(message.flags[message.flags.len() - 1]), keywords: 0 };
+            let flags = change.applied(before).flags.0;
             message.flags.push(flags);
             self.waiting.insert(number, Waiting::Flags(account, tokens[0], flags));
         }

@@ -78,8 +78,8 @@ fn deletions_work_on_a_full_disk_for_ever() {
         let account = accounts[round % accounts.len()];
         let uid = rig.list(account)[0].uid;
         let (number, continuation) = rig.continuation();
-        let flags = (crate::Flags(round as u8 & 31), 0);
-        rig.store.set_flags(account, crate::INBOX, uid, flags, continuation).unwrap();
+        let change = crate::MarkChange::of(crate::Flags(31), crate::Flags(round as u8 & 31));
+        rig.store.mark(account, crate::INBOX, uid, change, continuation).unwrap();
         rig.settle();
         assert!(matches!(rig.outcomes.remove(&number), Some(Outcome::Changed)));
     }

@@ -17,7 +17,9 @@
 use alloc::vec::Vec;
 
 use message::header::{Address, Header};
-use store::{AccountId, Body, DRAFTS, Flags, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange};
+use store::{
+    AccountId, Body, DRAFTS, Flags, MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
+};
 
 use super::Desk;
 
@@ -105,12 +107,12 @@ impl Carrier {
                     return Way::Over(carried);
                 }
                 Stage::Sealed => self.open(desk),
-                Stage::Returned => self.mark(|flags| flags.without(Flags::HELD), desk),
-                Stage::Marked => self.mark(|flags| flags.without(Flags::HELD).with(Flags::LEAVING), desk),
+                Stage::Returned => self.mark(MarkChange::clear(Flags::HELD), desk),
+                Stage::Marked => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), desk),
                 Stage::Brought => self.bring(desk),
                 Stage::Handed => self.hand(desk),
                 Stage::Delivered => Ok(()),
-                Stage::Left => self.mark(|_| Flags::SEEN.with(Flags::LEFT), desk),
+                Stage::Left => self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), desk),
                 Stage::Forgotten => self.forget(desk),
                 Stage::Filed => {
                     let (continuation, uids) = (desk.continuation(), [UidRange::one(self.uid)]);
@@ -180,10 +182,9 @@ impl Carrier {
         Ok(())
     }
 
-    fn mark(&mut self, mark: impl FnOnce(Flags) -> Flags, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let (info, continuation) = (self.info(desk)?, desk.continuation());
-        let flags = (mark(info.flags), info.keywords);
-        desk.store_mut().set_flags(self.account, DRAFTS, self.uid, flags, continuation)?;
+    fn mark(&mut self, change: MarkChange, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let continuation = desk.continuation();
+        desk.store_mut().mark(self.account, DRAFTS, self.uid, change, continuation)?;
         self.is_waiting = true;
         Ok(())
     }

@@ -9,7 +9,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use store::{AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, Refusal, Store, TRASH, Uid, UidRange};
+use store::{
+    AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, MarkChange, Marks, Refusal, Store, TRASH, Uid,
+    UidRange,
+};
 
 use super::{Desk, Done, READS_MAX, Step, why};
 use crate::Key;
@@ -205,22 +208,25 @@ impl Changes {
             self.left.pop_front();
             return Ok(false);
         };
-        let (uid, before, keywords) = message;
-        let flags = match self.change {
-            Change::Flag(flags) => before.with(flags),
-            Change::Unflag(flags) => Flags(before.0 & !flags.0),
-            Change::Star => Flags(before.0 ^ Flags::FLAGGED.0),
-            Change::File(_) | Change::Erase => before,
+        let (uid, flags, keywords) = message;
+        let change = match self.change {
+            Change::Flag(flags) => MarkChange::set(flags),
+            Change::Unflag(flags) => MarkChange::clear(flags),
+            Change::Star if flags.contains(Flags::FLAGGED) => MarkChange::clear(Flags::FLAGGED),
+            Change::Star => MarkChange::set(Flags::FLAGGED),
+            Change::File(_) | Change::Erase => MarkChange::default(),
         };
-        if flags != before {
+        let before = Marks { flags, keywords };
+        let is_change = change.applied(before) != before;
+        if is_change {
             let continuation = desk.continuation();
-            desk.store_mut().set_flags(account, messages.mailbox, uid, (flags, keywords), continuation)?;
+            desk.store_mut().mark(account, messages.mailbox, uid, change, continuation)?;
             self.count += 1;
         }
         if let Some(first) = self.left.front_mut() {
             first.uids.first = Uid(uid.0.saturating_add(1));
         }
-        Ok(flags != before)
+        Ok(is_change)
     }
 
     /// Where messages of a mailbox are to go.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
 
-use store::{AccountId, DRAFTS, Flags, INBOX, Refusal};
+use store::{AccountId, DRAFTS, Flags, INBOX, MarkChange, Refusal};
 
 use super::{Desk, Done, Step, why};
 use crate::answer;
@@ -50,8 +50,8 @@ impl TakingBack {
         self.stage = match info {
             Some(info) if !info.flags.are_on_their_way() => Stage::Back,
             Some(info) if desk.take_back(account, uid) => {
-                let (continuation, flags) = (desk.continuation(), (info.flags.without(Flags::HELD), info.keywords));
-                match desk.store_mut().set_flags(account, mailbox, uid, flags, continuation) {
+                let continuation = desk.continuation();
+                match desk.store_mut().mark(account, mailbox, uid, MarkChange::clear(Flags::HELD), continuation) {
                     Ok(()) => {
                         *under_way += 1;
                         Stage::Taken

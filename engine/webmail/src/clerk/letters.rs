@@ -8,7 +8,7 @@ use http::Reply;
 use message::header::{Address, Field, Mailbox};
 use message::structure::{Disposition, Listener, Part, Reader, Structure};
 use message::{Summary, TextDecoder};
-use store::{AccountId, AccountInfo, Body as Octets, Flags, MessageInfo, Refusal};
+use store::{AccountId, AccountInfo, Body as Octets, Flags, MarkChange, MessageInfo, Refusal};
 
 use super::trusting::is_trusted;
 use super::{Desk, Step, why};
@@ -138,9 +138,7 @@ impl Opening {
         }
         let (mailbox, uid) = self.key.in_store();
         let continuation = desk.continuation();
-        let now = desk.store().message(account, mailbox, uid).unwrap_or(info);
-        let flags = (now.flags.with(Flags::SEEN), now.keywords);
-        let marked = desk.store_mut().set_flags(account, mailbox, uid, flags, continuation);
+        let marked = desk.store_mut().mark(account, mailbox, uid, MarkChange::set(Flags::SEEN), continuation);
         *under_way += usize::from(marked.is_ok());
     }
 

@@ -18,8 +18,8 @@ use machine::UnixTime;
 use message::compose::{Composer, File, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
 use store::{
-    AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, Recipient, Refusal, SENT, Store, Uid,
-    UidRange,
+    AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, MarkChange, Recipient, Refusal, SENT, Store,
+    Uid, UidRange,
 };
 
 use super::attaching::Copying;
@@ -416,11 +416,9 @@ impl Writing {
             asked += usize::from(removed.is_ok());
         }
         let answered = self.draft.answers.filter(|_| self.then == Then::Send).map(Key::in_store);
-        if let Some((mailbox, uid)) = answered
-            && let Some(info) = desk.store().message(account, mailbox, uid)
-        {
-            let flags = (info.flags.with(Flags::ANSWERED), info.keywords);
-            asked += usize::from(desk.store_mut().set_flags(account, mailbox, uid, flags, continuation).is_ok());
+        if let Some((mailbox, uid)) = answered {
+            let change = MarkChange::set(Flags::ANSWERED);
+            asked += usize::from(desk.store_mut().mark(account, mailbox, uid, change, continuation).is_ok());
         }
         asked
     }

@@ -18,6 +18,7 @@ mod ipv6;
 mod kept_files;
 mod letters;
 mod logins;
+mod marks;
 mod narrow;
 mod news;
 mod records;

@@ -84,7 +84,14 @@ impl Browser {
     }
 
     pub(super) fn ask(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Page {
-        let mut shielded = self.say(room, method, path, more, body);
+        let shielded = self.say(room, method, path, more, body);
+        self.connection = Some(shielded);
+        self.answered(room)
+    }
+
+    /// What comes of what was asked for last.
+    pub(super) fn answered(&mut self, room: &mut Room) -> Page {
+        let mut shielded = self.connection.take().expect("something was asked for");
         let page = answer(room, &mut shielded);
         for (name, value) in &page.fields {
             if name == "Set-Cookie" {
