@@ -15,6 +15,7 @@ use askama::Template;
 use http::{Field, Open, Reply, Status};
 use store::Refusal;
 
+use crate::login::LoginPage;
 use crate::stream::Title;
 use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
@@ -77,9 +78,20 @@ pub(crate) fn login(wanted: Destination) -> Reply {
 
 /// Whoever asked is logged out: his browser is to forget the ticket, and what it keeps of the pages, however far back they were.
 pub(crate) fn logged_out() -> Reply {
-    login(Destination::default())
-        .with(Field::SetCookie, &clear_cookie().to_string())
-        .with(Field::ClearSiteData, "\"cache\"")
+    to_be_forgotten(login(Destination::default()))
+}
+
+/// The same where the end of the session could not be noted: it is over as long as the machine lives.
+pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
+    let error = "You are logged out here, but the disk failed to note it: when this server starts anew, whoever has this session's cookie is let in again. \
+                 Log in then, and end the session in the settings.";
+    let next = Destination::default();
+    let page = LoginPage { host, name: "", next: next.as_str(), error: Some(error), kept: "" };
+    to_be_forgotten(page_of(Status::ServiceUnavailable, &page))
+}
+
+fn to_be_forgotten(reply: Reply) -> Reply {
+    reply.with(Field::SetCookie, &clear_cookie().to_string()).with(Field::ClearSiteData, "\"cache\"")
 }
 
 /// HTML that somebody has sent. `is_loaded`: whether it may load pictures from elsewhere.

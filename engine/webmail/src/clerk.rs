@@ -366,7 +366,7 @@ impl Clerk {
             Work::Write(writing) => writing.done(visitor, desk),
             Work::TakeBack(taking) => taking.done(visitor.account, desk),
             Work::Settings(overview) => Done::with(overview.page(visitor, desk.store())),
-            Work::Note(noting) => noting.done(),
+            Work::Note(noting) => noting.done(desk.host()),
             Work::SetPassword(changing) => changing.done(),
             Work::Change(changes) => changes.done(visitor.account, desk.store()),
         })

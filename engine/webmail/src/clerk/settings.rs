@@ -64,10 +64,11 @@ impl Noting {
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
-    pub(super) fn done(&self) -> Done {
+    pub(super) fn done(&self, host: &str) -> Done {
         let to_settings = || answer::elsewhere(&crate::Page::Settings.to_string());
         match (&self.noted, self.refused) {
-            (Noted::LoggedOut, _) => Done { reply: answer::logged_out(), said: None },
+            (Noted::LoggedOut, Some(_)) => Done { reply: answer::logged_out_until_restart(host), said: None },
+            (Noted::LoggedOut, None) => Done { reply: answer::logged_out(), said: None },
             (Noted::Said(_), Some(refusal)) => Done { reply: to_settings(), said: Some(Said::wrong(why(refusal))) },
             (Noted::Said(text), None) => Done { reply: to_settings(), said: Some(Said::done(text)) },
         }

@@ -7,6 +7,7 @@ use server::InUse;
 
 use super::room::Room;
 use super::room::shielded::Shielded;
+use super::two::{Two, browser, request};
 use super::webmail::{Browser, letter, serving};
 
 /// A page of a browser's that listens, from a connection of its own; and how the inbox is, as it was told first.
@@ -129,4 +130,45 @@ fn so_many_listen_to_one_account_and_who_came_first_goes() {
     }
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
+}
+
+/// The events that a stream has brought, and whether it has ended.
+fn told(two: &Two, stream: u32) -> (Vec<String>, bool) {
+    let Some((body, is_whole)) = two.bodies.get(&stream) else { return (Vec::new(), false) };
+    let text = String::from_utf8_lossy(body).into_owned();
+    let events =
+        text.lines().filter_map(|line| line.strip_prefix("data: {\"1\":[")?.split(']').next().map(String::from));
+    (events.collect(), *is_whole)
+}
+
+#[test]
+fn who_listens_over_http_2_is_told_beside_other_pages_until_he_logs_out() {
+    for seed in 0..4 {
+        let (mut room, trust) = serving(seed);
+        let mut ada = Browser::new(&trust);
+        ada.log_in(&mut room, "ada", "lovelace");
+        let token = ada.get(&mut room, "/mail/box/1").token();
+        let cookie = ada.cookie.clone();
+        let mut two = Two::begin(&mut room, &browser(&trust));
+        let get = |stream, path| request(stream, "mail.barepost.test", path, cookie.as_deref());
+        two.to_say.extend(get(1, "/mail/events"));
+        two.until(&mut room, "it is told how the inbox is", |two| told(two, 1).0.len() == 1);
+        assert_eq!(two.shielded.tls.alpn_protocol(), Some(b"h2".as_slice()));
+        assert!(room.deliver("grace@barepost.test", &letter("Loom", "It weaves.")).starts_with("250"));
+        assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+        two.until(&mut room, "it is told of the letter", |two| told(two, 1).0.len() == 2);
+        // Other streams of the connection go on beside it.
+        two.to_say.extend(get(3, "/mail/box/1/1"));
+        two.until(&mut room, "the letter is there", |two| told(two, 3).1);
+        assert!(String::from_utf8_lossy(&two.bodies[&3].0).contains("It computes."));
+        two.until(&mut room, "it is told that it was read", |two| told(two, 1).0.len() == 3);
+        let (events, is_over) = told(&two, 1);
+        assert_eq!((events.iter().map(|news| unread(news)).collect::<Vec<_>>(), is_over), (vec!["0", "1", "0"], false));
+        ada.send(&mut room, "/mail/logout", &[("token", &token)]);
+        two.until(&mut room, "the reply is over", |two| told(two, 1).1);
+        assert_eq!(told(&two, 1).0.len(), 3);
+        room.part_shielded_only(two.shielded);
+        ada.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
 }

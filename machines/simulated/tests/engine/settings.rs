@@ -4,7 +4,7 @@
 
 use http::Site;
 use machine::Micros;
-use simulated::Dice;
+use simulated::{Dice, Mood};
 
 use super::room::prover::Prover;
 use super::room::shielded::Trust;
@@ -56,6 +56,34 @@ fn a_session_outlives_a_power_cut_and_its_end_does_too() {
     forget_connections(&mut [&mut first, &mut second]);
     assert!(is_asked_who_he_is(&second.get(&mut room, "/mail/box/1")));
     assert_eq!(first.get(&mut room, "/mail/box/1").status, 200);
+}
+
+#[test]
+fn a_logout_that_the_disk_does_not_note_says_so_and_holds_as_long_as_the_machine_lives() {
+    for seed in [27, 28] {
+        let (mut room, trust) = serving(seed);
+        let [mut first, mut second] = [(); 2].map(|()| Browser::new(&trust));
+        let mut tickets = Vec::new();
+        for browser in [&mut first, &mut second] {
+            browser.log_in(&mut room, "ada", "lovelace");
+            tickets.push((browser.cookie.clone(), browser.get(&mut room, "/mail/box/1").token()));
+        }
+        room.machine.disk.mood = Mood::FailsWrites;
+        // The first one finds a disk that fails, the other one a store that has heard of it.
+        for (browser, (ticket, token)) in [&mut first, &mut second].into_iter().zip(&tickets) {
+            let out = browser.send(&mut room, "/mail/logout", &[("token", token)]);
+            assert_eq!(out.status, 503);
+            assert!(out.text().contains("the disk failed to note it"), "{}", out.text());
+            assert!(browser.cookie.is_none() && out.field("Clear-Site-Data") == "\"cache\"");
+            browser.cookie.clone_from(ticket);
+            assert!(is_asked_who_he_is(&browser.get(&mut room, "/mail/box/1")));
+        }
+        room.machine.disk.mood = Mood::Works;
+        let mut room = again(room, seed, &trust, CONFIGURATION);
+        forget_connections(&mut [&mut first, &mut second]);
+        first.cookie.clone_from(&tickets[0].0);
+        assert_eq!(first.get(&mut room, "/mail/box/1").status, 200, "what it said is so");
+    }
 }
 
 #[test]

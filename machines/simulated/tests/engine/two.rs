@@ -23,19 +23,19 @@ fn serving(seed: u64) -> (Room, Trust) {
     Room::shielded(seed, site(LARGE_BYTES), usual_sizes())
 }
 
-fn browser(trust: &Trust) -> Arc<ClientConfig> {
+pub(super) fn browser(trust: &Trust) -> Arc<ClientConfig> {
     Arc::new(client(trust, &["h2", "http/1.1"]))
 }
 
 /// A connection of HTTP/2.
-struct Two {
-    shielded: Shielded,
+pub(super) struct Two {
+    pub(super) shielded: Shielded,
     /// Bodies that came, by stream; whole once their stream has ended.
-    bodies: BTreeMap<u32, (Vec<u8>, bool)>,
+    pub(super) bodies: BTreeMap<u32, (Vec<u8>, bool)>,
     answered: usize,
     /// Why the server has ended the connection.
     gone: Option<u32>,
-    to_say: Vec<u8>,
+    pub(super) to_say: Vec<u8>,
 }
 
 fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -43,15 +43,28 @@ fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 fn get(stream: u32, path: &str) -> Vec<u8> {
-    let mut block = vec![0x82, 0x87, 0x01, 8];
-    block.extend(b"web.test");
-    block.extend([0x04, path.len() as u8]);
-    block.extend(path.as_bytes());
+    request(stream, "web.test", path, None)
+}
+
+pub(super) fn request(stream: u32, host: &str, path: &str, cookie: Option<&str>) -> Vec<u8> {
+    let mut block = vec![0x82, 0x87];
+    let mut say = |name: &[u8], value: &str| {
+        assert!(value.len() < 127, "its length is one byte");
+        block.extend(name);
+        block.push(value.len() as u8);
+        block.extend(value.as_bytes());
+    };
+    say(&[0x01], host);
+    say(&[0x04], path);
+    if let Some(cookie) = cookie {
+        // RFC 7541 appendix A: its name is number 32.
+        say(&[0x0f, 32 - 15], cookie);
+    }
     frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
 }
 
 impl Two {
-    fn begin(room: &mut Room, client: &Arc<ClientConfig>) -> Two {
+    pub(super) fn begin(room: &mut Room, client: &Arc<ClientConfig>) -> Two {
         let shielded = room.connect_shielded(443, client);
         let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
         Two { shielded, bodies: BTreeMap::new(), answered: 0, gone: None, to_say }
@@ -87,7 +100,7 @@ impl Two {
     }
 
     /// Steps until `reached`, reading.
-    fn until(&mut self, room: &mut Room, what: &str, mut reached: impl FnMut(&Two) -> bool) {
+    pub(super) fn until(&mut self, room: &mut Room, what: &str, mut reached: impl FnMut(&Two) -> bool) {
         room.until(what, |room| {
             use std::io::Write;
             let said = std::mem::take(&mut self.to_say);
