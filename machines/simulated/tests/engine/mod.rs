@@ -9,6 +9,7 @@ mod cores;
 mod crowds;
 mod disk_trouble;
 mod downloads;
+mod durable;
 mod exports;
 mod held_files;
 mod holding;
