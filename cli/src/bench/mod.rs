@@ -112,7 +112,7 @@ pub(crate) struct Options {
     /// Benches to run; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; nothing is written then
+    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; of `webmail` only our own, such as "inbox"; no result is written then
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -133,12 +133,14 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 
 /// A few rows are no result to be kept.
 fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result<(), Failure> {
-    if options.names != ["goodput"] {
-        return Err(Failure::refused("--only is for `bench goodput`"));
-    }
-    let report = goodput::run_only(house, only, stop)?;
+    let run_only = match options.names.as_slice() {
+        [name] if name == "goodput" => goodput::run_only,
+        [name] if name == "webmail" => webmail::run_only,
+        _ => return Err(Failure::refused("--only is for `bench goodput` and `bench webmail`")),
+    };
+    let report = run_only(house, only, stop)?;
     if report.rows.is_empty() {
-        return Err(Failure::refused(format_args!("no case of goodput contains `{only}`")));
+        return Err(Failure::refused(format_args!("no case contains `{only}`")));
     }
     say(format_args!("{}", report.table()));
     Ok(())

@@ -67,7 +67,7 @@ pub(in crate::bench) fn number(text_bytes: usize) -> usize {
 }
 
 /// For our configuration.
-pub(super) fn users() -> String {
+pub(in crate::bench) fn users() -> String {
     let sections = accounts();
     let sections = sections
         .iter()

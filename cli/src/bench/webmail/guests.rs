@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::browser::{Browser, Question};
 use super::reader::{Login, Reader};
 use super::target::{Heard, Profiler, SETTLE, Taken, Target};
+use crate::bench::at_tap::{Place, Queues, service};
 use crate::bench::beside::mailboxes::{self, GRACE, INBOXES, KEEPER, READER, SIZES, WRITER};
 use crate::bench::beside::{Beside, Side};
 use crate::bench::client::Client;
@@ -91,20 +92,44 @@ fn deliver(service: SocketAddr) -> Result<(), Failure> {
     client.command(b"QUIT\r\n", "221")
 }
 
-/// All steps, each at both.
-pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Found>, Failure> {
-    let profiler = Profiler::new(house, "webmail")?;
+/// All steps.
+fn steps() -> impl Iterator<Item = Step> {
     let inboxes = INBOXES.into_iter().flat_map(|letters| [Step::Inbox(letters), Step::List(letters)]);
     let files = FILES.into_iter().map(Step::SendFile).chain(FILES.into_iter().map(Step::FetchFile));
-    let steps = [Step::LoginPage, Step::FirstLogin, Step::Login]
+    [Step::LoginPage, Step::FirstLogin, Step::Login]
         .into_iter()
         .chain(inboxes)
         .chain(SIZES.map(Step::Read))
         .chain([Step::Compose])
         .chain(SIZES.map(Step::Send))
-        .chain(files);
+        .chain(files)
+}
+
+/// Those of all steps that are chosen, at our guest alone, whose place this is.
+pub(super) fn measure_ours(
+    house: &House,
+    place: &Place,
+    is_chosen: impl Fn(Step) -> bool,
+    stop: &Stop,
+) -> Result<Vec<(Step, Taken)>, Failure> {
+    let serving = place.boot(house, 1, Queues::One)?;
+    deliver(service(25))?;
+    let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
+    let profiler = Profiler::new(house, "webmail")?;
     let mut found = Vec::new();
-    for step in steps {
+    for step in steps().filter(|step| is_chosen(*step)) {
+        refuse_if_stopped(stop)?;
+        found.push((step, target.take(step, &profiler)?));
+    }
+    serving.stop()?;
+    Ok(found)
+}
+
+/// All steps, each at both.
+pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Found>, Failure> {
+    let profiler = Profiler::new(house, "webmail")?;
+    let mut found = Vec::new();
+    for step in steps() {
         refuse_if_stopped(stop)?;
         let [ours, peers] = targets;
         let (ours, peers) = (ours.take(step, &profiler)?, peers.take(step, &profiler)?);

@@ -11,7 +11,8 @@ mod reader;
 mod target;
 mod wide;
 
-use super::beside::{Beside, Side};
+use super::at_tap::{Equipment, Place};
+use super::beside::{Beside, Side, mailboxes};
 use super::network::enter;
 use super::report::{Report, Row};
 use crate::failure::Failure;
@@ -19,6 +20,7 @@ use crate::house::House;
 use crate::stop::Stop;
 use guests::{Found, Step};
 use load::{Loaded, PAPER_HZ};
+use target::Taken;
 use wide::{Deed, Far, ROUND_MS};
 
 const PEER: &str = "Roundcube";
@@ -28,6 +30,10 @@ const AIM_INBOX: f64 = 100_000.0;
 const AIM_FIRST_BYTE_MS: f64 = 1.0;
 /// Times Roundcube's requests a second.
 const TARGET_TIMES: f64 = 50.0;
+
+/// What our guest has when it is measured alone.
+const ALONE_MIB: u32 = 512;
+const ALONE_DISK_BYTES: u64 = 1 << 30;
 
 /// All that was found.
 struct All {
@@ -51,6 +57,23 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     })
 }
 
+/// Our own steps whose case contains `only`, with nothing beside them: what there is to see while one works on them. A file is fetched only where it was sent.
+pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
+    let equipment = Equipment { memory_mib: ALONE_MIB, disk_bytes: ALONE_DISK_BYTES, users: mailboxes::users() };
+    let place = Place::with(house, "webmail", equipment, stop)?;
+    let is_chosen = |step| name(step).contains(only);
+    // A thread of its own, as above.
+    let measuring = || enter().and_then(|()| guests::measure_ours(house, &place, is_chosen, stop));
+    let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
+    let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: format!("QEMU, TCG, q35, one core, {ALONE_MIB} MiB, virtio-net on a tap, over TLS"),
+        rows: found.iter().flat_map(|(step, ours)| rows_alone(*step, ours)).collect(),
+        note: "Guest instructions are repeatable on any host. Where they went: target/bench/webmail-*.profile.",
+        figure: None,
+    })
+}
+
 fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<All, Failure> {
     enter()?;
     let [ours, peers] = guests::boot(beside, stop)?;
@@ -59,6 +82,14 @@ fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<All, Failure> 
     let loaded = load::measure(&targets, stop)?;
     let far = wide::measure(house, &targets, stop)?;
     Ok(All { found, loaded, far })
+}
+
+fn rows_alone(step: Step, ours: &Taken) -> [Row; 2] {
+    let case = name(step);
+    [
+        Row::alone(case.clone(), "guest instructions", ours.instructions),
+        Row::alone(case, "guest instructions, TLS's of these", ours.for_tls),
+    ]
 }
 
 fn rows(found: &Found) -> Vec<Row> {
