@@ -4,14 +4,15 @@
 //! the store does not know yet.
 //!
 //! Invariants:
-//! - Of what a browser shows to be known, only a digest is kept: who reads the memory or the disk cannot pose as anybody.
+//! - Of what a browser shows to be known, only a digest is kept, and in memory what its forms carry, which nobody is known by: who reads the memory or the disk cannot pose as anybody.
 //! - An account has at most [`SESSIONS_MAX`] sessions; who comes then takes the place of who was not seen for longest. Of a core's so many are remembered as it was made for.
 //! - A session that was not seen for [`IDLE_SECONDS`] is over, and so is one that was begun with a password that is not the account's any more.
 //! - Being seen is noted once a day: requests cost the disk nothing.
 //! - A session that has ended does not come back while the machine lives, whatever the disk does.
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use core::fmt;
@@ -23,7 +24,7 @@ use store::{AccountId, AccountInfo, MailboxId, NoteChange, Uid, UidRange};
 use crate::address::number;
 use crate::clerk::Messages;
 use crate::kept::{Kept, PasswordMark};
-use crate::{Key, NotFound};
+use crate::{Key, NotFound, Ticket};
 
 /// Sessions of one account.
 pub const SESSIONS_MAX: usize = 16;
@@ -123,6 +124,8 @@ struct Session {
     begun: Option<Kept>,
     is_over: bool,
     said: Option<Said>,
+    /// What its forms carry, once one was made.
+    token: Option<Arc<str>>,
     /// The message that may load what it wants from elsewhere.
     loaded: Option<Key>,
 }
@@ -234,6 +237,7 @@ impl Sessions {
             begun: None,
             is_over: false,
             said: None,
+            token: None,
             loaded: None,
         })
     }
@@ -248,6 +252,15 @@ impl Sessions {
     /// What the page is to tell: once.
     pub fn take_said(&mut self, digest: &Digest) -> Option<Said> {
         self.known.get_mut(digest)?.said.take()
+    }
+
+    /// What the forms of a session carry, whose ticket this is: worked out once.
+    pub(crate) fn form_token(&mut self, digest: &Digest, ticket: &Ticket) -> Arc<str> {
+        let make = || ticket.form_token().to_string().into();
+        match self.known.get_mut(digest) {
+            Some(session) => session.token.get_or_insert_with(make).clone(),
+            None => make(),
+        }
     }
 
     /// The reader wants this message to load what it wants from elsewhere.

@@ -1,6 +1,7 @@
 //! What stands around every page of somebody who is logged in, as the store has it.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use store::{AccountId, MailboxId, Store};
@@ -17,7 +18,7 @@ pub struct Visitor {
     /// His session.
     pub session: Digest,
     /// What his forms carry.
-    pub token: String,
+    pub token: Arc<str>,
     /// What his page is to tell him.
     pub said: Option<Said>,
 }

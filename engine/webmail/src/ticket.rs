@@ -62,7 +62,7 @@ impl Ticket {
         }
     }
 
-    /// What is kept of it, and all that ever is.
+    /// What is kept of it, and all that the disk ever has.
     pub fn digest(&self) -> [u8; SECRET_BYTES] {
         Sha256::digest(self.secret).into()
     }

@@ -138,7 +138,7 @@ pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Recept
                     let visitor = Visitor {
                         account,
                         session: ticket.digest(),
-                        token: ticket.form_token().to_string(),
+                        token: office.sessions.form_token(&ticket.digest(), &ticket),
                         said: None,
                     };
                     draft.page("You are logged in again, and your letter is still here.", &visitor, office.store)
@@ -229,8 +229,8 @@ impl Asking<'_> {
                 | Task::Settings(_)
         );
         let said = if is_page { self.office.sessions.take_said(&self.session) } else { None };
-        let visitor =
-            Visitor { account: self.account, session: self.session, token: self.ticket.form_token().to_string(), said };
+        let token = self.office.sessions.form_token(&self.session, &self.ticket);
+        let visitor = Visitor { account: self.account, session: self.session, token, said };
         Reception::Taken(Box::new(Clerk::new(visitor, task)))
     }
 
