@@ -15,7 +15,7 @@ use http::{End, Reply};
 use machine::{CoreId, Instant, Machine, Micros, UnixTime};
 use store::{AccountId, Guid, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Stream, Visit};
+use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
@@ -99,6 +99,7 @@ struct Working {
 pub(crate) struct Office<'a, M> {
     pub(crate) archive: &'a mut Archive,
     pub(crate) holds: &'a mut Holds,
+    pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
     pub(crate) hostname: &'a str,
     pub(crate) now: UnixTime,
@@ -328,6 +329,10 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         &mut self.office.archive.own.store
     }
 
+    fn rows(&mut self) -> &mut WrittenRows {
+        self.office.rows
+    }
+
     fn continuation(&self) -> Continuation {
         self.continuation
     }
@@ -409,8 +414,8 @@ impl Common {
 
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
-        let Common { clerks, holds, store, directory, hostname, wall, now, .. } = self;
-        (clerks, Office { archive: store, holds, directory, hostname, now: *wall, turn: *now, machine })
+        let Common { clerks, holds, rows, store, directory, hostname, wall, now, .. } = self;
+        (clerks, Office { archive: store, holds, rows, directory, hostname, now: *wall, turn: *now, machine })
     }
 }
 

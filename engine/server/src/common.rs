@@ -13,6 +13,7 @@ use smtp::{ForwardPath, RecipientRefusal};
 use store::{AccountId, Outcome};
 use tasks::{DelayQueue, Entry, FrameId, GateId, Gates, Passage, ResumeQueue};
 use tls::Text;
+use webmail::WrittenRows;
 
 use crate::archive::Archive;
 use crate::certificates::Upload;
@@ -111,6 +112,8 @@ pub(crate) struct Common {
     pub(crate) clerks: Clerks,
     /// Their letters that have not left yet.
     pub(crate) holds: Holds,
+    /// Rows that their lists had.
+    pub(crate) rows: WrittenRows,
     /// Deadlines of sessions, one each.
     pub(crate) deadlines: DelayQueue,
     /// Sessions that go on in the resume phase.

@@ -13,6 +13,7 @@ use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use sasl::Nonces;
 use tasks::{DelayQueue, Gates, ResumeQueue};
+use webmail::WrittenRows;
 
 use crate::archive::Archive;
 use crate::certificates::Certificates;
@@ -50,6 +51,7 @@ impl Engine {
             store: Archive::new(core, cores, &sizes, random(machine), machine),
             clerks: Clerks::new(),
             holds: Holds::new(now),
+            rows: WrittenRows::new(),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
             hostname: configuration.hostname.as_str().to_string(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use webmail::{
     Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, LoginPage,
     MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage,
-    SourcePage, Template, Theme,
+    SourcePage, Template, Theme, WrittenRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -34,7 +34,7 @@ fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
     }
 }
 
-fn rows() -> Vec<Row<'static>> {
+fn rows() -> Vec<WrittenRow> {
     let row = |people, messages, subject, snippet, date| Row {
         key: Escaped("1.7"),
         href: Escaped("/mail/box/1/7"),
@@ -49,7 +49,7 @@ fn rows() -> Vec<Row<'static>> {
         has_attachment: false,
     };
     let unread = |row: Row<'static>| Row { is_unread: true, ..row };
-    vec![
+    let all = [
         unread(row(
             "Grace Hopper, me",
             3,
@@ -96,7 +96,8 @@ fn rows() -> Vec<Row<'static>> {
                 "Nov 2",
             )
         },
-    ]
+    ];
+    all.iter().map(Row::written).collect()
 }
 
 const TEXT: &str = "Hello Ada,\n\nit compiles itself now. The listing is at https://example.org/listing?part=1&full=yes (and attached).\n\n<script>alert(1)</script> is only text here.\n\nGrace\n\n> On Friday you wrote:\n> Is it done?\n> I would like to see it.\n> Really.\n";

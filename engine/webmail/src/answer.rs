@@ -20,6 +20,9 @@ use crate::stream::Title;
 use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
 
+/// What stands around the rows of a list, with some mailboxes of one's own.
+const AROUND_ROWS_BYTES: usize = 6_144;
+
 /// What our own pages may do.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; \
                            base-uri 'none'; frame-ancestors 'none'";
@@ -40,10 +43,21 @@ pub(crate) fn page(page: &impl Template) -> Reply {
     page_of(Status::Ok, page)
 }
 
+/// The same, of which so many bytes are in its rows: it finds room for them at once.
+pub(crate) fn page_with_rows(page: &impl Template, bytes: usize) -> Reply {
+    written(Status::Ok, page, AROUND_ROWS_BYTES + bytes)
+}
+
 /// A page of ours that says what went wrong.
-pub(crate) fn page_of(status: Status, page: &impl Template) -> Reply {
+pub(crate) fn page_of<T: Template>(status: Status, page: &T) -> Reply {
+    written(status, page, T::SIZE_HINT)
+}
+
+/// `bytes`: about as many as it will have.
+fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
+    let mut text = String::with_capacity(bytes);
     // Nothing that fills a page can fail.
-    let text = page.render().unwrap_or_default();
+    let _ = page.render_into(&mut text);
     // Without any referrer a browser would not say of its forms either that they are ours.
     private(status, "text/html; charset=utf-8", text.into_bytes())
         .with(Field::ReferrerPolicy, "same-origin")

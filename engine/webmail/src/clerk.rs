@@ -29,6 +29,7 @@ mod searches;
 mod settings;
 pub(crate) mod trusting;
 mod writing;
+mod written;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -71,6 +72,7 @@ pub use searches::LOOKED_AT_MAX;
 pub use settings::{Noted, Overview};
 pub use trusting::Trust;
 pub use writing::{Draft, Then};
+pub use written::WrittenRows;
 
 pub(crate) use settings::session_key;
 
@@ -159,6 +161,9 @@ pub trait Desk {
 
     /// The store, to be asked.
     fn store_mut(&mut self) -> &mut Store;
+
+    /// Rows of lists that this core has written.
+    fn rows(&mut self) -> &mut WrittenRows;
 
     /// What wakes the clerk.
     fn continuation(&self) -> Continuation;

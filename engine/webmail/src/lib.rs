@@ -55,7 +55,7 @@ pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
     BoxChange, Carried, Carrier, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere,
     LOOKED_AT_MAX, Messages, Next, Noted, Overview, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, Trust,
-    WALKED_MAX, Way, Whom,
+    WALKED_MAX, Way, Whom, WrittenRows,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
@@ -63,7 +63,7 @@ pub use door::{Door, FORM_BYTES_MAX, METHODS, asked, form_arrived, is_path, logi
 pub use form::{FIELDS_MAX, File, Form, FormError};
 pub use frame::{Density, Frame, MailboxLink, Notice, Theme};
 pub use kept::{Kept, PasswordMark};
-pub use list::{ListPage, Row};
+pub use list::{ListPage, Row, WrittenRow};
 pub use login::LoginPage;
 pub use mailboxes::{MailboxesPage, OwnMailbox};
 pub use news::News;

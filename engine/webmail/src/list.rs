@@ -1,4 +1,10 @@
 //! The messages of a mailbox, or those that a search has found.
+//!
+//! Invariant: what stands in a list's page as a row was written by the template of rows, which escapes all that it is told.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
 
 use askama::Template;
 
@@ -6,7 +12,8 @@ use crate::Escaped;
 use crate::frame::Frame;
 
 /// A conversation or message in a list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Template)]
+#[template(path = "row.html")]
 pub struct Row<'a> {
     /// Names it in forms.
     pub key: Escaped<'a>,
@@ -32,6 +39,43 @@ pub struct Row<'a> {
     pub has_attachment: bool,
 }
 
+/// A row as HTML.
+#[derive(Clone, Debug)]
+pub struct WrittenRow(Arc<str>);
+
+impl Row<'_> {
+    /// As it stands in a page.
+    pub fn written(&self) -> WrittenRow {
+        let mut text = String::with_capacity(ROW_BYTES_USUAL);
+        // Nothing that fills a row can fail.
+        let _ = self.render_into(&mut text);
+        WrittenRow(text.into())
+    }
+}
+
+impl WrittenRow {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for WrittenRow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl askama::filters::HtmlSafe for WrittenRow {}
+
+impl askama::FastWritable for WrittenRow {
+    fn write_into(&self, out: &mut dyn fmt::Write, _: &dyn askama::Values) -> askama::Result<()> {
+        Ok(out.write_str(&self.0)?)
+    }
+}
+
+/// Most rows have no more.
+const ROW_BYTES_USUAL: usize = 1_500;
+
 /// The messages of a mailbox, or those that a search has found.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "list.html")]
@@ -43,7 +87,7 @@ pub struct ListPage<'a> {
     /// The address of this page, to come back to.
     pub here: &'a str,
     /// What is shown, in its order.
-    pub rows: &'a [Row<'a>],
+    pub rows: &'a [WrittenRow],
     /// Which of how many, for people: `1–50 of 2,104`.
     pub extent: &'a str,
     /// How far a search has come, in words, if it has not looked at all messages yet: the page with older ones goes on.

@@ -23,6 +23,11 @@ const MONTHS: [(&str, &str); 12] = [
     ("Dec", "12"),
 ];
 
+/// The number of a day.
+pub(crate) fn day(time: UnixTime) -> u64 {
+    time.seconds() / 86_400
+}
+
 /// A moment, as the date in a message's header has it (RFC 5322 section 3.3).
 pub(crate) struct Moment(String);
 

@@ -1,4 +1,4 @@
-//! A page of a mailbox: an index walk, and the summaries of what it finds.
+//! A page of a mailbox: an index walk, and of what it finds rows that were written before, or the summaries to write them by.
 //!
 //! A row is a conversation. It stands where its newest message in this mailbox stands, so the walk knows a row when it comes to it: whatever follows of the conversation is older, and is passed over.
 
@@ -9,11 +9,10 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
 
-use super::rows::{self, Found, RowText, Together};
+use super::rows::{self, Found, Together};
 use super::{Desk, Step};
 use crate::answer;
-use crate::list::{ListPage, Row};
-use crate::moments::Moment;
+use crate::list::{ListPage, WrittenRow};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Page, Stretch};
 
@@ -42,8 +41,11 @@ impl Listing {
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        if !self.is_walked && !self.walk(account, desk.store()) {
-            return Step::Busy;
+        if !self.is_walked {
+            if !self.walk(account, desk.store()) {
+                return Step::Busy;
+            }
+            rows::recall(&mut self.rows, account, desk);
         }
         rows::ask(&mut self.rows, account, under_way, desk)
     }
@@ -85,7 +87,11 @@ impl Listing {
                 if self.rows.len() >= ROWS_MAX {
                     break;
                 }
-                self.rows.push(Found::new(self.mailbox, info));
+                let mut row = Found::new(self.mailbox, info);
+                if self.is_grouped() {
+                    row.together = Together::of(store, account, self.mailbox, &info);
+                }
+                self.rows.push(row);
             }
             self.at = Some(info.uid);
             self.walked += 1;
@@ -108,14 +114,12 @@ impl Listing {
         rows::body_arrived(&mut self.rows, body);
     }
 
-    pub(super) fn page(&self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    pub(super) fn page(&self, visitor: &Visitor, desk: &mut impl Desk) -> Reply {
         let account = visitor.account;
+        let rows = rows::write(&self.rows, account, desk);
         let Some(mailbox) = desk.store().mailbox(account, self.mailbox) else { return answer::not_found() };
         let surroundings = Surroundings::of(visitor, desk.store(), Some(self.mailbox));
         let found = &self.rows;
-        let now = Moment::of(desk.now());
-        let texts: Vec<RowText<'_>> = found.iter().map(|row| self.text(account, row, desk, &now)).collect();
-        let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
         let path = |stretch| Page::List { mailbox: self.mailbox.0, stretch }.to_string();
         let below = |uid| desk.store().count_below(account, self.mailbox, uid);
         let newest = found.first().map_or(0, |row| below(row.info.uid) + 1);
@@ -131,8 +135,9 @@ impl Listing {
             0 => String::new(),
             _ => format!("{}–{} of {}", above + 1, mailbox.messages.saturating_sub(left), mailbox.messages),
         };
-        answer::page(&ListPage {
-            frame: surroundings.frame(visitor, &surroundings.links()),
+        let links = surroundings.links();
+        let page = ListPage {
+            frame: surroundings.frame(visitor, &links),
             title: &surroundings.name_of(self.mailbox),
             here: &path(self.stretch),
             rows: &rows,
@@ -143,14 +148,7 @@ impl Listing {
             is_junk: self.mailbox == JUNK,
             is_grouped: self.is_grouped(),
             progress: None,
-        })
-    }
-
-    fn text<'a>(&self, account: AccountId, row: &'a Found, desk: &impl Desk, now: &Moment) -> RowText<'a> {
-        if self.is_grouped() {
-            RowText::of_conversation(row, Together::of(desk.store(), account, row), now)
-        } else {
-            RowText::of(row, now)
-        }
+        };
+        answer::page_with_rows(&page, rows.iter().map(WrittenRow::bytes).sum())
     }
 }

@@ -1,13 +1,16 @@
 //! Messages as lists show them: what the index knows, and the summary that the store is asked for.
 
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::LazyCell;
 
 use message::Summary;
 use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, Refusal, SENT, Store};
 
 use super::conversing::is_thrown_away;
+use super::written::Facts;
 use super::{Desk, READS_MAX, Step};
-use crate::list::Row;
+use crate::list::{Row, WrittenRow};
 use crate::moments::Moment;
 use crate::{Escaped, Key, Page, Start};
 
@@ -21,6 +24,8 @@ pub(super) struct Found {
     /// Where it is.
     pub(super) mailbox: MailboxId,
     pub(super) info: MessageInfo,
+    /// What it stands for in a list.
+    pub(super) together: Together,
     pub(super) known: Known,
 }
 
@@ -37,13 +42,15 @@ pub(super) enum Known {
     BeginningAsked,
     /// What a list shows.
     Summary(Summary),
+    /// The row that it has in a list.
+    Row(WrittenRow),
     /// It cannot be read.
     Lost,
 }
 
 impl Found {
     pub(super) fn new(mailbox: MailboxId, info: MessageInfo) -> Found {
-        Found { mailbox, info, known: Known::Nothing }
+        Found { mailbox, info, together: Together::alone(&info), known: Known::Nothing }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -105,7 +112,7 @@ pub(super) struct RowText<'a> {
 }
 
 /// What a row tells of all messages that it stands for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Together {
     messages: u32,
     is_unread: bool,
@@ -120,12 +127,15 @@ impl Together {
     }
 
     /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
-    pub(super) fn of(store: &Store, account: AccountId, Found { mailbox, info, .. }: &Found) -> Together {
+    pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: &MessageInfo) -> Together {
         let all = store.conversation(account, info.conversation).take(COUNTED_MAX);
-        let counts = |id: MailboxId| id == *mailbox || id != DRAFTS && !is_thrown_away(id);
+        let counts = |id: MailboxId| id == mailbox || id != DRAFTS && !is_thrown_away(id);
         let messages = all.filter(|(id, _)| counts(*id)).count() as u32;
-        let here = store.conversation_in(account, *mailbox, info.conversation).rev().take(MARKS_MAX);
-        let here = here.filter_map(|uid| store.message(account, *mailbox, uid)).map(|info| Together::alone(&info));
+        if messages <= 1 {
+            return Together::alone(info);
+        }
+        let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
+        let here = here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(&info));
         here.fold(Together { messages, is_unread: false, is_starred: false }, |together, one| Together {
             is_unread: together.is_unread | one.is_unread,
             is_starred: together.is_starred | one.is_starred,
@@ -134,20 +144,43 @@ impl Together {
     }
 }
 
-impl<'a> RowText<'a> {
-    /// The row of a message.
-    pub(super) fn of(found: &'a Found, now: &Moment) -> RowText<'a> {
-        RowText::with(found, found.summary(), found.mailbox == SENT || found.mailbox == DRAFTS, now)
+/// Of these messages those rows that were written before are known.
+pub(super) fn recall(rows: &mut [Found], account: AccountId, desk: &mut impl Desk) {
+    let now = desk.now();
+    let written = desk.rows();
+    for row in rows {
+        if let Some(known) = written.find(&Facts::of(account, row, now)) {
+            row.known = Known::Row(known.clone());
+        }
     }
+}
 
-    /// The row of a conversation, whose newest message this is.
-    pub(super) fn of_conversation(found: &'a Found, together: Together, now: &Moment) -> RowText<'a> {
-        let mut text = RowText::of(found, now);
-        if together.messages > 1 {
+/// The rows of a list.
+pub(super) fn write(rows: &[Found], account: AccountId, desk: &mut impl Desk) -> Vec<WrittenRow> {
+    let time = desk.now();
+    let now = LazyCell::new(|| Moment::of(time));
+    let write = |found: &Found| match &found.known {
+        Known::Row(row) => row.clone(),
+        known => {
+            let row = RowText::of(found, &now).row().written();
+            if let Known::Summary(_) = known {
+                desk.rows().keep(Facts::of(account, found, time), &row);
+            }
+            row
+        }
+    };
+    rows.iter().map(write).collect()
+}
+
+impl<'a> RowText<'a> {
+    /// The row of a message, or of the conversation whose newest message this is.
+    fn of(found: &'a Found, now: &Moment) -> RowText<'a> {
+        let mut text = RowText::with(found, found.summary(), found.mailbox == SENT || found.mailbox == DRAFTS, now);
+        if found.together.messages > 1 {
             // Past what is folded, to what is opened.
             text.href.push_str("#opened");
         }
-        RowText { together, ..text }
+        text
     }
 
     /// The line of a message among others of its conversation: who wrote it counts, wherever it is.
@@ -182,7 +215,7 @@ impl<'a> RowText<'a> {
             },
             date: moment.in_few_words(now),
             moment: moment.exact(),
-            together: Together::alone(&found.info),
+            together: found.together,
             has_attachment: summary.is_some_and(|summary| summary.has_attachment),
         }
     }

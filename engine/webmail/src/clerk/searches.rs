@@ -12,11 +12,10 @@ use http::Reply;
 use store::{AccountId, Body, Flags, JUNK, MailboxId, Store, TRASH, Uid};
 
 use super::lists::ROWS_MAX;
-use super::rows::{self, Found, RowText};
+use super::rows::{self, Found};
 use super::{Desk, READS_MAX, Step};
 use crate::answer;
-use crate::list::{ListPage, Row};
-use crate::moments::Moment;
+use crate::list::{ListPage, WrittenRow};
 use crate::search::{Candidate, Query};
 use crate::surroundings::{Surroundings, Visitor, name_for_people};
 use crate::{Key, Page};
@@ -126,16 +125,14 @@ impl Searching {
         false
     }
 
-    pub(super) fn page(&self, visitor: &Visitor, desk: &impl Desk) -> Reply {
+    pub(super) fn page(&self, visitor: &Visitor, desk: &mut impl Desk) -> Reply {
+        let rows = rows::write(&self.found, visitor.account, desk);
         let surroundings = Surroundings::of(visitor, desk.store(), self.only);
-        let now = Moment::of(desk.now());
-        let texts: Vec<RowText<'_>> = self.found.iter().map(|row| RowText::of(row, &now)).collect();
-        let rows: Vec<Row<'_>> = texts.iter().map(RowText::row).collect();
-        let page = |before| {
+        let path = |before| {
             let mailbox = self.only.map(|only| only.0);
             Page::Search { words: self.words.as_str().into(), mailbox, before }.to_string()
         };
-        let older = self.at.filter(|_| self.is_full()).map(|at| page(Some(at)));
+        let older = self.at.filter(|_| self.is_full()).map(|at| path(Some(at)));
         let extent = format!("{} found", self.found.len());
         let progress = match older {
             None => format!("All messages were looked at, {} of them for this page.", self.count),
@@ -144,10 +141,10 @@ impl Searching {
         let links = surroundings.links();
         let mut frame = surroundings.frame(visitor, &links);
         frame.search = &self.words;
-        answer::page(&ListPage {
+        let page = ListPage {
             frame,
             title: "Search",
-            here: &page(self.before),
+            here: &path(self.before),
             rows: &rows,
             extent: &extent,
             newer: None,
@@ -156,6 +153,7 @@ impl Searching {
             is_junk: self.only == Some(JUNK),
             is_grouped: false,
             progress: Some(&progress),
-        })
+        };
+        answer::page_with_rows(&page, rows.iter().map(WrittenRow::bytes).sum())
     }
 }

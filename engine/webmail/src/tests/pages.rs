@@ -60,6 +60,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_starred: is,
         has_attachment: is,
     });
+    let rows = rows.map(|row| row.written());
     let list = ListPage {
         frame,
         title: said,

@@ -23,6 +23,7 @@ mod marks;
 mod narrow;
 mod news;
 mod records;
+mod rows;
 mod scram;
 mod settings;
 mod starttls;

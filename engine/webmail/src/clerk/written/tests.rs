@@ -1,0 +1,71 @@
+//! Which rows are kept, and for whom.
+
+use store::{Flags, Guid, INBOX, Modseq, TRASH, Uid};
+
+use super::*;
+use crate::{Escaped, Row};
+
+const NOON: UnixTime = UnixTime::from_seconds(43_200);
+
+fn info(guid: u128) -> MessageInfo {
+    let (modseq, flags) = (Modseq(1), Flags::default());
+    MessageInfo {
+        uid: Uid(1),
+        octets: 9,
+        internal_date: NOON,
+        modseq,
+        flags,
+        keywords: 0,
+        guid: Guid(guid),
+        conversation: 7,
+    }
+}
+
+fn facts(info: MessageInfo) -> Facts {
+    Facts::of(AccountId::from_bits(1), &Found::new(INBOX, info), NOON)
+}
+
+fn row(snippet: &str) -> WrittenRow {
+    let [key, href, people, subject, date, moment] = [Escaped(""); 6];
+    let snippet = Escaped(snippet);
+    let (messages, is_unread, is_starred, has_attachment) = (1, false, false, false);
+    Row { key, href, people, messages, subject, snippet, date, moment, is_unread, is_starred, has_attachment }.written()
+}
+
+#[test]
+fn a_row_is_found_by_all_that_it_depends_on_and_by_nothing_less() {
+    let own = facts(info(1));
+    let mut rows = WrittenRows::new();
+    rows.keep(own, &row("Engine"));
+    assert!(rows.find(&own).is_some());
+    let seen = MessageInfo { flags: Flags::SEEN, ..info(1) };
+    let others = [
+        Facts { account: AccountId::from_bits(2), ..own },
+        Facts { mailbox: TRASH, ..own },
+        Facts { info: seen, ..own },
+        Facts { info: MessageInfo { uid: Uid(2), ..info(1) }, ..own },
+        Facts { together: Found::new(INBOX, seen).together, ..own },
+        Facts { today: own.today + 1, ..own },
+    ];
+    assert!(others.iter().all(|other| rows.find(other).is_none()));
+}
+
+#[test]
+fn rows_have_so_many_places_and_a_long_one_has_none() {
+    let mut rows = WrittenRows::new();
+    let all: Vec<Facts> = (0..3 * WRITTEN_MAX as u128).map(|guid| facts(info(guid))).collect();
+    let short = row("Engine");
+    all.iter().for_each(|facts| rows.keep(*facts, &short));
+    let kept = all.iter().filter(|facts| rows.find(facts).is_some()).count();
+    assert!((WRITTEN_MAX / 2..=WRITTEN_MAX).contains(&kept), "{kept}");
+    let newest = all.iter().rev().take(50);
+    assert_eq!(
+        newest.filter(|facts| rows.find(facts).is_some()).count(),
+        50,
+        "letters that came together have places beside each other"
+    );
+
+    let long = facts(info(u128::from(u32::MAX)));
+    rows.keep(long, &row(&"x".repeat(ROW_BYTES_MAX)));
+    assert!(rows.find(&long).is_none());
+}
