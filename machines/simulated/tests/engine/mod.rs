@@ -35,3 +35,4 @@ mod vanishing;
 mod waiting;
 mod web;
 mod webmail;
+mod windows;

@@ -74,6 +74,14 @@ impl Browser {
         self.connection = Some(shielded);
     }
 
+    /// What comes of that.
+    pub(super) fn finish(&mut self, room: &mut Room) -> Page {
+        let mut shielded = self.connection.take().expect("something was asked");
+        let page = answer(room, &mut shielded);
+        self.connection = Some(shielded);
+        page
+    }
+
     fn say(&mut self, room: &mut Room, method: &str, path: &str, more: &str, body: &[u8]) -> Shielded {
         let cookie = self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
         let length = if method == "POST" { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };

@@ -1,0 +1,88 @@
+//! Two windows in which one person writes two letters: whatever they ask for at once, each goes on with its own.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+
+use super::kept_files::draft;
+use super::room::Room;
+use super::webmail::{Browser, serving};
+
+const ROUNDS: usize = 16;
+
+/// A window, with what its letter is kept as.
+struct Window {
+    browser: Browser,
+    draft: String,
+}
+
+impl Window {
+    /// Asks for something to be done with its letter, and does not wait.
+    fn begin(&mut self, room: &mut Room, token: &str, text: &str, what: &str) {
+        let form = [
+            ("token", token),
+            ("draft", &self.draft),
+            ("to", "grace@barepost.test"),
+            ("subject", text),
+            ("text", text),
+            ("do", what),
+        ];
+        self.browser.begin(room, "/mail/compose", &form);
+    }
+
+    /// The letter was kept: the page that is shown then has it.
+    fn is_kept(&mut self, room: &mut Room, text: &str, when: &str) {
+        let answer = self.browser.finish(room);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let page = self.browser.get(room, answer.field("Location")).text();
+        assert!(page.contains(&format!("value=\"{text}\"")) && page.contains(&format!("{text}\n")), "{when}: {page}");
+        self.draft = draft(&page).to_string();
+    }
+}
+
+fn drafts(room: &mut Room, window: &mut Window) -> String {
+    window.browser.get(room, "/mail/box/2").text()
+}
+
+#[test]
+fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
+    for seed in [350, 351] {
+        let (mut room, trust) = serving(seed);
+        let mut windows = [(); 2].map(|()| Window { browser: Browser::new(&trust), draft: String::new() });
+        let [first, second] = &mut windows;
+        first.browser.log_in(&mut room, "ada", "lovelace");
+        second.browser.cookie.clone_from(&first.browser.cookie);
+        let [token, _] = [first, second].map(|window| window.browser.get(&mut room, "/mail/compose").token());
+        let mut texts = [String::new(), String::new()];
+        for round in 0..ROUNDS {
+            texts = ["First", "Second"].map(|name| format!("{name} {round}"));
+            for (window, text) in windows.iter_mut().zip(&texts) {
+                window.begin(&mut room, &token, text, "save");
+                (0..round / 2).for_each(|_| room.step());
+            }
+            // What is asked for first is not always looked at first.
+            for number in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+                windows[number].is_kept(&mut room, &texts[number], &format!("round {round}, seed {seed}"));
+            }
+            let list = drafts(&mut room, &mut windows[0]);
+            assert!(list.contains("1–2 of 2") && texts.iter().all(|text| list.contains(text)), "{list}");
+        }
+
+        // One is sent while the other is kept.
+        let [first, second] = &mut windows;
+        first.begin(&mut room, &token, &texts[0], "send");
+        second.begin(&mut room, &token, "Second at last", "save");
+        second.is_kept(&mut room, "Second at last", "while the other is sent");
+        assert_eq!(first.browser.finish(&mut room).status, 303);
+        room.pass(Micros::from_secs(12));
+        let list = drafts(&mut room, second);
+        assert!(list.contains("1–1 of 1") && list.contains("Second at last"), "{list}");
+        let mut grace = Browser::new(&trust);
+        grace.log_in(&mut room, "grace", "lovelace");
+        let list = grace.get(&mut room, "/mail/box/1").text();
+        assert!(list.contains("1–1 of 1") && list.contains(&texts[0]), "{list}");
+        grace.hang_up(&mut room);
+        windows.iter_mut().for_each(|window| window.browser.hang_up(&mut room));
+        room.until_nothing_is_in_use();
+    }
+}
