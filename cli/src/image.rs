@@ -31,6 +31,7 @@ const WITHOUT_STD: &[&str] = &[
     "rings",
     "sasl",
     "smtp",
+    "spf",
     "sometimes",
     "store",
     "tasks",

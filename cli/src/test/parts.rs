@@ -150,6 +150,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "spf",
+        shows: "policies of senders are understood as the suite of RFC 7208 says",
+        work: Work::Script("tests/spf.py", &[]),
+        budget: Duration::from_secs(240),
+        when: When::Always,
+    },
+    Part {
         name: "flood",
         shows: "floods of SYNs, ACKs, RSTs and garbage keep nobody out and take no memory",
         work: Work::Script("tests/flood.py", &[]),

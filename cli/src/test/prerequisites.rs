@@ -44,6 +44,8 @@ const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
 ];
 /// The script that reads the letters with which CPython tests its own reading of mail.
 const CORPUS: &str = "tests/webmail_corpus.py";
+/// The script that tries the suite of RFC 7208's authors.
+const POLICIES: &str = "tests/spf.py";
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
@@ -73,6 +75,9 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     if script == CORPUS && !house.target("tools/python-letters").exists() {
         unpack_letters_of_python(house, stop)?;
     }
+    if script == POLICIES && !house.target("tools/spf").exists() {
+        unpack_suite_of_policies(house, stop)?;
+    }
     let tools = house.target("tools/bin");
     if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {
         unpack_smtp_source(house, stop)?;
@@ -95,7 +100,15 @@ fn unpack_letters_of_python(house: &House, stop: &Stop) -> Result<(), Failure> {
     unpack(house, "getting the letters of Python's tests", "libpython3.11-testsuite", script, stop)
 }
 
-/// Downloads a package of Debian's to `target/tools`, and does there with it what `script` says.
+/// Downloads pyspf, which carries the suite, and what reads it, and puts both under `target/tools/spf`.
+fn unpack_suite_of_policies(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let script = "rm -rf spf-packages spf-suite && mkdir spf-packages && for package in python3-spf_*.deb python3-yaml_*.deb; do dpkg -x $package spf-packages; done \
+                  && rm python3-spf_*.deb python3-yaml_*.deb && mkdir spf-suite && mv spf-packages/usr/share/doc/python3-spf/rfc7208-tests.yml.gz spf-suite \
+                  && mv spf-packages/usr/lib/python3/dist-packages/yaml spf-suite && rm -r spf-packages && mv spf-suite spf";
+    unpack(house, "getting the suite of RFC 7208", "python3-spf python3-yaml", script, stop)
+}
+
+/// Downloads packages of Debian's to `target/tools`, and does there with them what `script` says.
 fn unpack(house: &House, doing: &str, package: &str, script: &str, stop: &Stop) -> Result<(), Failure> {
     let tools = house.target("tools");
     std::fs::create_dir_all(&tools).map_err(Failure::io(doing))?;

@@ -18,6 +18,7 @@
 extern crate alloc;
 
 mod cache;
+mod knowledge;
 mod message;
 mod name;
 mod open;
@@ -26,6 +27,7 @@ mod resolver;
 #[cfg(test)]
 mod tests;
 
+pub use knowledge::{Knowledge, Missing};
 pub use name::{Name, NotAName};
 pub use question::{Answer, Question, Record, RecordKind, Unanswered};
 pub use resolver::{Action, Limits, QUESTION_SPAN_MAX, Resolver, SERVER_PORT, SERVERS_MAX, StreamId};

@@ -1,11 +1,14 @@
 //! Domain names, as text.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
+use core::fmt::{self, Write};
+use core::net::IpAddr;
 use core::str::FromStr;
 
 use domain::base::ToName;
+use domain::base::name::NameBuilder;
 
 /// A domain name (RFC 1035 §2.3) as text in lower case without the last dot, so that equal names are equal text; the root is empty. What cannot
 /// stand for itself in text is escaped (RFC 1035 §5.1).
@@ -28,6 +31,47 @@ impl Name {
             return Ok(Name(Box::default()));
         }
         Labels::from_str(text).map(|labels| Name::of(&labels)).map_err(|_| NotAName)
+    }
+
+    /// The name of these bytes, whatever they are but dots, which divide its labels.
+    ///
+    /// Errors: [`NotAName`].
+    pub fn of_bytes(text: &[u8]) -> Result<Name, NotAName> {
+        let text = text.strip_suffix(b".").unwrap_or(text);
+        let mut builder = NameBuilder::new_vec();
+        for label in text.split(|byte| *byte == b'.') {
+            if label.is_empty() {
+                return Err(NotAName);
+            }
+            builder.append_label(label).map_err(|_| NotAName)?;
+        }
+        builder.into_name().map(|labels| Name::of(&labels)).map_err(|_| NotAName)
+    }
+
+    /// The name under which names of an address are kept (RFC 1035 §3.5, RFC 3596 §2.5).
+    pub fn reverse(address: IpAddr) -> Name {
+        let mut text = String::new();
+        // A string takes whatever it is given.
+        let _ = match address {
+            IpAddr::V4(address) => {
+                let [a, b, c, d] = address.octets();
+                write!(text, "{d}.{c}.{b}.{a}.in-addr.arpa")
+            }
+            IpAddr::V6(address) => address
+                .octets()
+                .iter()
+                .rev()
+                .try_for_each(|byte| write!(text, "{:x}.{:x}.", byte & 0xf, byte >> 4))
+                .and_then(|()| text.write_str("ip6.arpa")),
+        };
+        Name(text.into())
+    }
+
+    /// Whether it is `other`, or lies below it.
+    pub fn is_within(&self, other: &Name) -> bool {
+        let above = self.0.strip_suffix(other.as_str());
+        other.is_root()
+            || above.is_some_and(|above| above.is_empty() || above.ends_with('.') && !above.ends_with("\\."))
     }
 
     pub(crate) fn of(name: &impl ToName) -> Name {

@@ -148,6 +148,36 @@ fn names_are_equal_where_they_mean_the_same() {
     }
 }
 
+#[test]
+fn bytes_are_names_whatever_they_are_but_dots() {
+    let name = |bytes: &[u8]| Name::of_bytes(bytes);
+    assert_eq!(name(b"Mail.Example.test."), Name::parse("mail.example.test"));
+    assert_eq!(name(b"a\\b c.test"), Name::parse("a\\\\b\\ c.test"));
+    let long = ["x".repeat(64), "x.".repeat(127) + "x"];
+    for broken in [&b""[..], b".", b"a..b", b".a", long[0].as_bytes(), long[1].as_bytes()] {
+        assert_eq!(name(broken), Err(crate::NotAName), "{}", broken.escape_ascii());
+    }
+}
+
+#[test]
+fn an_address_has_a_name_in_reverse() {
+    let reverse = |address: &str| Name::reverse(address.parse().unwrap()).to_string();
+    assert_eq!(reverse("192.0.2.1"), "1.2.0.192.in-addr.arpa");
+    let digits = "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
+    assert_eq!(reverse("2001:db8::567:89ab"), digits);
+}
+
+#[test]
+fn a_name_lies_within_itself_and_those_above_it() {
+    let within = |name: &str, other: &str| Name::parse(name).unwrap().is_within(&Name::parse(other).unwrap());
+    assert!(
+        within("a.example.test", "example.test") && within("example.test", "example.test") && within("a.test", ".")
+    );
+    assert!(
+        !within("anexample.test", "example.test") && !within("test", "example.test") && !within("a\\.test", "test")
+    );
+}
+
 proptest! {
     #[test]
     fn whatever_comes_is_read_without_harm(

@@ -1,0 +1,81 @@
+//! What macros stand for (RFC 7208 §7.2, §7.3).
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use crate::evaluation::Sender;
+use crate::specification::{Letter, Macro, Piece, Specification};
+
+/// The most bytes of a name as text.
+const NAME_BYTES_MAX: usize = 253;
+
+/// What macros are expanded with.
+pub(crate) struct Values<'a> {
+    pub(crate) sender: &'a Sender<'a>,
+    /// The domain whose policy it is.
+    pub(crate) domain: &'a [u8],
+    /// The name of the sending host, which only its owner can have given it.
+    pub(crate) validated: &'a [u8],
+}
+
+impl Values<'_> {
+    /// The text of a name, whose first labels are dropped until it is not too long.
+    pub(crate) fn expand(&self, specification: &Specification) -> Vec<u8> {
+        let mut text = Vec::new();
+        for piece in &specification.0 {
+            match piece {
+                Piece::Literal(byte) => text.push(*byte),
+                Piece::Macro(wanted) => self.expand_macro(wanted, &mut text),
+            }
+        }
+        while text.len() > NAME_BYTES_MAX {
+            let Some(dot) = text.iter().position(|byte| *byte == b'.') else { break };
+            text.drain(..=dot);
+        }
+        text
+    }
+
+    fn expand_macro(&self, wanted: &Macro, text: &mut Vec<u8>) {
+        let value = self.value(wanted.letter);
+        let mut labels: Vec<&[u8]> = value.split(|byte| wanted.delimiters.contains(byte)).collect();
+        if wanted.is_reversed {
+            labels.reverse();
+        }
+        let dropped = wanted.labels.map_or(0, |kept| labels.len().saturating_sub(kept));
+        let joined = labels.get(dropped..).unwrap_or_default().join(&b'.');
+        for byte in joined {
+            if wanted.is_escaped && !byte.is_ascii_alphanumeric() && !b"-._~".contains(&byte) {
+                let digit = |value: u8| b"0123456789ABCDEF".get(usize::from(value)).copied().unwrap_or(b'0');
+                text.extend([b'%', digit(byte >> 4), digit(byte & 0xf)]);
+            } else {
+                text.push(byte);
+            }
+        }
+    }
+
+    fn value(&self, letter: Letter) -> Vec<u8> {
+        let Sender { address, hello, local_part, domain } = self.sender;
+        match letter {
+            Letter::Sender => [local_part.as_bytes(), domain.as_bytes()].join(&b'@'),
+            Letter::LocalPart => local_part.as_bytes().into(),
+            Letter::SenderDomain => domain.as_bytes().into(),
+            Letter::Domain => self.domain.into(),
+            Letter::Address => address_text(*address),
+            Letter::ValidatedName => self.validated.into(),
+            Letter::Version => if address.is_ipv4() { &b"in-addr"[..] } else { b"ip6" }.into(),
+            Letter::Hello => hello.as_bytes().into(),
+            Letter::OfExplanations => Vec::new(),
+        }
+    }
+}
+
+/// An address with dots: of IPv6 each half of a byte.
+fn address_text(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => alloc::format!("{address}").into(),
+        IpAddr::V6(address) => {
+            let digits = address.octets().map(|byte| alloc::format!("{:x}.{:x}", byte >> 4, byte & 0xf));
+            digits.join(".").into()
+        }
+    }
+}

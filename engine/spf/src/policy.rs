@@ -1,0 +1,171 @@
+//! Policies: what a domain publishes (RFC 7208 §4.5, §4.6, §5, §6, §12). One is read as a whole before any of it counts, so that a mistake at its end is
+//! seen whoever sends.
+
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+
+use crate::specification::Specification;
+
+/// How every policy begins.
+const VERSION: &[u8] = b"v=spf1";
+
+/// A policy.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Policy {
+    /// What is tried, in this order.
+    pub(crate) directives: Vec<Directive>,
+    /// Whose policy counts when nothing matches.
+    pub(crate) redirect: Option<Specification>,
+}
+
+/// What it means when a mechanism matches.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Directive {
+    pub(crate) qualifier: Qualifier,
+    pub(crate) mechanism: Mechanism,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Qualifier {
+    Pass,
+    Fail,
+    SoftFail,
+    Neutral,
+}
+
+/// What sending hosts are compared with. Where a name may be left out it is the domain's own.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Mechanism {
+    All,
+    Include(Specification),
+    Address(Option<Specification>, Prefixes),
+    Exchanger(Option<Specification>, Prefixes),
+    Pointer(Option<Specification>),
+    Ipv4(Ipv4Addr, u8),
+    Ipv6(Ipv6Addr, u8),
+    Exists(Specification),
+}
+
+/// How many bits of an address count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Prefixes {
+    pub(crate) ipv4: u8,
+    pub(crate) ipv6: u8,
+}
+
+/// It is not written as policies are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Broken;
+
+/// Whether a text is a policy of this version.
+pub(crate) fn is_policy(text: &[u8]) -> bool {
+    let rest = text.split_at_checked(VERSION.len()).filter(|(version, _)| version.eq_ignore_ascii_case(VERSION));
+    rest.is_some_and(|(_, rest)| matches!(rest.first(), None | Some(b' ')))
+}
+
+impl Policy {
+    /// Reads a text that [`is_policy`].
+    pub(crate) fn read(text: &[u8]) -> Result<Policy, Broken> {
+        let mut policy = Policy::default();
+        let mut explains = false;
+        for term in text.split(|byte| *byte == b' ').skip(1).filter(|term| !term.is_empty()) {
+            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+            let name = term.iter().take_while(|byte| is_name(byte)).count();
+            match term.split_at_checked(name) {
+                Some((name, [b'=', value @ ..])) if name.first().is_some_and(u8::is_ascii_alphabetic) => {
+                    let redirects = name.eq_ignore_ascii_case(b"redirect");
+                    if redirects || name.eq_ignore_ascii_case(b"exp") {
+                        let value = Specification::of_domain(value).ok_or(Broken)?;
+                        let is_second = if redirects { policy.redirect.is_some() } else { explains };
+                        if is_second {
+                            return Err(Broken);
+                        }
+                        explains |= !redirects;
+                        policy.redirect = if redirects { Some(value) } else { policy.redirect };
+                    } else {
+                        Specification::of_text(value).ok_or(Broken)?;
+                    }
+                }
+                _ => policy.directives.push(Directive::read(term)?),
+            }
+        }
+        Ok(policy)
+    }
+}
+
+impl Directive {
+    fn read(term: &[u8]) -> Result<Directive, Broken> {
+        let (qualifier, term) = match term.split_first() {
+            Some((b'+', rest)) => (Qualifier::Pass, rest),
+            Some((b'-', rest)) => (Qualifier::Fail, rest),
+            Some((b'~', rest)) => (Qualifier::SoftFail, rest),
+            Some((b'?', rest)) => (Qualifier::Neutral, rest),
+            _ => (Qualifier::Pass, term),
+        };
+        Ok(Directive { qualifier, mechanism: Mechanism::read(term)? })
+    }
+}
+
+impl Mechanism {
+    fn read(term: &[u8]) -> Result<Mechanism, Broken> {
+        let end = term.iter().position(|byte| b":/".contains(byte)).unwrap_or(term.len());
+        let (name, rest) = term.split_at_checked(end).ok_or(Broken)?;
+        let value = rest.strip_prefix(b":");
+        let is = |wanted: &[u8]| name.eq_ignore_ascii_case(wanted);
+        let domain = |text| Specification::of_domain(text).ok_or(Broken);
+        match value {
+            None if is(b"all") && rest.is_empty() => Ok(Mechanism::All),
+            Some(value) if is(b"include") => Ok(Mechanism::Include(domain(value)?)),
+            Some(value) if is(b"exists") => Ok(Mechanism::Exists(domain(value)?)),
+            None if is(b"ptr") && rest.is_empty() => Ok(Mechanism::Pointer(None)),
+            Some(value) if is(b"ptr") => Ok(Mechanism::Pointer(Some(domain(value)?))),
+            Some(value) if is(b"ip4") => address(value, 32).map(|(address, bits)| Mechanism::Ipv4(address, bits)),
+            Some(value) if is(b"ip6") => address(value, 128).map(|(address, bits)| Mechanism::Ipv6(address, bits)),
+            _ if is(b"a") => with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Address(domain, prefixes)),
+            _ if is(b"mx") => with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Exchanger(domain, prefixes)),
+            _ => Err(Broken),
+        }
+    }
+}
+
+/// An address, and how many of its bits count.
+fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), Broken> {
+    let text = str::from_utf8(text).map_err(|_| Broken)?;
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, number(bits.as_bytes(), bits_max)?),
+        None => (text, bits_max),
+    };
+    Ok((address.parse().map_err(|_| Broken)?, bits))
+}
+
+/// What follows `a` or `mx`: a domain and prefixes, both of which may be left out.
+fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), Broken> {
+    let (text, ipv6) = without_prefix(text, b"//", 128)?;
+    let (text, ipv4) = without_prefix(text, b"/", 32)?;
+    let domain = match text {
+        [] => None,
+        [b':', domain @ ..] => Some(Specification::of_domain(domain).ok_or(Broken)?),
+        _ => return Err(Broken),
+    };
+    Ok((domain, Prefixes { ipv4, ipv6 }))
+}
+
+/// Takes a prefix's length off the end, if there is one behind such slashes.
+fn without_prefix<'a>(text: &'a [u8], slashes: &[u8], bits_max: u8) -> Result<(&'a [u8], u8), Broken> {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    match text.split_at_checked(text.len().saturating_sub(digits)) {
+        Some((rest, length)) if digits > 0 && rest.ends_with(slashes) => {
+            let rest = rest.get(..rest.len().saturating_sub(slashes.len())).unwrap_or_default();
+            Ok((rest, number(length, bits_max)?))
+        }
+        _ => Ok((text, bits_max)),
+    }
+}
+
+/// A number up to `max`, without zeros before it.
+fn number(digits: &[u8], max: u8) -> Result<u8, Broken> {
+    let is_plain = matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
+    let text = str::from_utf8(digits).ok().filter(|_| is_plain).ok_or(Broken)?;
+    text.parse().ok().filter(|number| *number <= max).ok_or(Broken)
+}

@@ -1,0 +1,142 @@
+//! Names of domains with macros in them, as policies write them (RFC 7208 §7.1).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A `domain-spec` or a `macro-string`, in pieces.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Specification(pub(crate) Vec<Piece>);
+
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Piece {
+    Literal(u8),
+    Macro(Macro),
+}
+
+/// `%{` letter transformers delimiters `}`.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Macro {
+    pub(crate) letter: Letter,
+    /// An upper-case letter: what does not stand in URLs is escaped.
+    pub(crate) is_escaped: bool,
+    /// So many labels, from the right.
+    pub(crate) labels: Option<usize>,
+    pub(crate) is_reversed: bool,
+    /// Where labels are divided.
+    pub(crate) delimiters: Box<[u8]>,
+}
+
+/// What a macro stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Letter {
+    Sender,
+    LocalPart,
+    SenderDomain,
+    Domain,
+    Address,
+    ValidatedName,
+    Version,
+    Hello,
+    /// `c`, `r` and `t`, which stand in explanations only.
+    OfExplanations,
+}
+
+impl Letter {
+    fn named(letter: u8) -> Option<Letter> {
+        Some(match letter.to_ascii_lowercase() {
+            b's' => Letter::Sender,
+            b'l' => Letter::LocalPart,
+            b'o' => Letter::SenderDomain,
+            b'd' => Letter::Domain,
+            b'i' => Letter::Address,
+            b'p' => Letter::ValidatedName,
+            b'v' => Letter::Version,
+            b'h' => Letter::Hello,
+            b'c' | b'r' | b't' => Letter::OfExplanations,
+            _ => return None,
+        })
+    }
+}
+
+impl Specification {
+    /// Reads a `macro-string`. `None` where it is none.
+    pub(crate) fn of_text(mut text: &[u8]) -> Option<Specification> {
+        let mut pieces = Vec::new();
+        while let Some((&byte, rest)) = text.split_first() {
+            text = rest;
+            if byte != b'%' {
+                pieces.push(Piece::Literal(Some(byte).filter(|byte| matches!(byte, 0x21..=0x7e))?));
+                continue;
+            }
+            let (&kind, rest) = text.split_first()?;
+            text = rest;
+            match kind {
+                b'%' => pieces.push(Piece::Literal(b'%')),
+                b'_' => pieces.push(Piece::Literal(b' ')),
+                b'-' => pieces.extend(b"%20".map(Piece::Literal)),
+                b'{' => {
+                    let end = text.iter().position(|byte| *byte == b'}')?;
+                    let (inside, rest) = text.split_at_checked(end)?;
+                    pieces.push(Piece::Macro(Macro::read(inside)?));
+                    text = rest.get(1..)?;
+                }
+                _ => return None,
+            }
+        }
+        Some(Specification(pieces))
+    }
+
+    /// Reads a `domain-spec`: it ends with a macro, or with the label of a top-level domain. `None` where it is none.
+    pub(crate) fn of_domain(text: &[u8]) -> Option<Specification> {
+        let read = Specification::of_text(text)?;
+        let has_letter_of_explanations =
+            read.0.iter().any(|piece| matches!(piece, Piece::Macro(Macro { letter: Letter::OfExplanations, .. })));
+        let ends_well = match read.0.last()? {
+            Piece::Macro(_) => true,
+            Piece::Literal(_) => ends_with_top_label(text),
+        };
+        (ends_well && !has_letter_of_explanations).then_some(read)
+    }
+}
+
+/// A top label has a letter or a hyphen, and neither begins nor ends with a hyphen; a dot stands before it, and one may follow.
+fn ends_with_top_label(text: &[u8]) -> bool {
+    let text = text.strip_suffix(b".").unwrap_or(text);
+    let Some(dot) = text.iter().rposition(|byte| *byte == b'.') else { return false };
+    let label = text.get(dot + 1..).unwrap_or_default();
+    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    is_edge(label.first())
+        && is_edge(label.last())
+        && label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        && !label.iter().all(u8::is_ascii_digit)
+}
+
+impl Macro {
+    fn read(inside: &[u8]) -> Option<Macro> {
+        let (&letter, rest) = inside.split_first()?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = rest.split_at_checked(digits)?;
+        let labels = match number {
+            [] => None,
+            // More labels than any name has are as good as all.
+            digits => Some(
+                digits
+                    .iter()
+                    .fold(0_usize, |sum, digit| sum.saturating_mul(10).saturating_add(usize::from(digit - b'0'))),
+            ),
+        };
+        let (is_reversed, delimiters) = match rest.split_first() {
+            Some((b'r' | b'R', delimiters)) => (true, delimiters),
+            _ => (false, rest),
+        };
+        let is_sound = labels != Some(0) && delimiters.iter().all(|byte| b".-+,/_=".contains(byte));
+        let delimiters = if delimiters.is_empty() { b"." } else { delimiters };
+        is_sound.then_some(Macro {
+            letter: Letter::named(letter)?,
+            is_escaped: letter.is_ascii_uppercase(),
+            labels,
+            is_reversed,
+            delimiters: delimiters.into(),
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! What the suite of RFC 7208 does not say (`tests/spf.py` tries that), and that there is an end to everything.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+use proptest::prelude::*;
+
+use crate::policy::Policy;
+use crate::{Sender, Verdict, check};
+
+type World<'a> = &'a dyn Fn(&Question) -> Result<Vec<Record>, Unanswered>;
+
+/// Checks a sender in a world where names mean what `world` says. Returns the verdict, and the questions.
+fn in_world(sender: &Sender<'_>, world: World<'_>) -> (Verdict, Vec<String>) {
+    let (mut knowledge, mut asked) = (Knowledge::default(), Vec::new());
+    loop {
+        let question = match check(sender, &knowledge) {
+            Ok(verdict) => return (verdict, asked),
+            Err(Missing(question)) => question,
+        };
+        asked.push(format!("{:?} {}", question.kind, question.name));
+        assert!(asked.len() < 150, "there is an end");
+        let answer = world(&question);
+        let answer = answer.map(|records| Answer { exists: true, is_authenticated: false, records });
+        knowledge.learn(question, answer);
+    }
+}
+
+fn sender(address: &str) -> Sender<'static> {
+    let address = address.parse().unwrap();
+    Sender { address, hello: "mail.example.test", local_part: "ada", domain: "example.test" }
+}
+
+fn text(policy: &str) -> Record {
+    Record::Text(policy.as_bytes().into())
+}
+
+/// What the policy of `example.test` says of an address, in a world that has nothing else.
+fn verdict(policy: &str, address: &str) -> Verdict {
+    let world: World<'_> = &|question| {
+        let is_policy = question.kind == RecordKind::Text && question.name.as_str() == "example.test";
+        Ok(if is_policy { Vec::from([text(policy)]) } else { Vec::new() })
+    };
+    in_world(&sender(address), world).0
+}
+
+#[test]
+fn networks_match_by_their_first_bits() {
+    for (network, address, expected) in [
+        ("ip4:192.0.2.0/24", "192.0.2.255", Verdict::Pass),
+        ("ip4:192.0.2.0/24", "192.0.3.0", Verdict::Fail),
+        ("ip4:192.0.2.0/0", "203.0.113.9", Verdict::Pass),
+        ("ip4:192.0.2.1", "::ffff:192.0.2.1", Verdict::Pass),
+        ("ip4:192.0.2.1/0", "2001:db8::1", Verdict::Fail),
+        ("ip6:2001:db8::/32", "2001:db8:ffff::1", Verdict::Pass),
+        ("ip6:2001:db8::/33", "2001:db8:ffff::1", Verdict::Fail),
+        ("ip6:::/0", "2001:db8::1", Verdict::Pass),
+    ] {
+        assert_eq!(verdict(&format!("v=spf1 {network} -all"), address), expected, "{network} {address}");
+    }
+}
+
+#[test]
+fn a_broken_policy_is_broken_whoever_sends() {
+    for broken in [
+        "v=spf1 ip4:192.0.2.1 moo",
+        "v=spf1 ip4:192.0.2.1 ip4:192.0.2.1/33",
+        "v=spf1 ip4:192.0.2.1 ip4:192.0.2.1/08",
+        "v=spf1 ip4:192.0.2.1 a/24/",
+        "v=spf1 ip4:192.0.2.1 a//129",
+        "v=spf1 ip4:192.0.2.1 include",
+        "v=spf1 ip4:192.0.2.1 exists:%{x}.test",
+        "v=spf1 ip4:192.0.2.1 exists:%{d0}.test",
+        "v=spf1 ip4:192.0.2.1 exists:%{c}.test",
+        "v=spf1 ip4:192.0.2.1 all:",
+        "v=spf1 ip4:192.0.2.1 redirect=a.test redirect=b.test",
+        "v=spf1 ip4:192.0.2.1 exp=a.test exp=b.test",
+        "v=spf1 ip4:192.0.2.1 -redirect=a.test",
+        "v=spf1 ip4:192.0.2.1 a:toplevel",
+        "v=spf1 ip4:192.0.2.1 a:numeric.123",
+    ] {
+        assert_eq!(verdict(broken, "192.0.2.1"), Verdict::PermError, "{broken}");
+    }
+    assert_eq!(verdict("v=spf1 ip4:192.0.2.1 moo=%{x", "192.0.2.1"), Verdict::PermError);
+    assert_eq!(verdict("v=spf1 moo=%{x} ip4:192.0.2.1", "192.0.2.1"), Verdict::PermError);
+    assert_eq!(verdict("v=spf1 moo=%{d} ip4:192.0.2.1", "192.0.2.1"), Verdict::Pass);
+}
+
+#[test]
+fn what_is_no_policy_of_this_version_is_none() {
+    for other in ["v=spf10 -all", "v=spf2.0/pra -all", "spf1 -all", "", "v=spf1\t-all"] {
+        assert_eq!(verdict(other, "192.0.2.1"), Verdict::None, "{other}");
+    }
+    assert_eq!(verdict("V=SPF1 -ALL", "192.0.2.1"), Verdict::Fail);
+    assert_eq!(verdict("v=spf1", "192.0.2.1"), Verdict::Neutral);
+}
+
+#[test]
+fn silence_of_name_servers_is_said_and_not_taken_for_a_policy() {
+    let silent: World<'_> = &|_| Err(Unanswered::Silence);
+    assert_eq!(in_world(&sender("192.0.2.1"), silent).0, Verdict::TempError);
+    let later: World<'_> = &|question| match question.kind {
+        RecordKind::Text => Ok(Vec::from([text("v=spf1 a:host.test -all")])),
+        _ => Err(Unanswered::Silence),
+    };
+    assert_eq!(in_world(&sender("192.0.2.1"), later).0, Verdict::TempError);
+}
+
+#[test]
+fn a_local_part_with_dots_and_strange_letters_stays_in_its_labels() {
+    let world: World<'_> = &|question| {
+        let records = match question.kind {
+            RecordKind::Text => Vec::from([text("v=spf1 exists:%{l1r-}.%{L}.user.test -all")]),
+            _ => Vec::from([Record::Address(IpAddr::from([127, 0, 0, 2]))]),
+        };
+        Ok(records)
+    };
+    let strange = Sender { local_part: "Ada-b\\ c", ..sender("192.0.2.1") };
+    let (verdict, asked) = in_world(&strange, world);
+    assert_eq!(verdict, Verdict::Pass);
+    // The first of its words, and all of it as in a URL.
+    assert_eq!(asked[1], "Ipv4 ada.ada-b%5c%20c.user.test");
+}
+
+#[test]
+fn of_names_that_are_too_long_the_first_labels_are_dropped() {
+    let world: World<'_> = &|question| match question.kind {
+        RecordKind::Text => Ok(Vec::from([text("v=spf1 exists:%{l}.long.test -all")])),
+        _ => Ok(Vec::from([Record::Address(IpAddr::from([127, 0, 0, 2]))])),
+    };
+    let local_part = "longer.".repeat(40) + "end";
+    let (verdict, asked) = in_world(&Sender { local_part: &local_part, ..sender("192.0.2.1") }, world);
+    assert_eq!(verdict, Verdict::Pass);
+    // The kind and a space stand before the name.
+    let name = asked[1].strip_prefix("Ipv4 ").unwrap();
+    assert!(name.starts_with("longer.longer.") && name.ends_with(".longer.end.long.test"), "{name}");
+    assert!((247..=253).contains(&name.len()), "{}", name.len());
+}
+
+#[test]
+fn only_the_first_ten_names_of_an_address_are_looked_at() {
+    let world = |own: u8| {
+        move |question: &Question| {
+            let name = |number| Name::parse(&format!("p{number}.example.test")).unwrap();
+            Ok(match question.kind {
+                RecordKind::Text => Vec::from([text("v=spf1 ptr -all")]),
+                RecordKind::Pointer => (1..=11).map(|number| Record::Pointer(name(number))).collect(),
+                _ if question.name == name(own) => Vec::from([Record::Address(IpAddr::from([192, 0, 2, 1]))]),
+                _ => Vec::new(),
+            })
+        }
+    };
+    assert_eq!(in_world(&sender("192.0.2.1"), &world(10)).0, Verdict::Pass);
+    assert_eq!(in_world(&sender("192.0.2.1"), &world(11)).0, Verdict::Fail);
+}
+
+#[test]
+fn whoever_asks_in_circles_comes_to_an_end() {
+    let includes_itself: World<'_> = &|_| Ok(Vec::from([text("v=spf1 include:%{d} -all")]));
+    assert_eq!(in_world(&sender("192.0.2.1"), includes_itself).0, Verdict::PermError);
+    let redirects: World<'_> = &|question| Ok(Vec::from([text(&format!("v=spf1 redirect=a.{}", question.name))]));
+    assert_eq!(in_world(&sender("192.0.2.1"), redirects).0, Verdict::PermError);
+}
+
+#[test]
+fn the_greediest_policy_asks_for_no_more_than_is_promised() {
+    let name = |text: String| Name::parse(&text).unwrap();
+    let greedy: World<'_> = &|question| {
+        let numbers = 0..10_u8;
+        Ok(match question.kind {
+            RecordKind::Text => {
+                let terms: Vec<String> = (0..10).map(|number| format!("mx:%{{p}}.{number}.test")).collect();
+                Vec::from([text(&format!("v=spf1 {} -all", terms.join(" ")))])
+            }
+            RecordKind::Exchanger => numbers
+                .map(|number| Record::Exchanger { preference: 0, host: name(format!("{number}.{}", question.name)) })
+                .collect(),
+            RecordKind::Pointer => numbers.map(|number| Record::Pointer(name(format!("p{number}.test")))).collect(),
+            _ => Vec::from([Record::Address(IpAddr::from([127, 0, 0, 1]))]),
+        })
+    };
+    let (verdict, asked) = in_world(&sender("192.0.2.1"), greedy);
+    assert_eq!(verdict, Verdict::Fail);
+    assert_eq!(asked.len(), 1 + 11 + 10 * 11, "the policy, the sender's names, and ten times ten hosts: {asked:?}");
+}
+
+const WORDS: [&str; 24] = [
+    "a",
+    "mx",
+    "ptr",
+    "include:",
+    "exists:",
+    "redirect=",
+    "exp=",
+    "ip4:",
+    "ip6:",
+    "all",
+    "-",
+    "~",
+    "?",
+    ":",
+    "/24",
+    "//64",
+    "%{i}",
+    "%{p}",
+    "%{d2r-}",
+    "%{S}",
+    "b.test",
+    "192.0.2.1",
+    "::1",
+    " ",
+];
+
+proptest! {
+    #[test]
+    fn whatever_a_policy_says_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let _ = Policy::read(&[b"v=spf1 ", &bytes[..]].concat());
+    }
+
+    #[test]
+    fn whatever_domains_say_there_is_an_end(
+        words in prop::collection::vec(prop::collection::vec(0..WORDS.len(), 0..24), 1..4),
+        answers in prop::collection::vec(0_u8..5, 1..12),
+        is_ipv6 in any::<bool>(),
+    ) {
+        let policies: Vec<String> = words
+            .iter()
+            .map(|words| format!("v=spf1 {}", words.iter().map(|word| WORDS[*word]).collect::<String>()))
+            .collect();
+        let world: World<'_> = &|question| {
+            let length = question.name.as_str().len();
+            Ok(match (answers[length % answers.len()], question.kind) {
+                (0, _) => return Err(Unanswered::Silence),
+                (1, _) => Vec::new(),
+                (_, RecordKind::Text) => Vec::from([text(&policies[length % policies.len()])]),
+                (_, RecordKind::Exchanger) => Vec::from([Record::Exchanger { preference: 1, host: question.name.clone() }]),
+                (_, RecordKind::Pointer) => Vec::from([Record::Pointer(Name::parse("b.test").unwrap())]),
+                (2, RecordKind::Ipv6) => Vec::from([Record::Address("2001:db8::1".parse().unwrap())]),
+                (2, _) => Vec::from([Record::Address("192.0.2.1".parse().unwrap())]),
+                _ => Vec::from([Record::Address("192.0.2.9".parse().unwrap())]),
+            })
+        };
+        let address = if is_ipv6 { "2001:db8::1" } else { "192.0.2.1" };
+        let (verdict, _) = in_world(&sender(address), world);
+        prop_assert!(!verdict.to_string().is_empty());
+    }
+}
