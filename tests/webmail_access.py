@@ -7,6 +7,7 @@ Takes a minute under TCG.
 
 import barepost
 import webmail_letters
+from mail import DOMAIN
 from processes import ROOT
 from webdriver import DESKTOP, PHONE
 from webmail_reader import Reader
@@ -64,6 +65,32 @@ class Access(Reader):
         self.look("empty list")
         browser.go(self.address("/mail/compose"))
         self.look("compose")
+        for page in ("settings", "boxes"):
+            browser.go(self.address(f"/mail/{page}"))
+            self.look(page)
+
+    def test_everybody_can_use_conversations_long_letters_and_the_help_on_keys(self):
+        browser = self.browser
+        subject = self.unique("Loom")
+        for number, text in enumerate(("It weaves.", "Does it?", "It does.")):
+            answers = "" if number == 0 else f"References: <0.{subject.replace(' ', '.')}@elsewhere.test>\r\n"
+            self.deliver_as_it_is((
+                f"From: Mary <mary@elsewhere.test>\r\nTo: ada@{DOMAIN}\r\nSubject: {subject}\r\nMessage-ID: <{number}.{subject.replace(' ', '.')}@elsewhere.test>\r\n"
+                f"{answers}\r\n{text}\r\n"
+            ).encode())
+        long = self.deliver("Long", "<p>It computes.</p>" * 10_000, "text/html")
+        self.log_in("ada")
+        browser.press("?")
+        self.assertTrue(browser.is_there("dialog[open]"))
+        self.look("help on keys")
+        browser.press("Escape")
+        self.open(subject)
+        self.assertEqual(len(browser.all("article")), 3)
+        self.look("conversation")
+        browser.go(self.address("/mail/"))
+        self.open(long)
+        self.assertTrue(browser.is_there("//a[.='View entire message']"))
+        self.look("a long letter")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from webmail_hostile import Watched
 OF_PYTHON = pathlib.Path(__file__).parent.parent / "target/tools/python-letters"
 # What may follow a letter in its address.
 PAGES = ("print", "source", "download")
+# Those of whose HTML a page shows the beginning.
+LONG = ("structure: a hundred thousand tags", "structure: more nested tables", "structure: a line of 2 MB")
 # Of the letters in the order in which they come.
 UIDS = itertools.count(1)
 
@@ -69,10 +71,17 @@ class Corpus(Watched):
                 self.browser.run("document.getElementById('go')?.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, composed: true, view: window }))")
             self.assertNothingRan(name)
             self.browser.leave()
+        whole = re.findall(r'href="(/mail/whole/[^"]+)"', self.browser.source)
+        self.assertEqual(bool(whole), name in LONG, f"{name}: all of what is long is at the end of a link")
         for page in (f"/mail/print/{key}", f"/mail/compose?reply={key}"):
             self.browser.go(self.address(page))
             self.settle()
             self.assertNothingRan(f"{name}: {page}")
+        for page in whole:
+            self.browser.go(self.address(page))
+            self.assertNothingRan(f"{name}: {page}")
+            self.browser.back()
+            self.settle()
         self.assertEqual(self.listener.asked, [], name)
         cookies = self.browser.cookies()
         for page in PAGES:

@@ -158,6 +158,25 @@ class Hostile(Watched):
                 self.try_frame(what)
                 self.assertEqual(self.listener.asked, [], what)
 
+    def test_of_a_long_letter_all_is_seen_at_the_end_of_a_link_and_still_nothing_runs_or_is_fetched(self):
+        attempts = "".join((RUNNING | FETCHING).values()).replace("HERE", self.listener.address)
+        subject = self.deliver("Long", "<p>Harmless</p>" * 8000 + "<p>The end.</p>" + attempts, "text/html")
+        self.log_in("ada")
+        self.open(subject)
+        self.browser.enter("iframe.sheet-of-mail")
+        self.assertNotIn("The end.", self.browser.source, "the frame shows the beginning")
+        self.browser.leave()
+        link = "//a[text()='View entire message']"
+        self.assertEqual([self.browser.attribute(link, name) for name in ("target", "rel")], ["_blank", "noopener noreferrer"])
+        address = self.browser.attribute(link, "href")
+        self.browser.go(self.address(address) if address.startswith("/") else address)
+        self.assertIn("The end.", self.browser.source)
+        self.assertNothingRan("all of it")
+        # Where no script runs, a timer does not either.
+        self.browser.go(self.address("/mail/"))
+        self.settle()
+        self.assertEqual(self.listener.asked, [])
+
     def test_pictures_come_when_their_reader_asks_for_them_and_still_nothing_runs(self):
         html = "<p>Harmless</p>" + RUNNING["a script"] + FETCHING["a picture"] + FETCHING["a frame"] + FETCHING["another page, at once"]
         subject = self.deliver("Pictures", html.replace("HERE", self.listener.address), "text/html")

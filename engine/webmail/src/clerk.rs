@@ -65,7 +65,7 @@ pub use carrying::{Carried, Carrier, Way};
 pub(crate) use changes::together;
 pub use changes::{Change, Messages, Whom};
 pub use conversing::SHOWN_MAX;
-pub use documents::{DOCUMENT_BYTES_MAX, Document};
+pub use documents::{DOCUMENT_BYTES_MAX, Document, Extent};
 pub use letters::TEXT_BYTES_MAX;
 pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use searches::LOOKED_AT_MAX;

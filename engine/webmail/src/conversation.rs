@@ -18,6 +18,8 @@ pub enum Body<'a> {
         source: &'a str,
         /// Whether it loads what it wants from elsewhere.
         loads: Loads,
+        /// Where all of it is, if it is longer than what is shown.
+        whole: Option<&'a str>,
     },
     /// Not read yet by the page: shown when it is opened.
     Folded,

@@ -72,8 +72,10 @@ pub enum Page<'a> {
     Print(Key),
     /// `/mail/part/{key}/{part}`: a part of a message as a file; parts are counted in their order, the whole is 0.
     Part(Key, u16),
-    /// `/mail/html/{key}/{part}`: a page within a message, as a response of its own.
+    /// `/mail/html/{key}/{part}`: a page within a message, as a response of its own; of a long one the beginning.
     Html(Key, u16),
+    /// `/mail/whole/{key}/{part}`: the same, however long it is.
+    Whole(Key, u16),
     /// `/mail/login?next={address}`
     Login(Destination),
 }
@@ -221,6 +223,7 @@ fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>,
         ("print", None) => Ok(Page::Print(first.parse()?)),
         ("part", Some(part)) => Ok(Page::Part(first.parse()?, address::part(part)?)),
         ("html", Some(part)) => Ok(Page::Html(first.parse()?, address::part(part)?)),
+        ("whole", Some(part)) => Ok(Page::Whole(first.parse()?, address::part(part)?)),
         _ => Err(NotFound),
     }
 }
@@ -296,6 +299,7 @@ impl fmt::Display for Page<'_> {
             Page::Print(key) => write!(out, "/mail/print/{key}"),
             Page::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
             Page::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),
+            Page::Whole(key, part) => write!(out, "/mail/whole/{key}/{part}"),
             Page::Login(next) if *next == Destination::default() => out.write_str("/mail/login"),
             Page::Login(next) => {
                 out.write_str("/mail/login?next=")?;

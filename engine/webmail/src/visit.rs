@@ -20,7 +20,7 @@ use tasks::Continuation;
 use crate::address::number;
 use crate::answer;
 use crate::clerk::{
-    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Noted, Overview, Task, Then, Trust, Whom, together,
+    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Task, Then, Trust, Whom, together,
 };
 use crate::form::Form;
 use crate::kept::{Kept, PasswordMark};
@@ -252,7 +252,12 @@ impl Asking<'_> {
             Page::Download(key) => Task::Send(*key, Document::Message),
             Page::Export(mailbox) => Task::Export(MailboxId(*mailbox)),
             Page::Part(key, part) => Task::Send(*key, Document::Part(usize::from(*part))),
-            Page::Html(key, part) => Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key))),
+            Page::Html(key, part) => {
+                Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key), Extent::Beginning))
+            }
+            Page::Whole(key, part) => {
+                Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key), Extent::Whole))
+            }
             Page::Asset(asset) => return Err(asset.reply()),
             Page::Compose(start) => Task::Compose(*start),
             Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),

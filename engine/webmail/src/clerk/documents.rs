@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{End, Reply};
+use http::{End, Reply, Status};
 use message::header::{Field, Header};
 use message::structure::{Listener, Part, Reader};
 use message::{BodyDecoder, TextDecoder};
@@ -37,8 +37,28 @@ pub enum Document {
     Message,
     /// The part of that index, as a file.
     Part(usize),
-    /// The part of that index, which is HTML, to be looked at in a frame.
-    Html(usize, Elsewhere),
+    /// The part of that index, which is HTML, to be looked at in a sandbox.
+    Html(usize, Elsewhere, Extent),
+}
+
+/// How much of HTML is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Extent {
+    /// As much as a page shows in its frame.
+    #[default]
+    Beginning,
+    /// All of it.
+    Whole,
+}
+
+impl Extent {
+    /// Bytes of HTML.
+    fn bytes_max(self) -> usize {
+        match self {
+            Extent::Beginning => HTML_BYTES_MAX,
+            Extent::Whole => DOCUMENT_BYTES_MAX,
+        }
+    }
 }
 
 /// A document that is being read.
@@ -65,6 +85,9 @@ const DELIMITER_BYTES_MAX: usize = 512;
 struct Heard {
     wanted: Option<usize>,
     is_html: bool,
+    extent: Extent,
+    /// Whether it has more of HTML than that.
+    is_cut: bool,
     decoder: Option<Decoder>,
     part: Option<Part>,
     bytes: Vec<u8>,
@@ -86,12 +109,12 @@ enum Decoder {
 
 impl Reading {
     pub(super) fn new(key: Key, document: Document) -> Reading {
-        let (wanted, is_html) = match document {
-            Document::Source | Document::Message => (None, false),
-            Document::Part(index) => (Some(index), false),
-            Document::Html(index, _) => (Some(index), true),
+        let (wanted, is_html, extent) = match document {
+            Document::Source | Document::Message => (None, false, Extent::default()),
+            Document::Part(index) => (Some(index), false, Extent::default()),
+            Document::Html(index, _, extent) => (Some(index), true, extent),
         };
-        let heard = Heard { wanted, is_html, ..Heard::default() };
+        let heard = Heard { wanted, is_html, extent, ..Heard::default() };
         let (reader, sent) = (Reader::new(), Sent::Nothing);
         Reading { key, document, octets: None, offset: 0, reader, heard, has_ended: false, sent, refused: None }
     }
@@ -192,7 +215,11 @@ impl Reading {
         let bytes = core::mem::take(&mut heard.bytes);
         match (self.document, &heard.part) {
             (Document::Source, _) => self.source(&bytes, visitor, desk),
-            (Document::Html(_, elsewhere), Some(_)) => {
+            (Document::Html(_, _, Extent::Whole), Some(_)) if heard.is_cut => answer::plain(
+                Status::ServiceUnavailable,
+                "It is too large to be shown. Its message can be downloaded.\n",
+            ),
+            (Document::Html(_, elsewhere, _), Some(_)) => {
                 let html = heard.pictures.within(core::mem::take(&mut heard.text), DOCUMENT_BYTES_MAX);
                 let known = desk.store().account(visitor.account);
                 let is_trusted = heard.sender.as_ref().is_some_and(|sender| is_trusted(known.as_ref(), sender));
@@ -280,7 +307,7 @@ impl Listener for Heard {
         match &mut self.decoder {
             Some(Decoder::Bytes(decoder)) => decoder.bytes_arrived(bytes, &mut self.bytes),
             // The page around it says that there is more.
-            Some(Decoder::Text(_)) if self.text.len() >= HTML_BYTES_MAX => {}
+            Some(Decoder::Text(_)) if self.text.len() >= self.extent.bytes_max() => self.is_cut = true,
             Some(Decoder::Text(decoder)) => decoder.bytes_arrived(bytes, &mut self.text),
             Some(Decoder::Picture) => self.pictures.arrived(bytes),
             None => {}
@@ -292,7 +319,9 @@ impl Listener for Heard {
             Some(Decoder::Bytes(mut decoder)) => decoder.body_ended(&mut self.bytes),
             Some(Decoder::Text(mut decoder)) => {
                 decoder.body_ended(&mut self.text);
-                self.text.truncate(self.text.floor_char_boundary(HTML_BYTES_MAX));
+                let most = self.extent.bytes_max();
+                self.is_cut |= self.text.len() > most;
+                self.text.truncate(self.text.floor_char_boundary(most));
             }
             Some(Decoder::Picture) => self.pictures.ended(),
             None => {}

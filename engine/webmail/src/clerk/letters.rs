@@ -64,6 +64,7 @@ pub(super) struct Heard {
     pub(super) subject: Option<String>,
     pub(super) text: String,
     is_cut: bool,
+    is_page_cut: bool,
     decoder: Option<TextDecoder>,
     /// The index of the first part that is HTML to be looked at, and its beginning, in which links are looked for.
     html: Option<usize>,
@@ -217,7 +218,7 @@ impl Opening {
             false => Loads::Own,
         };
         let name = if from.name.is_empty() { &from.address } else { &from.name };
-        let path = |part| Some(Page::Html(self.key, u16::try_from(part).ok()?).to_string());
+        let html = heard.html.and_then(|part| u16::try_from(part).ok());
         Ok(Shown {
             key: self.key.to_string(),
             href: Page::Read(self.key).to_string(),
@@ -226,7 +227,8 @@ impl Opening {
             address: from.address,
             subject: heard.subject.unwrap_or_default(),
             summary: core::mem::take(&mut self.summary),
-            source: heard.html.and_then(path),
+            source: html.map(|part| Page::Html(self.key, part).to_string()),
+            whole: html.filter(|_| heard.is_page_cut).map(|part| Page::Whole(self.key, part).to_string()),
             text: heard.text,
             page: heard.page,
             info,
@@ -252,6 +254,8 @@ pub(super) struct Shown {
     page: String,
     /// Where its HTML is, if that is what is shown.
     source: Option<String>,
+    /// Where all of that is, if the page does not show it whole.
+    whole: Option<String>,
     pub(super) warnings: Vec<String>,
     loads: Loads,
     attached: Vec<Attached>,
@@ -271,7 +275,7 @@ impl Shown {
 
     pub(super) fn body(&self) -> Body<'_> {
         match &self.source {
-            Some(source) => Body::Html { source, loads: self.loads },
+            Some(source) => Body::Html { source, loads: self.loads, whole: self.whole.as_deref() },
             None => Body::Text(Prose(&self.text)),
         }
     }
@@ -282,7 +286,7 @@ impl Heard {
     fn warnings(&self, from: &Mailbox) -> Vec<String> {
         let mut warnings = deceit::of_sender(from);
         warnings.extend(if self.html.is_some() { deceit::of_html(&self.page) } else { deceit::of_text(&self.text) });
-        if self.is_cut {
+        if self.is_cut && self.html.is_none() {
             warnings.push("This message is too long to be shown whole: download it to read the rest.".into());
         }
         warnings
@@ -345,6 +349,8 @@ impl Listener for Heard {
                 if self.is_page { (&mut self.page, HTML_BYTES_MAX) } else { (&mut self.text, TEXT_BYTES_MAX) };
             if text.len() < most {
                 decoder.bytes_arrived(bytes, text);
+            } else if self.is_page {
+                self.is_page_cut = true;
             } else {
                 self.is_cut = true;
             }
@@ -355,7 +361,7 @@ impl Listener for Heard {
         let Some(mut decoder) = self.decoder.take() else { return };
         if self.is_page {
             decoder.body_ended(&mut self.page);
-            self.is_cut |= self.page.len() > HTML_BYTES_MAX;
+            self.is_page_cut |= self.page.len() > HTML_BYTES_MAX;
         } else {
             decoder.body_ended(&mut self.text);
             if !self.text.is_empty() && !self.text.ends_with('\n') {

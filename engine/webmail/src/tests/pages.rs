@@ -76,7 +76,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(said)];
-    let html = Body::Html { source: "/mail/html/1.7/1", loads: Loads::Nothing };
+    let html = Body::Html { source: "/mail/html/1.7/1", loads: Loads::Nothing, whole: Some("/mail/whole/1.7/1") };
     let letters = [Body::Folded, Body::Text(Prose(said)), html].map(|body| Letter {
         key,
         href: "/mail/box/1/7",

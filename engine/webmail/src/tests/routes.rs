@@ -44,6 +44,7 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/print/1.7", Page::Print(KEY)),
         ("/mail/part/1.7/0", Page::Part(KEY, 0)),
         ("/mail/html/1.7/65535", Page::Html(KEY, u16::MAX)),
+        ("/mail/whole/1.7/0", Page::Whole(KEY, 0)),
         ("/mail/login", Page::Login(Destination::default())),
         ("/mail/login?next=%2Fmail%2Fbox%2F1", Page::Login(Destination::of("/mail/box/1"))),
     ] {
@@ -230,13 +231,14 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
             mailbox,
             before
         }),
-        (key(), any::<u16>(), 0..6_u8).prop_map(|(key, part, which)| match which {
+        (key(), any::<u16>(), 0..7_u8).prop_map(|(key, part, which)| match which {
             0 => Page::Read(key),
             1 => Page::Source(key),
             2 => Page::Download(key),
             3 => Page::Print(key),
             4 => Page::Part(key, part),
-            _ => Page::Html(key, part),
+            5 => Page::Html(key, part),
+            _ => Page::Whole(key, part),
         }),
     ]
 }
