@@ -18,8 +18,8 @@ class Holding:
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # Grace has chosen nothing: ten seconds.
         cls.hold("ada", 30)
+        cls.hold("grace", 10)
 
     def send(self, name, writer, reader, files=()):
         """Returns the letter's subject."""

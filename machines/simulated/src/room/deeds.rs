@@ -82,9 +82,7 @@ impl Correspondent {
                 let name = format!("Mary {:x}", around.dice.roll());
                 let asked = around.ledger.name.asked(name.clone());
                 let token = self.token.clone();
-                let hold = if around.dice.one_in(2) { "0" } else { "10" };
-                let fields =
-                    [("token", token.as_str()), ("name", &name), ("signature", ""), ("hold", hold), ("do", "save")];
+                let fields = [("token", token.as_str()), ("name", &name), ("signature", ""), ("do", "save")];
                 self.post("/mail/settings", &fields, Waiting::Done(Deed::Chooses(asked)), line);
             }
             _ => {
