@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use http::{End, Reply};
 use machine::{CoreId, Instant, Machine, Micros, UnixTime};
-use store::{AccountId, Guid, Origin, Outcome, Recipient, Refusal, Store, Uid};
+use store::{AccountId, AccountInfo, Guid, MailboxId, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Stream, Visit, WrittenRows};
 
@@ -144,7 +144,6 @@ impl Clerks {
         while let Some(frame) = self.streams.next_wanted() {
             self.go_on_with_reply(frame, office);
         }
-        let was_visited = self.has_visits();
         while self.has_room()
             && let Some((visitor, visit)) = self.waiting.pop_front()
         {
@@ -177,22 +176,15 @@ impl Clerks {
                 }
             }
         }
-        self.tell_listeners(was_visited, office);
+        self.tell_listeners(office);
     }
 
-    /// Those who listen are told what has changed; those of whose session a visit was the last one, that this was all.
-    fn tell_listeners(&mut self, was_visited: bool, office: &mut Office<'_, impl Machine>) {
+    /// Those who listen are told what has changed; those whose session has ended, that this was all.
+    fn tell_listeners(&mut self, office: &mut Office<'_, impl Machine>) {
         let (sessions, news, now) = (&self.sessions, &mut self.news, office.now);
-        let store = &mut office.archive.own.store;
-        if was_visited {
-            let is_known = |account, session: &Digest| {
-                store.account(account).is_some_and(|account| sessions.is_known(&account, session, now))
-            };
-            self.listeners.end_strangers(is_known, |visitor, told| news.push_back((visitor, told)));
-        }
-        if store.has_changes() {
-            self.listeners.tell_changes(store, |visitor, told| news.push_back((visitor, told)));
-        }
+        let is_known = |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
+        let tell = |visitor, told| news.push_back((visitor, told));
+        self.listeners.look(&mut office.archive.own.store, is_known, tell);
     }
 
     fn step<M: Machine>(
@@ -297,12 +289,12 @@ impl Clerks {
     }
 
     fn has_news(&self, store: &Store) -> bool {
-        !self.news.is_empty() || self.listeners.count() > 0 && store.has_changes()
+        !self.news.is_empty() || self.listeners.has_changes(store)
     }
 
-    /// Whether a visit can be taken up at once, or a reply go on. Who found the store busy waits for a turn that something else brings: the store is busy with something.
+    /// Whether a visit can be taken up at once, a reply go on, or somebody who listens be told more. Who found the store busy waits for a turn that something else brings: the store is busy with something.
     pub(crate) fn can_go_on(&self) -> bool {
-        self.has_visits() || self.streams.has_wanted()
+        self.has_visits() || self.streams.has_wanted() || self.listeners.has_concerned()
     }
 
     fn has_visits(&self) -> bool {
@@ -382,9 +374,9 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         self.office.holds.has_room()
     }
 
-    fn hold(&mut self, account: AccountId, uid: Uid, until: UnixTime) {
+    fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
         let after = Micros(until.0.saturating_sub(self.office.now.0));
-        self.office.holds.hold((account, uid), self.office.turn, after);
+        self.office.holds.hold((account, uid), answers, self.office.turn, after);
     }
 
     fn take_back(&mut self, account: AccountId, uid: Uid) -> bool {

@@ -14,7 +14,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use machine::{Instant, Machine, Micros, UnixTime};
-use store::{AccountId, DRAFTS, Flags, Outcome, Store, Uid};
+use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable};
 use webmail::{Carried, Carrier, HOLD_SECONDS_MAX, Way};
 
@@ -52,6 +52,8 @@ type Place = (AccountId, Uid);
 
 struct Held {
     place: Place,
+    /// The message of the account that it answers, if that is known.
+    answers: Option<(MailboxId, Uid)>,
     stage: Stage,
 }
 
@@ -91,11 +93,11 @@ impl Holds {
     }
 
     /// A letter leaves so long after `now`.
-    pub(crate) fn hold(&mut self, place: Place, now: Instant, after: Micros) {
+    pub(crate) fn hold(&mut self, place: Place, answers: Option<(MailboxId, Uid)>, now: Instant, after: Micros) {
         if self.places.contains_key(&place) {
             return;
         }
-        match self.letters.insert(Held { place, stage: Stage::Waiting }) {
+        match self.letters.insert(Held { place, answers, stage: Stage::Waiting }) {
             Ok(frame) => {
                 self.places.insert(place, frame);
                 self.deadlines.set(frame, now + after.min(Micros::from_secs(HOLD_SECONDS_MAX + 1)));
@@ -131,7 +133,7 @@ impl Holds {
                 // What leaves already waits for nothing.
                 let is_held = info.flags.contains(Flags::HELD);
                 let until = if is_held { info.internal_date } else { wall };
-                self.hold((id, info.uid), now, Micros(until.0.saturating_sub(wall.0)));
+                self.hold((id, info.uid), None, now, Micros(until.0.saturating_sub(wall.0)));
                 if self.is_to_look {
                     return;
                 }
@@ -172,7 +174,7 @@ impl Holds {
             // Some were taken back meanwhile.
             let Some(held) = self.letters.get_mut(frame) else { continue };
             let (account, uid) = held.place;
-            held.stage = Stage::Leaving(Box::new(Carrier::new(account, uid)), None);
+            held.stage = Stage::Leaving(Box::new(Carrier::new(account, uid, held.answers)), None);
             self.carried += 1;
             return Some(frame);
         }

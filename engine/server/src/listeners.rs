@@ -6,13 +6,13 @@
 //! Invariants:
 //! - Of a core at most [`LISTENERS_MAX`] listen, of an account [`LISTENERS_OF_ACCOUNT_MAX`]: who comes then takes the place of who came first.
 //! - Nobody is told anything of mail once the session has ended by which he came.
-//! - Who listens to nothing new costs nothing: only what the store has changed is looked at.
+//! - Who listens to nothing new costs nothing: only those are looked at of whose account the store may have changed something, mail or sessions, and so many in a turn.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use http::{End, Reply};
 use machine::CoreId;
-use store::{AccountId, Store};
+use store::{AccountId, AccountInfo, Store};
 use webmail::{Digest, News};
 
 use crate::archive::Request;
@@ -25,6 +25,9 @@ const LISTENERS_MAX: usize = 1024;
 /// Who may listen to that of one account: so many windows may be open.
 const LISTENERS_OF_ACCOUNT_MAX: usize = 32;
 
+/// Who is looked at in one turn.
+const LOOKED_AT_PER_TURN: usize = 16;
+
 /// The bits of a number that say which core gave it.
 const CORE_BITS: u32 = 8;
 
@@ -32,6 +35,8 @@ const CORE_BITS: u32 = 8;
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: BTreeMap<u64, Listener>,
+    /// The numbers of those who are to be looked at.
+    concerned: BTreeSet<u64>,
 }
 
 struct Listener {
@@ -77,29 +82,41 @@ impl Listeners {
         self.all.len()
     }
 
-    /// Those whose session has ended listen no more.
-    pub(crate) fn end_strangers(
-        &mut self,
-        mut is_known: impl FnMut(AccountId, &Digest) -> bool,
-        mut tell: impl FnMut(Visitor, Told),
-    ) {
-        self.all.retain(|number, listener| {
-            let is_known = is_known(listener.account, &listener.session);
-            if !is_known {
-                tell(listener.visitor, Told::NoMore(*number, End::Whole));
-            }
-            is_known
-        });
+    /// Whether somebody is to be looked at.
+    pub(crate) fn has_concerned(&self) -> bool {
+        !self.concerned.is_empty()
     }
 
-    /// Those whose mail has changed are told so.
-    pub(crate) fn tell_changes(&mut self, store: &mut Store, mut tell: impl FnMut(Visitor, Told)) {
-        let may_have_changed = store.take_changes();
-        for (number, listener) in self.all.iter_mut().filter(|(_, listener)| may_have_changed(listener.account)) {
+    /// Whether somebody listens to what the store has changed.
+    pub(crate) fn has_changes(&self, store: &Store) -> bool {
+        !self.all.is_empty() && store.has_changes()
+    }
+
+    /// Those whose mail has changed are told so, those whose session has ended that this was all.
+    pub(crate) fn look(
+        &mut self,
+        store: &mut Store,
+        is_known: impl Fn(&AccountInfo<'_>, &Digest) -> bool,
+        mut tell: impl FnMut(Visitor, Told),
+    ) {
+        if store.has_changes() {
+            let may_have_changed = store.take_changes();
+            let concerned = self.all.iter().filter(|(_, listener)| may_have_changed(listener.account));
+            self.concerned.extend(concerned.map(|(number, _)| *number));
+        }
+        for _ in 0..LOOKED_AT_PER_TURN {
+            let Some(number) = self.concerned.pop_first() else { return };
+            let Some(listener) = self.all.get_mut(&number) else { continue };
+            let account = store.account(listener.account);
+            if !account.is_some_and(|account| is_known(&account, &listener.session)) {
+                tell(listener.visitor, Told::NoMore(number, End::Whole));
+                self.all.remove(&number);
+                continue;
+            }
             let news = News::of(store, listener.account);
             if news.digest() != listener.told {
                 listener.told = news.digest();
-                tell(listener.visitor, Told::More(*number, news.as_bytes().into()));
+                tell(listener.visitor, Told::More(number, news.as_bytes().into()));
             }
         }
     }

@@ -201,8 +201,8 @@ pub trait Desk {
     /// Whether one more letter may be held.
     fn may_hold(&self) -> bool;
 
-    /// This draft of an account of this core is held: it leaves when that time has come, if nobody takes it back.
-    fn hold(&mut self, account: AccountId, uid: Uid, until: UnixTime);
+    /// This draft of an account of this core is held: it leaves when that time has come, if nobody takes it back. `answers`: the message of the account that it answers.
+    fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime);
 
     /// This draft does not leave. False: it is leaving, or was never held.
     fn take_back(&mut self, account: AccountId, uid: Uid) -> bool;

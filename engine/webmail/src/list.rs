@@ -35,6 +35,8 @@ pub struct Row<'a> {
     pub is_unread: bool,
     /// Whether it has a star.
     pub is_starred: bool,
+    /// Whether something in it was answered.
+    pub is_answered: bool,
     /// Whether something is attached.
     pub has_attachment: bool,
 }

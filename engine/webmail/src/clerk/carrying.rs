@@ -6,19 +6,23 @@
 //! |---|---|---|
 //! | `HELD` | nobody has it | whom it is for is read; it is marked `LEAVING` |
 //! | `LEAVING` | nothing takes it back; some may have it | it is brought to one after the other; then it is marked `LEFT` |
-//! | `LEFT` | everybody has it | with each the note that it has arrived is forgotten; then it is filed into Sent, which takes the mark away |
+//! | `LEFT` | everybody has it | what it answers is marked so; with each the note that it has arrived is forgotten; then it is filed into Sent, which takes the mark away |
 //!
 //! Invariants:
 //! - Whoever begins anew after a power cut does what the flags say, from the beginning. A recipient who has it refuses it a second time, by the note that came with it
 //!   ([`Refusal::Arrived`]); and the notes go only when nobody brings it any more. So each gets it once.
 //! - A letter that somebody among its recipients could not get does not leave: it is a draft again. Once it leaves that is not asked any more.
 //! - One thing is under way at a time.
+//!
+//! What a letter answers only this life of the machine knows, and forgets it when somebody tried to take the letter back and the disk was in the way: then that is not marked. Marked before, it would be so for a letter that
+//! was taken back.
 
 use alloc::vec::Vec;
 
 use message::header::{Address, Header};
 use store::{
-    AccountId, Body, DRAFTS, Flags, MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
+    AccountId, Body, DRAFTS, Flags, MailboxId, MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid,
+    UidRange,
 };
 
 use super::Desk;
@@ -28,6 +32,7 @@ use super::Desk;
 pub struct Carrier {
     account: AccountId,
     uid: Uid,
+    answers: Option<(MailboxId, Uid)>,
     stage: Stage,
     recipients: Vec<AccountId>,
     /// The one who is next.
@@ -55,6 +60,8 @@ enum Stage {
     Delivered,
     /// It is to be marked: everybody has it.
     Left,
+    /// What it answers is to be marked so.
+    Answered,
     /// That the next one has it is to be forgotten.
     Forgotten,
     /// It is to go into Sent.
@@ -84,11 +91,12 @@ pub enum Way {
 }
 
 impl Carrier {
-    /// Somebody who takes up a letter among the account's drafts.
-    pub fn new(account: AccountId, uid: Uid) -> Carrier {
+    /// Somebody who takes up a letter among the account's drafts. `answers`: the message of the account that it answers, if that is known.
+    pub fn new(account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>) -> Carrier {
         Carrier {
             account,
             uid,
+            answers,
             stage: Stage::Sealed,
             recipients: Vec::new(),
             next: 0,
@@ -113,6 +121,7 @@ impl Carrier {
                 Stage::Handed => self.hand(desk),
                 Stage::Delivered => Ok(()),
                 Stage::Left => self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), desk),
+                Stage::Answered => self.mark_answered(desk),
                 Stage::Forgotten => self.forget(desk),
                 Stage::Filed => {
                     let (continuation, uids) = (desk.continuation(), [UidRange::one(self.uid)]);
@@ -140,7 +149,8 @@ impl Carrier {
             Outcome::Changed => match self.stage {
                 Stage::Returned => self.stage = Stage::Over(Carried::Wholly),
                 Stage::Marked => self.stage = Stage::Brought,
-                Stage::Left => (self.stage, self.next) = (Stage::Forgotten, 0),
+                Stage::Left => (self.stage, self.next) = (Stage::Answered, 0),
+                Stage::Answered => self.stage = Stage::Forgotten,
                 _ => self.next += 1,
             },
             Outcome::Delivered => (self.stage, self.next) = (Stage::Brought, self.next + 1),
@@ -157,6 +167,8 @@ impl Carrier {
                 desk.abort();
                 (self.stage, self.next) = (Stage::Brought, self.next + 1);
             }
+            // It may be gone; the mark matters less than the letter.
+            (Stage::Answered, _) => self.stage = Stage::Forgotten,
             (Stage::Forgotten, Refusal::NoSuchNote) => self.next += 1,
             _ => self.stage = Stage::Over(Carried::NotYet),
         }
@@ -195,7 +207,7 @@ impl Carrier {
         if self.stage == Stage::Sealed {
             let flags = self.info(desk).map_or(Flags::default(), |info| info.flags);
             self.stage = match addressed(bytes, &mut self.recipients, desk) {
-                _ if flags.contains(Flags::LEFT) => Stage::Forgotten,
+                _ if flags.contains(Flags::LEFT) => Stage::Answered,
                 _ if flags.contains(Flags::LEAVING) => Stage::Brought,
                 true => Stage::Marked,
                 false => Stage::Returned,
@@ -235,6 +247,17 @@ impl Carrier {
         }
         desk.commit(desk.now())?;
         (self.stage, self.is_waiting) = (Stage::Delivered, true);
+        Ok(())
+    }
+
+    fn mark_answered(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let Some((mailbox, uid)) = self.answers else {
+            self.stage = Stage::Forgotten;
+            return Ok(());
+        };
+        let (continuation, change) = (desk.continuation(), MarkChange::set(Flags::ANSWERED));
+        desk.store_mut().mark(self.account, mailbox, uid, change, continuation)?;
+        self.is_waiting = true;
         Ok(())
     }
 

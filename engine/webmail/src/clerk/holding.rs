@@ -57,7 +57,7 @@ impl TakingBack {
                         Stage::Taken
                     }
                     Err(Refusal::Busy) => {
-                        desk.hold(account, uid, info.internal_date);
+                        desk.hold(account, uid, None, info.internal_date);
                         return Step::Busy;
                     }
                     Err(refusal) => Stage::Refused(refusal),
@@ -85,7 +85,7 @@ impl TakingBack {
             }
             Stage::Refused(refusal) => {
                 if let Some(info) = desk.store().message(account, mailbox, uid) {
-                    desk.hold(account, uid, info.internal_date);
+                    desk.hold(account, uid, None, info.internal_date);
                 }
                 (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
             }

@@ -117,13 +117,15 @@ pub(super) struct Together {
     messages: u32,
     is_unread: bool,
     is_starred: bool,
+    is_answered: bool,
 }
 
 impl Together {
     /// One message.
     fn alone(info: &MessageInfo) -> Together {
-        let is_unread = !info.flags.contains(Flags::SEEN);
-        Together { messages: 1, is_unread, is_starred: info.flags.contains(Flags::FLAGGED) }
+        let [is_seen, is_starred, is_answered] =
+            [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
+        Together { messages: 1, is_unread: !is_seen, is_starred, is_answered }
     }
 
     /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
@@ -136,10 +138,12 @@ impl Together {
         }
         let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
         let here = here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(&info));
-        here.fold(Together { messages, is_unread: false, is_starred: false }, |together, one| Together {
+        let unmarked = Together { messages, is_unread: false, is_starred: false, is_answered: false };
+        here.fold(unmarked, |together, one| Together {
+            messages,
             is_unread: together.is_unread | one.is_unread,
             is_starred: together.is_starred | one.is_starred,
-            ..together
+            is_answered: together.is_answered | one.is_answered,
         })
     }
 }
@@ -232,6 +236,7 @@ impl<'a> RowText<'a> {
             moment: Escaped(&self.moment),
             is_unread: self.together.is_unread,
             is_starred: self.together.is_starred,
+            is_answered: self.together.is_answered,
             has_attachment: self.has_attachment,
         }
     }

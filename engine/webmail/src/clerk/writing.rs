@@ -397,15 +397,16 @@ impl Writing {
         }
     }
 
-    /// The draft goes, and what was answered is marked so. Neither matters as much as the letter.
+    /// The draft goes, and what was answered is marked so: when the letter leaves, if it is held. Neither matters as much as the letter.
     fn tidy_up(&mut self, account: AccountId, desk: &mut impl Desk) -> usize {
         self.stage = Stage::Over;
         let continuation = desk.continuation();
         let mut asked = 0;
         let newest = desk.store().messages_below(account, DRAFTS, None).find(|info| Some(info.guid) == self.guid);
         self.kept = newest.map(|info| Key { mailbox: DRAFTS.0, uid: info.uid.0 });
+        let answers = self.draft.answers.filter(|_| self.then == Then::Send).map(Key::in_store);
         if let (Some(info), Some((_, until))) = (newest, self.hold) {
-            desk.hold(account, info.uid, until);
+            desk.hold(account, info.uid, answers, until);
         }
         let is_draft = |(mailbox, uid): &(MailboxId, Uid)| {
             let info = desk.store().message(account, *mailbox, *uid);
@@ -415,8 +416,7 @@ impl Writing {
             let removed = desk.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
             asked += usize::from(removed.is_ok());
         }
-        let answered = self.draft.answers.filter(|_| self.then == Then::Send).map(Key::in_store);
-        if let Some((mailbox, uid)) = answered {
+        if let Some((mailbox, uid)) = answers.filter(|_| self.hold.is_none()) {
             let change = MarkChange::set(Flags::ANSWERED);
             asked += usize::from(desk.store_mut().mark(account, mailbox, uid, change, continuation).is_ok());
         }

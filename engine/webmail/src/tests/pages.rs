@@ -58,6 +58,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         moment: Escaped(said),
         is_unread: is,
         is_starred: is,
+        is_answered: is,
         has_attachment: is,
     });
     let rows = rows.map(|row| row.written());

@@ -105,6 +105,43 @@ impl People {
     }
 }
 
+/// A letter that is answered is marked so when the answer has left, and not for one that is taken back.
+#[test]
+fn what_is_answered_is_marked_when_the_answer_leaves() {
+    let (mut room, trust) = serving(310);
+    let mut people = People::logged_in(&mut room, &trust);
+    people.grace.hold(&mut room, "0");
+    let token = people.grace.get(&mut room, "/mail/compose").token();
+    let question =
+        [("token", token.as_str()), ("to", "ada@barepost.test"), ("subject", "Engine"), ("text", "?"), ("do", "send")];
+    assert!(people.grace.post(&mut room, "/mail/compose", &question).text().contains("Your letter was sent."));
+    let is_marked = |people: &mut People, room: &mut Room| {
+        let list = people.ada.get(room, "/mail/box/1").text();
+        assert!(list.contains("<span class=\"subject\">Engine</span>"), "{list}");
+        list.contains("title=\"Answered\"")
+    };
+    let answer = |people: &mut People, room: &mut Room| {
+        let token = people.token.clone();
+        let form = [
+            ("token", token.as_str()),
+            ("answers", "1.1"),
+            ("to", "grace@barepost.test"),
+            ("text", "!"),
+            ("do", "send"),
+        ];
+        let page = people.ada.post(room, "/mail/compose", &form).text();
+        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string()
+    };
+    let what = answer(&mut people, &mut room);
+    people.undo(&mut room, &what);
+    room.pass(Micros::from_secs(15));
+    assert!(!is_marked(&mut people, &mut room), "it was taken back");
+    answer(&mut people, &mut room);
+    assert!(!is_marked(&mut people, &mut room), "it can be taken back");
+    room.pass(Micros::from_secs(15));
+    assert!(is_marked(&mut people, &mut room), "it has left");
+}
+
 /// Nothing of a letter that is held is with anybody else until it leaves, and then all of it is with all.
 #[test]
 fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {

@@ -116,7 +116,7 @@ fn who_has_logged_out_is_told_nothing_more() {
 }
 
 #[test]
-fn so_many_listen_to_one_account_and_who_came_first_goes() {
+fn so_many_listen_to_one_account_and_are_all_told_and_who_came_first_goes() {
     let (mut room, trust) = serving(2);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -124,8 +124,11 @@ fn so_many_listen_to_one_account_and_who_came_first_goes() {
     let mut others: Vec<Shielded> = (0..32).map(|_| listen(&mut room, &ada).0).collect();
     room.until_shielded(&mut first, "the reply is over", |shielded| shielded.is_closed);
     assert_eq!(room.engines.in_use().listeners, 32);
-    let last = others.pop().expect("the last one");
-    for shielded in others.into_iter().chain([last, first]) {
+    assert!(room.deliver("ada@barepost.test", &letter("Engine", "It computes.")).starts_with("250"));
+    for shielded in &mut others {
+        assert_eq!(unread(&next(&mut room, shielded)), "1");
+    }
+    for shielded in others.into_iter().chain([first]) {
         room.part_shielded_only(shielded);
     }
     ada.hang_up(&mut room);

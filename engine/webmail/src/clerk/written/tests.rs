@@ -28,8 +28,22 @@ fn facts(info: MessageInfo) -> Facts {
 fn row(snippet: &str) -> WrittenRow {
     let [key, href, people, subject, date, moment] = [Escaped(""); 6];
     let snippet = Escaped(snippet);
-    let (messages, is_unread, is_starred, has_attachment) = (1, false, false, false);
-    Row { key, href, people, messages, subject, snippet, date, moment, is_unread, is_starred, has_attachment }.written()
+    let (messages, [is_unread, is_starred, is_answered, has_attachment]) = (1, [false; 4]);
+    let row = Row {
+        key,
+        href,
+        people,
+        messages,
+        subject,
+        snippet,
+        date,
+        moment,
+        is_unread,
+        is_starred,
+        is_answered,
+        has_attachment,
+    };
+    row.written()
 }
 
 #[test]
