@@ -46,17 +46,21 @@ fn rows() -> Vec<WrittenRow> {
         moment: Escaped("2026-11-22T09:41:00Z"),
         is_unread: false,
         is_starred: false,
+        is_answered: false,
         has_attachment: false,
     };
     let unread = |row: Row<'static>| Row { is_unread: true, ..row };
     let all = [
-        unread(row(
-            "Grace Hopper, me",
-            3,
-            "The compiler is done",
-            "It compiles itself now, which took us until four in the morning. I attach the listing and",
-            "09:41",
-        )),
+        unread(Row {
+            is_answered: true,
+            ..row(
+                "Grace Hopper, me",
+                3,
+                "The compiler is done",
+                "It compiles itself now, which took us until four in the morning. I attach the listing and",
+                "09:41",
+            )
+        }),
         unread(Row {
             has_attachment: true,
             ..row(
