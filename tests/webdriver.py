@@ -217,6 +217,9 @@ class Browser:
     def is_there(self, selector):
         return bool(self.all(selector))
 
+    def wait_until_gone(self, selector):
+        until(lambda: not self.is_there(selector), ANSWER_SECONDS, f"{selector} goes away")
+
     # What a person does.
 
     def click(self, selector):
