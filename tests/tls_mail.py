@@ -1,4 +1,4 @@
-"""Mail over TLS that was asked for: what curl, OpenSSL, msmtp, mpop, fetchmail and Python do with STARTTLS and STLS."""
+"""Mail over TLS that was asked for: what curl, OpenSSL, swaks, msmtp, mpop, fetchmail and Python do with STARTTLS and STLS."""
 
 import contextlib
 import os
@@ -81,6 +81,16 @@ class Mail(barepost.SharedMachineTest):
                 self.assertTrue(letter.endswith(MESSAGE))
                 self.assertIn(b" with ESMTPS id ", letter)
 
+    def swaks(self, message, port, *arguments):
+        """What swaks says while it sends Ada a message."""
+        file = self.folder / "for-swaks"
+        # It puts an end of line of its own behind the message.
+        file.write_bytes(message.removesuffix(b"\r\n"))
+        return self.program(
+            "swaks", "--server", "localhost", "--port", port, "--helo", "client.test", "--tls-verify", "--tls-ca-path", self.certificate,
+            "--to", ADA, "--data", file, *arguments,
+        )
+
     def test_programs_that_people_have_send(self):
         message = MESSAGE.replace(b"\r\n", b"\n")
         (self.folder / "message").write_bytes(MESSAGE)
@@ -92,8 +102,10 @@ class Mail(barepost.SharedMachineTest):
             "curl", "--silent", "--show-error", "--ssl-reqd", "--cacert", self.certificate, f"smtp://localhost:{self.smtp_port}/client.test",
             "--mail-from", "a@elsewhere.test", "--mail-rcpt", ADA, "--upload-file", self.folder / "message",
         )
+        said = self.swaks(MESSAGE, self.smtp_port, "--tls", "--from", "a@elsewhere.test")
+        self.assertIn(b"=== TLS started with cipher TLSv1.3", said)
         letters = self.fetch()
-        self.assertEqual(len(letters), 2)
+        self.assertEqual(len(letters), 3)
         for letter in letters:
             self.assertTrue(letter.endswith(MESSAGE), letter[-200:])
             self.assertIn(b" with ESMTPS id ", letter)
@@ -138,6 +150,9 @@ class Mail(barepost.SharedMachineTest):
                     f"--passwordeval=echo {PASSWORD}", "--tls=on", f"--tls-starttls={starttls}", f"--tls-trust-file={self.certificate}",
                     "--set-msgid-header=off", "--set-date-header=off", f"--from={ADA}", ADA, text=message.replace(b"\r\n", b"\n"),
                 )
+        for port, tls in ((submissions, "--tls-on-connect"), (submission, "--tls")):
+            for mechanism in ("PLAIN", "LOGIN"):
+                self.swaks(message, port, tls, "--from", ADA, "--auth", mechanism, "--auth-user", ADA, "--auth-password", PASSWORD)
         with smtplib.SMTP_SSL("localhost", submissions, "client.test", timeout=60, context=self.context()) as session:
             session.ehlo()
             self.assertEqual(session.mail(ADA)[0], 530)
@@ -151,7 +166,7 @@ class Mail(barepost.SharedMachineTest):
             self.assertFalse(session.has_extn("auth"))
             self.assertEqual(session.docmd("AUTH", "PLAIN AGFkYQBhZGE=")[0], 538)
         letters = self.fetch()
-        self.assertEqual(len(letters), 9)
+        self.assertEqual(len(letters), 13)
         for letter in letters:
             self.assertTrue(letter.endswith(message), letter[-200:])
             self.assertIn(b" with ESMTPSA id ", letter)

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::failure::Failure;
@@ -49,6 +50,8 @@ const POLICIES: &str = "tests/spf.py";
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
+/// Modules of Perl's without which swaks speaks no TLS.
+const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
 const UNPACK_BUDGET: Duration = Duration::from_secs(120);
 
 /// Gets what is missing for `script`. Returns the search path with which programs find all of it.
@@ -61,6 +64,7 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
         .chain(of_one)
         .filter(|(program, _)| house::program(program).is_none())
         .chain(LIBRARIES.iter().copied().filter(|(library, _)| !has_library(library)))
+        .chain(MODULES.iter().copied().filter(|(module, _)| !has_module(module)))
         .map(|(_, package)| package)
         .collect();
     if !missing.is_empty() {
@@ -91,6 +95,12 @@ fn has_library(name: &str) -> bool {
     ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"]
         .iter()
         .any(|folder| PathBuf::from(folder).join(name).exists())
+}
+
+fn has_module(name: &str) -> bool {
+    let mut perl = hold::command("perl");
+    perl.arg(format!("-M{name}")).args(["-e", "1"]).stderr(Stdio::null());
+    perl.status().is_ok_and(|status| status.success())
 }
 
 /// Downloads Python's package of its own tests, and puts the letters from it under `target/tools/python-letters`.
