@@ -1,0 +1,125 @@
+//! A message's header as signatures see it: fields in their order, and the forms in which they are signed (RFC 6376 §3.4.1, §3.4.2, §5.4.2).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use memchr::{memchr, memmem};
+
+use crate::body::Form;
+
+/// The fields of a header.
+pub(crate) struct Header {
+    bytes: Vec<u8>,
+    fields: Vec<Field>,
+    /// Which fields have a name, from the top: the names in lower case.
+    by_name: BTreeMap<Box<[u8]>, Vec<usize>>,
+}
+
+/// Where a field stands, with the line end behind it, and its value without that.
+struct Field {
+    whole: Range<usize>,
+    value: Range<usize>,
+}
+
+impl Header {
+    /// Reads a header: its lines, without the empty one behind them. A line that is no field is passed over.
+    pub(crate) fn read(mut bytes: Vec<u8>) -> Header {
+        if !bytes.is_empty() && !bytes.ends_with(b"\r\n") {
+            bytes.extend(b"\r\n");
+        }
+        let mut header = Header { bytes, fields: Vec::new(), by_name: BTreeMap::new() };
+        let mut start = 0;
+        while let Some(length) = field_length(header.at(start..header.bytes.len())) {
+            let whole = start..start + length;
+            if let Some((name, value)) = parts(header.at(whole.clone())) {
+                let value = start + value.start..start + value.end;
+                header.by_name.entry(name).or_default().push(header.fields.len());
+                header.fields.push(Field { whole: whole.clone(), value });
+            }
+            start = whole.end;
+        }
+        header
+    }
+
+    /// The fields of a name, which is in lower case, from the top.
+    pub(crate) fn named(&self, name: &[u8]) -> &[usize] {
+        self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What a field says: empty where there is none.
+    pub(crate) fn value(&self, field: usize) -> &[u8] {
+        self.fields.get(field).map(|field| self.at(field.value.clone())).unwrap_or_default()
+    }
+
+    /// Writes the fields of these names, for each name the lowest that was not yet taken; where none is left, nothing. `except` is never taken.
+    pub(crate) fn write_selected<'a>(
+        &self,
+        names: impl Iterator<Item = &'a [u8]>,
+        except: Option<usize>,
+        form: Form,
+        out: &mut Vec<u8>,
+    ) {
+        let mut left = BTreeMap::new();
+        for name in names {
+            let name = name.to_ascii_lowercase();
+            let fields = self.named(&name);
+            let left = left.entry(name).or_insert_with(|| fields.iter().rev().filter(|field| Some(**field) != except));
+            if let Some(field) = left.next().and_then(|field| self.fields.get(*field)) {
+                write(self.at(field.whole.clone()), form, out);
+            }
+        }
+    }
+
+    /// Writes a field without a part of its value and without a line end: a signature, as it was when it was made.
+    pub(crate) fn write_without(&self, field: usize, part: Range<usize>, form: Form, out: &mut Vec<u8>) {
+        let Some(Field { whole, value }) = self.fields.get(field) else { return };
+        let before = self.at(whole.start..value.start + part.start);
+        let behind = self.at(value.start + part.end..whole.end);
+        write(&[before, behind].concat(), form, out);
+        out.truncate(out.len().saturating_sub(2));
+    }
+
+    fn at(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.get(range).unwrap_or_default()
+    }
+}
+
+/// The length of the first field of several, with its line end: the first that no white space follows.
+fn field_length(bytes: &[u8]) -> Option<usize> {
+    memmem::find_iter(bytes, b"\r\n").map(|end| end + 2).find(|end| !matches!(bytes.get(*end), Some(b' ' | b'\t')))
+}
+
+/// A field's name, in lower case, and where its value stands.
+fn parts(field: &[u8]) -> Option<(Box<[u8]>, Range<usize>)> {
+    let colon = memchr(b':', field)?;
+    let name = field.get(..colon)?.trim_ascii_end();
+    let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+    is_name.then(|| (name.to_ascii_lowercase().into(), colon + 1..field.len().saturating_sub(2)))
+}
+
+/// Writes a field in a form.
+pub(crate) fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
+    match form {
+        Form::Simple => out.extend(field),
+        Form::Relaxed => write_relaxed(field, out),
+    }
+}
+
+fn write_relaxed(field: &[u8], out: &mut Vec<u8>) {
+    let colon = memchr(b':', field).unwrap_or(field.len());
+    let (name, value) = field.split_at_checked(colon).unwrap_or_default();
+    out.extend(name.trim_ascii_end().to_ascii_lowercase());
+    out.push(b':');
+    // A line end within a field stands before white space, and goes with it.
+    let unfolded = value.get(1..).unwrap_or_default().split(|byte| b" \t".contains(byte));
+    let words = unfolded.map(|word| word.strip_suffix(b"\r\n").unwrap_or(word)).filter(|word| !word.is_empty());
+    for (number, word) in words.enumerate() {
+        if number > 0 {
+            out.push(b' ');
+        }
+        out.extend(word);
+    }
+    out.extend(b"\r\n");
+}

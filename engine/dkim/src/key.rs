@@ -1,0 +1,141 @@
+//! Keys as domains publish them, and what they prove (RFC 6376 §3.6.1, RFC 8301 §3.2, RFC 8463 §3, §4).
+
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+
+use ring::signature::{
+    ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, RsaPublicKeyComponents, UnparsedPublicKey,
+};
+use x509_cert::der::asn1::UintRef;
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::der::{Decode, Reader, SliceReader};
+use x509_cert::spki::SubjectPublicKeyInfoRef;
+
+use crate::signature::{Algorithm, Signature};
+use crate::tags::{Tags, decoded, members};
+use crate::verdict::Reason;
+
+/// Keys of one name that are tried, in the order in which they came.
+pub const KEYS_MAX: usize = 4;
+/// Sizes of RSA keys that signatures are verified with.
+const RSA_BITS: RangeInclusive<usize> = 1024..=4096;
+/// Bytes of a key of Ed25519.
+const ED25519_BYTES: usize = 32;
+/// `rsaEncryption` (RFC 8017 appendix A.1).
+const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+
+/// A key that a domain has published.
+pub(crate) struct Key {
+    kind: Kind,
+    /// Whether signatures over SHA-256 may be made with it.
+    has_hash: bool,
+    is_for_mail: bool,
+    /// Whether the domain only tests.
+    is_test: bool,
+    /// Whether it is for the domain itself alone, and for no part of it.
+    is_strict: bool,
+    /// Empty when it was taken back.
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Rsa,
+    Ed25519,
+    Other,
+}
+
+/// The numbers of an RSA key, without zeros before them.
+struct Numbers<'a> {
+    modulus: &'a [u8],
+    exponent: &'a [u8],
+}
+
+impl Key {
+    /// Reads what a domain says. `None` where that is no key.
+    pub(crate) fn read(text: &[u8]) -> Option<Key> {
+        let tags = Tags::read(text)?;
+        if tags.get(b"v").is_some_and(|version| version != b"DKIM1") {
+            return None;
+        }
+        let lists = |name: &[u8], wanted: &[&[u8]]| {
+            tags.get(name).map(|value| members(value).any(|member| wanted.contains(&member)))
+        };
+        let kind = match tags.get(b"k") {
+            None | Some(b"rsa") => Kind::Rsa,
+            Some(b"ed25519") => Kind::Ed25519,
+            Some(_) => Kind::Other,
+        };
+        Some(Key {
+            kind,
+            has_hash: lists(b"h", &[b"sha256"]).unwrap_or(true),
+            is_for_mail: lists(b"s", &[b"*", b"email"]).unwrap_or(true),
+            is_test: lists(b"t", &[b"y"]).unwrap_or(false),
+            is_strict: lists(b"t", &[b"s"]).unwrap_or(false),
+            bytes: decoded(tags.get(b"p")?)?,
+        })
+    }
+
+    /// Whether a signature may be verified with it (RFC 6376 §6.1.2).
+    ///
+    /// Errors: why not.
+    pub(crate) fn judge(&self, signature: &Signature) -> Result<(), Reason> {
+        let kind = match signature.signer.algorithm {
+            Algorithm::RsaSha256 | Algorithm::RsaSha1 => Kind::Rsa,
+            Algorithm::Ed25519Sha256 => Kind::Ed25519,
+        };
+        let refusals = [
+            (self.is_test, Reason::Testing),
+            (!self.is_for_mail, Reason::KeyNotForMail),
+            (self.is_strict && !signature.is_for_domain_itself(), Reason::KeyNotForPart),
+            (!self.has_hash, Reason::KeyOfAnotherHash),
+            (self.bytes.is_empty(), Reason::KeyRevoked),
+            (self.kind != kind, Reason::KeyOfAnotherKind),
+        ];
+        match refusals.into_iter().find(|(refuses, _)| *refuses) {
+            Some((_, reason)) => Err(reason),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a signature of `signed` is its own.
+    ///
+    /// Errors: why it proves nothing.
+    pub(crate) fn verify(&self, signed: &[u8], signature: &[u8]) -> Result<(), Reason> {
+        let verified = match self.kind {
+            Kind::Rsa => {
+                let Numbers { modulus, exponent } = numbers(&self.bytes).ok_or(Reason::KeyBroken)?;
+                let bits = modulus.first().map_or(0, |first| 8 * modulus.len() - first.leading_zeros() as usize);
+                if bits < *RSA_BITS.start() {
+                    return Err(Reason::KeyTooShort);
+                }
+                if bits > *RSA_BITS.end() {
+                    return Err(Reason::KeyTooLong);
+                }
+                RsaPublicKeyComponents { n: modulus, e: exponent }.verify(&RSA, signed, signature)
+            }
+            Kind::Ed25519 if self.bytes.len() == ED25519_BYTES => {
+                // What is signed is the hash, as if it were the message (RFC 8463 §3).
+                let hash = ring::digest::digest(&ring::digest::SHA256, signed);
+                UnparsedPublicKey::new(&ED25519, &self.bytes).verify(hash.as_ref(), signature)
+            }
+            Kind::Ed25519 | Kind::Other => return Err(Reason::KeyBroken),
+        };
+        verified.map_err(|_| Reason::SignatureWrong)
+    }
+}
+
+/// An RSA key as RFC 6376 has it (RFC 8017 appendix A.1.1), or as everybody publishes it: with its algorithm around it (RFC 5280 §4.1).
+fn numbers(bytes: &[u8]) -> Option<Numbers<'_>> {
+    let key = match SubjectPublicKeyInfoRef::from_der(bytes) {
+        Ok(key) if key.algorithm.oid == RSA_ENCRYPTION => key.subject_public_key.as_bytes()?,
+        Ok(_) => return None,
+        Err(_) => bytes,
+    };
+    let mut reader = SliceReader::new(key).ok()?;
+    let (modulus, exponent) = reader
+        .sequence(|reader| Ok::<_, x509_cert::der::Error>((UintRef::decode(reader)?, UintRef::decode(reader)?)))
+        .ok()?;
+    reader.finish().ok()?;
+    Some(Numbers { modulus: modulus.as_bytes(), exponent: exponent.as_bytes() })
+}

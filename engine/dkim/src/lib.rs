@@ -1,0 +1,39 @@
+//! Signatures of domains under messages: DomainKeys Identified Mail (RFC 6376, RFC 8301, RFC 8463).
+//!
+//! ```text
+//!   Reading ──pieces of the message, in their order──> Message ──with a Knowledge, one signature a call──> Verdict
+//! ```
+//! A message is read once, in whatever pieces it lies: of its body a hash is kept for each way in which its signatures look at bodies, which are two at
+//! most. What is to be known of names is asked for as it is needed ([`dns::Missing`]), before anything is computed.
+//!
+//! Invariants:
+//! - A verdict does not depend on how the message was cut.
+//! - What is kept of a message is its header, of [`HEADER_BYTES_MAX`] bytes, and no more of its body however long that is. Work is linear in the message's bytes.
+//! - [`SIGNATURES_MAX`] signatures of a message are looked at and no more, and up to [`KEYS_MAX`] keys for each.
+//! - What a verdict says of a signature is safe to be written into a header field.
+//!
+//! Where the RFCs leave a choice:
+//! - A signature that covers the beginning of a body alone (`l=`) does not pass, whatever it covers: anybody could add to what it is worth (RFC 6376 §8.2).
+//! - A domain that tests (`t=y`) has signed nothing, right or wrong (RFC 6376 §3.6.1).
+//! - Of several keys of one name, one that fits is enough (RFC 6376 §6.1.2).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod body;
+mod header;
+mod key;
+mod message;
+mod reading;
+mod signature;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use key::KEYS_MAX;
+pub use message::{Message, SIGNATURES_MAX};
+pub use reading::{HEADER_BYTES_MAX, Reading};
+pub use signature::Algorithm;
+pub use verdict::{Outcome, Reason, Signer, Verdict};

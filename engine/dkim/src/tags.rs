@@ -1,0 +1,77 @@
+//! Lists of tags: how signatures and keys are written (RFC 6376 §3.2).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use base64ct::{Base64, Encoding};
+
+/// Tags, and where in the text their values stand. Each is there once.
+pub(crate) struct Tags<'a> {
+    text: &'a [u8],
+    values: BTreeMap<&'a [u8], Range<usize>>,
+}
+
+impl<'a> Tags<'a> {
+    /// `None` where it is no such list.
+    pub(crate) fn read(text: &'a [u8]) -> Option<Tags<'a>> {
+        let mut values = BTreeMap::new();
+        let mut start = 0;
+        for tag in text.split(|byte| *byte == b';') {
+            let end = start + tag.len();
+            let is_last = end == text.len();
+            match tag.iter().position(|byte| *byte == b'=').and_then(|equals| tag.split_at_checked(equals)) {
+                Some((name, [_, value @ ..])) => {
+                    let name = name.trim_ascii();
+                    let is_right = is_name(name) && value.iter().all(|byte| is_of_value(*byte));
+                    if !is_right || values.insert(name, end - value.len()..end).is_some() {
+                        return None;
+                    }
+                }
+                // Behind the last semicolon nothing has to follow.
+                _ if is_last && start > 0 && tag.trim_ascii().is_empty() => {}
+                _ => return None,
+            }
+            start = end + 1;
+        }
+        Some(Tags { text, values })
+    }
+
+    /// A tag's value, without white space around it.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.text.get(self.span(name)?).map(<[u8]>::trim_ascii)
+    }
+
+    /// Where a tag's value stands, with the white space around it.
+    pub(crate) fn span(&self, name: &[u8]) -> Option<Range<usize>> {
+        self.values.get(name).cloned()
+    }
+}
+
+fn is_name(name: &[u8]) -> bool {
+    name.first().is_some_and(u8::is_ascii_alphabetic)
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// Anything but other control characters; beyond ASCII too, as RFC 8616 has it.
+fn is_of_value(byte: u8) -> bool {
+    !byte.is_ascii_control() || byte.is_ascii_whitespace()
+}
+
+/// The members of a list, without white space around them.
+pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b':').map(<[u8]>::trim_ascii)
+}
+
+/// What base64 stands for; it may be folded anywhere (RFC 6376 §2.10).
+pub(crate) fn decoded(value: &[u8]) -> Option<Vec<u8>> {
+    let dense: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    Base64::decode_vec(str::from_utf8(&dense).ok()?).ok()
+}
+
+/// A number of up to 76 digits; beyond what 64 bits hold, their largest.
+pub(crate) fn number(value: &[u8]) -> Option<u64> {
+    let is_plain = (1..=76).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+    let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    is_plain.then(|| value.iter().fold(0, add))
+}

@@ -1,0 +1,165 @@
+//! The forms in which headers and bodies are signed, held against the slow signer of the tests.
+
+use super::*;
+use crate::Reason::{SignatureWrong, Verified};
+use crate::body::{BodyHash, Form};
+use proptest::prelude::*;
+
+/// Reads a message in pieces of these lengths, again and again.
+fn read_in(message: &str, pieces: &[usize]) -> Message {
+    let (mut reading, mut rest) = (Reading::default(), message.as_bytes());
+    for piece in pieces.iter().cycle() {
+        let (next, left) = rest.split_at((*piece).min(rest.len()));
+        reading.arrived(next);
+        rest = left;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    reading.ended()
+}
+
+#[test]
+fn bodies_are_hashed_in_the_form_of_the_rfc() {
+    for (body, simple, relaxed) in [
+        (" C \r\nD \t E\r\n\r\n\r\n", " C \r\nD \t E\r\n", " C\r\nD E\r\n"),
+        ("", "\r\n", ""),
+        ("\r\n", "\r\n", ""),
+        ("\r\n\r\n\r\n", "\r\n", ""),
+        (" \r\n\t\r\n", " \r\n\t\r\n", ""),
+        ("no end", "no end\r\n", "no end\r\n"),
+        ("a\r\n\r\n\r\nb\r\n", "a\r\n\r\n\r\nb\r\n", "a\r\n\r\n\r\nb\r\n"),
+        ("\r\n \t a\r\n", "\r\n \t a\r\n", "\r\n a\r\n"),
+        ("a\rb\nc\r\r\n", "a\rb\nc\r\r\n", "a\rb\nc\r\r\n"),
+        ("a\r", "a\r\r\n", "a\r\r\n"),
+    ] {
+        for (form, expected) in [(Form::Simple, simple), (Form::Relaxed, relaxed)] {
+            let mut hash = BodyHash::new(form);
+            hash.arrived(body.as_bytes());
+            let hashed = hash.ended();
+            assert_eq!(hashed.digest.as_ref(), digest(&SHA256, expected.as_bytes()).as_ref(), "{body:?} {form:?}");
+            assert_eq!(hashed.bytes, expected.len() as u64, "{body:?} {form:?}");
+        }
+    }
+}
+
+#[test]
+fn of_repeated_fields_the_lowest_is_taken_first() {
+    let fields = ["From: ada@example.test\r\n", "X: upper\r\n", "X: lower\r\n"];
+    let tags = TAGS.replace("Subject", "X");
+    let message = signed(&tags, &fields, BODY);
+    assert_eq!(reason(&message), Verified);
+    assert_eq!(reason(&message.replace("upper", "other")), Verified);
+    assert_eq!(reason(&message.replace("lower", "other")), SignatureWrong);
+    assert_eq!(reason(&message.replace("X: upper\r\nX: lower\r\n", "X: lower\r\nX: upper\r\n")), SignatureWrong);
+    let both = signed(&tags.replace("X", "X:X"), &fields, BODY);
+    assert_eq!(reason(&both), Verified);
+    assert_eq!(reason(&both.replace("upper", "other")), SignatureWrong);
+}
+
+#[test]
+fn a_field_that_is_signed_more_often_than_it_is_there_cannot_be_added() {
+    let message = signed(&TAGS.replace("h=From", "h=From:Cc:From"), &FIELDS, BODY);
+    assert_eq!(reason(&message), Verified);
+    for added in ["From: eve@other.test\r\n", "Cc: eve@other.test\r\n"] {
+        assert_eq!(reason(&message.replace("To: ", &format!("{added}To: "))), SignatureWrong, "{added}");
+        assert_eq!(reason(&format!("{added}{message}")), SignatureWrong, "{added}");
+    }
+    assert_eq!(reason(&message.replace("To: ", "X: y\r\nTo: ")), Verified);
+}
+
+#[test]
+fn a_signature_signs_others_and_not_itself() {
+    let tags = TAGS.replace("h=From", "h=DKIM-Signature:From");
+    let other = "DKIM-Signature: v=1; d=other.test; b=MTIz\r\n";
+    let message = signed(&tags, &[other, FIELDS[0], FIELDS[1], FIELDS[2]], BODY);
+    assert_eq!(reason(&message), Verified);
+    assert_eq!(reason(&message.replace("d=other", "d=another")), SignatureWrong);
+    assert_eq!(reason(&signed(&tags, &FIELDS, BODY)), Verified);
+}
+
+#[test]
+fn what_the_signature_itself_is_may_be_folded_anywhere() {
+    for form in ["simple/simple", "relaxed/simple"] {
+        let message = signed(&TAGS.replace("relaxed/simple", form), &FIELDS, BODY);
+        let (before, rest) = message.split_once(" b=").unwrap();
+        let (proof, behind) = rest.split_once("\r\n").unwrap();
+        let (left, right) = proof.split_at(20);
+        assert_eq!(reason(&format!("{before} b=\r\n\t {left}\r\n {right} \r\n\t\r\n{behind}")), Verified, "{form}");
+    }
+}
+
+#[test]
+fn only_the_relaxed_form_survives_white_space() {
+    for (form, expected) in [("simple/simple", SignatureWrong), ("relaxed/relaxed", Verified)] {
+        let message = signed(&TAGS.replace("relaxed/simple", form), &FIELDS, BODY);
+        for (from, to) in [
+            ("From: ada", "From:ada"),
+            ("From: ada", "FROM \t:  ada"),
+            ("Subject: dinner", "Subject: \r\n\tdinner \r\n "),
+            ("DKIM-Signature: v=1;", "dkim-signature:v=1;\r\n\t"),
+        ] {
+            assert_eq!(reason(&message.replace(from, to)), expected, "{form} {to}");
+        }
+        // There was none between the two, and now there is.
+        assert_eq!(reason(&message.replace("d=example", "d= example")), SignatureWrong);
+    }
+}
+
+#[test]
+fn a_form_that_nothing_is_said_of_is_the_simple_one() {
+    for forms in ["c=simple", "c=relaxed", "q=dns/txt"] {
+        let tags = TAGS.replace("c=relaxed/simple", forms);
+        assert_eq!(reason(&signed(&tags, &FIELDS, BODY)), Verified, "{forms}");
+    }
+}
+
+/// Words of fields and bodies that come out differently in the two forms.
+const WORDS: [&str; 12] = ["a", "B", " ", "\t", "\r\n", "\r\n\r\n", "  \r\n", "\r\n ", "=20", "\r", "\n", "\u{fc}"];
+const NAMES: [&str; 6] = ["From", "from ", "To", "TO\t", "Subject", "X-Y"];
+const LISTED: [&str; 7] = ["From", "to", " X-Y", "Subject ", "\r\n from", "Date", "To"];
+
+proptest! {
+    #[test]
+    fn what_the_slow_signer_signs_passes_however_it_is_cut(
+        body in prop::collection::vec(0..WORDS.len(), 0..24),
+        fields in prop::collection::vec((0..NAMES.len(), prop::collection::vec(0..WORDS.len() - 3, 0..8)), 0..8),
+        listed in prop::collection::vec(0..LISTED.len(), 0..6),
+        forms in prop::sample::select(&["simple/simple", "simple/relaxed", "relaxed/simple", "relaxed/relaxed"][..]),
+        pieces in prop::collection::vec(1_usize..40, 1..6),
+        flipped in any::<prop::sample::Index>(),
+    ) {
+        let body: String = body.iter().map(|word| WORDS[*word]).collect();
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| {
+                let value: String = value.iter().map(|word| WORDS[*word]).collect();
+                // Each line within a field begins with white space.
+                format!("{}:{}\r\n", NAMES[*name], value.replace("\r\n", "\r\n ").trim_end_matches("\r\n "))
+            })
+            .collect();
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let listed: String = listed.iter().map(|name| format!(":{}", LISTED[*name])).collect();
+        let tags = TAGS.replace("relaxed/simple", forms).replace("From:To:Subject", &format!("From{listed}"));
+        let message = signed(&tags, &fields, &body);
+        let key = record("");
+        let verdict = verdict_of(&read_in(&message, &pieces), 0, Ok(&[key.as_bytes()]));
+        prop_assert_eq!(verdict.reason, Verified, "{:?}", message);
+        prop_assert_eq!(reason_of_flipped(&message, flipped, &pieces), reason_of_flipped(&message, flipped, &[usize::MAX]));
+    }
+}
+
+/// What comes of a message with one byte that is another.
+fn reason_of_flipped(message: &str, at: prop::sample::Index, pieces: &[usize]) -> Reason {
+    let mut bytes = Vec::from(message);
+    let at = at.index(bytes.len());
+    bytes[at] ^= 1;
+    let text = String::from_utf8_lossy(&bytes);
+    let message = read_in(&text, pieces);
+    let mut knowledge = Knowledge::default();
+    if let Err(Missing(question)) = message.verify(0, &knowledge, NOW) {
+        let records = Vec::from([Record::Text(record("").as_bytes().into())]);
+        knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+    }
+    message.verify(0, &knowledge, NOW).unwrap().reason
+}

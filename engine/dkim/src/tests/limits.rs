@@ -1,0 +1,53 @@
+//! Messages with more than is looked at.
+
+use super::*;
+use crate::{HEADER_BYTES_MAX, SIGNATURES_MAX};
+
+#[test]
+fn a_message_without_signatures_has_none() {
+    for message in
+        ["", "\r\n", "From: ada@example.test", "From: ada@example.test\r\n\r\nHi.\r\n", "\r\nDKIM-Signature: v=1\r\n"]
+    {
+        let message = read(message.as_bytes());
+        assert_eq!(message.signatures(), 0);
+        let verdict = verdict_of(&message, 0, Ok(&[]));
+        assert_eq!((verdict.outcome(), verdict.to_string().as_str()), (Outcome::None, "dkim=none"));
+    }
+}
+
+#[test]
+fn so_many_signatures_are_looked_at_and_the_others_are_said_not_to_be() {
+    let mut message = signed(TAGS, &FIELDS, BODY);
+    let (signature, _) = message.split_once("\r\n").unwrap();
+    message = format!("{signature}\r\n").repeat(SIGNATURES_MAX) + &message;
+    let message = read(message.as_bytes());
+    assert_eq!(message.signatures(), SIGNATURES_MAX + 1);
+    let reason = |number| verdict_of(&message, number, Ok(&[record("").as_bytes()])).reason;
+    assert!((0..SIGNATURES_MAX).all(|number| reason(number) == Reason::Verified));
+    assert_eq!(reason(SIGNATURES_MAX), Reason::NotLookedAt);
+    assert_eq!(reason(SIGNATURES_MAX + 1), Reason::NotSigned);
+}
+
+/// A message whose header has so many bytes, with the empty line behind it.
+fn with_header_of(bytes: usize) -> String {
+    let message = signed(TAGS, &FIELDS, BODY);
+    let present = message.find("\r\n\r\n").unwrap() + 4;
+    let (header, body) = message.split_at(present - 2);
+    format!("{header}X: {}\r\n{body}", "x".repeat(bytes - present - 5))
+}
+
+#[test]
+fn a_header_that_is_too_long_passes_nothing_however_it_is_cut() {
+    for (bytes, expected) in [(HEADER_BYTES_MAX, Reason::Verified), (HEADER_BYTES_MAX + 1, Reason::HeaderTooLong)] {
+        let message = with_header_of(bytes);
+        assert_eq!(message.find("\r\n\r\n").unwrap() + 4, bytes);
+        for piece in [1, 1_000, HEADER_BYTES_MAX - 1, HEADER_BYTES_MAX, message.len()] {
+            let mut reading = Reading::default();
+            message.as_bytes().chunks(piece).for_each(|piece| reading.arrived(piece));
+            let message = reading.ended();
+            let verdict = verdict_of(&message, 0, Ok(&[record("").as_bytes()]));
+            assert_eq!((verdict.reason, message.signatures()), (expected, 1), "{bytes} {piece}");
+            assert!(verdict.signer.is_some());
+        }
+    }
+}
