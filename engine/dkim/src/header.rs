@@ -77,8 +77,7 @@ impl Header {
         let Some(Field { whole, value }) = self.fields.get(field) else { return };
         let before = self.at(whole.start..value.start + part.start);
         let behind = self.at(value.start + part.end..whole.end);
-        write(&[before, behind].concat(), form, out);
-        out.truncate(out.len().saturating_sub(2));
+        write_last(&[before, behind].concat(), form, out);
     }
 
     fn at(&self, range: Range<usize>) -> &[u8] {
@@ -99,8 +98,13 @@ fn parts(field: &[u8]) -> Option<(Box<[u8]>, Range<usize>)> {
     is_name.then(|| (name.to_ascii_lowercase().into(), colon + 1..field.len().saturating_sub(2)))
 }
 
-/// Writes a field in a form.
-pub(crate) fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
+/// Writes a field in a form, without its line end.
+pub(crate) fn write_last(field: &[u8], form: Form, out: &mut Vec<u8>) {
+    write(field, form, out);
+    out.truncate(out.len().saturating_sub(2));
+}
+
+fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
     match form {
         Form::Simple => out.extend(field),
         Form::Relaxed => write_relaxed(field, out),

@@ -22,7 +22,7 @@ const RSA_BITS: RangeInclusive<usize> = 1024..=4096;
 /// Bytes of a key of Ed25519.
 const ED25519_BYTES: usize = 32;
 /// `rsaEncryption` (RFC 8017 appendix A.1).
-const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+pub(crate) const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
 /// A key that a domain has published.
 pub(crate) struct Key {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Reading ──pieces of the message, in their order──> Message ──with a Knowledge, one signature a call──> Verdict
+//!                                                         └─────with a SigningKey───────────────────────> the field that signs it
 //! ```
 //! A message is read once, in whatever pieces it lies: of its body a hash is kept for each way in which its signatures look at bodies, which are two at
 //! most. What is to be known of names is asked for as it is needed ([`dns::Missing`]), before anything is computed.
@@ -27,6 +28,7 @@ mod key;
 mod message;
 mod reading;
 mod signature;
+mod signing;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -36,4 +38,5 @@ pub use key::KEYS_MAX;
 pub use message::{Message, SIGNATURES_MAX};
 pub use reading::{HEADER_BYTES_MAX, Reading};
 pub use signature::Algorithm;
+pub use signing::{NotAKey, SigningKey, Unsignable};
 pub use verdict::{Outcome, Reason, Signer, Verdict};

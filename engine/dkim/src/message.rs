@@ -22,6 +22,7 @@ pub struct Message {
     pub(crate) signatures: Vec<Signed>,
     /// `None` where the header is too long.
     pub(crate) bodies: Option<Bodies<Hashed>>,
+    pub(crate) is_to_be_signed: bool,
 }
 
 /// A signature of a message.

@@ -8,12 +8,16 @@ use memchr::memmem;
 use crate::body::{BodyHash, Form};
 use crate::header::Header;
 use crate::message::{Bodies, Message, Signed};
+use crate::signing::SIGNED_FORM;
 
 /// The most bytes of a header with the empty line behind it: of a message with a longer one no signature passes.
 pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 
 /// A message that arrives, in pieces: as it is sent, with lines that end in CRLF and without dots in front of dots.
-pub struct Reading(Expect);
+pub struct Reading {
+    expect: Expect,
+    is_to_be_signed: bool,
+}
 
 /// What arrives next.
 enum Expect {
@@ -30,22 +34,27 @@ struct Opened {
     bodies: Option<Bodies<BodyHash>>,
 }
 
-impl Default for Reading {
-    fn default() -> Reading {
-        Reading(Expect::Header(Vec::new()))
-    }
-}
-
 impl Reading {
+    /// A message whose signatures are to be verified.
+    pub fn to_verify() -> Reading {
+        Reading { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
+    }
+
+    /// A message that is to be signed.
+    pub fn to_sign() -> Reading {
+        Reading { is_to_be_signed: true, ..Reading::to_verify() }
+    }
+
     /// The next bytes of the message.
     pub fn arrived(&mut self, piece: &[u8]) {
-        match &mut self.0 {
+        match &mut self.expect {
             Expect::Header(header) => {
                 if let Some(body) = header_arrived(header, piece) {
-                    self.0 = Expect::Body(Box::new(Opened::whole(core::mem::take(header))));
+                    let opened = Opened::whole(core::mem::take(header), self.is_to_be_signed);
+                    self.expect = Expect::Body(Box::new(opened));
                     self.arrived(body);
                 } else if header.len() >= HEADER_BYTES_MAX {
-                    self.0 = Expect::Body(Box::new(Opened::cut(core::mem::take(header))));
+                    self.expect = Expect::Body(Box::new(Opened::cut(core::mem::take(header))));
                 }
             }
             Expect::Body(opened) => {
@@ -58,18 +67,22 @@ impl Reading {
 
     /// There is no more of it.
     pub fn ended(self) -> Message {
-        let Opened { header, signatures, bodies } = match self.0 {
-            Expect::Header(header) => Opened::whole(header),
+        let Opened { header, signatures, bodies } = match self.expect {
+            Expect::Header(header) => Opened::whole(header, self.is_to_be_signed),
             Expect::Body(opened) => *opened,
         };
-        Message { header, signatures, bodies: bodies.map(|bodies| bodies.map(BodyHash::ended)) }
+        let bodies = bodies.map(|bodies| bodies.map(BodyHash::ended));
+        Message { header, signatures, bodies, is_to_be_signed: self.is_to_be_signed }
     }
 }
 
 impl Opened {
-    fn whole(header: Vec<u8>) -> Opened {
+    fn whole(header: Vec<u8>, is_to_be_signed: bool) -> Opened {
         let opened = Opened::cut(header);
-        let wants = |form| opened.signatures.iter().any(|signed| signed.body_form() == Some(form));
+        let wants = |form| {
+            let verified = opened.signatures.iter().any(|signed| signed.body_form() == Some(form));
+            verified || is_to_be_signed && form == SIGNED_FORM
+        };
         let body = |form| wants(form).then(|| BodyHash::new(form));
         let bodies = Bodies { simple: body(Form::Simple), relaxed: body(Form::Relaxed) };
         Opened { bodies: Some(bodies), ..opened }

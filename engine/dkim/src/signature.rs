@@ -81,9 +81,8 @@ impl Signature {
         if tags.get(b"q").is_some_and(|ways| !members(ways).any(|way| way == b"dns/txt")) {
             return Err(Reason::Unknown);
         }
-        let (domain, selector) = (domain(get("d")?)?, domain(get("s")?)?);
-        let key = format!("{selector}._domainkey.{domain}");
-        let key = Name::of_bytes(key.as_bytes()).map_err(|_| Reason::Syntax)?;
+        let (domain, selector) = (domain_of(get("d")?)?, domain_of(get("s")?)?);
+        let key = key_name(&selector, &domain)?;
         let agent = match tags.get(b"i") {
             Some(agent) => agent.rsplit(|byte| *byte == b'@').next().and_then(|agent| Name::of_bytes(agent).ok()),
             None => Some(domain.clone()),
@@ -150,10 +149,15 @@ fn forms(value: &[u8]) -> Result<(Form, Form), Reason> {
 }
 
 /// A domain's name, or a selector's: of letters, digits, hyphens and underscores.
-fn domain(value: &[u8]) -> Result<Name, Reason> {
+pub(crate) fn domain_of(value: &[u8]) -> Result<Name, Reason> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = Name::of_bytes(value).map_err(|_| Reason::Syntax)?;
     if value.iter().all(is_plain) { Ok(name) } else { Err(Reason::Syntax) }
+}
+
+/// Where a domain publishes a key.
+pub(crate) fn key_name(selector: &Name, domain: &Name) -> Result<Name, Reason> {
+    Name::of_bytes(format!("{selector}._domainkey.{domain}").as_bytes()).map_err(|_| Reason::Syntax)
 }
 
 fn names(value: &[u8]) -> Result<Vec<Box<[u8]>>, Reason> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 /// Reads a message in pieces of these lengths, again and again.
 fn read_in(message: &str, pieces: &[usize]) -> Message {
-    let (mut reading, mut rest) = (Reading::default(), message.as_bytes());
+    let (mut reading, mut rest) = (Reading::to_verify(), message.as_bytes());
     for piece in pieces.iter().cycle() {
         let (next, left) = rest.split_at((*piece).min(rest.len()));
         reading.arrived(next);

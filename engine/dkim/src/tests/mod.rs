@@ -4,6 +4,7 @@ mod broken;
 mod examples;
 mod forms;
 mod limits;
+mod signing;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -26,7 +27,7 @@ const FIELDS: [&str; 3] = ["From: ada@example.test\r\n", "To: bob@other.test\r\n
 const BODY: &str = "Hi.\r\n\r\nAre you  hungry?\r\n";
 
 fn read(message: &[u8]) -> Message {
-    let mut reading = Reading::default();
+    let mut reading = Reading::to_verify();
     reading.arrived(message);
     reading.ended()
 }

@@ -1,0 +1,215 @@
+//! Signatures that we make: over the header fields that people see and those by which a message is read, and over all of its body (RFC 6376 §5).
+//!
+//! Invariants:
+//! - Of what a message should have once, one more is signed than is there, so that nobody can add another (RFC 6376 §8.15).
+//! - No line of a signature has more than [`LINE_BYTES_MAX`] bytes, unless a name of a domain alone is longer.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use base64ct::{Base64, Encoding};
+use dns::Name;
+use ring::digest::{SHA256, digest};
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
+use x509_cert::der::Encode;
+use x509_cert::der::asn1::{AnyRef, BitStringRef};
+use x509_cert::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
+
+use crate::body::Form;
+use crate::header::{self, Header};
+use crate::key::RSA_ENCRYPTION;
+use crate::message::Message;
+use crate::signature::{Algorithm, domain_of, key_name};
+
+/// Fields of which one more is signed than is there.
+const ONCE: [&str; 11] = [
+    "from",
+    "to",
+    "cc",
+    "reply-to",
+    "subject",
+    "date",
+    "message-id",
+    "in-reply-to",
+    "references",
+    "mime-version",
+    "content-type",
+];
+/// Fields that are signed as they are: who sends a message on may add one.
+const AS_THEY_ARE: [&str; 2] = ["sender", "content-transfer-encoding"];
+/// The form of header and body in which we sign.
+pub(crate) const SIGNED_FORM: Form = Form::Relaxed;
+/// Bytes of a line, without its end.
+const LINE_BYTES_MAX: usize = 76;
+/// Characters of a signature that are not divided.
+const PIECE: usize = 32;
+
+/// A key with which a domain signs.
+pub struct SigningKey {
+    pair: Pair,
+    domain: Name,
+    selector: Name,
+}
+
+enum Pair {
+    Rsa(RsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+}
+
+/// It is no key in PKCS#8, of Ed25519 or of RSA with 2048 to 4096 bits; or the names are none that signatures can hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAKey;
+
+/// Why a message cannot be signed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unsignable {
+    /// Nobody has written it: it has no field `From`.
+    NoFrom,
+    /// Its header is longer than what is looked at.
+    HeaderTooLong,
+    /// It was not read to be signed.
+    NotRead,
+    /// The key cannot do it.
+    KeyFails,
+}
+
+impl SigningKey {
+    /// A key in PKCS#8 (RFC 5958), and under which names the domain publishes it.
+    ///
+    /// Errors: [`NotAKey`].
+    pub fn new(pkcs8: &[u8], domain: &str, selector: &str) -> Result<SigningKey, NotAKey> {
+        let name = |text: &str| domain_of(text.as_bytes()).map_err(|_| NotAKey);
+        let (domain, selector) = (name(domain)?, name(selector)?);
+        key_name(&selector, &domain).map_err(|_| NotAKey)?;
+        let pair = match Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8) {
+            Ok(pair) => Pair::Ed25519(pair),
+            Err(_) => Pair::Rsa(RsaKeyPair::from_pkcs8(pkcs8).map_err(|_| NotAKey)?),
+        };
+        Ok(SigningKey { pair, domain, selector })
+    }
+
+    /// What the domain publishes, as text at `SELECTOR._domainkey.DOMAIN` (RFC 6376 §3.6).
+    pub fn record(&self) -> String {
+        let (kind, key) = match &self.pair {
+            Pair::Rsa(pair) => ("rsa", wrapped(pair.public_key().as_ref())),
+            Pair::Ed25519(pair) => ("ed25519", pair.public_key().as_ref().into()),
+        };
+        format!("v=DKIM1; k={kind}; p={}", Base64::encode_string(&key))
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        match self.pair {
+            Pair::Rsa(_) => Algorithm::RsaSha256,
+            Pair::Ed25519(_) => Algorithm::Ed25519Sha256,
+        }
+    }
+
+    fn sign(&self, signed: &[u8]) -> Result<Vec<u8>, Unsignable> {
+        match &self.pair {
+            Pair::Ed25519(pair) => Ok(pair.sign(digest(&SHA256, signed).as_ref()).as_ref().into()),
+            Pair::Rsa(pair) => {
+                let mut signature = vec![0; pair.public().modulus_len()];
+                // This padding needs no randomness.
+                let random = SystemRandom::new();
+                pair.sign(&RSA_PKCS1_SHA256, &random, signed, &mut signature).map_err(|_| Unsignable::KeyFails)?;
+                Ok(signature)
+            }
+        }
+    }
+}
+
+impl Message {
+    /// The field that signs it, with its line end: it goes above all others. `now`: seconds since 1970.
+    ///
+    /// Errors: [`Unsignable`].
+    pub fn sign(&self, key: &SigningKey, now: u64) -> Result<String, Unsignable> {
+        let bodies = self.bodies.as_ref().ok_or(Unsignable::HeaderTooLong)?;
+        let body = bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)?;
+        if self.header.named(b"from").is_empty() {
+            return Err(Unsignable::NoFrom);
+        }
+        let names = names(&self.header);
+        let mut lines = Lines::begin(key, now);
+        lines.add_names(&names);
+        lines.add_word(&format!("bh={};", Base64::encode_string(body.digest.as_ref())));
+        lines.add_word("b=");
+        let mut signed = Vec::new();
+        self.header.write_selected(names.iter().map(|name| name.as_bytes()), None, SIGNED_FORM, &mut signed);
+        header::write_last(&[lines.text.as_bytes(), b"\r\n"].concat(), SIGNED_FORM, &mut signed);
+        lines.add_signature(&Base64::encode_string(&key.sign(&signed)?));
+        Ok(lines.text + "\r\n")
+    }
+}
+
+/// The names of the fields that are signed, once for each.
+fn names(header: &Header) -> Vec<&'static str> {
+    let times = |name: &'static str, more| core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more);
+    let once = ONCE.into_iter().flat_map(|name| times(name, 1));
+    once.chain(AS_THEY_ARE.into_iter().flat_map(|name| times(name, 0))).collect()
+}
+
+/// A key of RSA with its algorithm around it, as everybody expects it (RFC 5280 §4.1). Nothing, if it cannot be written.
+fn wrapped(key: &[u8]) -> Vec<u8> {
+    let algorithm = AlgorithmIdentifierRef { oid: RSA_ENCRYPTION, parameters: Some(AnyRef::NULL) };
+    let key = BitStringRef::from_bytes(key);
+    let key = key.map(|key| SubjectPublicKeyInfoRef { algorithm, subject_public_key: key });
+    key.and_then(|key| key.to_der()).unwrap_or_default()
+}
+
+/// A field, folded.
+struct Lines {
+    text: String,
+    /// Bytes of the last line.
+    column: usize,
+}
+
+impl Lines {
+    /// The tags of each signature.
+    fn begin(key: &SigningKey, now: u64) -> Lines {
+        let SigningKey { domain, selector, .. } = key;
+        let text = String::from("DKIM-Signature: v=1;");
+        let mut lines = Lines { column: text.len(), text };
+        lines.add_word(&format!("a={};", key.algorithm()));
+        lines.add_word("c=relaxed/relaxed;");
+        lines.add_word(&format!("d={};", domain.as_str()));
+        lines.add_word(&format!("s={};", selector.as_str()));
+        lines.add_word(&format!("t={now};"));
+        lines
+    }
+
+    fn add_names(&mut self, names: &[&str]) {
+        self.add_word("h=");
+        for (number, name) in names.iter().enumerate() {
+            self.add(name, if number + 1 == names.len() { ";" } else { ":" });
+        }
+    }
+
+    fn add_signature(&mut self, signature: &str) {
+        for piece in signature.as_bytes().chunks(PIECE) {
+            self.add(str::from_utf8(piece).unwrap_or_default(), "");
+        }
+    }
+
+    /// Adds what follows behind white space.
+    fn add_word(&mut self, word: &str) {
+        if self.column + 1 + word.len() <= LINE_BYTES_MAX {
+            self.text.push(' ');
+            self.column += 1;
+        }
+        self.add(word, "");
+    }
+
+    /// Adds what follows at once, if it fits, or on a line of its own.
+    fn add(&mut self, text: &str, end: &str) {
+        if self.column + text.len() + end.len() > LINE_BYTES_MAX {
+            self.text.push_str("\r\n ");
+            self.column = 1;
+        }
+        self.text.push_str(text);
+        self.text.push_str(end);
+        self.column += text.len() + end.len();
+    }
+}

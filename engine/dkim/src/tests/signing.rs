@@ -1,0 +1,133 @@
+//! What we sign, as we and others look at it. Keys of RSA are of OpenSSL's making.
+
+use super::*;
+use crate::{NotAKey, SigningKey, Unsignable};
+
+const RSA_2048: &str = include_str!("rsa_2048.pem");
+const RSA_1024: &str = include_str!("rsa_1024.pem");
+/// The secret key of RFC 8463 appendix A.1.
+const ED25519: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+
+fn rsa(pem: &str) -> Vec<u8> {
+    let lines: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    Base64::decode_vec(&lines).unwrap()
+}
+
+fn ed25519() -> Vec<u8> {
+    let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+    [&head[..], &Base64::decode_vec(ED25519).unwrap()].concat()
+}
+
+fn keys() -> [SigningKey; 2] {
+    [ed25519(), rsa(RSA_2048)].map(|key| SigningKey::new(&key, "example.test", "key").unwrap())
+}
+
+fn field(key: &SigningKey, message: &str) -> Result<String, Unsignable> {
+    let mut reading = Reading::to_sign();
+    message.as_bytes().chunks(7).for_each(|piece| reading.arrived(piece));
+    reading.ended().sign(key, NOW)
+}
+
+/// What a message comes to that has a signature of this key's.
+fn reason_with(key: &SigningKey, message: &str) -> Reason {
+    verdict_of(&read(message.as_bytes()), 0, Ok(&[key.record().as_bytes()])).reason
+}
+
+const FIELDS: &str = "Received: from there\r\nFrom: Ada <ada@example.test>\r\nTo: bob@other.test,\r\n  eve@other.test\r\n\
+                      Subject: dinner \r\nDate: Fri, 11 Jul 2003 21:00:37 -0700\r\nSender: ada@example.test\r\nX-Y: z\r\n";
+
+#[test]
+fn what_we_sign_passes_with_what_the_domain_publishes() {
+    for key in keys() {
+        for body in ["", "\r\n", "Hi. \r\n\r\n\r\n", "Hi."] {
+            let message = format!("{FIELDS}\r\n{body}");
+            let field = field(&key, &message).unwrap();
+            assert_eq!(reason_with(&key, &(field + &message)), Reason::Verified, "{body:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_is_published_as_everybody_expects_it() {
+    let [ed25519, rsa] = keys();
+    assert_eq!(ed25519.record(), "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
+    let record = rsa.record();
+    // 2048 bits, with the algorithm around them.
+    assert!(record.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"), "{record}");
+}
+
+#[test]
+fn what_people_see_cannot_be_changed_or_added() {
+    for key in keys() {
+        let message = format!("{FIELDS}\r\nHi.\r\n");
+        let signed = field(&key, &message).unwrap() + &message;
+        for name in ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Message-ID", "References", "Content-Type"] {
+            for place in ["Received:", "X-Y:"] {
+                let added = signed.replace(place, &format!("{name}: eve\r\n{place}"));
+                assert_eq!(reason_with(&key, &added), Reason::SignatureWrong, "{name}");
+            }
+        }
+        for (from, to, expected) in [
+            ("X-Y: z", "X-Y: y", Reason::Verified),
+            ("Received:", "Sender: list@other.test\r\nReceived: by us\r\nReceived:", Reason::Verified),
+            ("Sender: ada", "Sender: eve", Reason::SignatureWrong),
+            ("Subject: dinner \r\n", "Subject:\r\n\tdinner\r\n", Reason::Verified),
+            ("Hi.", "Ha.", Reason::BodyChanged),
+            ("Hi.", "Hi.\r\nHo.", Reason::BodyChanged),
+            ("Hi.\r\n", "Hi. \r\n\r\n", Reason::Verified),
+        ] {
+            assert_eq!(reason_with(&key, &signed.replace(from, to)), expected, "{to}");
+        }
+    }
+}
+
+#[test]
+fn a_signature_is_folded_into_lines_that_nobody_has_to_fold_again() {
+    for key in keys() {
+        let many = format!("{}\r\n", FIELDS.replace("X-Y: z", &["To: bob@other.test"; 20].join("\r\n")));
+        let field = field(&key, &many).unwrap();
+        let lines: Vec<&str> = field.strip_suffix("\r\n").unwrap().split("\r\n").collect();
+        assert!(lines.len() > 5 && lines.iter().all(|line| line.len() < 78 && !line.ends_with(' ')), "{field}");
+        assert!(lines[1..].iter().all(|line| line.starts_with(' ')), "{field}");
+        assert!(!field.contains("l="), "it covers all of the body");
+        assert_eq!(reason_with(&key, &(field + &many)), Reason::Verified);
+    }
+}
+
+#[test]
+fn names_of_domains_may_be_as_long_as_names_are() {
+    let label = "x".repeat(60);
+    let domain = [label.as_str(); 3].join(".");
+    let key = SigningKey::new(&ed25519(), &domain, "key").unwrap();
+    let field = field(&key, "From: ada@example.test\r\n\r\n").unwrap();
+    assert!(field.contains(&format!("\r\n d={domain};\r\n s=key;")), "{field}");
+}
+
+#[test]
+fn what_cannot_be_signed_is_not() {
+    let [key, _] = keys();
+    for message in ["", "\r\n", "To: bob@other.test\r\n\r\nFrom: ada\r\n"] {
+        assert_eq!(field(&key, message), Err(Unsignable::NoFrom));
+    }
+    let long = format!("{FIELDS}X: {}\r\n\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
+    assert_eq!(field(&key, &long), Err(Unsignable::HeaderTooLong));
+    let relaxed = signed(&TAGS.replace("simple", "relaxed"), &super::FIELDS, BODY);
+    assert_eq!(read(relaxed.as_bytes()).sign(&key, NOW), Err(Unsignable::NotRead));
+}
+
+#[test]
+fn what_is_no_key_or_too_short_or_has_no_name_signs_nothing() {
+    let is_refused =
+        |key: &[u8], domain: &str, selector: &str| SigningKey::new(key, domain, selector).err() == Some(NotAKey);
+    let key = ed25519();
+    assert!(!is_refused(&key, "example.test", "2026-11.key"));
+    assert!(is_refused(&[], "example.test", "key") && is_refused(&key[1..], "example.test", "key"));
+    assert!(is_refused(&rsa(RSA_1024), "example.test", "key"), "RFC 8301 §3.2");
+    for (domain, selector) in
+        [("", "key"), ("example.test", ""), ("a b", "key"), ("a.test;x=1", "key"), ("a.test", "k\r\n")]
+    {
+        assert!(is_refused(&key, domain, selector), "{domain} {selector}");
+    }
+    let long = ["x"; 120].join(".");
+    assert!(is_refused(&key, &long, "selector"), "together they are no name");
+}
