@@ -157,6 +157,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "dkim",
+        shows: "signatures of domains are made and verified as dkimpy does it",
+        work: Work::Script("tests/dkim.py", &[]),
+        budget: Duration::from_secs(300),
+        when: When::Always,
+    },
+    Part {
         name: "flood",
         shows: "floods of SYNs, ACKs, RSTs and garbage keep nobody out and take no memory",
         work: Work::Script("tests/flood.py", &[]),

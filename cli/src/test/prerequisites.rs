@@ -47,6 +47,8 @@ const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
 const CORPUS: &str = "tests/webmail_corpus.py";
 /// The script that tries the suite of RFC 7208's authors.
 const POLICIES: &str = "tests/spf.py";
+/// The script that signs with dkimpy.
+const SIGNATURES: &str = "tests/dkim.py";
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
@@ -82,6 +84,9 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     if script == POLICIES && !house.target("tools/spf").exists() {
         unpack_suite_of_policies(house, stop)?;
     }
+    if script == SIGNATURES && !house.target("tools/dkim").exists() {
+        unpack_dkimpy(house, stop)?;
+    }
     let tools = house.target("tools/bin");
     if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {
         unpack_smtp_source(house, stop)?;
@@ -116,6 +121,15 @@ fn unpack_suite_of_policies(house: &House, stop: &Stop) -> Result<(), Failure> {
                   && rm python3-spf_*.deb python3-yaml_*.deb && mkdir spf-suite && mv spf-packages/usr/share/doc/python3-spf/rfc7208-tests.yml.gz spf-suite \
                   && mv spf-packages/usr/lib/python3/dist-packages/yaml spf-suite && rm -r spf-packages && mv spf-suite spf";
     unpack(house, "getting the suite of RFC 7208", "python3-spf python3-yaml", script, stop)
+}
+
+/// Downloads dkimpy, and what it takes for Ed25519, and puts all of it under `target/tools/dkim`.
+fn unpack_dkimpy(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let packages = "python3-dkim python3-nacl python3-cffi-backend libsodium23";
+    let script = "rm -rf dkim-packages dkim-library && mkdir dkim-packages && mv python3-dkim_*.deb python3-nacl_*.deb python3-cffi-backend_*.deb libsodium23_*.deb dkim-packages \
+                  && for package in dkim-packages/*.deb; do dpkg -x $package dkim-packages; done && mv dkim-packages/usr/lib/python3/dist-packages dkim-library \
+                  && mv dkim-packages/usr/lib/x86_64-linux-gnu/libsodium.so.23* dkim-library && rm -r dkim-packages && mv dkim-library dkim";
+    unpack(house, "getting dkimpy", packages, script, stop)
 }
 
 /// Downloads packages of Debian's to `target/tools`, and does there with them what `script` says.

@@ -15,6 +15,7 @@
 //!
 //! Where the RFCs leave a choice:
 //! - A signature that covers the beginning of a body alone (`l=`) does not pass, whatever it covers: anybody could add to what it is worth (RFC 6376 §8.2).
+//! - Where there are several fields `From`, all have to be signed: people see one, and nobody knows which (RFC 6376 §8.15).
 //! - A domain that tests (`t=y`) has signed nothing, right or wrong (RFC 6376 §3.6.1).
 //! - Of several keys of one name, one that fits is enough (RFC 6376 §6.1.2).
 #![no_std]

@@ -68,7 +68,7 @@ impl Message {
 
     fn judge(&self, field: usize, signature: &Signature, knowledge: &Knowledge, now: u64) -> Result<(), Stop> {
         let bodies = self.bodies.as_ref().ok_or(Reason::HeaderTooLong)?;
-        signature.judge(now)?;
+        signature.judge(self.header.named(b"from").len(), now)?;
         let keys = keys_of(signature, knowledge)?;
         let mut signed = Vec::new();
         let form = signature.header_form;

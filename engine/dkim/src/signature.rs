@@ -109,14 +109,15 @@ impl Signature {
         })
     }
 
-    /// Whether it can count at all at this time, whatever its key is (RFC 6376 §6.1.1).
+    /// Whether it can count at all at this time, whatever its key is (RFC 6376 §6.1.1). `authors`: how many fields say who has written the message.
     ///
     /// Errors: why not.
-    pub(crate) fn judge(&self, now: u64) -> Result<(), Reason> {
+    pub(crate) fn judge(&self, authors: usize, now: u64) -> Result<(), Reason> {
         if self.signer.algorithm == Algorithm::RsaSha1 {
             return Err(Reason::Sha1);
         }
-        if !self.names.iter().any(|name| name.eq_ignore_ascii_case(b"from")) {
+        let listed = self.names.iter().filter(|name| name.eq_ignore_ascii_case(b"from")).count();
+        if listed == 0 || listed < authors {
             return Err(Reason::FromNotSigned);
         }
         if !self.agent.as_ref().is_some_and(|agent| agent.is_within(&self.signer.domain)) {

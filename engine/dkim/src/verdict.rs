@@ -81,7 +81,7 @@ pub enum Reason {
     KeyUnanswered(Unanswered),
     /// RSA over SHA-1 proves nothing.
     Sha1,
-    /// Who has written the message is not part of what was signed.
+    /// A field that says who has written the message is not part of what was signed.
     FromNotSigned,
     /// It is made for somebody outside of the domain that signs.
     ForeignAgent,
@@ -163,7 +163,7 @@ impl fmt::Display for Reason {
             Reason::KeyTooLong => "the key is too long",
             Reason::KeyUnanswered(why) => return fmt::Display::fmt(why, out),
             Reason::Sha1 => "SHA-1 proves nothing",
-            Reason::FromNotSigned => "the field From is not signed",
+            Reason::FromNotSigned => "a field From is not signed",
             Reason::ForeignAgent => "the signature is for another domain",
             Reason::Expired => "the signature has expired",
             Reason::BodyTooShort => "more than the body is signed",

@@ -84,6 +84,9 @@ fn who_has_written_has_to_be_signed() {
     assert_eq!(changed("h=From:To", "h=To"), FromNotSigned);
     assert_eq!(changed("h=From:To", "h=Resent-From:To"), FromNotSigned);
     assert_eq!(changed("h=From:To", "h=To : \r\n fRoM "), Verified);
+    let message = signed(TAGS, &FIELDS, BODY);
+    assert_eq!(reason(&message.replace("To: ", "From: eve@other.test\r\nTo: ")), FromNotSigned);
+    assert_eq!(reason(&format!("from : eve@other.test\r\n{message}")), FromNotSigned);
 }
 
 #[test]

@@ -140,7 +140,9 @@ proptest! {
             .collect();
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let listed: String = listed.iter().map(|name| format!(":{}", LISTED[*name])).collect();
-        let tags = TAGS.replace("relaxed/simple", forms).replace("From:To:Subject", &format!("From{listed}"));
+        let authors = fields.iter().filter(|field| field.to_lowercase().starts_with("from")).count();
+        let from = ["From"].repeat(authors.max(1)).join(":");
+        let tags = TAGS.replace("relaxed/simple", forms).replace("From:To:Subject", &format!("{from}{listed}"));
         let message = signed(&tags, &fields, &body);
         let key = record("");
         let verdict = verdict_of(&read_in(&message, &pieces), 0, Ok(&[key.as_bytes()]));

@@ -1,0 +1,161 @@
+"""The promise: what others sign passes here, what is signed here passes with others, and what somebody changed passes with neither.
+
+Messages with folded and repeated fields, empty bodies and blank lines at the end are signed by dkimpy and by `dkim`, and verified by the other one, cut
+into pieces anywhere; and again with one byte that is another, and with more white space.
+
+Takes seconds; --quick leaves nothing out.
+"""
+
+import base64
+import collections
+import ctypes
+import logging
+import random
+import re
+import subprocess
+import sys
+import time
+
+import barepost
+from processes import ROOT, die_with_us
+
+TOOLS = ROOT / "target" / "tools" / "dkim"
+sys.path.insert(0, str(TOOLS))
+# Found by its name when PyNaCl asks for it.
+ctypes.CDLL(str(TOOLS / "libsodium.so.23"), ctypes.RTLD_GLOBAL)
+
+import dkim  # noqa: E402
+
+MESSAGES = 300
+DOMAIN, SELECTOR = "example.test", "key"
+FORMS = (b"simple", b"relaxed")
+NAMES = ("From", "to", "CC", "Subject", "Date", "Message-ID", "X-Y", "Received", "References")
+WORDS = ("dinner", " ", "  ", "\t", "\r\n ", "\r\n\t ", "a", ";", "b=", "\u00fc", "=20", ":")
+LINES = ("", " ", "\t ", "Hi.", " Hi. ", "a  b\tc \t", ".", "From here", "\u00fc" * 9, "x" * 200)
+KEYS = ROOT / "engine" / "dkim" / "src" / "tests"
+# RFC 8463, appendix A.1.
+ED25519 = b"nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="
+ED25519_RECORD = b"v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+ED25519_PKCS8 = bytes.fromhex("302e020100300506032b657004220420") + base64.b64decode(ED25519)
+
+
+def public(name):
+    """What a domain publishes of a key of RSA, by OpenSSL."""
+    command = ["openssl", "pkey", "-in", KEYS / name, "-pubout", "-outform", "DER"]
+    return b"v=DKIM1; p=" + base64.b64encode(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def message(chances):
+    """A message as nobody writes it, but as it may come."""
+    fields = ["From: Ada <ada@example.test>\r\n"]
+    for _ in range(chances.randrange(12)):
+        value = "".join(chances.choices(WORDS, k=chances.randrange(8)))
+        fields.insert(chances.randrange(len(fields) + 1), f"{chances.choice(NAMES)}:{value}\r\n")
+    lines = chances.choices(LINES, k=chances.choice((0, 0, 1, 3, 12))) + [""] * chances.choice((0, 0, 1, 4))
+    return ("".join(fields) + "\r\n" + "".join(line + "\r\n" for line in lines)).encode()
+
+
+def pieces(data, chances):
+    cuts = sorted(chances.choices(range(len(data) + 1), k=chances.randrange(9)))
+    return [data[start:end].hex() for start, end in zip([0, *cuts], [*cuts, len(data)])]
+
+
+def with_other_byte(data, chances):
+    """The message with one byte that is another, which is none of a line end."""
+    place = chances.choice([place for place, byte in enumerate(data) if byte not in b"\r\n"])
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+def with_more_space(data, chances):
+    """The message with white space where there was none or less."""
+    place = chances.choice([place for place, byte in enumerate(data) if byte != ord("\n")])
+    return data[:place] + chances.choice((b" ", b"\t", b"  ", b"\r\n ")) + data[place:]
+
+
+def as_dkimpy_says(data, record):
+    """Whether it passes; `None` where dkimpy can't read the message at all, or takes a field with a space behind its name for a mailbox file's mark."""
+    if re.search(rb"^From[ \t]", data.partition(b"\r\n\r\n")[0], re.MULTILINE):
+        return None
+    try:
+        return dkim.verify(data, dnsfunc=lambda name, timeout=5: record, logger=logging.getLogger("silent"))
+    except dkim.MessageFormatError:
+        return None
+
+
+class Signatures(barepost.Test):
+    def setUp(self):
+        super().setUp()
+        logging.getLogger("silent").addHandler(logging.NullHandler())
+        logging.getLogger("silent").propagate = False
+        self.compared = collections.Counter()
+        command = ["cargo", "run", "--quiet", "--offline", "-p", "dkim", "--example", "check", "--target-dir", "target"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.checker = self.enterContext(subprocess.Popen(command, cwd=ROOT, preexec_fn=die_with_us, **pipes))
+
+    def ask(self, *fields):
+        self.checker.stdin.write(("\t".join(fields) + "\n").encode())
+        self.checker.stdin.flush()
+        return self.checker.stdout.readline().decode().rstrip("\n").split("\t")
+
+    def verdict(self, data, record, chances):
+        said, *fields = self.ask("verify", str(int(time.time())), *pieces(data, chances))
+        while said == "ask":
+            # Under another name, which a byte may have made of it, the same is to be found.
+            self.assertIn("._domainkey.", fields[0])
+            said, *fields = self.ask("records", record.hex())
+        self.assertEqual((said, len(fields)), ("verdicts", 1))
+        return fields[0].split(" ")[0]
+
+    def judge(self, field, data, record, chances):
+        """What is signed passes with both; where it was changed, with both or with neither, and with neither if the signature isn't what it was."""
+        self.assertEqual(self.verdict(field + data, record, chances), "dkim=pass", field + data)
+        self.assertIs(as_dkimpy_says(field + data, record), True, field + data)
+        other = with_other_byte(field, chances) + data
+        self.assertNotEqual(self.verdict(other, record, chances), "dkim=pass", other)
+        for change in (with_other_byte, with_more_space):
+            other = field + change(data, chances)
+            passes = self.verdict(other, record, chances) == "dkim=pass"
+            if (expected := as_dkimpy_says(other, record)) is not None:
+                # What is added behind what `l=` counts doesn't harm the signature there, and does here.
+                compare = self.assertLessEqual if b" l=" in field else self.assertEqual
+                compare(passes, expected, other)
+                self.compared[change, passes] += 1
+
+    def test_dkim_what_dkimpy_signs_passes_and_what_was_changed_does_not(self):
+        keys = [(b"ed25519-sha256", ED25519, ED25519_RECORD)]
+        for name in ("rsa_1024.pem", "rsa_2048.pem"):
+            keys.append((b"rsa-sha256", (KEYS / name).read_bytes(), public(name)))
+        for seed in range(MESSAGES):
+            chances = random.Random(seed)
+            data, (algorithm, key, record) = message(chances), chances.choice(keys)
+            # Every field `From` has to be signed here and there; dkimpy won't sign `Received`.
+            names = [b"from"] * sum(line.startswith(b"From:") for line in data.partition(b"\r\n\r\n")[0].split(b"\r\n"))
+            names += [name.encode() for name in chances.choices(NAMES, k=chances.randrange(9)) if name != "Received"]
+            forms, length = (chances.choice(FORMS), chances.choice(FORMS)), chances.random() < 0.2
+            with self.subTest(seed, forms=forms, algorithm=algorithm, names=names):
+                field = dkim.DKIM(data).sign(
+                    SELECTOR.encode(), DOMAIN.encode(), key, algorithm, canonicalize=forms, include_headers=names, length=length
+                )
+                self.judge(field, data, record, chances)
+        self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
+
+    def test_dkim_what_is_signed_here_passes_with_dkimpy_and_what_was_changed_does_not(self):
+        rsa = base64.b64decode("".join((KEYS / "rsa_2048.pem").read_text().splitlines()[1:-1]))
+        for seed in range(MESSAGES):
+            chances = random.Random(seed)
+            data, key = message(chances), chances.choice((ED25519_PKCS8, rsa))
+            with self.subTest(seed):
+                now = str(int(time.time()))
+                said, record, field = self.ask("sign", now, key.hex(), DOMAIN, SELECTOR, *pieces(data, chances))
+                self.assertEqual(said, "signed")
+                self.judge(bytes.fromhex(field), data, record.encode(), chances)
+        self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
+
+    def tearDown(self):
+        self.checker.stdin.close()
+        self.assertEqual(self.checker.wait(60), 0)
+        super().tearDown()
+
+
+if __name__ == "__main__":
+    barepost.main()
