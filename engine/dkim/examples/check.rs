@@ -12,6 +12,7 @@ use std::io::{self, BufRead, Lines, StdinLock, Write};
 
 use dkim::{Message, Reading, SigningKey};
 use dns::{Answer, Knowledge, Missing, Question, Record, Unanswered};
+use machine::UnixTime;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -22,13 +23,14 @@ fn main() -> Result<(), Failure> {
         match &fields[..] {
             ["verify", now, pieces @ ..] => {
                 let message = read(Reading::to_verify(), pieces)?;
-                let verdicts = verdicts(&message, now.parse()?, &mut lines)?;
+                let verdicts = verdicts(&message, UnixTime::from_seconds(now.parse()?), &mut lines)?;
                 say(format_args!("verdicts\t{}", verdicts.join("\t")))?;
             }
             ["sign", now, key, domain, selector, pieces @ ..] => {
                 let key = SigningKey::new(&bytes(key)?, domain, selector).map_err(|why| format!("{why:?}"))?;
                 let message = read(Reading::to_sign(), pieces)?;
-                let field = message.sign(&key, now.parse()?).map_err(|why| format!("{why:?}"))?;
+                let field =
+                    message.sign(&key, UnixTime::from_seconds(now.parse()?)).map_err(|why| format!("{why:?}"))?;
                 let field: String = field.bytes().map(|byte| format!("{byte:02x}")).collect();
                 say(format_args!("signed\t{}\t{field}", key.record()))?;
             }
@@ -45,7 +47,7 @@ fn read(mut reading: Reading, pieces: &[&str]) -> Result<Message, Failure> {
     Ok(reading.ended())
 }
 
-fn verdicts(message: &Message, now: u64, lines: &mut Lines<StdinLock<'_>>) -> Result<Vec<String>, Failure> {
+fn verdicts(message: &Message, now: UnixTime, lines: &mut Lines<StdinLock<'_>>) -> Result<Vec<String>, Failure> {
     let mut knowledge = Knowledge::default();
     let mut verdicts = Vec::new();
     // Of a message without signatures the first one's verdict says so.

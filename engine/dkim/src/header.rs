@@ -48,6 +48,11 @@ impl Header {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Whether its first line goes on whatever stands above it.
+    pub(crate) fn begins_folded(&self) -> bool {
+        matches!(self.bytes.first(), Some(b' ' | b'\t'))
+    }
+
     /// What a field says: empty where there is none.
     pub(crate) fn value(&self, field: usize) -> &[u8] {
         self.fields.get(field).map(|field| self.at(field.value.clone())).unwrap_or_default()

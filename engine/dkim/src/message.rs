@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use dns::{Knowledge, Missing, Question, Record, RecordKind};
+use machine::UnixTime;
 
 use crate::body::{Form, Hashed};
 use crate::header::Header;
@@ -44,11 +45,10 @@ impl Message {
         self.header.named(FIELD).len()
     }
 
-    /// What is to be thought of one of its signatures, counted from the top; and that there is none, where there is no such signature. `now`: seconds
-    /// since 1970.
+    /// What is to be thought of one of its signatures, counted from the top; and that there is none, where there is no such signature.
     ///
     /// Errors: [`Missing`] says what has to be known first: the keys, one name for each signature.
-    pub fn verify(&self, number: usize, knowledge: &Knowledge, now: u64) -> Result<Verdict, Missing> {
+    pub fn verify(&self, number: usize, knowledge: &Knowledge, now: UnixTime) -> Result<Verdict, Missing> {
         let Some(Signed { field, signature }) = self.signatures.get(number) else {
             let is_there = number < self.signatures();
             let reason = if is_there { Reason::NotLookedAt } else { Reason::NotSigned };
@@ -66,7 +66,7 @@ impl Message {
         Ok(Verdict { reason, signer: Some(signature.signer.clone()) })
     }
 
-    fn judge(&self, field: usize, signature: &Signature, knowledge: &Knowledge, now: u64) -> Result<(), Stop> {
+    fn judge(&self, field: usize, signature: &Signature, knowledge: &Knowledge, now: UnixTime) -> Result<(), Stop> {
         let bodies = self.bodies.as_ref().ok_or(Reason::HeaderTooLong)?;
         signature.judge(self.header.named(b"from").len(), now)?;
         let keys = keys_of(signature, knowledge)?;

@@ -7,6 +7,7 @@ use core::fmt;
 use core::ops::Range;
 
 use dns::Name;
+use machine::UnixTime;
 
 use crate::body::Form;
 use crate::tags::{Tags, decoded, members, number};
@@ -112,7 +113,7 @@ impl Signature {
     /// Whether it can count at all at this time, whatever its key is (RFC 6376 §6.1.1). `authors`: how many fields say who has written the message.
     ///
     /// Errors: why not.
-    pub(crate) fn judge(&self, authors: usize, now: u64) -> Result<(), Reason> {
+    pub(crate) fn judge(&self, authors: usize, now: UnixTime) -> Result<(), Reason> {
         if self.signer.algorithm == Algorithm::RsaSha1 {
             return Err(Reason::Sha1);
         }
@@ -123,10 +124,10 @@ impl Signature {
         if !self.agent.as_ref().is_some_and(|agent| agent.is_within(&self.signer.domain)) {
             return Err(Reason::ForeignAgent);
         }
-        if self.expires.is_some_and(|expires| expires < now) {
+        if self.expires.is_some_and(|expires| expires < now.seconds()) {
             return Err(Reason::Expired);
         }
-        if self.made.is_some_and(|made| made > now.saturating_add(AHEAD_MAX)) {
+        if self.made.is_some_and(|made| made > now.seconds().saturating_add(AHEAD_MAX)) {
             return Err(Reason::FromTheFuture);
         }
         Ok(())

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 use dns::Name;
+use machine::UnixTime;
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
@@ -70,6 +71,8 @@ pub enum Unsignable {
     NoFrom,
     /// Its header is longer than what is looked at.
     HeaderTooLong,
+    /// Its first line would go on the signature that is put above it.
+    BeginsFolded,
     /// It was not read to be signed.
     NotRead,
     /// The key cannot do it.
@@ -122,14 +125,17 @@ impl SigningKey {
 }
 
 impl Message {
-    /// The field that signs it, with its line end: it goes above all others. `now`: seconds since 1970.
+    /// The field that signs it, with its line end: it goes above all others.
     ///
     /// Errors: [`Unsignable`].
-    pub fn sign(&self, key: &SigningKey, now: u64) -> Result<String, Unsignable> {
+    pub fn sign(&self, key: &SigningKey, now: UnixTime) -> Result<String, Unsignable> {
         let bodies = self.bodies.as_ref().ok_or(Unsignable::HeaderTooLong)?;
         let body = bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)?;
         if self.header.named(b"from").is_empty() {
             return Err(Unsignable::NoFrom);
+        }
+        if self.header.begins_folded() {
+            return Err(Unsignable::BeginsFolded);
         }
         let names = names(&self.header);
         let mut lines = Lines::begin(key, now);
@@ -168,7 +174,7 @@ struct Lines {
 
 impl Lines {
     /// The tags of each signature.
-    fn begin(key: &SigningKey, now: u64) -> Lines {
+    fn begin(key: &SigningKey, now: UnixTime) -> Lines {
         let SigningKey { domain, selector, .. } = key;
         let text = String::from("DKIM-Signature: v=1;");
         let mut lines = Lines { column: text.len(), text };
@@ -176,7 +182,7 @@ impl Lines {
         lines.add_word("c=relaxed/relaxed;");
         lines.add_word(&format!("d={};", domain.as_str()));
         lines.add_word(&format!("s={};", selector.as_str()));
-        lines.add_word(&format!("t={now};"));
+        lines.add_word(&format!("t={};", now.seconds()));
         lines
     }
 

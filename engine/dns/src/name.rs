@@ -74,6 +74,23 @@ impl Name {
             || above.is_some_and(|above| above.is_empty() || above.ends_with('.') && !above.ends_with("\\."))
     }
 
+    /// The name above it, without its first label. `None` above the root.
+    pub fn parent(&self) -> Option<Name> {
+        if self.is_root() {
+            return None;
+        }
+        let mut bytes = self.0.bytes().enumerate();
+        while let Some((place, byte)) = bytes.next() {
+            match byte {
+                b'.' => return self.0.get(place + 1..).map(|above| Name(above.into())),
+                // What is escaped divides nothing.
+                b'\\' => drop(bytes.next()),
+                _ => {}
+            }
+        }
+        Some(Name(Box::default()))
+    }
+
     pub(crate) fn of(name: &impl ToName) -> Name {
         let mut text = alloc::format!("{}", name.fmt_with_dot());
         text.pop();

@@ -63,7 +63,7 @@ We lost the game.  Are you hungry yet?
 Joe.
 ";
 /// After both were signed.
-const LATER: u64 = 1_600_000_000;
+const LATER: UnixTime = UnixTime::from_seconds(1_600_000_000);
 
 /// The verdicts about a message, cut into pieces of so many bytes, where keys are as the RFCs publish them.
 fn verdicts(message: &str, piece: usize) -> Vec<String> {

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+use machine::UnixTime;
 use ring::digest::{SHA256, digest};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
@@ -21,7 +22,7 @@ use crate::{Message, Outcome, Reading, Reason, Verdict};
 type Texts<'a> = Result<&'a [&'a [u8]], Unanswered>;
 
 /// When the tests take place.
-const NOW: u64 = 2_000_000;
+const NOW: UnixTime = UnixTime::from_seconds(2_000_000);
 const TAGS: &str = "v=1; a=ed25519-sha256; c=relaxed/simple; d=example.test; s=key; h=From:To:Subject";
 const FIELDS: [&str; 3] = ["From: ada@example.test\r\n", "To: bob@other.test\r\n", "Subject: dinner\r\n"];
 const BODY: &str = "Hi.\r\n\r\nAre you  hungry?\r\n";

@@ -109,6 +109,7 @@ fn what_cannot_be_signed_is_not() {
     for message in ["", "\r\n", "To: bob@other.test\r\n\r\nFrom: ada\r\n"] {
         assert_eq!(field(&key, message), Err(Unsignable::NoFrom));
     }
+    assert_eq!(field(&key, &format!(" on\r\n{FIELDS}\r\n")), Err(Unsignable::BeginsFolded));
     let long = format!("{FIELDS}X: {}\r\n\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
     assert_eq!(field(&key, &long), Err(Unsignable::HeaderTooLong));
     let relaxed = signed(&TAGS.replace("simple", "relaxed"), &super::FIELDS, BODY);

@@ -178,6 +178,15 @@ fn a_name_lies_within_itself_and_those_above_it() {
     );
 }
 
+#[test]
+fn above_a_name_is_what_is_left_without_its_first_label() {
+    let parent = |name: &str| Name::parse(name).unwrap().parent().map(|name| String::from(name.as_str()));
+    assert_eq!(parent("a.example.test").as_deref(), Some("example.test"));
+    assert_eq!(parent("a\\.b.test").as_deref(), Some("test"));
+    assert_eq!(parent("a\\\\.test").as_deref(), Some("test"));
+    assert_eq!((parent("test").as_deref(), parent("")), (Some(""), None));
+}
+
 proptest! {
     #[test]
     fn whatever_comes_is_read_without_harm(

@@ -1,0 +1,185 @@
+//! Records, ways up, and what comes of them.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+use proptest::prelude::*;
+
+use crate::Handling::{Quarantine, Reject};
+use crate::Verdict::{Fail, None as Nothing, Pass, TempError};
+use crate::{Handling, Letter, Verdict, WALK_MAX, check};
+
+/// Which domains have which records.
+type World<'a> = &'a [(&'a str, &'a str)];
+
+const AUTHOR: &str = "mail.example.test";
+
+/// What comes of a letter, and which names were asked for. A record `silence` is not answered.
+fn asked(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>) -> (Verdict, Vec<String>) {
+    let name = |text: &str| Name::parse(text).unwrap();
+    let (author, sender) = (name(author), sender.map(name));
+    let signers: Vec<Name> = signers.iter().map(|signer| name(signer)).collect();
+    let letter = Letter { author: &author, sender: sender.as_ref(), signers: &signers };
+    let (mut knowledge, mut asked) = (Knowledge::default(), Vec::new());
+    loop {
+        let Missing(question) = match check(&letter, &knowledge) {
+            Ok(verdict) => return (verdict, asked),
+            Err(missing) => missing,
+        };
+        asked.push(format!("{:?} {}", question.kind, question.name));
+        let answer = answer(&question, world);
+        knowledge.learn(question, answer);
+    }
+}
+
+fn answer(question: &Question, world: World<'_>) -> Result<Answer, Unanswered> {
+    let mut records = Vec::new();
+    for (domain, text) in world {
+        let is_text = question.kind == RecordKind::Text && question.name.as_str() == format!("_dmarc.{domain}");
+        if is_text && *text == "silence" {
+            return Err(Unanswered::Silence);
+        }
+        if is_text {
+            records.push(Record::Text(text.as_bytes().into()));
+        }
+        if question.kind == RecordKind::Ipv4 && question.name.as_str() == *domain && *text == "address" {
+            records.push(Record::Address(IpAddr::from([192, 0, 2, 1])));
+        }
+    }
+    Ok(Answer { exists: true, is_authenticated: false, records })
+}
+
+/// What comes of a letter that nobody proves to be anybody's.
+fn unproved(author: &str, world: World<'_>) -> Verdict {
+    asked(author, None, &[], world).0
+}
+
+#[test]
+fn a_domain_without_a_record_says_nothing() {
+    for text in
+        ["v=spf1 -all", "v=DMARC2; p=reject", "V=DMARC1; p=reject", "v=dmarc1; p=reject", "p=reject; v=DMARC1", ""]
+    {
+        assert_eq!(unproved("example.test", &[("example.test", text)]), Nothing, "{text}");
+    }
+    let twice = [("example.test", "v=DMARC1; p=reject"), ("example.test", "v=DMARC1; p=reject")];
+    assert_eq!(unproved("example.test", &twice), Nothing);
+}
+
+#[test]
+fn a_record_says_what_is_to_be_done() {
+    for (text, expected) in [
+        ("v=DMARC1; p=reject", Fail(Reject)),
+        (" v = DMARC1 ;p= Quarantine ; ; moo; x=y", Fail(Quarantine)),
+        ("v=DMARC1;p=none", Fail(Handling::None)),
+        ("v=DMARC1", Fail(Handling::None)),
+        ("v=DMARC1; p=moo", Nothing),
+        ("v=DMARC1; p=moo; rua=mailto:a@b.test", Fail(Handling::None)),
+        ("v=DMARC1; p=reject; sp=moo", Nothing),
+        ("v=DMARC1; p=reject; np=moo; rua=https://b.test , MAILTO:a@b.test", Fail(Handling::None)),
+        ("v=DMARC1; p=moo; rua=mailto:, a@b.test, mailto:@b.test", Nothing),
+        ("v=DMARC1; p=reject; t=y", Fail(Quarantine)),
+        ("v=DMARC1; p=quarantine; t=y", Fail(Handling::None)),
+        ("v=DMARC1; p=reject; t=n; pct=0", Fail(Reject)),
+        ("v=DMARC1; p=reject; sp=none; np=none", Fail(Reject)),
+    ] {
+        assert_eq!(unproved("example.test", &[("example.test", text)]), expected, "{text}");
+    }
+}
+
+#[test]
+fn for_domains_below_another_policy_may_count() {
+    for (text, expected) in [
+        ("v=DMARC1; p=reject", Fail(Reject)),
+        ("v=DMARC1; p=reject; sp=none", Fail(Handling::None)),
+        ("v=DMARC1; p=none; np=reject", Fail(Reject)),
+        ("v=DMARC1; p=none; sp=quarantine; np=reject", Fail(Reject)),
+    ] {
+        assert_eq!(unproved(AUTHOR, &[("example.test", text)]), expected, "{text}");
+    }
+    let there = [("example.test", "v=DMARC1; p=none; sp=quarantine; np=reject"), (AUTHOR, "address")];
+    assert_eq!(unproved(AUTHOR, &there), Fail(Quarantine));
+    let own = [("example.test", "v=DMARC1; p=none; sp=quarantine"), (AUTHOR, "v=DMARC1; p=reject")];
+    assert_eq!(unproved(AUTHOR, &own), Fail(Reject));
+}
+
+#[test]
+fn a_letter_is_the_authors_when_the_domain_or_its_organization_is_proved() {
+    let relaxed = [("example.test", "v=DMARC1; p=reject")];
+    let strict = [("example.test", "v=DMARC1; p=reject; adkim=s; aspf=S")];
+    for (proved, expected, strictly) in [
+        (AUTHOR, Pass, Pass),
+        ("example.test", Pass, Fail(Reject)),
+        ("other.example.test", Pass, Fail(Reject)),
+        ("a.mail.example.test", Pass, Fail(Reject)),
+        ("test", Fail(Reject), Fail(Reject)),
+        ("anexample.test", Fail(Reject), Fail(Reject)),
+        ("mail.example.test.eve.test", Fail(Reject), Fail(Reject)),
+    ] {
+        for (world, expected) in [(&relaxed, expected), (&strict, strictly)] {
+            assert_eq!(asked(AUTHOR, Some(proved), &[], world).0, expected, "{proved}");
+            assert_eq!(asked(AUTHOR, None, &["eve.test", proved], world).0, expected, "{proved}");
+        }
+    }
+    let half = [("example.test", "v=DMARC1; p=reject; adkim=s")];
+    assert_eq!(asked(AUTHOR, Some("example.test"), &[], &half).0, Pass);
+    assert_eq!(asked(AUTHOR, None, &["example.test"], &half).0, Fail(Reject));
+}
+
+#[test]
+fn an_organization_ends_where_somebody_says_so() {
+    // What is below a public suffix is of others.
+    let public = [("test", "v=DMARC1; p=reject; psd=y")];
+    assert_eq!(asked(AUTHOR, Some("a.example.test"), &[], &public).0, Pass);
+    assert_eq!(asked(AUTHOR, Some("a.other.test"), &[], &public).0, Fail(Reject));
+    // A part of an organization may be one of its own.
+    let part = [(AUTHOR, "v=DMARC1; p=reject; psd=n"), ("example.test", "v=DMARC1; p=none")];
+    assert_eq!(asked(AUTHOR, Some("a.mail.example.test"), &[], &part).0, Pass);
+    assert_eq!(asked(AUTHOR, Some("example.test"), &[], &part).0, Fail(Reject));
+    let other = [("other.example.test", "v=DMARC1; psd=n"), ("example.test", "v=DMARC1; p=reject")];
+    assert_eq!(asked(AUTHOR, Some("other.example.test"), &[], &other).0, Fail(Reject));
+    // A public suffix that sends mail itself is its own organization.
+    assert_eq!(asked("test", Some("test"), &[], &public).0, Pass);
+    assert_eq!(asked("test", Some("example.test"), &[], &public).0, Fail(Reject));
+    let deep = [("co.test", "v=DMARC1; p=reject; psd=y")];
+    assert_eq!(asked("co.test", Some("other.test"), &[], &deep).0, Fail(Reject));
+    // The highest of several records counts, but for what is to be done.
+    let several = [(AUTHOR, "v=DMARC1; p=quarantine"), ("example.test", "v=DMARC1; p=reject")];
+    assert_eq!(asked(AUTHOR, Some("example.test"), &[], &several).0, Pass);
+    assert_eq!(unproved("a.mail.example.test", &several), Fail(Reject));
+}
+
+#[test]
+fn of_long_domains_the_first_name_is_asked_for_and_the_last() {
+    let (verdict, names) = asked("a.b.c.d.e.f.g.h.i.example.test", None, &[], &[]);
+    assert_eq!(verdict, Nothing);
+    let expected = ["a.b.c.d.e.f.g.h.i.example.test", "e.f.g.h.i.example.test", "f.g.h.i.example.test"];
+    assert_eq!(names[..3], expected.map(|name| format!("Text _dmarc.{name}")));
+    assert_eq!((names.len(), names[WALK_MAX - 1].as_str()), (WALK_MAX, "Text _dmarc.test"));
+    assert_eq!(asked("a.b.c.d.e.f.example.test", None, &[], &[]).1.len(), WALK_MAX);
+}
+
+#[test]
+fn who_proves_to_be_somebody_else_costs_nothing() {
+    let world = [("example.test", "v=DMARC1; p=reject")];
+    let (verdict, names) = asked("example.test", Some("eve.test"), &["a.eve.test", "b.eve.test", "test"], &world);
+    assert_eq!((verdict, names.len()), (Fail(Reject), 2), "{names:?}");
+}
+
+#[test]
+fn silence_of_name_servers_is_said_unless_something_else_proves_the_letter() {
+    let silent = [("example.test", "silence")];
+    assert_eq!(unproved("example.test", &silent), TempError);
+    let part = [("example.test", "v=DMARC1; p=reject"), ("a.example.test", "silence")];
+    assert_eq!(asked("example.test", Some("a.example.test"), &[], &part).0, TempError);
+    assert_eq!(asked("example.test", Some("a.example.test"), &["example.test"], &part).0, Pass);
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_record_says_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let _ = crate::record::Record::read(&[b"v=DMARC1;", &bytes[..]].concat());
+    }
+}

@@ -1,0 +1,95 @@
+//! The way from a domain up to the top, and whose domain it is (RFC 9989, DNS tree walk).
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use dns::{Knowledge, Missing, Name, Question, Record as DnsRecord, RecordKind, Unanswered};
+
+use crate::record::{Record, Role, is_record};
+
+/// Names that are asked for on the way up: of longer domains the first, and the last.
+pub const WALK_MAX: usize = 8;
+
+/// Why an evaluation does not go on.
+pub(crate) enum Stop {
+    Temporary,
+    Missing(Missing),
+}
+
+impl From<Missing> for Stop {
+    fn from(missing: Missing) -> Stop {
+        Stop::Missing(missing)
+    }
+}
+
+impl From<Unanswered> for Stop {
+    fn from(_: Unanswered) -> Stop {
+        Stop::Temporary
+    }
+}
+
+/// What was found on the way up from a domain.
+pub(crate) struct Walk {
+    start: Name,
+    /// From the longest name to the shortest.
+    found: Vec<(Name, Record)>,
+}
+
+impl Walk {
+    /// Goes up from a domain, until one says what it is to those around it.
+    pub(crate) fn from(start: &Name, knowledge: &Knowledge) -> Result<Walk, Stop> {
+        let mut found = Vec::new();
+        let names: Vec<Name> = lineage(start).collect();
+        let passed_over = 1..names.len().saturating_sub(WALK_MAX - 1).max(1);
+        for (number, name) in names.into_iter().enumerate() {
+            if passed_over.contains(&number) {
+                continue;
+            }
+            if let Some(record) = record_of(&name, knowledge)? {
+                let is_last = record.role != Role::Unsaid;
+                found.push((name, record));
+                if is_last {
+                    break;
+                }
+            }
+        }
+        Ok(Walk { start: start.clone(), found })
+    }
+
+    /// The domain of those who own this one: the highest with a record, or the one below a public suffix.
+    pub(crate) fn organization(&self) -> Name {
+        let organization = match self.found.last() {
+            Some((public, Record { role: Role::Public, .. })) => {
+                lineage(&self.start).find(|below| below.parent().as_ref() == Some(public))
+            }
+            highest => highest.map(|(name, _)| name.clone()),
+        };
+        organization.unwrap_or_else(|| self.start.clone())
+    }
+
+    /// The record that counts for the domain, and whose it is: its own, its organization's, or that of the public suffix above.
+    pub(crate) fn record(&self) -> Option<&(Name, Record)> {
+        let of = |wanted: &Name| self.found.iter().find(|(name, _)| name == wanted);
+        let public = || self.found.iter().find(|(_, record)| record.role == Role::Public);
+        of(&self.start).or_else(|| of(&self.organization())).or_else(public)
+    }
+}
+
+/// A name and those above it, but for the root.
+fn lineage(name: &Name) -> impl Iterator<Item = Name> {
+    core::iter::successors(Some(name.clone()), Name::parent).filter(|name| !name.is_root())
+}
+
+/// The record of a domain: where there are several, none.
+fn record_of(name: &Name, knowledge: &Knowledge) -> Result<Option<Record>, Stop> {
+    let Ok(name) = Name::parse(&format!("_dmarc.{}", name.as_str())) else { return Ok(None) };
+    let answer = knowledge.of(Question { name, kind: RecordKind::Text })??;
+    let mut records = answer.records.iter().filter_map(|record| match record {
+        DnsRecord::Text(text) if is_record(text) => Some(text),
+        _ => None,
+    });
+    match (records.next(), records.next()) {
+        (Some(text), None) => Ok(Record::read(text)),
+        _ => Ok(None),
+    }
+}
