@@ -12,6 +12,7 @@
 pub mod configuration;
 mod conversation;
 pub mod disk;
+pub mod dkim;
 pub mod dns;
 pub mod frames;
 pub mod hpack;

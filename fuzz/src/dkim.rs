@@ -1,0 +1,86 @@
+//! Signatures under messages: what anybody sends, what domains publish as keys, and what we sign.
+//!
+//! Oracles:
+//! - Whatever comes, no panic; verdicts do not depend on how the message was cut, and only names of keys are asked for.
+//! - A verdict is one line of text that a header field may hold.
+//! - What we sign passes, whatever it is, with what we publish, and its lines need no folding.
+
+use dkim::{Message, Outcome, Reading, SigningKey};
+use dns::{Answer, Knowledge, Missing, Record, RecordKind};
+use machine::UnixTime;
+
+/// A key of Ed25519 in PKCS#8, whose secret is 32 zeros.
+const KEY: [u8; 48] = {
+    let mut key = [0; 48];
+    let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+    let mut at = 0;
+    while at < head.len() {
+        key[at] = head[at];
+        at += 1;
+    }
+    key
+};
+
+/// When it is, where the message is cut, a key, and behind a zero the message.
+struct Input<'a> {
+    now: u32,
+    cuts: [u8; 3],
+    key: &'a [u8],
+    message: &'a [u8],
+}
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Some(([a, b, c, d, cuts @ ..], rest)) = data.split_first_chunk::<7>() else { return };
+    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+    let (key, message) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
+    let input = Input { now: u32::from_be_bytes([*a, *b, *c, *d]), cuts: *cuts, key, message };
+    let now = UnixTime::from_seconds(input.now.into());
+    let whole = verdicts(&read(Reading::to_verify(), input.message, [255; 3]), input.key, now);
+    let cut = verdicts(&read(Reading::to_verify(), input.message, input.cuts), input.key, now);
+    assert_eq!(whole, cut, "a verdict does not depend on cuts");
+    signs(&input, now);
+}
+
+fn signs(input: &Input<'_>, now: UnixTime) {
+    let key = SigningKey::new(&KEY, "example.test", "key").expect("a key");
+    let Ok(field) = read(Reading::to_sign(), input.message, input.cuts).sign(&key, now) else { return };
+    let lines = field.strip_suffix("\r\n").expect("a field ends with its line");
+    assert!(lines.split("\r\n").skip(1).all(|line| line.starts_with(' ') && line.len() < 78), "{field}");
+    let signed = [field.as_bytes(), input.message].concat();
+    let verdicts = verdicts(&read(Reading::to_verify(), &signed, input.cuts), key.record().as_bytes(), now);
+    assert_eq!(verdicts.first().map(|(outcome, _)| *outcome), Some(Outcome::Pass), "{field}");
+}
+
+/// Reads a message that is cut at these hundredths.
+fn read(mut reading: Reading, message: &[u8], cuts: [u8; 3]) -> Message {
+    let mut rest = message;
+    for cut in cuts {
+        let at = usize::from(cut) * message.len() / 100;
+        let (piece, behind) = rest.split_at(at.min(rest.len()));
+        reading.arrived(piece);
+        rest = behind;
+    }
+    reading.arrived(rest);
+    reading.ended()
+}
+
+fn verdicts(message: &Message, key: &[u8], now: UnixTime) -> Vec<(Outcome, String)> {
+    let mut knowledge = Knowledge::default();
+    let mut verdicts = Vec::new();
+    while verdicts.len() <= message.signatures() {
+        match message.verify(verdicts.len(), &knowledge, now) {
+            Ok(verdict) => {
+                let text = verdict.to_string();
+                assert!(text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{text}");
+                verdicts.push((verdict.outcome(), text));
+            }
+            Err(Missing(question)) => {
+                assert!(question.kind == RecordKind::Text && question.name.as_str().contains("._domainkey."));
+                let records = vec![Record::Text(key.into())];
+                knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+            }
+        }
+    }
+    verdicts
+}
