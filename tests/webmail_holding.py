@@ -8,18 +8,19 @@ from processes import until
 from webdriver import ANSWER_SECONDS, PHONE
 from webmail_reader import Reader, row
 
-LEAVES_SECONDS = 30
+# The longest hold, and what a slow host takes besides.
+LEAVES_SECONDS = 90
 FILE_BYTES = 300_000
 
 
 class Holding:
-    """What a writer sees, in one kind of browser."""
+    """What a writer sees, in one kind of browser. What is seen only while a letter is held is Ada's, who has the longest hold: hosts may be slow."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        # Grace has chosen nothing: ten seconds.
         cls.hold("ada", 30)
-        cls.hold("grace", 10)
 
     def send(self, name, writer, reader, files=()):
         """Returns the letter's subject."""
@@ -33,12 +34,12 @@ class Holding:
         for file in files:
             browser.type("#files", str(file))
         browser.follow("button[value=send]")
-        self.assertIn("Sending…", browser.text(".notice"))
         return subject
 
     def test_a_letter_is_taken_back_and_is_a_draft_as_it_was(self):
         subject = self.send("Back", "ada", "grace")
         browser = self.browser
+        self.assertIn("Sending…", browser.text(".notice"))
         browser.follow(".notice button")
         self.assertIn("it is a draft again", browser.text(".notice"))
         self.assertEqual(browser.value("#to"), f"grace@{DOMAIN}")
@@ -66,16 +67,15 @@ class Holding:
         content = random.Random(options.seed).randbytes(FILE_BYTES)
         file = self.folder / "held.bin"
         file.write_bytes(content)
-        subject = self.send("Enclosed", "grace", "ada", [file])
+        subject = self.send("Enclosed", "ada", "grace", [file])
         browser = self.browser
         browser.follow(".notice button")
         self.assertIn("it is a draft again", browser.text(".notice"))
         self.assertIn(file.name, browser.text("ul.attachments"))
         self.assertEqual(browser.value("#subject"), subject)
         browser.follow("button[value=send]")
-        self.assertIn("Sending…", browser.text(".notice"))
         self.leaves(subject)
-        self.log_in("ada")
+        self.log_in("grace")
         self.open(subject)
         self.assertIn("All is well.", browser.text(".prose"))
         browser.click(".attachments a")
@@ -84,6 +84,7 @@ class Holding:
     def test_a_letter_that_nobody_takes_back_leaves(self):
         subject = self.send("Leaves", "grace", "ada")
         browser = self.browser
+        self.assertEqual(browser.attribute(".notice", "data-seconds"), "10")
         self.leaves(subject)
         self.box("Sent")
         self.assertTrue(browser.is_there(row(subject)))
@@ -94,9 +95,9 @@ class Holding:
 
 class HoldingWithScripts(Holding, Reader):
     def test_the_page_counts_how_long_a_letter_can_be_taken_back_and_says_when_it_was_sent(self):
-        subject = self.send("Counted", "grace", "ada")
+        subject = self.send("Counted", "ada", "grace")
         browser = self.browser
-        self.assertRegex(browser.text(".notice .left"), r"^([1-9]|10) s$")
+        self.assertRegex(browser.text(".notice .left"), r"^([1-9]|[12]\d|30) s$")
         until(lambda: "Your letter was sent." in browser.text(".notice"), LEAVES_SECONDS, "the page says so")
         self.assertFalse(browser.is_there(".notice button"), "it is too late")
         self.box("Sent")

@@ -9,6 +9,11 @@ FOCUSED = "const at = document.activeElement; return at.closest('li.row')?.query
 
 
 class Keys(Reader):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hold("ada", 0)
+
     def log_in(self, user):
         super().log_in(user)
         # A page that is loaded forgets it.

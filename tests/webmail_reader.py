@@ -32,7 +32,6 @@ class Reader(barepost.SharedMachineTest):
         cls.browser = webdriver.Browser(cls.shared_folder / "browser", certificate, cls.screen, cls.scripts)
         cls.addClassCleanup(cls.browser.close)
 
-
     @classmethod
     def hold(cls, user, seconds):
         """For so long a user can take his letters back."""

@@ -29,6 +29,11 @@ ASKS = "const event = new Event('beforeunload', { cancelable: true }); dispatchE
 
 
 class Writing(Reader):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hold("ada", 0)
+
     def begin(self, name):
         """A letter that is being written; returns its subject."""
         subject = self.unique(name)

@@ -96,7 +96,13 @@ names! {
     AcknowledgedOverTls,
     /// A room's own: a letter is acknowledged by the webmail.
     SentAtWebmail,
-    /// A room's own: a draft is.
+    /// A room's own: a letter is held by it.
+    HeldAtWebmail,
+    /// A room's own: such a letter is taken back.
+    TakenBackAtWebmail,
+    /// A room's own: somebody wants it back when it has left.
+    TooLateAtWebmail,
+    /// A room's own: a draft is acknowledged.
     DraftKept,
     /// A room's own: messages were moved at the webmail.
     MovedAtWebmail,

@@ -23,9 +23,9 @@ const _: () =
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hold {
     /// Not at all: they leave at once.
-    #[default]
     Off,
-    /// For ten seconds.
+    /// For ten seconds: who has chosen nothing has this.
+    #[default]
     Short,
     /// For half a minute.
     Long,

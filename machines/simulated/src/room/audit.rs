@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use message::Summary;
 use server::Sizes;
-use store::{AccountId, Damage, Flags, INBOX, MailboxId, MessageInfo, Outcome, Refusal, State, Store};
+use store::{AccountId, Damage, Flags, INBOX, MailboxId, MessageInfo, Outcome, Refusal, Space, State, Store};
 use tasks::{Continuation, Entry, FrameId};
 
+use super::leaving::Course;
 use super::ledger::{ACCOUNTS, Found, Ledger};
 use crate::{MemoryDisk, Mood};
 
@@ -18,16 +19,15 @@ const STEPS_MAX: usize = 200_000;
 /// Octets in a message's first chunk, of which its summary is made: `docs/format.md`, section 5.
 const CHUNK_OCTETS: usize = 8 * 4_096 - 512;
 
-/// Opens a copy of `disk` and holds what is there against `ledger`. Nothing may be wrong with the disk either.
-pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) {
+/// Opens a copy of `disk` and holds what is there against `ledger`. Nothing may be wrong with the disk either. Returns how much space there is.
+pub(super) fn audit(disk: &MemoryDisk, ledger: &mut Ledger, seed: u64) -> Space {
     // Nobody disturbs it: it says what there is.
     sometimes::pause();
     let mut reading = Reading::open(disk, seed);
-    for (account, name) in ACCOUNTS.into_iter().enumerate() {
-        let found = reading.account(name);
-        ledger.audit(account, &found);
-    }
+    let found: Vec<Vec<Found>> = ACCOUNTS.into_iter().map(|name| reading.account(name)).collect();
+    ledger.audit_all(&found);
     sometimes::resume();
+    reading.store.space()
 }
 
 /// The summaries of what lies in an account's inbox, read from a copy of `disk`.
@@ -119,7 +119,8 @@ impl Reading {
                 assert_eq!(message.conversation, summary.conversation, "{what}");
             }
             let is_starred = message.flags.contains(Flags::FLAGGED);
-            found.push(Found { mailbox: id.0, unique_id, is_starred, message: octets });
+            let course = Course::of(id.0, message.flags);
+            found.push(Found { mailbox: id.0, unique_id, is_starred, course, message: octets });
         }
         found
     }

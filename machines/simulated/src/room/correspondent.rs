@@ -1,7 +1,8 @@
-//! A client at the webmail: logs in or comes again, looks at lists, reads, searches, stars, moves, throws away, writes, keeps drafts, chooses, and logs out.
+//! A client at the webmail: logs in or comes again, looks at lists, reads, searches, stars, moves, throws away, writes, takes back, keeps drafts, chooses, and logs out.
 //!
 //! It asks for one page at a time, as people do, and knows of a deed what the page says that follows. What that says is in the ledger from then on, whatever becomes of the machine.
 
+use machine::Instant;
 use sometimes::sometimes;
 
 use super::approach::Approach;
@@ -60,6 +61,10 @@ pub(super) struct Correspondent {
     pub(super) view: Option<View>,
     /// The draft that it goes on with.
     pub(super) draft: Option<(String, LetterId)>,
+    /// The letter that it sent last, and what takes that back.
+    pub(super) undo: Option<(String, LetterId)>,
+    /// It does nothing until then, and takes that letter back.
+    pub(super) hesitates: Option<(Instant, String, LetterId)>,
     /// How much it still does.
     left: u64,
     /// Rows of the last list that it has still to read.
@@ -82,6 +87,8 @@ impl Correspondent {
             rows: Vec::new(),
             view: None,
             draft: None,
+            undo: None,
+            hesitates: None,
             left: 1 + dice.below(8),
             unread: Vec::new(),
             is_done: false,
@@ -89,7 +96,9 @@ impl Correspondent {
     }
 
     pub(super) fn go_on(&mut self, line: &mut Line, around: &mut Around<'_>) -> Progress {
-        if self.waiting.is_none() {
+        if let Some((_, what, letter)) = self.hesitates.take_if(|(until, ..)| *until <= around.story.now) {
+            self.takes_back(&what, letter, line, around);
+        } else if self.waiting.is_none() && self.hesitates.is_none() {
             self.come(line, around);
         }
         if let Some(two) = &mut self.two {
@@ -229,7 +238,8 @@ impl Correspondent {
                 return Progress::IsDone;
             }
         }
-        if self.waiting.is_none() { Progress::IsDone } else { Progress::GoesOn }
+        let is_done = self.waiting.is_none() && self.hesitates.is_none();
+        if is_done { Progress::IsDone } else { Progress::GoesOn }
     }
 
     /// A page of somebody's is his whose ticket was shown.
@@ -292,7 +302,8 @@ impl Correspondent {
     fn is_there(&self, row: &Row, view: &View, page: &Page, around: &Around<'_>) -> bool {
         let Some(letter) = row.letter else { return page.status == 200 };
         let copy = around.ledger.copy_in(letter, self.account, row.mailbox);
-        let may_be_gone = !around.ledger.is_unchanged(view, letter, copy) || around.ledger.is_doubtful(letter, copy);
+        let is_surely_there = around.ledger.is_surely_in(letter, copy, row.mailbox);
+        let may_be_gone = !around.ledger.is_unchanged(view, letter, copy) || !is_surely_there;
         let is_excused = may_be_gone || around.disk_has_failed || around.ledger.harmed() > 0;
         assert!(page.status == 200 || is_excused, "letter {} cannot be read: {}", letter.0, page.head);
         page.status == 200

@@ -1,5 +1,6 @@
 //! What a client does at the webmail, and what it makes of the page that says what came of it.
 
+use machine::Micros;
 use sometimes::sometimes;
 
 use super::client::{Around, Progress};
@@ -25,6 +26,8 @@ pub(super) enum Deed {
     Erases(Vec<(LetterId, usize)>),
     /// A letter is to be sent or kept.
     Writes(Written, LetterId),
+    /// A letter that is held is to be a draft again.
+    TakesBack(LetterId, Asked<bool>),
     /// A name was chosen.
     Chooses(Asked<String>),
 }
@@ -52,7 +55,7 @@ impl Correspondent {
     /// One thing out of what people do. Of others' mail it only looks at some.
     pub(super) fn does_something(&mut self, line: &mut Line, around: &mut Around<'_>) {
         let is_own = self.account == AT_WEBMAIL;
-        match around.dice.below(if is_own { 12 } else { 4 }) {
+        match around.dice.below(if is_own { 13 } else { 4 }) {
             0 if !self.rows.is_empty() => {
                 let row = self.row(around.dice);
                 self.reads(row, line, around);
@@ -82,8 +85,17 @@ impl Correspondent {
                 let name = format!("Mary {:x}", around.dice.roll());
                 let asked = around.ledger.name.asked(name.clone());
                 let token = self.token.clone();
-                let fields = [("token", token.as_str()), ("name", &name), ("signature", ""), ("do", "save")];
+                let hold = if around.dice.one_in(2) { "0" } else { "10" };
+                let fields =
+                    [("token", token.as_str()), ("name", &name), ("signature", ""), ("hold", hold), ("do", "save")];
                 self.post("/mail/settings", &fields, Waiting::Done(Deed::Chooses(asked)), line);
+            }
+            12 => {
+                let known = self.undo.take().or_else(|| self.held_row(around));
+                match known {
+                    Some((what, letter)) => self.takes_back(&what, letter, line, around),
+                    None => self.list(DRAFTS, line, around),
+                }
             }
             _ => {
                 let mailbox = 1 + around.dice.below(if is_own { 6 } else { 1 }) as u32;
@@ -155,6 +167,37 @@ impl Correspondent {
             around.ledger.perhaps_deleted(*old, OWN);
         }
         self.writes(written, letter, text, line);
+    }
+
+    /// A letter among the drafts of the last list, and what takes it back.
+    fn held_row(&self, around: &Around<'_>) -> Option<(String, LetterId)> {
+        let drafts = self.rows.iter().filter(|row| row.mailbox == DRAFTS);
+        let mut letters = drafts.filter_map(|row| Some((format!("sending.{}", row.key()), row.letter?)));
+        letters.find(|(_, letter)| around.ledger.is_for_somebody(*letter))
+    }
+
+    pub(super) fn takes_back(&mut self, what: &str, letter: LetterId, line: &mut Line, around: &mut Around<'_>) {
+        let asked = around.ledger.back_asked(letter);
+        let token = self.token.clone();
+        let fields = [("token", token.as_str()), ("what", what)];
+        self.post("/mail/undo", &fields, Waiting::Done(Deed::TakesBack(letter, asked)), line);
+    }
+
+    /// A letter is held. Its writer takes it back at once, or when it is about to leave, or some time, or never.
+    fn is_held(&mut self, letter: LetterId, page: &Page, line: &mut Line, around: &mut Around<'_>) {
+        sometimes!(HeldAtWebmail);
+        let Some(what) = page.undo() else { return self.list(self.mailbox, line, around) };
+        match around.dice.below(4) {
+            0 => self.takes_back(&what, letter, line, around),
+            1 => {
+                let span = Micros(8_000_000 + around.dice.below(4_000_000));
+                self.hesitates = Some((around.story.now + span, what, letter));
+            }
+            _ => {
+                self.undo = Some((what, letter));
+                self.list(self.mailbox, line, around);
+            }
+        }
     }
 
     /// The answer to a deed: where to look what came of it.
@@ -236,7 +279,21 @@ impl Correspondent {
             Deed::Writes(Written::Sent(_), letter) if words == "Your letter was sent." => {
                 around.ledger.delivered(*letter);
             }
-            Deed::Stars(..) | Deed::Erases(_) | Deed::Chooses(_) | Deed::Writes(..) => {}
+            Deed::Writes(Written::Sent(_), letter) if words == "Sending…" => {
+                return self.is_held(*letter, page, line, around);
+            }
+            Deed::TakesBack(letter, asked) if words == "Your letter was not sent: it is a draft again." => {
+                around.ledger.back_told(*letter, asked, true);
+                sometimes!(TakenBackAtWebmail);
+                if page.value_of("subject") == Some(letter.0.to_string()) {
+                    self.draft = page.value_of("draft").map(|key| (key, *letter));
+                }
+            }
+            Deed::TakesBack(letter, asked) if words.starts_with("It is too late") => {
+                around.ledger.back_told(*letter, asked, false);
+                sometimes!(TooLateAtWebmail);
+            }
+            Deed::Stars(..) | Deed::Erases(_) | Deed::Chooses(_) | Deed::Writes(..) | Deed::TakesBack(..) => {}
         }
         self.list(self.mailbox, line, around);
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::doubt::Doubt;
+use super::leaving::{Course, Departure};
 use crate::Dice;
 
 /// Those who get letters. The last one reads and writes at the webmail, the others by POP3 and SMTP.
@@ -65,8 +66,7 @@ pub(super) struct Letter {
     pub(super) copies: [Copy; COPIES],
     /// A sector of it went bad: it may be unreadable, and it may be gone.
     pub(super) is_harmed: bool,
-    /// Its writer was told that it is on its way: it arrives, or is still among his drafts.
-    is_promised: bool,
+    pub(super) departure: Departure,
 }
 
 /// A message that somebody has found.
@@ -74,6 +74,8 @@ pub(super) struct Found {
     pub(super) mailbox: u32,
     pub(super) unique_id: String,
     pub(super) is_starred: bool,
+    /// How far it has come, if it is its writer's.
+    pub(super) course: Course,
     pub(super) message: Vec<u8>,
 }
 
@@ -169,12 +171,11 @@ impl Ledger {
         self.turns_into(id, Fate::PerhapsDelivered);
     }
 
-    /// Its writer was told that it is on its way, and has a copy of it.
+    /// Its writer was told that it is on its way, or will be, and has a copy of it.
     pub(super) fn promised(&mut self, id: LetterId) {
         let letter = &mut self.letters[id.0];
         assert!(letter.copies[OWN].fate != Fate::Absent, "letter {} is on its way, and a power cut has taken it", id.0);
         letter.copies[OWN].is_seen();
-        letter.is_promised = true;
     }
 
     /// Acknowledged. A reader may have deleted it before its sender heard so.
@@ -266,7 +267,15 @@ impl Ledger {
         assert_eq!(*known, id, "the unique-id {place:?} names two letters");
     }
 
-    /// All that is in an account was looked at, and nothing can be on its way: what was uncertain is certain now.
+    /// All that is on the disk was looked at, by account.
+    pub(super) fn audit_all(&mut self, found: &[Vec<Found>]) {
+        self.courses(&found[AT_WEBMAIL]);
+        found.iter().enumerate().for_each(|(account, found)| self.audit(account, found));
+        self.name.settle();
+        self.letters.iter().enumerate().for_each(|(number, letter)| letter.has_come_as_it_should(number));
+    }
+
+    /// All that is in an account was looked at, and nothing can be on its way but what is held: what was uncertain is certain now.
     /// `found`: messages, in the order in which the machine lists them.
     pub(super) fn audit(&mut self, account: usize, found: &[Found]) {
         let listed = self.moment();
@@ -290,7 +299,9 @@ impl Ledger {
                     _ if is_there => Fate::Present,
                     // Its loss may be taken back as long as it is not durable itself.
                     Fate::Present | Fate::PerhapsDeleted if letter.is_harmed => Fate::PerhapsDeleted,
-                    Fate::PerhapsDelivered if letter.is_harmed || letter.is_promised => Fate::PerhapsDelivered,
+                    Fate::PerhapsDelivered if letter.is_harmed || letter.departure.is_under_way() => {
+                        Fate::PerhapsDelivered
+                    }
                     Fate::Present => panic!("letter {number} was there, and is gone from {name}"),
                     Fate::PerhapsDeleted => Fate::Deleted(now),
                     Fate::PerhapsDelivered => Fate::Absent,
@@ -298,10 +309,6 @@ impl Ledger {
                 };
                 copy.turns_into(fate);
             }
-        }
-        if account == AT_WEBMAIL {
-            self.name.settle();
-            self.letters.iter().enumerate().for_each(|(number, letter)| letter.keeps_promise(number));
         }
     }
 }
@@ -314,21 +321,18 @@ impl Letter {
             is_starred: Doubt::none(false),
             changes: 0,
         });
-        Letter { body, protocol, recipients: recipients.to_vec(), copies, is_harmed: false, is_promised: false }
+        let (recipients, departure) = (recipients.to_vec(), Departure::wanted());
+        Letter { body, protocol, recipients, copies, is_harmed: false, departure }
     }
 
-    /// Whoever has it in another mailbox than his drafts has sent it: it has come to everybody.
-    fn keeps_promise(&self, number: usize) {
-        let own = &self.copies[OWN];
-        let has_left = own.fate == Fate::Present && own.place.is().is_some_and(|place| *place != DRAFTS);
-        let has_come = self.recipients.iter().all(|copy| self.copies[*copy].fate != Fate::PerhapsDelivered);
-        let is_kept = !self.is_promised || self.is_harmed || !has_left || has_come;
-        assert!(is_kept, "letter {number} was sent from the webmail, and has not come to all");
+    /// Whether it is no draft, and was written at the webmail.
+    pub(super) fn is_sent_by_webmail(&self) -> bool {
+        self.protocol == WRITTEN && self.recipients != [OWN]
     }
 }
 
 impl Copy {
-    fn turns_into(&mut self, fate: Fate) {
+    pub(super) fn turns_into(&mut self, fate: Fate) {
         (self.fate, self.changes) = (fate, self.changes + 1);
     }
 
@@ -341,7 +345,7 @@ impl Copy {
 
     /// It lies there, and nothing that was asked for of it is under way any more.
     fn lies(&mut self, id: LetterId, found: &Found) {
-        let is_leaving = found.mailbox == DRAFTS && self.place.may_be(&SENT);
+        let is_leaving = matches!(found.course, Course::Held | Course::Leaving | Course::Left);
         if let Err(places) = self.place.settle_as(found.mailbox) {
             panic!("letter {} lies in {}, and has to lie in {places:?}", id.0, found.mailbox);
         }

@@ -123,10 +123,10 @@ impl Ledger {
         !(copies.contains(&AT_WEBMAIL) && copies.contains(&OWN))
     }
 
-    /// Whether nobody can tell if a copy is there, or where.
-    pub(super) fn is_doubtful(&self, id: LetterId, copy: usize) -> bool {
+    /// Whether a copy is in this mailbox, and nobody doubts it. Another client may have moved it since a row was shown.
+    pub(super) fn is_surely_in(&self, id: LetterId, copy: usize, mailbox: u32) -> bool {
         let copy = &self.letters[id.0].copies[copy];
-        copy.fate != Fate::Present || copy.place.is().is_none()
+        copy.fate == Fate::Present && copy.place.is() == Some(&mailbox)
     }
 
     /// A copy is asked to go into another mailbox.

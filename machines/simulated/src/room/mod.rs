@@ -20,6 +20,7 @@ mod deeds;
 mod doubt;
 mod fault;
 mod forgery;
+mod leaving;
 mod ledger;
 mod line;
 mod lists;

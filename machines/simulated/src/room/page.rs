@@ -56,6 +56,11 @@ impl Page {
         Some((between(rest, "<span>", "</span>")?, class.contains("error")))
     }
 
+    /// What takes that back, as its form says it.
+    pub(super) fn undo(&self) -> Option<String> {
+        self.value_of("what")
+    }
+
     /// What its list shows.
     pub(super) fn rows(&self, ledger: &Ledger) -> Vec<Row> {
         let row = |row: &str| {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::approach::Way;
 use super::client::{Around, Progress};
+use super::leaving::Course;
 use super::ledger::{ACCOUNTS, Found, INBOX, Ledger, LetterId, Moment};
 use super::line::Line;
 use crate::Dice;
@@ -139,7 +140,8 @@ impl Reader {
     fn message_read(&mut self, number: usize, message: Vec<u8>, line: &mut Line, around: &mut Around<'_>) {
         let (unique_id, found) = &mut self.messages[number - 1];
         let came = self.came.expect("who reads was let in");
-        let read = Found { mailbox: INBOX, unique_id: unique_id.clone(), is_starred: false, message };
+        let read =
+            Found { mailbox: INBOX, unique_id: unique_id.clone(), is_starred: false, course: Course::Sent, message };
         let (letter, _) = around.ledger.found(self.account, &read, came);
         *found = Some(letter);
         around.story.counts.read += 1;

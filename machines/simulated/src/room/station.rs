@@ -242,8 +242,10 @@ impl Station {
     /// A turn of `core` that its engine has not asked for; returns what comes of it. Reads may: compaction goes on whenever
     /// there is a turn, and waits for none.
     pub(super) fn turn_unasked(&mut self, core: u8, now: Instant, story: &mut Chronicle) -> Found {
+        // Of what is due by the machine's clock the room hears a microsecond late.
+        let shown = self.global(self.local(now));
         let is_due =
-            self.cores().any(|core| self.next_turn(core).is_some_and(|at| at <= now.max(self.pace(core).free_at)));
+            self.cores().any(|core| self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at)));
         let busy = self.machine.from_engine.len() + self.machine.disk.waiting();
         if is_due || busy > 0 || !self.is_on() {
             return Found::default();

@@ -25,6 +25,7 @@ fn conversation(seed: u64) -> (Room, Browser, String) {
     deliver(&mut room, &letter("Loom", "It weaves."));
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
+    ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose?reply=1.1").token();
     let written = [("to", "grace@barepost.test"), ("subject", "Re: Engine"), ("text", "Does it?"), ("answers", "1.1")];
     ada.post(&mut room, "/mail/compose", &[&[("token", token.as_str()), ("do", "send")], &written[..]].concat());
@@ -184,6 +185,7 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
     let (mut room, trust) = serving(25);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
+    ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose").token();
     let long = format!("{}Mine.", "A note to myself. ".repeat(20));
     for text in [long.as_str(), "Milk.", "Bread, and something long.\n"] {

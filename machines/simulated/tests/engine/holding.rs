@@ -34,7 +34,6 @@ impl People {
     pub(super) fn logged_in(room: &mut Room, trust: &Trust) -> People {
         let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(trust));
         ada.log_in(room, "ada", "lovelace");
-        ada.hold(room, "10");
         grace.log_in(room, "grace", "lovelace");
         let token = ada.get(room, "/mail/compose").token();
         People { ada, grace, token }

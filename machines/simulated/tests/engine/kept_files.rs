@@ -54,6 +54,7 @@ fn files_stay_with_a_draft_until_they_are_sent_or_taken_away() {
         let (mut room, trust) = serving(seed);
         let mut ada = Browser::new(&trust);
         ada.log_in(&mut room, "ada", "lovelace");
+        ada.hold(&mut room, "0");
         let token = ada.get(&mut room, "/mail/compose").token();
         let token = ("token", token.as_str());
         let large = large();

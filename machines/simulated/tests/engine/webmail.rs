@@ -323,6 +323,7 @@ fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() 
     let (mut room, trust) = serving(5);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
+    ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose").token();
     let refused = ada.send(
         &mut room,
@@ -357,6 +358,7 @@ fn a_letter_goes_to_everybody_on_this_server_and_into_sent_and_to_nobody_else() 
     assert!(ada.get(&mut room, "/mail/box/3").text().contains("Näws"));
     let mut grace = Browser::new(&trust);
     grace.log_in(&mut room, "grace@barepost.test", "lovelace");
+    grace.hold(&mut room, "0");
     let list = grace.get(&mut room, "/mail/box/1");
     assert!(list.text().contains("Näws"), "{}", list.text());
     let source = grace.get(&mut room, "/mail/source/1.1").text();
@@ -498,7 +500,7 @@ fn a_letter_outlives_the_login_of_its_writer() {
     assert!(text.contains("value=\"Thoughts &#38; ideas\"") && text.contains("Line 1\n&#34;Line&#34; 2 ä"), "{text}");
     let token = back.token();
     let fields = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", "x"), ("do", "send")];
-    assert!(browser.post(&mut room, "/mail/compose", &fields).text().contains("Your letter was sent."));
+    assert!(browser.post(&mut room, "/mail/compose", &fields).text().contains("Sending…"));
 }
 
 #[test]
