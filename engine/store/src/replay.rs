@@ -3,6 +3,7 @@
 //! Invariants:
 //! - A group is applied wholly, in order, or not at all.
 //! - The end is never taken for damage, nor damage for the end: a later group proves that a missing block was durable.
+//! - Where both copies of a block fit and differ, an earlier life began a group there and one of them is its fence: what follows tells which.
 //! - The walk asks for pieces and is called again with them; it holds no more than one group.
 
 use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
@@ -57,12 +58,19 @@ pub(crate) struct Dropped {
 }
 
 /// A group of which some blocks are read.
+#[derive(Clone)]
 struct Partial {
     first: u64,
     blocks: u32,
     records: Vec<u8>,
     /// Where the journal goes on if the rest never comes.
     before: Journal,
+}
+
+/// Where the walk would be if the other copy of the last block was the right one.
+struct Rival {
+    journal: Journal,
+    partial: Option<Partial>,
 }
 
 pub(crate) struct Replay {
@@ -78,6 +86,7 @@ pub(crate) struct Replay {
     root: Root,
     mode: Mode,
     partial: Option<Partial>,
+    rival: Option<Rival>,
     recent: Vec<Recent>,
 }
 
@@ -87,13 +96,23 @@ struct Look<'a> {
     unreadable: bool,
 }
 
+/// What fits of that.
+struct Fit<T> {
+    block: T,
+    /// The other copy, if it fits and says something else.
+    rival: Option<T>,
+    /// Whether there is only one, or they differ.
+    lame: bool,
+}
+
 impl<'a> Look<'a> {
-    /// The copy that is wanted, and whether the other one is not. Each is asked: a sound block from an earlier time in one
+    /// The copy that is wanted. Each is asked: a sound block from an earlier time in one
     /// place must not hide the right one in the other, or a later torn write would bring that one back.
-    fn find<T>(&self, wanted: impl Fn(Block<'a>) -> Option<T>) -> Option<(T, bool)> {
+    fn find<T: PartialEq>(&self, wanted: impl Fn(Block<'a>) -> Option<T>) -> Option<Fit<T>> {
         let [first, second] = self.copies.map(|copy| copy.and_then(&wanted));
-        let lame = first.is_some() != second.is_some();
-        first.or(second).map(|block| (block, lame))
+        let lame = first != second;
+        let (block, rival) = if first.is_some() { (first, second.filter(|_| lame)) } else { (second, None) };
+        block.map(|block| Fit { block, rival, lame })
     }
 }
 
@@ -111,6 +130,7 @@ impl Replay {
             root,
             mode: Mode::Following,
             partial: None,
+            rival: None,
             recent: Vec::new(),
         }
     }
@@ -146,9 +166,9 @@ impl Replay {
             Block::Records { header, hash, records } if self.continues(&header) => Some((header, hash, records)),
             _ => None,
         });
-        if let Some(((header, hash, records), lame)) = next {
+        if let Some(Fit { block, rival, lame }) = next {
             self.note_lame(lame, geometry.place_page(segment, place));
-            self.accept(&header, hash, records);
+            self.accept_either(block, rival);
         } else {
             self.mode = Mode::Link;
             self.journal.fresh_segment = look.unreadable;
@@ -163,6 +183,27 @@ impl Replay {
             None => header.group_first == header.sequence && (1..=GROUP_BLOCKS_MAX).contains(&header.group_blocks),
         };
         group_fits && header.sequence == self.journal.sequence && header.previous == self.journal.previous
+    }
+
+    /// Goes on behind a block, and remembers where it would be behind its rival. Only fences have rivals, and more of its group follows a fence:
+    /// so no group is applied that may be none.
+    fn accept_either(&mut self, block: (Header, u64, &[u8]), rival: Option<(Header, u64, &[u8])>) {
+        let are_fences = |other: &(Header, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
+        let rival = rival.filter(|other| self.partial.is_none() && are_fences(other));
+        self.rival = rival.map(|(header, hash, records)| {
+            let before = Rival { journal: self.journal.clone(), partial: None };
+            self.accept(&header, hash, records);
+            self.go_over_to(before)
+        });
+        self.accept(&block.0, block.1, block.2);
+    }
+
+    /// Goes on from there. Returns where it was.
+    fn go_over_to(&mut self, Rival { journal, partial }: Rival) -> Rival {
+        Rival {
+            journal: core::mem::replace(&mut self.journal, journal),
+            partial: core::mem::replace(&mut self.partial, partial),
+        }
     }
 
     fn accept(&mut self, header: &Header, hash: u64, records: &[u8]) {
@@ -207,10 +248,11 @@ impl Replay {
                 }
                 _ => None,
             })
-            .filter(|((next, _), _)| !self.journal.chain.contains(next))
+            .filter(|fit| !self.journal.chain.contains(&fit.block.0))
         };
         let fits = leads_on(&|header| header.sequence == sequence && header.previous == self.journal.previous);
-        if let Some(((next, hash), lame)) = fits {
+        if let Some(Fit { block: (next, hash), lame, .. }) = fits {
+            self.rival = None;
             self.journal.chain.push(next);
             self.journal.previous = hash;
             self.journal.place = 0;
@@ -219,7 +261,13 @@ impl Replay {
             self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
             return Ok(());
         }
-        let next = leads_on(&|header| header.sequence > sequence).map(|((next, _), _)| next);
+        let next = leads_on(&|header| header.sequence > sequence).map(|fit| fit.block.0);
+        // Nothing follows that block: the other one has its turn.
+        if let Some(rival) = self.rival.take() {
+            self.go_over_to(rival);
+            self.mode = Mode::Following;
+            return Ok(());
+        }
         let place = self.journal.place + 1;
         self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
         Ok(())
@@ -258,7 +306,7 @@ impl Replay {
             _ => None,
         });
         match later {
-            Some((header, _)) => self.skip_hole(&header, place, geometry),
+            Some(fit) => self.skip_hole(&fit.block, place, geometry),
             None => self.mode = Mode::Ahead { place: place + 1, left: left - 1, next, jumped },
         }
         Ok(())

@@ -271,6 +271,24 @@ fn a_block_left_by_an_earlier_torn_group_never_completes_a_later_one() {
 }
 
 #[test]
+fn a_lost_write_never_brings_back_what_an_earlier_life_began_in_its_place() {
+    for copy in 0..2 {
+        let (rig, ada) = with_long_account();
+        // Of a group only the fence arrives. The next life begins a group in the same place, and that is whole.
+        let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16)]));
+        let journal = rig.store.shard(ada.shard()).unwrap().journal.clone().unwrap();
+        let page = rig.store.segments.geometry.place_page(*journal.chain.last().unwrap(), journal.place).plus(copy);
+        let before = rig.disk.clone();
+        let mut rig = set_passwords(rig, ada, &["two"], 2, Cut::Prefix(usize::MAX));
+        // The device has lost one copy of its fence.
+        (0..8).map(|at| page.sector().0 + at).for_each(|sector| rig.disk.poke(sector, before.peek(sector)));
+        let rig = rig.cut(Cut::Prefix(0));
+        assert_eq!(rig.store.account(ada).unwrap().password_hash(), "two", "copy {copy}");
+        assert_eq!(rig.store.findings().len(), 1, "{:?}", rig.store.findings());
+    }
+}
+
+#[test]
 fn a_sector_of_a_later_write_never_completes_a_torn_block() {
     let (rig, ada) = with_long_account();
     // The block lacks one sector, in which the next life would write the same, was it to write to the same place.
