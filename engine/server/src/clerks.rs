@@ -379,7 +379,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         self.office.holds.hold((account, uid), answers, self.office.turn, after);
     }
 
-    fn take_back(&mut self, account: AccountId, uid: Uid) -> bool {
+    fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {
         self.office.holds.take_back((account, uid))
     }
 

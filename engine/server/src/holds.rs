@@ -107,14 +107,13 @@ impl Holds {
         }
     }
 
-    /// A letter does not leave. False: it does, or has none to wait for.
-    pub(crate) fn take_back(&mut self, place: Place) -> bool {
-        let Some(frame) = self.places.get(&place).copied() else { return false };
-        let is_waiting = self.letters.get(frame).is_some_and(|held| matches!(held.stage, Stage::Waiting));
-        if is_waiting {
-            self.forget(frame);
-        }
-        is_waiting
+    /// A letter does not leave. Returns what it answers; `None`: it does leave, or has none to wait for.
+    pub(crate) fn take_back(&mut self, place: Place) -> Option<Option<(MailboxId, Uid)>> {
+        let frame = self.places.get(&place).copied()?;
+        let held = self.letters.get(frame).filter(|held| matches!(held.stage, Stage::Waiting))?;
+        let answers = held.answers;
+        self.forget(frame);
+        Some(answers)
     }
 
     fn forget(&mut self, frame: FrameId) {

@@ -204,8 +204,8 @@ pub trait Desk {
     /// This draft of an account of this core is held: it leaves when that time has come, if nobody takes it back. `answers`: the message of the account that it answers.
     fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime);
 
-    /// This draft does not leave. False: it is leaving, or was never held.
-    fn take_back(&mut self, account: AccountId, uid: Uid) -> bool;
+    /// This draft does not leave. Returns what it answers, if that is known; `None`: it is leaving, or was never held.
+    fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>>;
 
     /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
     fn tell_password(&mut self, account: AccountId) -> bool;

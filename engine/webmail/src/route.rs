@@ -123,8 +123,13 @@ pub enum Start {
     ReplyToAll(Key),
     /// `?forward={key}`
     Forward(Key),
-    /// `?draft={key}`: what was kept of it.
-    Draft(Key),
+    /// `?draft={key}`, `?draft={key}&answers={key}`: what was kept of it, and what it answers if that is known.
+    Draft {
+        /// The draft.
+        draft: Key,
+        /// What it answers.
+        answers: Option<Key>,
+    },
 }
 
 /// Deeds and their addresses.
@@ -239,12 +244,14 @@ fn list<'a>(mailbox: u32, query: &str) -> Result<Page<'a>, NotFound> {
 }
 
 fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
-    let start = match keys(query, ["reply", "all", "forward", "draft"])? {
-        [None, None, None, None] => Start::New,
-        [Some(key), None, None, None] => Start::Reply(key.parse()?),
-        [None, Some(key), None, None] => Start::ReplyToAll(key.parse()?),
-        [None, None, Some(key), None] => Start::Forward(key.parse()?),
-        [None, None, None, Some(key)] => Start::Draft(key.parse()?),
+    let start = match keys(query, ["reply", "all", "forward", "draft", "answers"])? {
+        [None, None, None, None, None] => Start::New,
+        [Some(key), None, None, None, None] => Start::Reply(key.parse()?),
+        [None, Some(key), None, None, None] => Start::ReplyToAll(key.parse()?),
+        [None, None, Some(key), None, None] => Start::Forward(key.parse()?),
+        [None, None, None, Some(draft), answers] => {
+            Start::Draft { draft: draft.parse()?, answers: answers.map(|key| key.parse()).transpose()? }
+        }
         _ => return Err(NotFound),
     };
     Ok(Page::Compose(start))
@@ -326,7 +333,8 @@ impl fmt::Display for Start {
             Start::Reply(key) => write!(out, "?reply={key}"),
             Start::ReplyToAll(key) => write!(out, "?all={key}"),
             Start::Forward(key) => write!(out, "?forward={key}"),
-            Start::Draft(key) => write!(out, "?draft={key}"),
+            Start::Draft { draft, answers: None } => write!(out, "?draft={draft}"),
+            Start::Draft { draft, answers: Some(answers) } => write!(out, "?draft={draft}&answers={answers}"),
         }
     }
 }

@@ -14,8 +14,7 @@
 //! - A letter that somebody among its recipients could not get does not leave: it is a draft again. Once it leaves that is not asked any more.
 //! - One thing is under way at a time.
 //!
-//! What a letter answers only this life of the machine knows, and forgets it when somebody tried to take the letter back and the disk was in the way: then that is not marked. Marked before, it would be so for a letter that
-//! was taken back.
+//! What a letter answers only this life of the machine knows: after a power cut it is not marked. Marked before, it would be so for a letter that was taken back.
 
 use alloc::vec::Vec;
 

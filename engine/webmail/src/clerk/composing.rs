@@ -63,8 +63,8 @@ impl Composing {
 
     /// The page. Of a letter that is about to leave there is none: what takes it back is told instead.
     pub(super) fn done(&mut self, visitor: &Visitor, desk: &impl Desk) -> Done {
-        if let Start::Draft(key) = self.start
-            && let Some(said) = about_to_leave(key, visitor.account, desk)
+        if let Start::Draft { draft, .. } = self.start
+            && let Some(said) = about_to_leave(draft, visitor.account, desk)
         {
             let drafts = Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest };
             return Done { reply: answer::elsewhere(&drafts.to_string()), said: Some(said) };
@@ -80,13 +80,15 @@ impl Composing {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
                 Ok((heard, info, files)) => {
                     let beginning = Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own);
-                    let files = if let Start::Draft(_) = self.start { files } else { Vec::new() };
+                    let files = if let Start::Draft { .. } = self.start { files } else { Vec::new() };
                     Beginning { files, ..beginning }
                 }
             },
         };
         let [draft, answers] = match self.start {
-            Start::Draft(key) => [key.to_string(), String::new()],
+            Start::Draft { draft, answers } => {
+                [draft.to_string(), answers.map_or_else(String::new, |key| key.to_string())]
+            }
             Start::Reply(key) | Start::ReplyToAll(key) => [String::new(), key.to_string()],
             Start::New | Start::Forward(_) => [const { String::new() }; 2],
         };
@@ -95,12 +97,12 @@ impl Composing {
             Start::Reply(_) => "Reply",
             Start::ReplyToAll(_) => "Reply to all",
             Start::Forward(_) => "Forward",
-            Start::Draft(_) => "Draft",
+            Start::Draft { .. } => "Draft",
         };
         let surroundings = Surroundings::of(visitor, desk.store(), None);
         let text = match self.start {
             Start::New | Start::Reply(_) | Start::ReplyToAll(_) => surroundings.chosen().signed(&beginning.text),
-            Start::Forward(_) | Start::Draft(_) => beginning.text,
+            Start::Forward(_) | Start::Draft { .. } => beginning.text,
         };
         answer::page(&ComposePage {
             frame: surroundings.frame(visitor, &surroundings.links()),
@@ -127,7 +129,7 @@ pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
 fn source(start: Start) -> Option<Key> {
     match start {
         Start::New => None,
-        Start::Reply(key) | Start::ReplyToAll(key) | Start::Forward(key) | Start::Draft(key) => Some(key),
+        Start::Reply(key) | Start::ReplyToAll(key) | Start::Forward(key) | Start::Draft { draft: key, .. } => Some(key),
     }
 }
 
@@ -138,7 +140,7 @@ impl Beginning {
         let author = heard.from.iter();
         match start {
             Start::New => Beginning::default(),
-            Start::Draft(_) => Beginning {
+            Start::Draft { .. } => Beginning {
                 to: listed(heard.to.iter()),
                 cc: listed(heard.cc.iter()),
                 bcc: listed(heard.bcc.iter()),

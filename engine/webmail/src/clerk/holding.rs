@@ -2,7 +2,7 @@
 //!
 //! Invariant: who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
 
-use store::{AccountId, DRAFTS, Flags, INBOX, MarkChange, Refusal};
+use store::{AccountId, DRAFTS, Flags, INBOX, MailboxId, MarkChange, Refusal, Uid};
 
 use super::{Desk, Done, Step, why};
 use crate::answer;
@@ -13,6 +13,8 @@ use crate::{Key, Page, Start, Stretch};
 #[derive(Debug)]
 pub(super) struct TakingBack {
     key: Key,
+    /// What it answers, if that is known.
+    answers: Option<(MailboxId, Uid)>,
     stage: Stage,
 }
 
@@ -32,7 +34,7 @@ enum Stage {
 
 impl TakingBack {
     pub(super) fn new(key: Key) -> TakingBack {
-        TakingBack { key, stage: Stage::Wanted }
+        TakingBack { key, answers: None, stage: Stage::Wanted }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
@@ -47,9 +49,12 @@ impl TakingBack {
         }
         let (mailbox, uid) = self.key.in_store();
         let info = desk.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
-        self.stage = match info {
-            Some(info) if !info.flags.are_on_their_way() => Stage::Back,
-            Some(info) if desk.take_back(account, uid) => {
+        let is_on_its_way = info.is_some_and(|info| info.flags.are_on_their_way());
+        let taken = is_on_its_way.then(|| desk.take_back(account, uid)).flatten();
+        self.stage = match (info, taken) {
+            (Some(_), None) if !is_on_its_way => Stage::Back,
+            (Some(info), Some(answers)) => {
+                self.answers = answers;
                 let continuation = desk.continuation();
                 match desk.store_mut().mark(account, mailbox, uid, MarkChange::clear(Flags::HELD), continuation) {
                     Ok(()) => {
@@ -57,7 +62,7 @@ impl TakingBack {
                         Stage::Taken
                     }
                     Err(Refusal::Busy) => {
-                        desk.hold(account, uid, None, info.internal_date);
+                        desk.hold(account, uid, answers, info.internal_date);
                         return Step::Busy;
                     }
                     Err(refusal) => Stage::Refused(refusal),
@@ -77,7 +82,8 @@ impl TakingBack {
         let (said, then) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
                 let said = Said::done("Your letter was not sent: it is a draft again.");
-                (said, Page::Compose(Start::Draft(self.key)))
+                let answers = self.answers.map(|(mailbox, uid)| Key { mailbox: mailbox.0, uid: uid.0 });
+                (said, Page::Compose(Start::Draft { draft: self.key, answers }))
             }
             Stage::TooLate => {
                 let said = Said::wrong("It is too late to take that letter back: it has left.");
@@ -85,7 +91,7 @@ impl TakingBack {
             }
             Stage::Refused(refusal) => {
                 if let Some(info) = desk.store().message(account, mailbox, uid) {
-                    desk.hold(account, uid, None, info.internal_date);
+                    desk.hold(account, uid, self.answers, info.internal_date);
                 }
                 (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
             }

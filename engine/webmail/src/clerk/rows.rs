@@ -207,7 +207,7 @@ impl<'a> RowText<'a> {
         });
         RowText {
             href: match found.mailbox {
-                DRAFTS => Page::Compose(Start::Draft(key)).to_string(),
+                DRAFTS => Page::Compose(Start::Draft { draft: key, answers: None }).to_string(),
                 _ => Page::Read(key).to_string(),
             },
             key: key.to_string(),

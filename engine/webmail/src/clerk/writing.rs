@@ -149,6 +149,8 @@ pub(super) struct Writing {
     message: Vec<u8>,
     /// How much of it the store has.
     taken: usize,
+    /// Which of those was looked at, what it answers or itself as it was kept.
+    looked_at: Option<Key>,
     /// The identifiers of what it answers, the latest last.
     references: Vec<Vec<u8>>,
     /// The files that come from the draft.
@@ -186,6 +188,7 @@ impl Writing {
             stage,
             message: Vec::new(),
             taken: 0,
+            looked_at: None,
             references: Vec::new(),
             copying: None,
             hold: None,
@@ -219,16 +222,20 @@ impl Writing {
     }
 
     fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
-        let continuation = desk.continuation();
-        let asked = match self.draft.answers.or(self.draft.draft).map(Key::in_store) {
-            Some((mailbox, uid)) => desk.store_mut().read(account, mailbox, uid, 0, continuation),
-            None => Err(Refusal::NoSuchMessage),
-        };
-        if asked == Err(Refusal::Busy) {
-            return Err(Refusal::Busy);
+        for key in [self.draft.answers, self.draft.draft].into_iter().flatten() {
+            let (continuation, (mailbox, uid)) = (desk.continuation(), key.in_store());
+            match desk.store_mut().read(account, mailbox, uid, 0, continuation) {
+                Ok(()) => {
+                    (self.stage, self.looked_at) = (Stage::Ready, Some(key));
+                    return Ok(1);
+                }
+                Err(Refusal::Busy) => return Err(Refusal::Busy),
+                // It may be gone, and a draft still knows what it answered.
+                Err(_) => {}
+            }
         }
         self.stage = Stage::Ready;
-        Ok(usize::from(asked.is_ok()))
+        Ok(0)
     }
 
     /// The beginning of what it answers, or of itself as it was kept: then it answers what it answered. Later, more of the files that come from there.
@@ -238,7 +245,7 @@ impl Writing {
         }
         let header = Header::new(body.bytes());
         let identifiers = |name| header.field(name).into_iter().flat_map(|field| field.identifiers());
-        let answered = identifiers("Message-ID").filter(|_| self.draft.answers.is_some());
+        let answered = identifiers("Message-ID").filter(|_| self.looked_at == self.draft.answers);
         self.references = identifiers("References").chain(answered).map(<[u8]>::to_vec).collect();
     }
 
@@ -434,7 +441,8 @@ impl Writing {
             (Then::Send, None) => (Said::done("Your letter was sent."), list(INBOX)),
             (Then::Drop, _) => (Said::done("The letter was discarded."), list(INBOX)),
             (Then::Keep, Some(key)) => {
-                (Said::done("The draft was saved."), Page::Compose(Start::Draft(key)).to_string())
+                let start = Start::Draft { draft: key, answers: self.draft.answers };
+                (Said::done("The draft was saved."), Page::Compose(start).to_string())
             }
             (Then::Keep, None) => (Said::done("The draft was saved."), list(DRAFTS)),
         };

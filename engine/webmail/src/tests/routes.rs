@@ -31,7 +31,8 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/compose?reply=1.7", Page::Compose(Start::Reply(KEY))),
         ("/mail/compose?all=1.7", Page::Compose(Start::ReplyToAll(KEY))),
         ("/mail/compose?forward=1.7", Page::Compose(Start::Forward(KEY))),
-        ("/mail/compose?draft=1.7", Page::Compose(Start::Draft(KEY))),
+        ("/mail/compose?draft=1.7", Page::Compose(Start::Draft { draft: KEY, answers: None })),
+        ("/mail/compose?draft=1.7&answers=1.7", Page::Compose(Start::Draft { draft: KEY, answers: Some(KEY) })),
         ("/mail/search?q=", search("", None, None)),
         ("/mail/search?q=from%3Agrace+%22caf%C3%A9%22", search("from:grace \"café\"", None, None)),
         ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
@@ -219,7 +220,7 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
         key().prop_map(Start::Reply),
         key().prop_map(Start::ReplyToAll),
         key().prop_map(Start::Forward),
-        key().prop_map(Start::Draft),
+        (key(), option::of(key())).prop_map(|(draft, answers)| Start::Draft { draft, answers }),
     ];
     let whole = [Page::Home, Page::Settings, Page::Mailboxes, Page::Asset(Asset::Style)];
     prop_oneof![

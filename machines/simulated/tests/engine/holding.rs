@@ -141,6 +141,48 @@ fn what_is_answered_is_marked_when_the_answer_leaves() {
     assert!(is_marked(&mut people, &mut room), "it has left");
 }
 
+/// Also when it was taken back, and kept, before.
+#[test]
+fn what_is_answered_is_marked_when_an_answer_leaves_that_was_taken_back_before() {
+    let (mut room, trust) = serving(311);
+    let mut people = People::logged_in(&mut room, &trust);
+    people.grace.hold(&mut room, "0");
+    let token = people.grace.get(&mut room, "/mail/compose").token();
+    let question = [("token", token.as_str()), ("to", "ada@barepost.test"), ("text", "?"), ("do", "send")];
+    assert!(people.grace.post(&mut room, "/mail/compose", &question).text().contains("Your letter was sent."));
+    let asked = people.ada.get(&mut room, "/mail/download/1.1").text();
+    let identifier = between(&asked, "Message-ID: ", "\r\n").expect("it has one").to_string();
+    let written = |people: &mut People, room: &mut Room, [draft, answers]: [&str; 2], deed: &str| {
+        let token = people.token.clone();
+        let form = [
+            ("token", token.as_str()),
+            ("draft", draft),
+            ("answers", answers),
+            ("to", "grace@barepost.test"),
+            ("text", "!"),
+            ("do", deed),
+        ];
+        people.ada.post(room, "/mail/compose", &form).text()
+    };
+    let page = written(&mut people, &mut room, ["", "1.1"], "send");
+    let what = between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    let page = people.undo(&mut room, &what);
+    let hidden = |page: &str| {
+        ["draft", "answers"].map(|name| between(page, &format!("name=\"{name}\" value=\""), "\"").unwrap().to_string())
+    };
+    let [draft, answers] = hidden(&page);
+    assert_eq!((draft.as_str(), answers.as_str()), ("2.1", "1.1"));
+    let page = written(&mut people, &mut room, [&draft, &answers], "save");
+    let [draft, answers] = hidden(&page);
+    assert_eq!((draft.as_str(), answers.as_str()), ("2.2", "1.1"));
+    written(&mut people, &mut room, [&draft, &answers], "send");
+    assert!(!people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Answered\""), "it can be taken back");
+    room.pass(Micros::from_secs(15));
+    assert!(people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Answered\""), "it has left");
+    let sent = people.ada.get(&mut room, "/mail/download/3.1").text();
+    assert!(sent.contains(&format!("In-Reply-To: {identifier}\r\n")), "{sent}");
+}
+
 /// Nothing of a letter that is held is with anybody else until it leaves, and then all of it is with all.
 #[test]
 fn a_letter_that_is_sent_is_held_and_leaves_after_ten_seconds() {
