@@ -14,7 +14,8 @@ import re
 import barepost
 from barepost import options
 from mail import DOMAIN, PASSWORD
-from webdriver import DESKTOP, PHONE
+from processes import until
+from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
 
 from webmail_reader import Reader, row
 
@@ -26,6 +27,13 @@ from webmail_news import News
 from webmail_writing import Writing
 
 FILE_BYTES = 300_000
+# One that is a good part of what a letter may be, and one that is more.
+LARGE_FILE_BYTES, TOO_LARGE_FILE_BYTES = 20_000_000, 45_000_000
+# Writes down what stands beside a letter while it is sent.
+WATCH = """
+window.told = [];
+new MutationObserver(() => told.push(document.querySelector(".kept")?.textContent ?? "")).observe(document.body, { childList: true, subtree: true });
+"""
 
 
 class Reading:
@@ -229,6 +237,37 @@ class Reading:
         self.assertTrue(browser.is_there(row(subject, "//*[@class='clip']")))
         self.open(subject)
         self.assertIn(file.name, browser.text(".attachments"))
+        browser.click(".attachments a")
+        self.assertSame(browser.downloaded(file.name), content, "the file")
+
+    def test_a_file_of_20_MB_goes_along_and_one_that_is_too_large_is_refused_in_words(self):
+        if self.screen is PHONE:
+            self.skipTest("how large the screen is makes no difference")
+        content = random.Random(f"{options.seed} large").randbytes(LARGE_FILE_BYTES)
+        file, more = self.folder / "large.bin", self.folder / "too large.bin"
+        file.write_bytes(content)
+        more.write_bytes(bytes(TOO_LARGE_FILE_BYTES))
+        subject = self.unique("Large")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", f"grace@{DOMAIN}")
+        browser.type("#subject", subject)
+        browser.type("#files", str(file))
+        if self.scripts:
+            browser.run(WATCH)
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        if self.scripts:
+            parts = {int(part) for told in browser.run("return told") for part in re.findall(r"Sending: ([0-9]+) %", told)}
+            self.assertGreater(len(parts - {0, 100}), 3, parts)
+        browser.follow("a.compose")
+        browser.type("#files", str(more))
+        browser.click("button[value=save]")
+        refused = "That is too much: a letter has 38 MB at most with all its files."
+        until(lambda: refused in browser.text(), ANSWER_SECONDS, refused)
+        self.log_in("grace")
+        self.open(subject)
         browser.click(".attachments a")
         self.assertSame(browser.downloaded(file.name), content, "the file")
 

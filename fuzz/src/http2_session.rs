@@ -12,7 +12,7 @@ mod reading;
 mod script;
 
 use http::two::Session;
-use http::{Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
+use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::http_session::world::{BODY_BYTES_MAX, REPLY, Stage, World};
@@ -118,7 +118,7 @@ impl Party for Server {
                 match self.world.stage.take() {
                     Some(Stage::Asked(Method::Post | Method::Put)) => {
                         self.world.admitted += BODY_BYTES_MAX;
-                        self.session.admitted(BODY_BYTES_MAX, &mut self.world);
+                        self.session.admitted(Admission::whole(BODY_BYTES_MAX), &mut self.world);
                     }
                     Some(_) => {
                         let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());

@@ -11,11 +11,14 @@
 pub(crate) mod reading;
 pub(crate) mod world;
 
-use http::{Field, HEAD_BYTES_MAX, Method, Reply, Secrecy, Session, Status, WaitsFor};
+use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Secrecy, Session, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
 use world::{BODY_BYTES_MAX, REPLY, Stage, World};
+
+/// By what the program names a body that it wants as it comes.
+const NUMBER: u64 = 7;
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
@@ -81,10 +84,18 @@ impl Party for Server {
                 Waits::ForNothing
             }
             WaitsFor::Us => {
+                if core::mem::take(&mut self.world.has_piece) {
+                    self.session.piece_taken(NUMBER, &mut self.world);
+                    return Waits::NoMore;
+                }
                 match self.world.stage.take() {
-                    Some(Stage::Asked(Method::Post | Method::Put)) => {
-                        self.world.admitted += BODY_BYTES_MAX;
-                        self.session.admitted(BODY_BYTES_MAX, &mut self.world);
+                    Some(Stage::Asked(method @ (Method::Post | Method::Put))) => {
+                        let admission = Admission {
+                            number: (method == Method::Put).then_some(NUMBER),
+                            ..Admission::whole(BODY_BYTES_MAX)
+                        };
+                        self.world.admitted += admission.memory;
+                        self.session.admitted(admission, &mut self.world);
                     }
                     Some(_) => {
                         let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());

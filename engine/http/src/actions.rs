@@ -63,14 +63,20 @@ pub trait Actions: Outlet {
     /// The body is there whose sender was admitted, with the question once more, which [`crate::Session::replied`] is to answer, later.
     fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>);
 
-    /// The session does not hold a body any more for which so many bytes were admitted: it was handed over, or does not come. Told once for each that was admitted.
-    fn released(&mut self, limit: usize);
+    /// A piece has come of the body that was admitted under this number, and another follows when [`crate::Session::piece_taken`] has said that this one is done with, later.
+    fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>);
+
+    /// The last piece has come of that body, perhaps an empty one: [`crate::Session::replied`] is to answer its question, later.
+    fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>);
+
+    /// The session does not hold a body any more for which so much memory was admitted: it was handed over, or does not come. Told once for each that was admitted.
+    fn released(&mut self, memory: usize);
 
     /// The client has taken what was said on the open reply with this number, of which it sets the pace, and there is room for more: the program is to go on with
     /// [`crate::Session::fed`], or to end it, later and never from within the call. Told once for each time that it is to go on.
     fn wanted(&mut self, number: u64);
 
-    /// Nobody listens any more to the open reply with this number. Told once for each that was given, whoever ended it.
+    /// Nobody listens any more to the open reply with this number, which is told once for each that was given, whoever ended it; or the body that was admitted under it does not come.
     fn left(&mut self, number: u64);
 
     /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).

@@ -65,6 +65,7 @@ pub use reply::{End, Field, Open, Pace, REPLY_FIELDS_BYTES_MAX, Reply};
 pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX, Status};
 pub use session::{Session, WaitsFor};
 pub use site::{File, Representation, Resource, Site, SiteError, pack};
+pub use upload::{Admission, PIECE_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;

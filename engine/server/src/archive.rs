@@ -38,7 +38,7 @@ use store::{
     Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
-use webmail::Visit;
+use webmail::{Piece, Visit};
 
 use crate::certificates::Shown;
 use crate::clerks::{Answer, Told};
@@ -114,8 +114,10 @@ pub(crate) enum Request {
     CloseMaildrop(Box<Maildrop>),
     /// Somebody whose connection has this frame asks for something of the webmail.
     Visit(FrameId, Box<Visit>),
-    /// Nobody listens any more to the open reply with this number.
+    /// Nobody listens any more to the open reply with this number, or its letter does not come.
     ReplyLeft(u64),
+    /// A piece has come of the letter with this number.
+    PieceArrived(u64, Piece),
     /// The client wants more of it.
     ReplyWanted(u64),
     /// The core knows the password that a clerk of this frame has told it.
@@ -397,6 +399,18 @@ impl Archive {
             Some(distant) => {
                 distant.ask(owner, request);
                 false
+            }
+        }
+    }
+
+    /// Sends a piece of a letter to the core that has given it its number. It comes back if that is this one.
+    pub(crate) fn send_piece(&mut self, number: u64, piece: Piece) -> Option<Piece> {
+        let owner = giver_of(number);
+        match self.distant_at(owner) {
+            None => Some(piece),
+            Some(distant) => {
+                distant.ask(owner, Request::PieceArrived(number, piece));
+                None
             }
         }
     }

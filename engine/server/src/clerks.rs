@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - A visit gets one answer, also while the machine stops.
-//! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`); visits that find all of them at work wait, first come first served.
+//! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or to whom letters come (`letters.rs`); visits that find all of them at work wait, first come first served.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -22,6 +22,7 @@ use crate::common::{Common, Point};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::holds::Holds;
+use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
@@ -57,6 +58,10 @@ pub(crate) enum Told {
     Admitted,
     /// That nobody knows him any more.
     Stranger,
+    /// That his letter may come, under this number.
+    Awaited(u64),
+    /// That the piece of it was taken which came.
+    Taken(u64),
     /// More of the reply with this number, which stays open.
     More(u64, Vec<u8>),
     /// That there is no more of it, and why.
@@ -75,7 +80,9 @@ pub(crate) struct Clerks {
     pub(crate) listeners: Listeners,
     /// Clerks whose replies have begun.
     pub(crate) streams: Streams,
-    /// Replies that stayed open, so far.
+    /// Clerks to whom letters come.
+    pub(crate) letters: Letters,
+    /// Replies that stayed open, and letters that came, so far.
     numbered: u64,
     /// What is told on those that are open.
     news: VecDeque<(Visitor, Told)>,
@@ -91,7 +98,7 @@ struct Working {
     letter: Option<LetterId>,
     /// Cores that have not heard what he told them.
     unheard: u8,
-    /// The number of his reply, once that has begun.
+    /// The number of his reply, once that has begun, or of the letter that comes to him.
     number: Option<u64>,
 }
 
@@ -102,6 +109,8 @@ pub(crate) struct Office<'a, M> {
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
     pub(crate) hostname: &'a str,
+    /// How long a message may be, in octets.
+    pub(crate) letter_octets_max: u64,
     pub(crate) now: UnixTime,
     /// The time of this turn.
     pub(crate) turn: Instant,
@@ -120,12 +129,13 @@ impl Clerks {
     pub(crate) fn new() -> Clerks {
         Clerks {
             sessions: Sessions::new(SESSIONS_MAX),
-            at_work: FrameTable::with_capacity(CLERKS_MAX + STREAMS_MAX),
+            at_work: FrameTable::with_capacity(CLERKS_MAX + STREAMS_MAX + LETTERS_MAX),
             again: Vec::with_capacity(CLERKS_MAX),
             waiting: VecDeque::new(),
             answers: VecDeque::new(),
             listeners: Listeners::default(),
             streams: Streams::default(),
+            letters: Letters::default(),
             numbered: 0,
             news: VecDeque::new(),
         }
@@ -144,6 +154,7 @@ impl Clerks {
         while let Some(frame) = self.streams.next_wanted() {
             self.go_on_with_reply(frame, office);
         }
+        self.take_pieces(office);
         while self.has_room()
             && let Some((visitor, visit)) = self.waiting.pop_front()
         {
@@ -161,6 +172,7 @@ impl Clerks {
                 Reception::Answered(reply) => self.answer(visitor, Told::Reply(reply), form_bytes),
                 Reception::Admitted => self.answer(visitor, Told::Admitted, form_bytes),
                 Reception::Stranger => self.answer(visitor, Told::Stranger, form_bytes),
+                Reception::Awaited(clerk) => self.letter_comes(visitor, clerk, office.archive.core()),
                 Reception::Listens(account, session) => {
                     let number = self.next_number(office.archive.core());
                     let (reply, gone) =
@@ -169,8 +181,7 @@ impl Clerks {
                     self.answer(visitor, Told::Reply(reply), form_bytes);
                 }
                 Reception::Taken(clerk) => {
-                    let working = Working { visitor, form_bytes, clerk, letter: None, unheard: 0, number: None };
-                    if let Ok(frame) = self.at_work.insert(working) {
+                    if let Ok(frame) = self.at_work.insert(Working::begin(visitor, form_bytes, clerk)) {
                         self.step(frame, office, |clerk, desk| clerk.go_on(desk));
                     }
                 }
@@ -187,7 +198,41 @@ impl Clerks {
         self.listeners.look(&mut office.archive.own.store, is_known, tell);
     }
 
-    fn step<M: Machine>(
+    /// A letter is to come to this clerk.
+    fn letter_comes(&mut self, visitor: Visitor, clerk: Box<Clerk>, core: CoreId) {
+        let (number, account) = (self.next_number(core), clerk.account());
+        let begun = self.at_work.insert(Working { number: Some(number), ..Working::begin(visitor, 0, clerk) });
+        let told = match begun {
+            Ok(frame) if self.letters.begin(number, account, frame) => Told::Awaited(number),
+            Ok(frame) => {
+                self.at_work.remove(frame);
+                Told::Reply(letters::too_many())
+            }
+            Err(_) => Told::Reply(letters::too_many()),
+        };
+        self.answer(visitor, told, 0);
+    }
+
+    /// The session is over by which the letter comes to this clerk.
+    pub(crate) fn session_of_letter_ended(&mut self, frame: FrameId) {
+        if let Some(working) = self.at_work.get_mut(frame) {
+            working.clerk.session_ended();
+        }
+    }
+
+    /// Whether the session still stands by whose request this clerk works.
+    pub(crate) fn is_known(&mut self, frame: FrameId, office: &Office<'_, impl Machine>) -> bool {
+        let Some(working) = self.at_work.get_mut(frame) else { return false };
+        let account = office.archive.own.store.account(working.clerk.account());
+        account.is_some_and(|account| self.sessions.is_known(&account, &working.clerk.session(), office.now))
+    }
+
+    /// Nobody waits any more for what this clerk does. The letter that he had begun.
+    pub(crate) fn gone(&mut self, frame: FrameId) -> Option<LetterId> {
+        self.at_work.remove(frame)?.letter
+    }
+
+    pub(crate) fn step<M: Machine>(
         &mut self,
         frame: FrameId,
         office: &mut Office<'_, M>,
@@ -199,13 +244,21 @@ impl Clerks {
         match step(clerk, &mut At { office, continuation, letter, unheard }) {
             Next::Woken => {}
             Next::Turn => self.again.push(frame),
+            Next::Taken => {
+                let taken = number.map(|number| (*visitor, Told::Taken(number)));
+                self.news.extend(taken);
+            }
             Next::Done(done) => {
                 if let Some(said) = done.said {
                     self.sessions.say(&clerk.session(), said);
                 }
-                let (visitor, form_bytes) = (*visitor, *form_bytes);
+                let (visitor, form_bytes, number) = (*visitor, *form_bytes, *number);
                 self.at_work.remove(frame);
-                self.answer(visitor, Told::Reply(done.reply), form_bytes);
+                match number.and_then(|number| self.letters.end(number)) {
+                    // His visit was answered when the letter was let in.
+                    Some(_) => self.news.push_back((visitor, Told::Reply(done.reply))),
+                    None => self.answer(visitor, Told::Reply(done.reply), form_bytes),
+                }
             }
             Next::Begun(stream) => {
                 let (visitor, form_bytes, account) = (*visitor, *form_bytes, clerk.account());
@@ -240,10 +293,7 @@ impl Clerks {
 
     /// More of this clerk's reply is wanted, and goes on as long as its session.
     fn go_on_with_reply(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
-        let Some(working) = self.at_work.get_mut(frame) else { return };
-        let (sessions, now, session) = (&self.sessions, office.now, working.clerk.session());
-        let account = office.archive.own.store.account(working.clerk.account());
-        if account.is_some_and(|account| sessions.is_known(&account, &session, now)) {
+        if self.is_known(frame, office) {
             self.step(frame, office, |clerk, desk| clerk.go_on(desk));
         } else {
             self.end_reply(frame, End::Cut);
@@ -255,14 +305,6 @@ impl Clerks {
         if let Some(Working { visitor, number: Some(number), .. }) = self.at_work.remove(frame) {
             self.streams.end(number);
             self.news.push_back((visitor, Told::NoMore(number, end)));
-        }
-    }
-
-    /// Nobody listens any more to the open reply with this number. What its clerk has asked for comes back to nobody.
-    pub(crate) fn left(&mut self, number: u64) {
-        self.listeners.left(number);
-        if let Some(frame) = self.streams.end(number) {
-            self.at_work.remove(frame);
         }
     }
 
@@ -292,23 +334,29 @@ impl Clerks {
         !self.news.is_empty() || self.listeners.has_changes(store)
     }
 
-    /// Whether a visit can be taken up at once, a reply go on, or somebody who listens be told more. Who found the store busy waits for a turn that something else brings: the store is busy with something.
+    /// Whether a visit can be taken up at once, or a piece, a reply go on, or somebody who listens be told more. Who found the store busy waits for a turn that something else brings: the store is busy with something.
     pub(crate) fn can_go_on(&self) -> bool {
-        self.has_visits() || self.streams.has_wanted() || self.listeners.has_concerned()
+        self.has_visits() || self.letters.has_pieces() || self.streams.has_wanted() || self.listeners.has_concerned()
     }
 
     fn has_visits(&self) -> bool {
         self.has_room() && !self.waiting.is_empty()
     }
 
-    /// Whether one more clerk may be at work, beside those whose replies have begun.
+    /// Whether one more clerk may be at work, beside those whose replies have begun and to whom letters come.
     fn has_room(&self) -> bool {
-        self.at_work.len() - self.streams.count() < CLERKS_MAX
+        self.at_work.len() - self.streams.count() - self.letters.count() < CLERKS_MAX
     }
 
     /// Visits that have no answer.
     pub(crate) fn under_way(&self) -> usize {
         self.at_work.len() + self.waiting.len() + self.answers.len()
+    }
+}
+
+impl Working {
+    fn begin(visitor: Visitor, form_bytes: usize, clerk: Box<Clerk>) -> Working {
+        Working { visitor, form_bytes, clerk, letter: None, unheard: 0, number: None }
     }
 }
 
@@ -383,6 +431,10 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         self.office.holds.take_back((account, uid))
     }
 
+    fn letter_octets_max(&self) -> u64 {
+        self.office.letter_octets_max
+    }
+
     fn tell_password(&mut self, account: AccountId) -> bool {
         *self.unheard = self.office.archive.tell_password(account, self.continuation.frame);
         *self.unheard > 0
@@ -406,8 +458,10 @@ impl Common {
 
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
-        let Common { clerks, holds, rows, store, directory, hostname, wall, now, .. } = self;
-        (clerks, Office { archive: store, holds, rows, directory, hostname, now: *wall, turn: *now, machine })
+        let Common { clerks, holds, rows, store, directory, hostname, smtp_settings, wall, now, .. } = self;
+        let letter_octets_max = smtp_settings.message_bytes_max;
+        let (now, turn) = (*wall, *now);
+        (clerks, Office { archive: store, holds, rows, directory, hostname, letter_octets_max, now, turn, machine })
     }
 }
 

@@ -216,7 +216,8 @@ impl Engine {
                     Request::Visit(frame, visit) => {
                         self.common.clerks.visited(Visitor { core: Some(from), frame }, visit);
                     }
-                    Request::ReplyLeft(number) => self.common.clerks.left(number),
+                    Request::ReplyLeft(number) => self.common.left(number),
+                    Request::PieceArrived(number, piece) => self.common.clerks.letters.piece_arrived(number, piece),
                     Request::ReplyWanted(number) => self.common.clerks.streams.wanted(number),
                     Request::PasswordKnown(frame) => self.password_known(frame, machine),
                     request => self.common.store.own.requested(from, request),

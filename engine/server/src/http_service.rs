@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use http::{DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site};
+use http::{Admission, DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site};
 use machine::{Micros, Piece};
 use tls::Text;
 
@@ -70,10 +70,17 @@ impl Session {
         }
     }
 
-    fn admitted(&mut self, limit: usize, hands: &mut Hands<'_>) {
+    fn admitted(&mut self, admission: Admission, hands: &mut Hands<'_>) {
         match self {
-            Session::One(session) => session.admitted(limit, hands),
-            Session::Two(session) => session.admitted(limit, hands),
+            Session::One(session) => session.admitted(admission, hands),
+            Session::Two(session) => session.admitted(admission, hands),
+        }
+    }
+
+    fn piece_taken(&mut self, number: u64, hands: &mut Hands<'_>) {
+        match self {
+            Session::One(session) => session.piece_taken(number, hands),
+            Session::Two(session) => session.piece_taken(number, hands),
         }
     }
 
@@ -246,8 +253,17 @@ impl http::Actions for Hands<'_> {
         self.common.uploads.push_back(Upload { core: None, frame: self.caller.connection.0, pem: body });
     }
 
-    fn released(&mut self, limit: usize) {
-        self.common.bodies -= limit;
+    fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {
+        self.common.piece_arrived(number, ::webmail::Piece { bytes, is_last: false });
+    }
+
+    fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
+        *self.errand = None;
+        self.common.piece_arrived(number, ::webmail::Piece { bytes, is_last: true });
+    }
+
+    fn released(&mut self, memory: usize) {
+        self.common.bodies -= memory;
     }
 
     fn wanted(&mut self, number: u64) {

@@ -39,6 +39,7 @@ mod holds;
 mod http_service;
 mod identifier;
 mod in_use;
+mod letters;
 mod life;
 mod listeners;
 mod logins;

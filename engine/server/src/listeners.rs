@@ -133,15 +133,6 @@ pub(crate) fn giver_of(number: u64) -> CoreId {
 }
 
 impl Common {
-    /// Nobody listens any more to the reply with this number.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn reply_left(&mut self, number: u64) {
-        if self.store.told_giver(number, Request::ReplyLeft(number)) {
-            self.clerks.left(number);
-        }
-    }
-
     /// The client wants more of the reply with this number.
     #[cold]
     #[inline(never)]

@@ -418,8 +418,7 @@ impl Engine {
     pub(crate) fn session_visit_answered(&mut self, frame: FrameId, answer: Answer) {
         self.common.bodies -= answer.form_bytes;
         if self.session_of(frame).is_none()
-            && let Told::Reply(reply) = &answer.told
-            && let Some(number) = reply.number()
+            && let Some(number) = answer.told.number()
         {
             self.common.reply_left(number);
         }

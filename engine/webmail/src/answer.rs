@@ -80,6 +80,14 @@ pub(crate) fn plain(status: Status, words: &str) -> Reply {
     private(status, "text/plain; charset=utf-8", words.into()).with(Field::ContentSecurityPolicy, NOTHING_POLICY)
 }
 
+/// A form is none of a page of the session by which it comes.
+pub(crate) fn not_of_session() -> Reply {
+    plain(
+        Status::Forbidden,
+        "This does not come from a page of your session. Go back, load the page again, and try once more.\n",
+    )
+}
+
 /// Look there now. `path`: one of ours.
 pub(crate) fn elsewhere(path: &str) -> Reply {
     plain(Status::SeeOther, "").with(Field::Location, path)

@@ -11,6 +11,7 @@
 //! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document that is shown, little more than
 //!   [`crate::PIECE_BYTES`] of one that is sent as a file; of a conversation what `conversing` says.
 
+mod arriving;
 mod attaching;
 mod boxes;
 mod carrying;
@@ -40,9 +41,11 @@ use machine::UnixTime;
 use store::{AccountId, Guid, MailboxId, NoteChange, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 
+use crate::form::Reader;
 use crate::sessions::{Digest, Said};
 use crate::stream::Stream;
 use crate::surroundings::Visitor;
+use crate::ticket::FormToken;
 use crate::visit::Secrets;
 use crate::{Key, Start, Stretch};
 use boxes::Boxes;
@@ -60,6 +63,7 @@ use settings::Noting;
 use trusting::Trusting;
 use writing::Writing;
 
+pub use arriving::Piece;
 pub use boxes::BoxChange;
 pub use carrying::{Carried, Carrier, Way};
 pub(crate) use changes::together;
@@ -71,7 +75,7 @@ pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use searches::LOOKED_AT_MAX;
 pub use settings::{Noted, Overview};
 pub use trusting::Trust;
-pub use writing::{Draft, Then};
+pub use writing::Draft;
 pub use written::WrittenRows;
 
 pub(crate) use settings::session_key;
@@ -102,8 +106,6 @@ pub enum Task {
     Print(Key),
     /// A letter is to be written: the page for it, with what it begins with.
     Compose(Start),
-    /// A letter is written, and something is to be done with it.
-    Write(Draft, Then),
     /// A letter that is held is to be a draft again.
     TakeBack(Key),
     /// What somebody has chosen is to be shown.
@@ -195,6 +197,9 @@ pub trait Desk {
     /// Gives it up.
     fn abort(&mut self);
 
+    /// How long a letter may be, in octets.
+    fn letter_octets_max(&self) -> u64;
+
     /// As [`Store::forget_arrival`], whoever's account it is.
     fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal>;
 
@@ -218,6 +223,8 @@ pub enum Next {
     Woken,
     /// The store has too much to do: he tries again in the next turn.
     Turn,
+    /// He has taken what came of a form, and more of it may come.
+    Taken,
     /// He is done.
     Done(Done),
     /// The reply begins. He goes on when more of it is wanted, or is forgotten when it is not wanted any more.
@@ -243,6 +250,8 @@ enum Step {
     Asked,
     /// The store has no time.
     Busy,
+    /// All was taken that came of a form.
+    Taken,
 }
 
 impl Clerk {
@@ -259,13 +268,32 @@ impl Clerk {
             Task::Trust(trust, then) => Work::Trust(Trusting::new(trust, then)),
             Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
-            Task::Write(draft, then) => Work::Write(Box::new(Writing::new(draft, then))),
             Task::TakeBack(key) => Work::TakeBack(TakingBack::new(key)),
             Task::Settings(overview) => Work::Settings(overview),
             Task::SetPassword(secrets, notes) => Work::SetPassword(Box::new(Changing::new(secrets, notes))),
             Task::Note(changes, noted) => Work::Note(Noting::new(changes, noted)),
         };
         Clerk { visitor, work, under_way: 0 }
+    }
+
+    /// One who takes a letter whose form comes in pieces, and does with it what that says. `token`: what forms of the visitor's session carry; none for a stranger.
+    pub(crate) fn of_letter(visitor: Visitor, token: Option<FormToken>, form: Reader) -> Clerk {
+        Clerk { visitor, work: Work::Write(Box::new(Writing::new(token, form))), under_way: 0 }
+    }
+
+    /// A piece of the form has come, and he has taken those before it.
+    pub fn piece_arrived(&mut self, piece: &Piece, desk: &mut impl Desk) -> Next {
+        if let Work::Write(writing) = &mut self.work {
+            writing.piece_arrived(piece);
+        }
+        self.go_on(desk)
+    }
+
+    /// The session is over by which a form comes.
+    pub fn session_ended(&mut self) {
+        if let Work::Write(writing) = &mut self.work {
+            writing.session_ended();
+        }
     }
 
     /// Goes on as far as he can without waiting.
@@ -291,6 +319,7 @@ impl Clerk {
         match (step, self.under_way) {
             (_, 1..) => Next::Woken,
             (Step::Busy, 0) => Next::Turn,
+            (Step::Taken, 0) => Next::Taken,
             (Step::Asked, 0) => self.finish(desk),
         }
     }

@@ -5,21 +5,30 @@
 //! Invariants:
 //! - Nothing of the webmail is spoken of in the clear: who asks there is sent to the same address over TLS.
 //! - What changes something comes from a page of ours, as far as the browser says where it comes from.
-//! - A body is let in only of who shows the ticket of a session; and a small one of who says who he is, or was writing a letter when he was not known any more.
+//! - A body is let in only of who shows the ticket of a session; and a small one of who says who he is. Of a letter whose writer is not known any more only the words are kept.
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{Announced, Method, Question, Reply, Status};
+use http::{Announced, Method, PIECE_BYTES_MAX, Question, Reply, Status};
 use store::AccountId;
 
 use crate::clerk::Draft;
-use crate::form::Form;
+use crate::form::{Form, LETTER_TEXT_BYTES_MAX};
 use crate::login::LoginPage;
 use crate::visit::{self, NewPassword, Request, Visit};
 use crate::{Deed, Destination, Page, Ticket, Wish, answer, program};
+
+/// How much may come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Most {
+    /// Bytes of a form that there may ever be memory for.
+    pub form_bytes: usize,
+    /// Octets of a message.
+    pub message_octets: u64,
+}
 
 /// What may be done with the webmail's addresses.
 pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
@@ -27,11 +36,14 @@ pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
 /// The longest form of who is not logged in yet.
 const LOGIN_BYTES_MAX: usize = 4096 + 4 * KEPT_BYTES_MAX;
 
-/// The longest form of who is, in bytes: a letter with its files.
-pub const FORM_BYTES_MAX: usize = 8 << 20;
+/// The longest form of who is, but for letters, in bytes.
+pub const FORM_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of memory that a letter may take while its form comes: its texts, a piece that came, and one that is on its way.
+pub const LETTER_MEMORY_BYTES_MAX: usize = LETTER_TEXT_BYTES_MAX + 2 * PIECE_BYTES_MAX;
 
 /// The longest letter that waits for its writer to log in again.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// A form of which nobody says how long it is may be so long.
 const FORM_BYTES_USUAL: usize = 256 * 1024;
@@ -51,8 +63,17 @@ pub enum Door {
         visit: Visit,
         /// Bytes of the form.
         bytes: usize,
-        /// Whether it may come all the same if its sender is not known any more: it is a letter, and not long.
-        is_kept: bool,
+    },
+    /// The same of a letter, which comes in pieces.
+    Letter {
+        /// Whose mail it is; nobody's, if he is logged out.
+        account: AccountId,
+        /// What is asked there.
+        visit: Visit,
+        /// How long its form may be, in bytes.
+        bytes: u64,
+        /// How much memory that takes meanwhile, in bytes.
+        memory: usize,
     },
     /// It is for where that account's mail is.
     Visit(AccountId, Visit),
@@ -85,8 +106,8 @@ pub fn is_path(path: &[u8]) -> bool {
     path == b"/mail" || path.starts_with(b"/mail/")
 }
 
-/// What a request comes to, whose body, if it has one, is still to come. `host`: how we are found over TLS; `is_over_tls`: whether it came so; `form_bytes_max`: the longest form that there may ever be memory for.
-pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, form_bytes_max: usize) -> Door {
+/// What a request comes to, whose body, if it has one, is still to come. `host`: how we are found over TLS; `is_over_tls`: whether it came so; `most`: how much may come.
+pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, most: Most) -> Door {
     let target = target(question);
     if !is_over_tls || question.path == "/mail" {
         let path = if question.path == "/mail" { "/mail/" } else { &target };
@@ -105,8 +126,30 @@ pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, form_bytes_
         (Wish::Do(_), _) if !is_from_our_page(question) => {
             Door::Reply(answer::plain(Status::Forbidden, "This does not come from a page of ours.\n"))
         }
-        (Wish::Do(deed), ticket) => form_announced(deed, ticket, question.body, form_bytes_max),
+        (Wish::Do(Deed::Write), ticket) => letter_announced(ticket, question, most.message_octets),
+        (Wish::Do(deed), ticket) => form_announced(deed, ticket, question.body, most.form_bytes),
     }
+}
+
+/// A letter is to come. Its form may be as long as files are that make a message as large as messages may be.
+fn letter_announced(ticket: Option<Ticket>, question: &Question<'_>, message_octets: u64) -> Door {
+    let bytes = message_octets / 78 * 57;
+    let announced = match question.body {
+        Announced::Nothing => 0,
+        Announced::Bytes(bytes) => bytes,
+        Announced::Something => bytes,
+    };
+    if announced > bytes {
+        let words = format!(
+            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.\n",
+            bytes / 1_000_000
+        );
+        return Door::Reply(answer::plain(Status::ContentTooLarge, &words));
+    }
+    let memory = usize::try_from(announced).unwrap_or(usize::MAX).min(LETTER_MEMORY_BYTES_MAX);
+    let account = AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account));
+    let visit = Visit::Write(ticket, question.content_type.unwrap_or_default().into());
+    Door::Letter { account, visit, bytes, memory }
 }
 
 fn form_announced(deed: Deed, ticket: Option<Ticket>, body: Announced, most: usize) -> Door {
@@ -119,20 +162,12 @@ fn form_announced(deed: Deed, ticket: Option<Ticket>, body: Announced, most: usi
     match (deed, ticket) {
         _ if bytes > most => Door::Reply(answer::plain(
             Status::ContentTooLarge,
-            &format!(
-                "That is too much: {} MB with all files is what can be sent from here. Go back: your letter is still there.\n",
-                most >> 20
-            ),
+            &format!("That is too much: {} KB is what can be sent from here. Go back: nothing is lost.\n", most / 1000),
         )),
         (Deed::LogIn, _) => Door::Admit(bytes),
-        (_, Some(ticket)) => Door::Knock {
-            account: AccountId::from_bits(ticket.account),
-            visit: Visit::Knock(ticket),
-            bytes,
-            is_kept: deed == Deed::Write && bytes <= KEPT_BYTES_MAX,
-        },
-        // He has logged out in another window: his letter is not to be lost.
-        (Deed::Write, None) if bytes <= KEPT_BYTES_MAX => Door::Admit(bytes),
+        (_, Some(ticket)) => {
+            Door::Knock { account: AccountId::from_bits(ticket.account), visit: Visit::Knock(ticket), bytes }
+        }
         (_, None) => Door::Reply(answer::login(Destination::default())),
     }
 }

@@ -54,13 +54,15 @@ pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
     BoxChange, Carried, Carrier, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, Extent,
-    LOOKED_AT_MAX, Messages, Next, Noted, Overview, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Then, Trust,
+    LOOKED_AT_MAX, Messages, Next, Noted, Overview, Piece, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Trust,
     WALKED_MAX, Way, Whom, WrittenRows,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
-pub use door::{Door, FORM_BYTES_MAX, METHODS, asked, form_arrived, is_path, login, login_page};
-pub use form::{FIELDS_MAX, File, Form, FormError};
+pub use door::{
+    Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path, login, login_page,
+};
+pub use form::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 pub use frame::{Density, Frame, MailboxLink, Notice, Theme};
 pub use kept::{Kept, PasswordMark};
 pub use list::{ListPage, Row, WrittenRow};

@@ -20,9 +20,9 @@ use tasks::Continuation;
 use crate::address::number;
 use crate::answer;
 use crate::clerk::{
-    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Task, Then, Trust, Whom, together,
+    BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Task, Trust, Whom, together,
 };
-use crate::form::Form;
+use crate::form::{Form, Reader};
 use crate::kept::{Kept, PasswordMark};
 use crate::sessions::{Digest, Said, Sessions, Standing, Undo};
 use crate::surroundings::Visitor;
@@ -41,6 +41,8 @@ pub enum Visit {
     Ask(Ticket, Request),
     /// He shows a ticket, and wants to send a form.
     Knock(Ticket),
+    /// A letter is to come in pieces, in a form of this type; with a ticket, if its writer is not logged out.
+    Write(Option<Ticket>, String),
     /// He shows a ticket, and wants another password: what his form carries, and what is kept of the new one, if he has proved the old one.
     SetPassword(Ticket, String, Result<Secrets, NotProved>),
 }
@@ -77,21 +79,12 @@ impl Visit {
 }
 
 impl Request {
-    /// He has to log in first. A letter that he was writing waits for him there.
+    /// He has to log in first.
     pub(crate) fn answer_to_stranger(&self, host: &str) -> Reply {
         match Wish::of(&self.method, &self.target) {
             // A browser still shows the ticket of a session that is over.
             Ok(Wish::See(Page::Login(next))) => door::login_page(host, "", &next, None, ""),
             Ok(Wish::See(_)) => answer::login(Destination::of(&self.target)),
-            Ok(Wish::Do(Deed::Write)) if let Ok(form) = Form::of(&self.media_type, &self.body) => {
-                let draft = Draft::of(&form);
-                let why = if draft.files.is_empty() {
-                    "You were logged out meanwhile. Your letter is kept: it comes back when you are logged in."
-                } else {
-                    "You were logged out meanwhile. Your letter is kept, but for its files: attach them again when you are logged in."
-                };
-                door::login_page(host, "", &Destination::default(), Some(why), &draft.kept())
-            }
             _ => answer::login(Destination::default()),
         }
     }
@@ -104,6 +97,8 @@ pub enum Reception {
     Answered(Reply),
     /// His form may come.
     Admitted,
+    /// It may come to this clerk, piece by piece.
+    Awaited(Box<Clerk>),
     /// He is not known, or not any more.
     Stranger,
     /// A clerk takes care of it.
@@ -150,6 +145,10 @@ pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Recept
             Some(_) => Reception::Admitted,
             None => Reception::Stranger,
         },
+        Visit::Write(ticket, media_type) => match Reader::of(&media_type) {
+            Ok(reader) => Reception::Awaited(Box::new(office.clerk_of_letter(ticket, reader))),
+            Err(_) => Reception::Answered(answer::plain(Status::BadRequest, "This form is not understood.\n")),
+        },
         Visit::SetPassword(ticket, token, proved) => match office.known(&ticket) {
             Some((account, session)) => Asking { account, ticket, session, office }.set_password(&token, proved),
             None => Reception::Answered(answer::login(Destination::default())),
@@ -182,6 +181,17 @@ impl Office<'_> {
             self.note(account, &session, alloc::vec![seen]);
         }
         Some((account, session))
+    }
+
+    /// Who takes a letter; of a stranger too, whose words are not to be lost.
+    fn clerk_of_letter(&mut self, ticket: Option<Ticket>, form: Reader) -> Clerk {
+        let known = ticket.and_then(|ticket| Some((self.known(&ticket)?, ticket)));
+        let Some(((account, session), ticket)) = known else {
+            let (account, session, token) = (AccountId::from_bits(0), Digest::default(), "".into());
+            return Clerk::of_letter(Visitor { account, session, token, said: None }, None, form);
+        };
+        let token = self.sessions.form_token(&session, &ticket);
+        Clerk::of_letter(Visitor { account, session, token, said: None }, Some(ticket.form_token()), form)
     }
 
     fn note(&mut self, account: AccountId, session: &Digest, changes: Vec<NoteChange>) {
@@ -271,14 +281,11 @@ impl Asking<'_> {
         let form = Form::of(&request.media_type, &request.body)
             .map_err(|_| answer::plain(Status::BadRequest, "This form is not understood.\n"))?;
         if !self.ticket.form_token().is(form.text("token").unwrap_or_default()) {
-            return Err(answer::plain(
-                Status::Forbidden,
-                "This does not come from a page of your session. Go back, load the page again, and try once more.\n",
-            ));
+            return Err(answer::not_of_session());
         }
         let then = Destination::of(form.text("here").unwrap_or_default());
         match deed {
-            Deed::LogIn => Err(answer::elsewhere(Destination::default().as_str())),
+            Deed::LogIn | Deed::Write => Err(answer::elsewhere(Destination::default().as_str())),
             Deed::LogOut => {
                 let session = self.session;
                 Ok(Task::Note(self.end(|digest| *digest == session), Noted::LoggedOut))
@@ -306,7 +313,6 @@ impl Asking<'_> {
                     Undo::Sending(key) => Ok(Task::TakeBack(key)),
                 }
             }
-            Deed::Write => Ok(write(&form)),
             Deed::Mailboxes => Ok(Task::Mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),
             Deed::Set => self.set(&form),
         }
@@ -348,16 +354,6 @@ fn mailbox(form: &Form<'_>) -> Option<BoxChange> {
         "remove" => Some(BoxChange::Remove(id()?)),
         _ => None,
     }
-}
-
-/// What is done with a letter that somebody has written.
-fn write(form: &Form<'_>) -> Task {
-    let then = match form.text("do").unwrap_or_default() {
-        "send" => Then::Send,
-        "discard" => Then::Drop,
-        _ => Then::Keep,
-    };
-    Task::Write(Draft::of(form), then)
 }
 
 /// Whom these keys of a form mean.

@@ -19,7 +19,7 @@ const STRANGER = "You are not logged in any more. Log in in another window: then
 /** What it says when nothing comes back. */
 const SILENCE = "The server does not answer. Your letter stays on this page.";
 
-/** What the server says of files when a letter comes back. Here they do not get lost. */
+/** What the server says of files that it has not kept when a letter comes back. Here they do not get lost. */
 const LOST = " The files have to be attached again.";
 
 /**
@@ -201,7 +201,7 @@ async function send(letter, button) {
     letter.kept = changes;
     show(answer, false);
     const notice = find("main p.error");
-    if (notice !== null && writing !== null && carried.length > 0) {
+    if (notice !== null && writing !== null && error.endsWith(LOST)) {
       carry(writing, carried);
       notice.textContent = error.replace(LOST, "");
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{
-    Actions, DATE_BYTES, Exchange, File, Method, Outlet, Question, RESPONSE_HEAD_BYTES_MAX, Remembered, Secrecy, Site,
-    pack,
+    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, Question, RESPONSE_HEAD_BYTES_MAX, Remembered,
+    Secrecy, Site, pack,
 };
 use machine::Micros;
 
@@ -26,6 +26,8 @@ pub(crate) struct World {
     pub(crate) stage: Option<Stage>,
     /// Bytes that it has admitted and that are not released.
     pub(crate) admitted: usize,
+    /// Whether it has a piece of a body.
+    pub(crate) has_piece: bool,
     has_program: bool,
     site: Site,
     remembered: Remembered,
@@ -100,6 +102,7 @@ impl World {
             contents,
             stage: None,
             admitted: 0,
+            has_piece: false,
             has_program: false,
             site,
             remembered: Remembered::nothing(),
@@ -166,8 +169,19 @@ impl Actions for World {
         self.stage = Some(Stage::Told);
     }
 
-    fn released(&mut self, limit: usize) {
-        self.admitted = self.admitted.checked_sub(limit).expect("what is released was admitted");
+    fn piece_arrived(&mut self, _: u64, bytes: Vec<u8>) {
+        assert!(bytes.len() <= PIECE_BYTES_MAX && !self.has_piece, "one piece at a time");
+        self.has_piece = true;
+    }
+
+    fn pieces_ended(&mut self, _: u64, bytes: Vec<u8>) {
+        assert!(bytes.len() <= PIECE_BYTES_MAX && !self.has_piece, "one piece at a time");
+        assert!(!self.closed && self.stage.is_none(), "one question at a time");
+        self.stage = Some(Stage::Told);
+    }
+
+    fn released(&mut self, memory: usize) {
+        self.admitted = self.admitted.checked_sub(memory).expect("what is released was admitted");
     }
 
     fn wanted(&mut self, _: u64) {
@@ -175,7 +189,8 @@ impl Actions for World {
     }
 
     fn left(&mut self, _: u64) {
-        panic!("no reply of this program stays open");
+        // No reply of this program stays open: it is a body that does not come.
+        self.has_piece = false;
     }
 
     fn date(&mut self) -> [u8; DATE_BYTES] {

@@ -3,7 +3,6 @@
 //! A body stays where it is until its sender is admitted: then it is asked for, if the client waits for that, and kept.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use crate::actions::Actions;
 use crate::answer::Answer;
@@ -11,15 +10,15 @@ use crate::framing::Body;
 use crate::question::{Announced, Asked};
 use crate::reply::Reply;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, Status};
-use crate::upload::Upload;
+use crate::upload::{Admission, PIECE_BYTES, Upload};
 
 use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
 
 /// Bytes that chunks may be framed with, beside as many as what is in them.
-const FRAMING_BYTES_MAX: usize = 1024;
+const FRAMING_BYTES_MAX: u64 = 1024;
 
 /// Bytes of a body for which its sender has all of the time again.
-pub(crate) const STRIDE_BYTES: usize = 32 * 1024;
+pub(crate) const STRIDE_BYTES: usize = PIECE_BYTES;
 
 /// What to tell a client that waits to be told to send its body (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -38,7 +37,7 @@ pub(super) struct Coming {
     request: Request,
     upload: Upload,
     /// Bytes of the body that may still come, what frames chunks counted in.
-    left: usize,
+    left: u64,
     /// Bytes that came since the client was given time.
     since: usize,
 }
@@ -112,30 +111,45 @@ impl Session {
         Taken::AndGoOn(0)
     }
 
-    /// The body of what was asked is wanted, up to `limit` bytes of it; a longer one is answered by 413. It is handed over by
-    /// [`Actions::body_arrived`] when it is there and the session is offered bytes, or none.
+    /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over when it is there and the session is offered bytes, or
+    /// none, by [`Actions::body_arrived`]; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
-    pub fn admitted(&mut self, limit: usize, actions: &mut impl Actions) {
-        let Expect::Us(_) = self.expect else { return actions.released(limit) };
+    pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+        let Expect::Us(_) = self.expect else { return admission.give_up(actions) };
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else { return };
         let length = if let Body::Length(length) = request.body { Some(length) } else { None };
-        let upload = Upload::begin(limit, length);
+        let upload = Upload::begin(admission, length);
         if upload.is_too_large() {
-            actions.released(limit);
+            admission.give_up(actions);
             let answer = request.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
             return self.reply_is_due(*request, answer, actions);
         }
-        let left = limit.saturating_mul(2).saturating_add(FRAMING_BYTES_MAX);
+        let left = admission.bytes.saturating_mul(2).saturating_add(FRAMING_BYTES_MAX);
         let coming = Coming { request: *request, upload, left, since: 0 };
         actions.set_deadline(Some(REQUEST_TIMEOUT));
         self.expect = Expect::Upload(Box::new(coming));
         self.waits_for = WaitsFor::Bytes;
     }
 
+    /// The program has taken a piece of the body with this number: more may come.
+    #[cold]
+    #[inline(never)]
+    pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
+        if let Expect::Upload(coming) = &mut self.expect
+            && coming.upload.piece_taken(number)
+        {
+            actions.set_deadline(Some(REQUEST_TIMEOUT));
+            self.waits_for = WaitsFor::Bytes;
+        }
+    }
+
     /// Bytes of a body whose sender was admitted.
     pub(super) fn upload_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
         let Expect::Upload(coming) = &mut self.expect else { return Taken::AndGoOn(0) };
+        if coming.upload.is_with_program() {
+            return Taken::AndWait(0, WaitsFor::Us);
+        }
         if coming.request.waits == Waits::Yes {
             if actions.send_room() < CONTINUE.len() {
                 return Taken::AndWait(0, WaitsFor::SendRoom);
@@ -144,12 +158,13 @@ impl Session {
             coming.request.waits = Waits::No;
         }
         let Coming { request, upload, left, since } = &mut **coming;
-        let within_limit = bytes.get(..*left).unwrap_or(bytes);
+        let most = upload.room().min(usize::try_from(*left).unwrap_or(usize::MAX));
+        let within_limit = bytes.get(..most).unwrap_or(bytes);
         let taken = match request.body.read(within_limit, |part| upload.keep(part)) {
             Err(status) => return self.refuse(status, actions),
             Ok(taken) => taken,
         };
-        *left -= taken;
+        *left -= taken as u64;
         *since += taken;
         if *since >= STRIDE_BYTES {
             *since = 0;
@@ -157,6 +172,11 @@ impl Session {
         }
         let is_too_large = upload.is_too_large() || *left == 0;
         if !is_too_large && !request.body.is_over() {
+            upload.hand_over(actions);
+            if upload.is_with_program() {
+                actions.set_deadline(None);
+                return Taken::AndWait(taken, WaitsFor::Us);
+            }
             return Taken::AndWait(taken, WaitsFor::Bytes);
         }
         let Expect::Upload(coming) = core::mem::replace(&mut self.expect, Expect::Closed) else {
@@ -171,7 +191,7 @@ impl Session {
     }
 
     fn upload_is_too_large(&mut self, coming: Coming, actions: &mut impl Actions) {
-        actions.released(coming.upload.limit());
+        coming.upload.admission().give_up(actions);
         let mut answer = coming.request.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
         if !coming.request.body.is_over() {
             answer.ends_connection();
@@ -182,11 +202,8 @@ impl Session {
     fn upload_ended(&mut self, coming: Coming, actions: &mut impl Actions) {
         let Coming { mut request, upload, .. } = coming;
         actions.set_deadline(None);
-        actions.released(upload.limit());
-        let body: Vec<u8> = upload.into_bytes();
-        let announced = if body.is_empty() { Announced::Nothing } else { Announced::Bytes(body.len() as u64) };
         request.body = Body::NONE;
-        actions.body_arrived(&request.asked.question(announced), body);
+        upload.end(&request.asked, actions);
         self.expect = Expect::Us(Box::new(request));
         self.waits_for = WaitsFor::Us;
     }
@@ -194,7 +211,7 @@ impl Session {
     /// A body that was coming is of no use any more.
     pub(super) fn upload_given_up(&mut self, actions: &mut impl Actions) {
         if let Expect::Upload(coming) = &self.expect {
-            actions.released(coming.upload.limit());
+            coming.upload.admission().give_up(actions);
             self.expect = Expect::Closed;
         }
     }

@@ -6,6 +6,7 @@ mod framing;
 mod heads;
 mod open;
 mod parts;
+mod pieces;
 mod properties;
 mod questions;
 mod remembered;

@@ -7,7 +7,7 @@ use std::{format, vec};
 use machine::Micros;
 
 use super::world::{HELLO, Heard, Talk, request};
-use crate::{Announced, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor, credentials};
+use crate::{Admission, Announced, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor, credentials};
 
 /// How much the program lets come.
 const LIMIT: usize = 32 * 1024;
@@ -241,7 +241,7 @@ fn a_body_that_does_not_come_is_not_waited_for_and_one_that_is_broken_is_refused
     assert!(talk.world.closed && talk.world.admitted == 0);
     talk.session.replied(Reply::refusal(Status::Ok), &mut talk.world);
     talk.world.admitted += 5;
-    talk.session.admitted(5, &mut talk.world);
+    talk.session.admitted(Admission::whole(5), &mut talk.world);
     assert_eq!((talk.world.said.len(), talk.world.admitted), (0, 0), "nobody is there any more");
 }
 

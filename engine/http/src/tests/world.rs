@@ -8,8 +8,8 @@ use std::vec::Vec;
 use machine::Micros;
 
 use crate::{
-    Actions, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply, Secrecy, Session, Site, WaitsFor,
-    pack,
+    Actions, Admission, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply, Secrecy, Session, Site,
+    WaitsFor, pack,
 };
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -71,6 +71,9 @@ pub(super) struct World {
     pub(super) bodies: Vec<Vec<u8>>,
     /// Bytes of bodies that the program has admitted and that were not released.
     pub(super) admitted: usize,
+    /// Pieces of bodies, by the numbers of these, and which of them have ended.
+    pub(super) pieces: Vec<(u64, Vec<u8>)>,
+    pub(super) ended: Vec<u64>,
     /// Open replies of which more is wanted.
     pub(super) wanted: Vec<u64>,
     /// Open replies to which nobody listens any more.
@@ -94,6 +97,8 @@ impl World {
             asked: Vec::new(),
             bodies: Vec::new(),
             admitted: 0,
+            pieces: Vec::new(),
+            ended: Vec::new(),
             wanted: Vec::new(),
             left: Vec::new(),
         }
@@ -167,8 +172,17 @@ impl Actions for World {
         self.bodies.push(body);
     }
 
-    fn released(&mut self, limit: usize) {
-        self.admitted -= limit;
+    fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {
+        self.pieces.push((number, bytes));
+    }
+
+    fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
+        self.pieces.push((number, bytes));
+        self.ended.push(number);
+    }
+
+    fn released(&mut self, memory: usize) {
+        self.admitted -= memory;
     }
 
     fn wanted(&mut self, number: u64) {
@@ -287,8 +301,18 @@ impl Talk {
 
     /// The program lets a body come.
     pub(super) fn admit(&mut self, limit: usize) {
-        self.world.admitted += limit;
-        self.session.admitted(limit, &mut self.world);
+        self.admit_as(Admission::whole(limit));
+    }
+
+    pub(super) fn admit_as(&mut self, admission: Admission) {
+        self.world.admitted += admission.memory;
+        self.session.admitted(admission, &mut self.world);
+        self.arrive(b"");
+    }
+
+    /// The program takes a piece of a body.
+    pub(super) fn take_piece(&mut self, number: u64) {
+        self.session.piece_taken(number, &mut self.world);
         self.arrive(b"");
     }
 

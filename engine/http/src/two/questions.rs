@@ -12,7 +12,6 @@
 //! - The program's word goes to who has asked, or to nobody: a stream that was reset is over, and its question is not with anybody else.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use http2::{ErrorCode, FrameHead, Kind};
 
@@ -24,7 +23,7 @@ use crate::question::{Announced, Asked};
 use crate::reply::Reply;
 use crate::response::Status;
 use crate::session::{STRIDE_BYTES, WaitsFor};
-use crate::upload::Upload;
+use crate::upload::{Admission, Upload};
 
 /// Bytes of memory for questions without an answer.
 pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
@@ -47,9 +46,20 @@ pub(super) struct Inquiry {
 }
 
 impl Inquiry {
-    /// How many bytes of a body were admitted, as long as it is held.
-    pub(super) fn admitted(&self) -> Option<usize> {
-        self.upload.as_ref().map(Upload::limit)
+    /// What was admitted of a body, as long as it is held.
+    pub(super) fn admitted(&self) -> Option<Admission> {
+        self.upload.as_ref().map(Upload::admission)
+    }
+
+    /// Whether a piece of its body is with the program.
+    pub(super) fn is_with_program(&self) -> bool {
+        self.upload.as_ref().is_some_and(Upload::is_with_program)
+    }
+
+    /// How many bytes more may come, as the client does not know yet: not those that nobody has taken.
+    fn untold(&self) -> u32 {
+        let waiting = self.upload.as_ref().map_or(0, Upload::waiting_bytes);
+        self.untold.saturating_sub(waiting as u32)
     }
 
     fn is_too_large(&self) -> bool {
@@ -87,7 +97,9 @@ impl Session {
         if self.asking.is_some() || self.has_too_much_unsent() {
             return;
         }
-        let next = self.streams.iter_mut().find(|stream| matches!(stream.expect, stream::Expect::Turn(_)));
+        let may_ask =
+            |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(inquiry) if !inquiry.is_with_program());
+        let next = self.streams.iter_mut().find(|stream| may_ask(stream));
         let Some(stream) = next else {
             self.has_questions = false;
             return;
@@ -104,12 +116,7 @@ impl Session {
                 };
                 actions.asked(&inquiry.asked.question(announced));
             }
-            Some(upload) => {
-                actions.released(upload.limit());
-                let body: Vec<u8> = upload.into_bytes();
-                let announced = if body.is_empty() { Announced::Nothing } else { Announced::Bytes(body.len() as u64) };
-                actions.body_arrived(&inquiry.asked.question(announced), body);
-            }
+            Some(upload) => upload.end(&inquiry.asked, actions),
         }
         stream.expect = stream::Expect::Us(inquiry);
     }
@@ -150,18 +157,18 @@ impl Session {
         self.renew_patience(actions);
     }
 
-    /// The body of what was asked is wanted, up to `limit` bytes of it; a longer one is answered by 413. It is handed over by
-    /// [`Actions::body_arrived`] when it is there, and its turn has come.
+    /// The body of what was asked is wanted, up to so many bytes of it; a longer one is answered by 413. It is handed over by [`Actions::body_arrived`] when it is there, and its turn
+    /// has come; or as it comes, if the admission has a number, by [`Actions::piece_arrived`], and its end by [`Actions::pieces_ended`] in its turn.
     #[cold]
     #[inline(never)]
-    pub fn admitted(&mut self, limit: usize, actions: &mut impl Actions) {
+    pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
         match self.take_asker() {
-            None => actions.released(limit),
+            None => admission.give_up(actions),
             Some((stream, mut inquiry)) => {
                 let length = if stream.is_unread { inquiry.length } else { None };
-                let upload = Upload::begin(limit, length);
+                let upload = Upload::begin(admission, length);
                 if upload.is_too_large() {
-                    actions.released(limit);
+                    admission.give_up(actions);
                     let answer = inquiry.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
                     stream.expect = stream::Expect::Room(Box::new(answer));
                 } else {
@@ -174,6 +181,20 @@ impl Session {
         }
         self.has_questions = true;
         self.renew_patience(actions);
+    }
+
+    /// The program has taken a piece of the body with this number: more may come.
+    #[cold]
+    #[inline(never)]
+    pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
+        let inquiries = self.streams.iter_mut().filter_map(Stream::inquiry_mut);
+        let mut uploads = inquiries.filter_map(|inquiry| inquiry.upload.as_mut());
+        if let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) {
+            upload.piece_taken(number);
+            upload.hand_over(actions);
+            (self.has_questions, self.has_untold) = (true, true);
+            self.renew_patience(actions);
+        }
     }
 
     /// A client sends something on a stream of which nobody knows yet whether its body is wanted.
@@ -213,12 +234,13 @@ impl Session {
     pub(super) fn open_windows(&mut self, actions: &mut impl Actions) {
         for stream in &mut self.streams {
             let stream::Expect::Upload(inquiry) = &mut stream.expect else { continue };
-            if inquiry.untold as usize >= STRIDE_BYTES {
+            let untold = inquiry.untold();
+            if untold as usize >= STRIDE_BYTES {
                 if !self.line.has_room(actions) {
                     return;
                 }
-                let increment = core::mem::take(&mut inquiry.untold).to_be_bytes();
-                send_frame(Kind::WindowUpdate, 0, stream.id, &increment, actions);
+                inquiry.untold -= untold;
+                send_frame(Kind::WindowUpdate, 0, stream.id, &untold.to_be_bytes(), actions);
             }
         }
         self.has_untold = false;
@@ -229,7 +251,7 @@ impl Session {
         let Some(stream) = self.stream_mut(id) else { return Ok(()) };
         let admitted = stream.admitted();
         if !stream.body_ended(is_last) {
-            admitted.into_iter().for_each(|limit| actions.released(limit));
+            admitted.into_iter().for_each(|admission| admission.give_up(actions));
             return self.calm.pay(Price::Reset);
         }
         self.has_questions |= admitted.is_some();
@@ -242,7 +264,7 @@ impl Session {
     fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
         let Some(stream) = self.stream_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
-        inquiry.admitted().into_iter().for_each(|limit| actions.released(limit));
+        inquiry.admitted().into_iter().for_each(|admission| admission.give_up(actions));
         let answer = inquiry.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
         stream.expect = stream::Expect::Room(Box::new(answer));
         stream.is_unread = !is_last;
@@ -255,11 +277,14 @@ impl Session {
         is_last: bool,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let Some(inquiry) = self.stream_mut(id).and_then(|stream| stream.inquiry()) else { return Ok(()) };
+        let Some(inquiry) = self.stream_mut(id).and_then(|stream| stream.inquiry_mut()) else { return Ok(()) };
         match inquiry.is_too_large() {
             true => self.upload_is_too_large(id, is_last, actions),
             false if is_last => return self.body_ended(id, true, actions),
-            false => {}
+            false => {
+                inquiry.upload.iter_mut().for_each(|upload| upload.hand_over(actions));
+                self.has_untold = true;
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use machine::Micros;
 
 use super::calm::Calm;
 use super::sending::{Line, Step};
-use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
+use super::stream::{self, STREAMS_MAX, Stream};
 use crate::actions::{Actions, Outlet};
 use crate::head::HEAD_BYTES_MAX;
 use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
@@ -289,7 +289,7 @@ impl Session {
 
     /// What was held or open for a stream is not any more.
     fn stream_left(stream: &Stream, actions: &mut impl Actions) {
-        stream.admitted().into_iter().for_each(|limit| actions.released(limit));
+        stream.admitted().into_iter().for_each(|admission| admission.give_up(actions));
         stream.number().into_iter().for_each(|number| actions.left(number));
     }
 
@@ -407,7 +407,7 @@ impl Session {
         match () {
             () if self.streams.iter().any(Stream::is_to_be_taken) => Patience::Response,
             () if self.is_within_head => Patience::Request,
-            () if self.streams.iter().any(|stream| stream.client_half() == ClientHalf::Open) => Patience::Request,
+            () if self.streams.iter().any(Stream::is_to_be_sent) => Patience::Request,
             () if self.streams.iter().any(|stream| stream.silence().is_none()) => Patience::Us,
             () => self.silence().map_or(Patience::Idle, Patience::Silence),
         }

@@ -10,6 +10,7 @@ use machine::Micros;
 use crate::answer::Answer;
 use crate::outgoing::Outgoing;
 use crate::reply::{Open, Pace};
+use crate::upload::Admission;
 
 use super::questions::Inquiry;
 
@@ -96,8 +97,20 @@ impl Stream {
         }
     }
 
-    /// How many bytes of a body were admitted, as long as it is held.
-    pub(super) fn admitted(&self) -> Option<usize> {
+    pub(super) fn inquiry_mut(&mut self) -> Option<&mut Inquiry> {
+        match &mut self.expect {
+            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => Some(inquiry),
+            _ => None,
+        }
+    }
+
+    /// Whether the rest of a body is for the client to send, and not for the program to take.
+    pub(super) fn is_to_be_sent(&self) -> bool {
+        self.client_half() == ClientHalf::Open && !self.inquiry().is_some_and(Inquiry::is_with_program)
+    }
+
+    /// What was admitted of a body, as long as it is held.
+    pub(super) fn admitted(&self) -> Option<Admission> {
         self.inquiry().and_then(Inquiry::admitted)
     }
 

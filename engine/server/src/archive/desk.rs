@@ -95,7 +95,11 @@ impl Desk {
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
             // They go to the clerks.
-            Request::Visit(..) | Request::ReplyLeft(_) | Request::ReplyWanted(_) | Request::PasswordKnown(_) => {}
+            Request::Visit(..)
+            | Request::ReplyLeft(_)
+            | Request::ReplyWanted(_)
+            | Request::PieceArrived(..)
+            | Request::PasswordKnown(_) => {}
             request @ (Request::Read { .. } | Request::Remove { .. } | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
                     sometimes!(DeskWaits);

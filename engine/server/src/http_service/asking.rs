@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use http::{Question, Reply, Status};
+use http::{Admission, Question, Reply, Status};
 use sasl::{Credentials, Proof};
 use store::AccountId;
 use webmail::{Arrival, Destination, Draft, NewPassword, NotProved, PasswordMark, Visit};
@@ -36,9 +36,9 @@ pub(super) enum Errand {
     Knock {
         /// Bytes of it.
         bytes: usize,
-        /// Whether it may come from a stranger too.
-        is_kept: bool,
     },
+    /// Whether a letter may come, which is told with its number: so many bytes, for so much memory.
+    Letter { bytes: u64, memory: usize },
     /// Whether he who asks is who he says.
     Login {
         /// His login.
@@ -144,7 +144,7 @@ impl Conversation {
                 }
                 return;
             }
-            Some(Errand::Knock { .. }) => return,
+            Some(Errand::Knock { .. } | Errand::Letter { .. }) => return,
             Some(Errand::Login { attempt, .. }) => match common.login_decided(attempt, caller) {
                 Some(Decision::HeldBack) | None => return,
                 decision => decision,
@@ -153,7 +153,7 @@ impl Conversation {
         let errand = self.errand.take();
         match errand.map(|errand| *errand) {
             Some(Errand::Turn(reply)) => self.replied(reply, caller, common),
-            Some(Errand::Admission(bytes)) => self.admit(bytes, caller, common),
+            Some(Errand::Admission(bytes)) => self.admit(Admission::whole(bytes), caller, common),
             Some(Errand::Login { attempt, purpose }) => {
                 common.logins.end(&attempt, common.now);
                 match (decision, purpose) {
@@ -176,7 +176,7 @@ impl Conversation {
                     }
                 }
             }
-            Some(Errand::Knock { .. } | Errand::Making(..)) | None => {}
+            Some(Errand::Knock { .. } | Errand::Letter { .. } | Errand::Making(..)) | None => {}
         }
     }
 
@@ -188,13 +188,14 @@ impl Conversation {
         }
     }
 
-    /// So many bytes of a body may come, if there is memory for them.
-    pub(super) fn admit(&mut self, bytes: usize, caller: Caller, common: &mut Common) {
-        if common.bodies + bytes > common.bodies_max {
+    /// A body may come, if there is memory for it.
+    pub(super) fn admit(&mut self, admission: Admission, caller: Caller, common: &mut Common) {
+        if common.bodies + admission.memory > common.bodies_max {
+            admission.number.into_iter().for_each(|number| common.reply_left(number));
             return self.replied(Reply::text(Status::ServiceUnavailable, BUSY.into()), caller, common);
         }
-        common.bodies += bytes;
-        self.with(caller, common, |session, hands| session.admitted(bytes, hands));
+        common.bodies += admission.memory;
+        self.with(caller, common, |session, hands| session.admitted(admission, hands));
     }
 
     /// It is known who asks.
@@ -205,7 +206,7 @@ impl Conversation {
             Wish::Replace if common.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
                 Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
             }
-            Wish::Replace => return self.admit(UPLOAD_BYTES_MAX, caller, common),
+            Wish::Replace => return self.admit(Admission::whole(UPLOAD_BYTES_MAX), caller, common),
         };
         self.replied(reply, caller, common);
     }
@@ -248,7 +249,7 @@ impl Conversation {
         match self.errand.take().as_deref() {
             Some(Errand::Login { attempt, .. }) => common.login_abandoned(attempt, caller),
             Some(Errand::Making(..)) => common.leave(HASHER, caller.connection.0),
-            Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. }) | None => {}
+            Some(Errand::Turn(_) | Errand::Admission(_) | Errand::Knock { .. } | Errand::Letter { .. }) | None => {}
         }
     }
 }

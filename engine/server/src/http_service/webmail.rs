@@ -6,9 +6,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use http::Question;
+use http::{Admission, Question};
 use sasl::{Credentials, Proof};
-use webmail::Door;
+use webmail::{Door, Most};
 
 use super::asking::{Errand, Purpose};
 use super::{Conversation, host_over_tls};
@@ -21,7 +21,8 @@ impl Errand {
     /// Something of the webmail was asked. `None`: it waits for whom it was sent to.
     pub(super) fn webmail(question: &Question<'_>, caller: Caller, common: &mut Common) -> Option<Errand> {
         let host = host_over_tls(question.host, common);
-        let door = webmail::asked(question, host, caller.channel == Channel::Tls, common.bodies_max);
+        let most = Most { form_bytes: common.bodies_max, message_octets: common.smtp_settings.message_bytes_max };
+        let door = webmail::asked(question, host, caller.channel == Channel::Tls, most);
         Errand::at(door, caller, common)
     }
 
@@ -37,9 +38,13 @@ impl Errand {
         let errand = match door {
             Door::Reply(reply) => Errand::Turn(reply),
             Door::Admit(bytes) => Errand::Admission(bytes),
-            Door::Knock { account, visit, bytes, is_kept } => {
+            Door::Knock { account, visit, bytes } => {
                 common.visit(account, frame, visit);
-                return Some(Errand::Knock { bytes, is_kept });
+                return Some(Errand::Knock { bytes });
+            }
+            Door::Letter { account, visit, bytes, memory } => {
+                common.visit(account, frame, visit);
+                return Some(Errand::Letter { bytes, memory });
             }
             Door::Visit(account, visit) => {
                 common.visit(account, frame, visit);
@@ -70,14 +75,20 @@ impl Conversation {
             Told::NoMore(number, end) => {
                 return self.with(caller, common, |session, hands| session.fed_up(number, end, hands));
             }
-            Told::Reply(_) | Told::Admitted | Told::Stranger => {}
+            Told::Taken(number) => {
+                return self.with(caller, common, |session, hands| session.piece_taken(number, hands));
+            }
+            Told::Reply(_) | Told::Admitted | Told::Awaited(_) | Told::Stranger => {}
         }
         match (told, self.errand.take().map(|errand| *errand)) {
             (Told::Reply(reply), _) => self.replied(reply, caller, common),
-            (Told::Admitted, Some(Errand::Knock { bytes, .. }))
-            | (Told::Stranger, Some(Errand::Knock { bytes, is_kept: true })) => self.admit(bytes, caller, common),
+            (Told::Admitted, Some(Errand::Knock { bytes })) => self.admit(Admission::whole(bytes), caller, common),
+            (Told::Awaited(number), Some(Errand::Letter { bytes, memory })) => {
+                self.admit(Admission { bytes, memory, number: Some(number) }, caller, common);
+            }
+            (Told::Awaited(number), _) => common.reply_left(number),
             (Told::Stranger, _) => self.replied(webmail::login(), caller, common),
-            (Told::Admitted | Told::More(..) | Told::NoMore(..), _) => {}
+            (Told::Admitted | Told::Taken(_) | Told::More(..) | Told::NoMore(..), _) => {}
         }
     }
 

@@ -5,6 +5,7 @@
 //!
 //! Invariants:
 //! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
+//! - The files of a letter are written to a draft as they come, and go along from there ([`Arriving`]).
 //! - A draft keeps its files: each that its page names goes along with what is written next, copied from the draft that this replaces ([`Copying`]).
 //! - Nothing is held that could not be delivered at once: whoever is not on this server is refused before.
 
@@ -15,13 +16,14 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use machine::UnixTime;
-use message::compose::{Composer, File, Files, Letter, Unwritable};
+use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
 use store::{
     AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, MarkChange, Recipient, Refusal, SENT, Store,
     Uid, UidRange,
 };
 
+use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::composing::attachments;
 use super::{Desk, Done, Step, why};
@@ -29,9 +31,10 @@ use crate::address;
 use crate::answer;
 use crate::chosen::Chosen;
 use crate::compose::ComposePage;
-use crate::form::Form;
+use crate::form::{Form, Reader};
 use crate::sessions::{Said, Undo};
 use crate::surroundings::{Surroundings, Visitor};
+use crate::ticket::FormToken;
 use crate::{Key, Page, Start, Stretch};
 
 /// People whom one letter goes to.
@@ -50,14 +53,14 @@ pub struct Draft {
     pub subject: String,
     /// What it says.
     pub text: String,
-    /// What comes along: name, type and bytes of each.
-    pub files: Vec<(String, String, Vec<u8>)>,
     /// What it is kept as.
     pub draft: Option<Key>,
     /// The files of that draft which go along still: the part and the name of each.
     pub carried: Vec<(u16, String)>,
     /// What it answers.
     pub answers: Option<Key>,
+    /// Whether files came along that are not kept.
+    pub has_lost_files: bool,
 }
 
 impl Draft {
@@ -65,7 +68,6 @@ impl Draft {
     pub(crate) fn of(form: &Form<'_>) -> Draft {
         let text = |name| form.text(name).unwrap_or_default().to_string();
         let key = |name| form.text(name).and_then(|key| key.parse().ok());
-        let files = form.files("files").filter(|file| !file.name.is_empty());
         let detached: Vec<u16> = form.texts("detach").filter_map(|part| address::part(part).ok()).collect();
         let carried = form.texts("carry").filter_map(|file| {
             let (part, name) = file.split_once(' ')?;
@@ -78,10 +80,10 @@ impl Draft {
             bcc: text("bcc"),
             subject: text("subject"),
             text: text("text"),
-            files: files.map(|file| (file.name.clone(), file.media_type.clone(), file.bytes.to_vec())).collect(),
             draft: key("draft"),
             carried: carried.collect(),
             answers: key("answers"),
+            has_lost_files: false,
         }
     }
 
@@ -104,15 +106,21 @@ impl Draft {
     }
 
     /// Whether files of what it is kept as go along.
-    fn carries(&self) -> bool {
+    pub(super) fn carries(&self) -> bool {
         self.draft.is_some() && !self.carried.is_empty()
+    }
+
+    /// Whether a letter that was begun with it is one of `other`, whatever files go along.
+    pub(super) fn says_the_same(&self, other: &Draft) -> bool {
+        let words = |draft: &Draft| Draft { carried: Vec::new(), has_lost_files: false, ..draft.clone() };
+        words(self) == words(other)
     }
 
     /// The page again, with all that was written. `error`: why it is not sent.
     pub(crate) fn page(&self, error: &str, visitor: &Visitor, store: &Store) -> Reply {
         let surroundings = Surroundings::of(visitor, store, None);
         let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
-        let files = if self.files.is_empty() { "" } else { " The files have to be attached again." };
+        let files = if self.has_lost_files { " The files have to be attached again." } else { "" };
         answer::page(&ComposePage {
             frame: surroundings.frame(visitor, &surroundings.links()),
             title: "Not sent",
@@ -131,7 +139,7 @@ impl Draft {
 
 /// What is done with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
+pub(super) enum Then {
     /// It is sent.
     Send,
     /// It is kept.
@@ -143,28 +151,37 @@ pub enum Then {
 /// A letter on its way.
 #[derive(Debug)]
 pub(super) struct Writing {
-    draft: Draft,
-    then: Then,
-    stage: Stage,
-    message: Vec<u8>,
-    /// How much of it the store has.
+    pub(super) draft: Draft,
+    pub(super) then: Then,
+    pub(super) stage: Stage,
+    /// Its form, as long as that comes.
+    arriving: Option<Box<Arriving>>,
+    pub(super) message: Vec<u8>,
+    /// How much of it the store has, and of all that came before it.
     taken: usize,
+    octets: u64,
     /// Which of those was looked at, what it answers or itself as it was kept.
     looked_at: Option<Key>,
     /// The identifiers of what it answers, the latest last.
     references: Vec<Vec<u8>>,
     /// The files that come from the draft.
-    copying: Option<Box<Copying>>,
+    pub(super) copying: Option<Box<Copying>>,
+    /// What is done with the draft when that is kept.
+    pub(super) next: Option<(Draft, Then)>,
     /// How long it is held, and until when.
     hold: Option<(u64, UnixTime)>,
     /// What it is called as a draft, and where it is one then.
     guid: Option<Guid>,
-    kept: Option<Key>,
+    pub(super) kept: Option<Key>,
     error: Option<String>,
+    /// What is answered, if no more can be said than that.
+    pub(super) reply: Option<Reply>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+pub(super) enum Stage {
+    /// Its form comes.
+    Arriving,
     /// What it answers is to be looked at.
     Answered,
     /// It is to be put together, and begun.
@@ -180,27 +197,62 @@ enum Stage {
 }
 
 impl Writing {
-    pub(super) fn new(draft: Draft, then: Then) -> Writing {
-        let stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
+    /// `token`: what the form of its session carries; none for a stranger.
+    pub(super) fn new(token: Option<FormToken>, reader: Reader) -> Writing {
         Writing {
-            draft,
-            then,
-            stage,
+            draft: Draft::default(),
+            then: Then::Keep,
+            stage: Stage::Arriving,
+            arriving: Some(Box::new(Arriving::new(token, reader))),
             message: Vec::new(),
             taken: 0,
+            octets: 0,
             looked_at: None,
             references: Vec::new(),
             copying: None,
+            next: None,
             hold: None,
             guid: None,
             kept: None,
             error: None,
+            reply: None,
         }
+    }
+
+    /// This is to be done with it.
+    pub(super) fn begin_with(&mut self, draft: Draft, then: Then) {
+        self.draft = draft;
+        self.then = then;
+        self.octets = 0;
+        self.references.clear();
+        self.stage = if then == Then::Drop { Stage::Delivered } else { Stage::Answered };
+    }
+
+    /// The next piece of its form.
+    pub(super) fn piece_arrived(&mut self, piece: &Piece) {
+        self.arriving.iter_mut().for_each(|arriving| arriving.piece_arrived(piece));
+    }
+
+    /// The session is over to which its form comes.
+    pub(super) fn session_ended(&mut self) {
+        self.arriving.iter_mut().for_each(|arriving| arriving.session_ended());
+    }
+
+    /// Whether all that came of the form was taken, and there is more.
+    fn wants_more(&self) -> bool {
+        let is_taken = self.taken == self.message.len();
+        matches!(self.stage, Stage::Arriving | Stage::Appended)
+            && is_taken
+            && self.arriving.as_ref().is_some_and(|arriving| arriving.wants_more())
     }
 
     pub(super) fn ask(&mut self, visitor: &Visitor, under_way: &mut usize, desk: &mut impl Desk) -> Step {
         while *under_way == 0 && self.stage != Stage::Over {
+            if self.wants_more() {
+                return Step::Taken;
+            }
             let asked = match self.stage {
+                Stage::Arriving => Ok(self.form_comes(desk)),
                 Stage::Answered => self.look_at_answered(visitor.account, desk),
                 Stage::Ready => self.begin(visitor.account, desk),
                 Stage::Appended => self.append(visitor.account, desk),
@@ -210,15 +262,44 @@ impl Writing {
             match asked {
                 Ok(asked) => *under_way += asked,
                 Err(Refusal::Busy) => return Step::Busy,
-                Err(refusal) => self.fail(why_not_written(refusal).into()),
+                Err(refusal) => self.fail(why_not_written(refusal).into(), desk),
             }
         }
         Step::Asked
     }
 
-    fn fail(&mut self, error: String) {
-        self.error = Some(error);
-        self.stage = Stage::Over;
+    /// It cannot be done. What of its form is still to come is read, and not kept.
+    pub(super) fn fail(&mut self, error: String, desk: &mut impl Desk) {
+        desk.abort();
+        self.failed(error);
+    }
+
+    fn failed(&mut self, error: String) {
+        (self.message, self.taken) = (Vec::new(), 0);
+        match &mut self.arriving {
+            Some(arriving) => {
+                arriving.fail(error);
+                self.stage = Stage::Arriving;
+            }
+            None => {
+                self.error = Some(error);
+                self.stage = Stage::Over;
+            }
+        }
+    }
+
+    /// Something of the form has come: with its first file the letter begins.
+    fn form_comes(&mut self, desk: &mut impl Desk) -> usize {
+        let Some(mut arriving) = self.arriving.take() else { return 0 };
+        if arriving.file_begins() {
+            self.begin_with(arriving.draft(), Then::Keep);
+            self.arriving = Some(arriving);
+        } else if arriving.wants_more() {
+            self.arriving = Some(arriving);
+        } else {
+            self.form_ended(arriving, desk);
+        }
+        0
     }
 
     fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
@@ -264,7 +345,7 @@ impl Writing {
                 self.message = message;
                 self.stage = Stage::Appended;
             }
-            Err(error) => self.fail(error),
+            Err(error) => self.fail(error, desk),
         }
         Ok(0)
     }
@@ -337,26 +418,22 @@ impl Writing {
             text: &draft.text,
             html: None,
             secret,
-            files: if draft.files.is_empty() && !draft.carries() { Files::None } else { Files::Some },
+            files: if self.arriving.is_none() && !draft.carries() { Files::None } else { Files::Some },
         };
         let mut message = Vec::with_capacity(draft.text.len() * 2 + 2048);
-        let mut composer = Composer::begin(&letter, &mut message).map_err(|unwritable| match unwritable {
+        let composer = Composer::begin(&letter, &mut message).map_err(|unwritable| match unwritable {
             Unwritable::Address => {
                 "One of the addresses is none. Your letter was not sent: it is kept on this page.".to_string()
             }
             Unwritable::Identifier => why(Refusal::Busy).to_string(),
         })?;
-        for (name, media_type, bytes) in &draft.files {
-            composer.file_began(&File { name, media_type }, &mut message);
-            composer.bytes_arrived(bytes, &mut message);
-            composer.file_ended(&mut message);
-        }
-        match draft.draft.filter(|_| draft.carries()) {
-            Some(kept) => {
+        match (&mut self.arriving, draft.draft.filter(|_| draft.carries())) {
+            (Some(arriving), _) => arriving.begin(draft.clone(), composer),
+            (None, Some(kept)) => {
                 let parts = draft.carried.iter().map(|(part, _)| usize::from(*part)).collect();
                 self.copying = Some(Box::new(Copying::new(kept, parts, composer)));
             }
-            None => composer.message_ended(&mut message),
+            (None, None) => composer.message_ended(&mut message),
         }
         let first = message.get(..CHUNK_OCTETS).unwrap_or(&message);
         if self.hold.is_some() && memchr::memmem::find(first, b"\r\n\r\n").is_none() {
@@ -368,14 +445,25 @@ impl Writing {
     fn append(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
         let rest = self.message.get(self.taken..).unwrap_or_default();
         if !rest.is_empty() {
-            let taken = desk.append(rest).inspect_err(|_| desk.abort())?;
-            self.taken += taken;
+            if self.octets + rest.len() as u64 > desk.letter_octets_max() {
+                return Err(Refusal::TooLarge);
+            }
+            let taken = desk.append(rest)?;
+            (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
             if taken < rest.len() {
                 // The store wakes us when it takes more.
                 return Ok(1);
             }
             self.message.clear();
             self.taken = 0;
+        }
+        if let Some(mut arriving) = self.arriving.take() {
+            if arriving.write(&mut self.message) || arriving.wants_more() {
+                self.arriving = Some(arriving);
+            } else {
+                self.form_ended(arriving, desk);
+            }
+            return Ok(0);
         }
         if let Some(copying) = self.copying.take() {
             let is_asked = copying.ask(account, desk);
@@ -398,9 +486,9 @@ impl Writing {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         match self.stage {
-            Stage::Appended | Stage::Committed => self.fail(why_not_written(refusal).into()),
+            Stage::Appended | Stage::Committed => self.failed(why_not_written(refusal).into()),
             // What it answers may be gone, and so may the draft.
-            Stage::Answered | Stage::Ready | Stage::Delivered | Stage::Over => {}
+            Stage::Arriving | Stage::Answered | Stage::Ready | Stage::Delivered | Stage::Over => {}
         }
     }
 
@@ -427,10 +515,15 @@ impl Writing {
             let change = MarkChange::set(Flags::ANSWERED);
             asked += usize::from(desk.store_mut().mark(account, mailbox, uid, change, continuation).is_ok());
         }
+        self.go_on_with_draft(desk);
         asked
     }
 
     pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Done {
+        if let Some(reply) = self.reply.take() {
+            desk.abort();
+            return Done::with(reply);
+        }
         if let Some(error) = self.error.take() {
             desk.abort();
             return Done::with(self.draft.page(&error, visitor, desk.store()));

@@ -1,7 +1,11 @@
-//! `multipart/form-data`: where parts begin and end, and what their heads say.
+//! `multipart/form-data`, read as it comes: where parts begin and end, and what their heads say.
 //!
 //! Where a part ends is never guessed: a line that begins as a delimiter is one, so that it must go on as one; the last delimiter has to be there,
 //! whoever hangs up before it has said nothing; and of what heads may say twice or in two ways nothing is taken.
+//!
+//! Invariants:
+//! - What is read does not depend on where it was cut on its way.
+//! - Between two calls no more is kept than a head.
 //!
 //! Answers to: RFC 2046 section 5.1.1; RFC 7578 sections 4.1 to 4.8; the HTML Standard section 4.10.21.8 (how browsers write names).
 
@@ -11,7 +15,7 @@ use alloc::vec::Vec;
 use memchr::memmem::{Finder, find};
 
 use super::parameters::{is_token, values};
-use super::{FIELDS_MAX, Field, File, FormError, Value};
+use super::{File, FormError};
 
 /// The longest head of a part, in bytes.
 const HEAD_BYTES_MAX: usize = 8192;
@@ -19,81 +23,204 @@ const HEAD_BYTES_MAX: usize = 8192;
 /// The longest boundary (RFC 2046 section 5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
 
-/// Reads all parts of a body.
-pub(super) fn fields<'a>(boundary: &str, body: &'a [u8]) -> Result<Vec<Field<'a>>, FormError> {
-    if !is_boundary(boundary) {
-        return Err(FormError::Malformed);
-    }
-    let delimiter = format!("\r\n--{boundary}");
-    let parts = Parts { finder: Finder::new(delimiter.as_bytes()) };
-    let mut fields = Vec::new();
-    // What RFC 2046 lets stand before the first delimiter no browser sends, and where it ends not all see alike.
-    let mut rest = parts.line_begins(body).ok_or(FormError::Malformed)?;
-    while let Some(tail) = parts.begun(rest)? {
-        let (part, tail) = parts.split(tail)?;
-        if fields.len() == FIELDS_MAX {
-            return Err(FormError::TooManyFields);
+/// The end of a head: that of its last line, and an empty one.
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
+/// What is said in a part.
+pub(super) enum Said<'a> {
+    /// The text of this field begins.
+    Text(String),
+    /// A file begins.
+    File(File),
+    /// More of what has begun.
+    Bytes(&'a [u8]),
+    /// It has ended.
+    End,
+}
+
+/// Reads parts.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Finds a delimiter, with the end of the line before it.
+    finder: Finder<'static>,
+    expect: Expect,
+    /// What came and could not be read yet.
+    rest: Vec<u8>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expect {
+    /// The first delimiter.
+    Begin,
+    /// The rest of the line of a delimiter.
+    Line,
+    /// The head of a part.
+    Head,
+    /// The body of a part, behind the end of an empty line, with which a delimiter may not begin.
+    Body,
+    /// More of it.
+    MoreBody,
+    /// Nothing that is looked at.
+    End,
+}
+
+impl Parts {
+    /// Errors: the boundary is none.
+    pub(super) fn new(boundary: &str) -> Result<Parts, FormError> {
+        if !is_boundary(boundary) {
+            return Err(FormError::Malformed);
         }
-        fields.push(field(part).ok_or(FormError::Malformed)?);
-        rest = tail;
+        let finder = Finder::new(format!("\r\n--{boundary}").as_bytes()).into_owned();
+        Ok(Parts { finder, expect: Expect::Begin, rest: Vec::new() })
     }
-    Ok(fields)
+
+    /// More of the body.
+    ///
+    /// Errors: it could be read in two ways, or `say` has had enough.
+    pub(super) fn bytes_arrived(
+        &mut self,
+        bytes: &[u8],
+        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+    ) -> Result<(), FormError> {
+        let mut whole = core::mem::take(&mut self.rest);
+        whole.extend_from_slice(bytes);
+        let mut rest = whole.as_slice();
+        while let Some(tail) = self.step(rest, say)? {
+            rest = tail;
+        }
+        if self.expect != Expect::End {
+            self.rest = rest.to_vec();
+        }
+        Ok(())
+    }
+
+    /// That was all.
+    ///
+    /// Errors: it is not.
+    pub(super) fn ended(&self) -> Result<(), FormError> {
+        let is_last_line = || self.rest.strip_prefix(b"--").is_some_and(|padding| padding.iter().all(is_padding));
+        match self.expect {
+            Expect::End => Ok(()),
+            Expect::Line if is_last_line() => Ok(()),
+            _ => Err(FormError::Malformed),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.rest.capacity()
+    }
+
+    /// Reads what `rest` begins with, and gives what follows; nothing if there is not enough of it.
+    fn step<'b>(
+        &mut self,
+        rest: &'b [u8],
+        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+    ) -> Result<Option<&'b [u8]>, FormError> {
+        match self.expect {
+            Expect::Begin => self.form_begins(rest),
+            Expect::Line => self.line_goes_on(rest),
+            Expect::Head => self.head_comes(rest, say),
+            Expect::Body => self.body_comes(rest, 2, say),
+            Expect::MoreBody => self.body_comes(rest, 0, say),
+            Expect::End => Ok(None),
+        }
+    }
+
+    /// What RFC 2046 lets stand before the first delimiter no browser sends, and where it ends not all see alike.
+    fn form_begins<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
+        let line = line(&self.finder);
+        if rest.len() < line.len() && line.starts_with(rest) {
+            return Ok(None);
+        }
+        self.expect = Expect::Line;
+        rest.strip_prefix(line).map(Some).ok_or(FormError::Malformed)
+    }
+
+    /// Behind a delimiter. What stands behind the last one is passed over.
+    fn line_goes_on<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
+        let (is_last, behind) = rest.strip_prefix(b"--").map_or((false, rest), |behind| (true, behind));
+        let padding = behind.iter().take_while(|byte| is_padding(byte)).count();
+        let end = behind.get(padding..).unwrap_or_default();
+        match end.strip_prefix(b"\r\n") {
+            Some(_) if is_last => {
+                self.expect = Expect::End;
+                Ok(None)
+            }
+            Some(part) => {
+                self.expect = Expect::Head;
+                Ok(Some(part))
+            }
+            None if rest == b"-" || b"\r\n".starts_with(end) && padding <= HEAD_BYTES_MAX => Ok(None),
+            None => Err(FormError::Malformed),
+        }
+    }
+
+    fn head_comes<'b>(
+        &mut self,
+        rest: &'b [u8],
+        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+    ) -> Result<Option<&'b [u8]>, FormError> {
+        let near = rest.get(..HEAD_BYTES_MAX).unwrap_or(rest);
+        let Some(end) = find(near, HEAD_END) else {
+            return if near.len() < HEAD_BYTES_MAX { Ok(None) } else { Err(FormError::Malformed) };
+        };
+        let bytes = near.get(..end).unwrap_or_default();
+        // Two delimiters in a row share the end of a line: a part that has not even an empty head.
+        if bytes.starts_with(line(&self.finder)) || self.finder.find(bytes).is_some() {
+            return Err(FormError::Malformed);
+        }
+        let Head { name, file_name, media_type } = head(bytes).ok_or(FormError::Malformed)?;
+        say(match file_name {
+            None => Said::Text(name),
+            Some(said) => Said::File(File { field: name, name: without_folders(&said).into(), media_type }),
+        })?;
+        self.expect = Expect::Body;
+        Ok(rest.get(end + 2..))
+    }
+
+    /// `before`: bytes that are not of the body.
+    fn body_comes<'b>(
+        &mut self,
+        rest: &'b [u8],
+        before: usize,
+        say: &mut impl FnMut(Said<'_>) -> Result<(), FormError>,
+    ) -> Result<Option<&'b [u8]>, FormError> {
+        let length = self.finder.needle().len();
+        match self.finder.find(rest) {
+            Some(at) if at < before => Err(FormError::Malformed),
+            Some(at) => {
+                say(Said::Bytes(rest.get(before..at).unwrap_or_default()))?;
+                say(Said::End)?;
+                self.expect = Expect::Line;
+                Ok(rest.get(at + length..))
+            }
+            // Its end may be the beginning of a delimiter.
+            None if rest.len() < before + length => Ok(None),
+            None => {
+                let at = rest.len() + 1 - length;
+                say(Said::Bytes(rest.get(before..at).unwrap_or_default()))?;
+                self.expect = Expect::MoreBody;
+                Ok(rest.get(at..))
+            }
+        }
+    }
+}
+
+/// A delimiter, from the beginning of its line on.
+fn line<'f>(finder: &'f Finder<'_>) -> &'f [u8] {
+    finder.needle().strip_prefix(b"\r\n").unwrap_or_default()
+}
+
+fn is_padding(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
 }
 
 /// RFC 2046 section 5.1.1.
 fn is_boundary(text: &str) -> bool {
     let is_of_boundary = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
     (1..=BOUNDARY_BYTES_MAX).contains(&text.len()) && !text.ends_with(' ') && text.bytes().all(is_of_boundary)
-}
-
-struct Parts<'a> {
-    /// Finds a delimiter, with the end of the line before it.
-    finder: Finder<'a>,
-}
-
-impl Parts<'_> {
-    /// What follows a delimiter that `bytes` begin with.
-    fn line_begins<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
-        bytes.strip_prefix(self.finder.needle().strip_prefix(b"\r\n")?)
-    }
-
-    /// What stands before the next delimiter, and what follows it.
-    fn split<'b>(&self, bytes: &'b [u8]) -> Result<(&'b [u8], &'b [u8]), FormError> {
-        let split = self.finder.find(bytes).and_then(|at| {
-            let (before, tail) = bytes.split_at_checked(at)?;
-            Some((before, tail.strip_prefix(self.finder.needle())?))
-        });
-        split.ok_or(FormError::Malformed)
-    }
-
-    /// What follows the line of a delimiter, or nothing if it is the last one. What stands behind that is passed over.
-    fn begun<'b>(&self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
-        let (is_last, rest) = rest.strip_prefix(b"--").map_or((false, rest), |rest| (true, rest));
-        let padding = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let rest = rest.get(padding..).unwrap_or_default();
-        match rest.strip_prefix(b"\r\n") {
-            None if is_last && rest.is_empty() => Ok(None),
-            Some(_) if is_last => Ok(None),
-            // Two delimiters in a row share the end of a line: a part that has not even an empty head.
-            Some(part) if self.line_begins(part).is_none() => Ok(Some(part)),
-            _ => Err(FormError::Malformed),
-        }
-    }
-}
-
-/// A part: its head, an empty line, its body.
-fn field(part: &[u8]) -> Option<Field<'_>> {
-    let near = part.get(..HEAD_BYTES_MAX).unwrap_or(part);
-    let end = find(near, b"\r\n\r\n")?;
-    let bytes = part.get(end + 4..)?;
-    let Head { name, file_name, media_type } = head(part.get(..end)?)?;
-    let value = match file_name {
-        None => Value::Text(String::from_utf8_lossy(bytes)),
-        // What browsers send of a field for files in which none was chosen.
-        Some(name) if name.is_empty() && bytes.is_empty() => Value::NoFile,
-        Some(name) => Value::File(File { name: without_folders(&name).into(), media_type, bytes }),
-    };
-    Some(Field { name: name.into(), value })
 }
 
 /// What the head of a part says.

@@ -1,5 +1,6 @@
 //! What a browser says in a form.
 
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -11,7 +12,7 @@ use proptest::collection;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::{FIELDS_MAX, File, Form, FormError};
+use crate::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=B";
@@ -19,8 +20,55 @@ const MULTIPART: &str = "multipart/form-data; boundary=B";
 /// A field of a body that is to be written: name, name of the file, content.
 type Said = (String, Option<String>, Vec<u8>);
 
-fn multipart(body: &[u8]) -> Result<Form<'_>, FormError> {
-    Form::of(MULTIPART, body)
+/// What was read of a letter's form.
+#[derive(Debug)]
+struct Letter {
+    form: Form<'static>,
+    /// Files with what is in them.
+    files: Vec<(File, Vec<u8>)>,
+}
+
+impl Letter {
+    /// Reads a body that comes in these pieces.
+    fn of<'a>(content_type: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Letter, FormError> {
+        let mut reader = Reader::of(content_type)?;
+        let mut heard = VecDeque::new();
+        pieces.into_iter().try_for_each(|piece| reader.bytes_arrived(piece, &mut heard))?;
+        reader.ended()?;
+        let mut files: Vec<(File, Vec<u8>)> = Vec::new();
+        let mut is_within = false;
+        for heard in heard {
+            match heard {
+                Heard::Began(file) => {
+                    assert!(!core::mem::replace(&mut is_within, true));
+                    files.push((file, Vec::new()));
+                }
+                Heard::Bytes(bytes) => {
+                    assert!(is_within);
+                    files.last_mut().expect("it has begun").1.extend(bytes);
+                }
+                Heard::Ended => assert!(core::mem::replace(&mut is_within, false)),
+            }
+        }
+        assert!(!is_within, "each file ends");
+        Ok(Letter { form: reader.into_form(), files })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.form.text(name)
+    }
+
+    /// The files that were chosen in this field.
+    fn files(&self, name: &str) -> impl Iterator<Item = &(File, Vec<u8>)> {
+        self.files.iter().filter(move |(file, bytes)| file.field == name && !(file.name.is_empty() && bytes.is_empty()))
+    }
+}
+
+fn multipart(body: &[u8]) -> Result<Letter, FormError> {
+    let whole = Letter::of(MULTIPART, [body]);
+    let split = Letter::of(MULTIPART, body.chunks(1));
+    assert_eq!(format!("{whole:?}"), format!("{split:?}"), "it does not depend on where it is cut");
+    whole
 }
 
 /// A body of one part, with what its head says.
@@ -39,12 +87,15 @@ fn a_form_without_files_is_read_as_browsers_write_it() {
         assert_eq!((form.text("do"), form.text("to"), form.text("no")), (Some("archive"), Some(""), None));
         assert_eq!(form.text("text"), Some("café & crème\r\n+1"));
         assert_eq!(form.text("bad"), Some("\u{fffd}%zz"));
-        assert_eq!(form.files("key").count(), 0);
+        let letter = Letter::of(content_type, body.chunks(3)).expect("a form");
+        assert_eq!(format!("{:?}", letter.form), format!("{form:?}"));
     }
     assert_eq!(Form::of(URLENCODED, b"").expect("a form").text(""), None);
     for content_type in ["", "text/plain", "application/json", "multipart/mixed; boundary=B", "multipart/form-datax"] {
         assert_eq!(Form::of(content_type, b"a=b").err(), Some(FormError::OtherType), "{content_type}");
+        assert_eq!(Reader::of(content_type).err(), Some(FormError::OtherType), "{content_type}");
     }
+    assert_eq!(Form::of(MULTIPART, b"--B--").err(), Some(FormError::OtherType), "only a letter has files");
 }
 
 /// As Chromium and Firefox send it, and curl, which ends a line less.
@@ -62,16 +113,25 @@ fn a_form_with_files_is_read_as_browsers_write_it() {
         ("----WebKitFormBoundary7MA4", " \t\r\nsaid behind"),
     ] {
         let body = [BODY, after.as_bytes()].concat();
-        let form = Form::of(&format!("Multipart/Form-Data; boundary={boundary}"), &body).expect("a form");
-        assert_eq!(
-            (form.text("to"), form.text("text")),
-            (Some("Grace <g@example.org>"), Some("hä\r\n--\r\n\u{fffd}\r\n"))
-        );
-        let files: Vec<_> = form.files("files").cloned().collect();
-        let first = File { name: "a\"b\";ü.png".into(), media_type: "image/png".into(), bytes: b"\r\n--\0" };
-        let second = File { name: "100%.txt".into(), media_type: "".into(), bytes: b"" };
-        assert_eq!(files, [first, second]);
-        assert_eq!((form.text("files"), form.files("to").count()), (None, 0));
+        // In two pieces, cut at each byte, and in pieces of each size.
+        let cut = (0..=body.len()).map(|at| vec![&body[..at], &body[at..]]);
+        let ways = cut.chain((1..=body.len()).map(|size| body.chunks(size).collect()));
+        for pieces in ways {
+            let content_type = format!("Multipart/Form-Data; boundary={boundary}");
+            let letter = Letter::of(&content_type, pieces).expect("a form");
+            assert_eq!(
+                (letter.text("to"), letter.text("text")),
+                (Some("Grace <g@example.org>"), Some("hä\r\n--\r\n\u{fffd}\r\n"))
+            );
+            let file = |name: &str, media_type: &str| File {
+                field: "files".into(),
+                name: name.into(),
+                media_type: media_type.into(),
+            };
+            let first = (file("a\"b\";ü.png", "image/png"), b"\r\n--\0".to_vec());
+            assert!(letter.files("files").eq([&first, &(file("100%.txt", ""), Vec::new())]), "{letter:?}");
+            assert_eq!((letter.text("files"), letter.files("to").count()), (None, 0));
+        }
     }
     assert_eq!(multipart(b"--B--\r\n").expect("an empty form").text("a"), None);
     assert_eq!(
@@ -131,7 +191,7 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
     ] {
         assert_eq!(multipart(&part(line, end)).err(), Some(FormError::Malformed), "{line:?} {end:?}");
     }
-    let of = |boundary: &str| Form::of(&format!("multipart/form-data{boundary}"), &one(DISPOSITION)).err();
+    let of = |boundary: &str| Letter::of(&format!("multipart/form-data{boundary}"), [&*one(DISPOSITION)]).err();
     assert_eq!(of("; charset=utf-8; boundary=B; x=\"y z\""), None);
     for boundary in [
         "",
@@ -146,7 +206,7 @@ fn a_form_that_could_be_read_in_two_ways_is_refused() {
         assert_eq!(of(boundary), Some(FormError::Malformed), "{boundary:?}");
     }
     let quoted = |boundary: &str| {
-        Form::of(&format!("multipart/form-data; boundary=\"{boundary}\""), &written(&[], boundary)).err()
+        Letter::of(&format!("multipart/form-data; boundary=\"{boundary}\""), [&*written(&[], boundary)]).err()
     };
     let longest = "B".repeat(70);
     for good in ["B", "B B", "'()+_,-./:=?", &longest] {
@@ -174,20 +234,40 @@ fn a_form_has_a_thousand_fields_at_most() {
     let parts = |count: usize| {
         [format!("--B\r\n{DISPOSITION}\r\n\r\nx\r\n").repeat(count).into_bytes(), b"--B--".to_vec()].concat()
     };
+    assert_eq!(Form::of(URLENCODED, &plain(FIELDS_MAX)).expect("a form").texts("a").count(), FIELDS_MAX);
+    assert_eq!(Form::of(URLENCODED, &plain(FIELDS_MAX + 1)).err(), Some(FormError::TooLarge));
     for (content_type, enough, more) in
         [(URLENCODED, plain(FIELDS_MAX), plain(FIELDS_MAX + 1)), (MULTIPART, parts(FIELDS_MAX), parts(FIELDS_MAX + 1))]
     {
-        assert_eq!(Form::of(content_type, &enough).expect("a form").texts("a").count(), FIELDS_MAX);
-        assert_eq!(Form::of(content_type, &more).err(), Some(FormError::TooManyFields));
+        let letter = Letter::of(content_type, [&*enough]).expect("a form");
+        assert_eq!(letter.form.texts("a").count(), FIELDS_MAX);
+        assert_eq!(Letter::of(content_type, [&*more]).err(), Some(FormError::TooLarge));
     }
 }
 
 #[test]
-fn a_file_stays_where_it_lies() {
-    let body = one(&format!("{DISPOSITION}; filename=\"f\""));
-    let form = multipart(&body).expect("a form");
-    let file = form.files("a").next().expect("a file");
-    assert!(body.as_ptr_range().contains(&file.bytes.as_ptr()) && file.bytes == b"x");
+fn of_a_letter_only_so_much_text_is_kept_and_files_go_by() {
+    let with = |head: &str, length: usize| {
+        let head = format!("--B\r\n{head}\r\n\r\n");
+        [head.as_bytes(), &vec![b'x'; length], b"\r\n--B--"].concat()
+    };
+    let in_pieces = |body: &[u8]| Letter::of(MULTIPART, body.chunks(10_000)).map(|letter| letter.files);
+    assert_eq!(in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX - 1)).expect("a form"), []);
+    assert_eq!(in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX)).err(), Some(FormError::TooLarge));
+    let files = in_pieces(&with(&format!("{DISPOSITION}; filename=\"f\""), 4 * LETTER_TEXT_BYTES_MAX)).expect("a form");
+    assert!(files[0].1 == vec![b'x'; 4 * LETTER_TEXT_BYTES_MAX]);
+    let plain = |length: usize| Letter::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err();
+    assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 2), None);
+    assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
+
+    // Whatever a reader was given, it keeps no more than a head of it, or what may be the beginning of a delimiter.
+    let mut reader = Reader::of(MULTIPART).expect("a form");
+    let mut heard = VecDeque::new();
+    let most = with(&format!("{DISPOSITION}; filename=\"f\""), 1 << 20);
+    for piece in most.chunks(1000).take(1000) {
+        reader.bytes_arrived(piece, &mut heard).expect("a form");
+        assert!(reader.kept_bytes() < 100, "{}", reader.kept_bytes());
+    }
 }
 
 fn written(said: &[Said], boundary: &str) -> Vec<u8> {
@@ -217,13 +297,13 @@ fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<Said>> {
 }
 
 /// Whether `said` is what the form has under each of its names, in the same order.
-fn is_read_as(form: &Form<'_>, said: &[Said]) -> bool {
+fn is_read_as(letter: &Letter, said: &[Said]) -> bool {
     said.iter().all(|(name, ..)| {
         let of_name = || said.iter().filter(|(own, ..)| own == name);
         let texts = of_name().filter(|(_, file, _)| file.is_none()).map(|(.., text)| String::from_utf8_lossy(text));
         let files = of_name().filter_map(|(_, file, content)| Some((&**file.as_ref()?, &**content)));
         let chosen = files.filter(|(name, content)| !name.is_empty() || !content.is_empty());
-        form.texts(name).eq(texts) && form.files(name).map(|file| (&*file.name, file.bytes)).eq(chosen)
+        letter.form.texts(name).eq(texts) && letter.files(name).map(|(file, bytes)| (&*file.name, &**bytes)).eq(chosen)
     })
 }
 
@@ -239,8 +319,11 @@ proptest! {
     #[test]
     fn what_was_written_is_read_again_here_and_by_multer(said in said(), boundary in "[A-Za-z0-9'()+_,./:=?-]{10,70}") {
         let body = written(&said, &boundary);
-        let form = Form::of(&format!("multipart/form-data; boundary=\"{boundary}\""), &body).expect("a form");
-        prop_assert!(is_read_as(&form, &said), "{:?}", form);
+        let content_type = format!("multipart/form-data; boundary=\"{boundary}\"");
+        for size in [1, 2, 7, 64, body.len()] {
+            let form = Letter::of(&content_type, body.chunks(size)).expect("a form");
+            prop_assert!(is_read_as(&form, &said), "{:?}", form);
+        }
         let theirs = read_by_multer(&body, &boundary);
         prop_assert_eq!(theirs, Some(said));
     }
@@ -264,8 +347,6 @@ proptest! {
         if let (Ok(form), Some(theirs)) = (multipart(&body), read_by_multer(&body, "B")) {
             prop_assert!(is_read_as(&form, &theirs), "{:?} {:?}", form, theirs);
         }
-        for content_type in [URLENCODED, MULTIPART] {
-            let _ = Form::of(content_type, &noise);
-        }
+        let _ = (Form::of(URLENCODED, &noise), multipart(&noise));
     }
 }

@@ -31,6 +31,7 @@ mod stopped;
 mod submission;
 mod tls;
 mod two;
+mod uploads;
 mod vanishing;
 mod waiting;
 mod web;

@@ -144,7 +144,7 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
+pub(super) fn answer(room: &mut Room, shielded: &mut Shielded) -> Page {
     let mut page = head(room, shielded);
     if page.field("Transfer-Encoding") == "chunked" {
         while let bytes = chunk(room, shielded)

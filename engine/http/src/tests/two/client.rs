@@ -8,7 +8,7 @@ use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFA
 
 use crate::tests::world::{World, files, site};
 use crate::two::Session;
-use crate::{Remembered, Reply, WaitsFor};
+use crate::{Admission, Remembered, Reply, WaitsFor};
 
 pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
 pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
@@ -138,8 +138,18 @@ impl Client {
 
     /// The program lets a body come.
     pub(in crate::tests) fn admit(&mut self, limit: usize) {
-        self.world.admitted += limit;
-        self.session.admitted(limit, &mut self.world);
+        self.admit_as(Admission::whole(limit));
+    }
+
+    pub(in crate::tests) fn admit_as(&mut self, admission: Admission) {
+        self.world.admitted += admission.memory;
+        self.session.admitted(admission, &mut self.world);
+        self.arrive(b"");
+    }
+
+    /// The program takes a piece of a body.
+    pub(in crate::tests) fn take_piece(&mut self, number: u64) {
+        self.session.piece_taken(number, &mut self.world);
         self.arrive(b"");
     }
 

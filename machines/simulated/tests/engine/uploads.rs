@@ -1,0 +1,350 @@
+//! Letters with large files, which go into the store as they come: whole or not at all, on whatever core their connection and their mail are.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use machine::Micros;
+use simulated::MemoryDisk;
+use webmail::{LETTER_MEMORY_BYTES_MAX, LETTER_TEXT_BYTES_MAX};
+
+use super::room::shielded::{Shielded, Trust};
+use super::room::{CONFIGURATION, Room, usual_sizes};
+use super::settings::{again, forget_connections};
+use super::webmail::{Browser, Page, answer, between, serving};
+
+/// Many times what may be of it in memory at a time.
+const LARGE: usize = 3_000_000;
+
+fn large() -> Vec<u8> {
+    (0..LARGE).map(|at| ((at * at) >> 9) as u8).collect()
+}
+
+fn field(name: &str, value: &str) -> Vec<u8> {
+    format!("--=b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n").into_bytes()
+}
+
+fn file(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "--=b\r\nContent-Disposition: form-data; name=\"files\"; filename=\"{name}\"\r\nContent-Type: image/png\r\n\r\n"
+    );
+    [head.as_bytes(), bytes, b"\r\n"].concat()
+}
+
+/// A form as our page has it: its words stand before its file, and what is to be done behind it.
+fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], wish: &str) -> Vec<u8> {
+    let words =
+        [("token", token)].into_iter().chain(words.iter().copied()).flat_map(|(name, value)| field(name, value));
+    let files = files.iter().flat_map(|(name, bytes)| file(name, bytes));
+    words.chain(files).chain(field("do", wish)).chain(*b"--=b--\r\n").collect()
+}
+
+const WORDS: [(&str, &str); 3] = [("to", "grace@barepost.test"), ("subject", "Large"), ("text", "See the file.")];
+
+/// Somebody on his way.
+struct Writer {
+    room: Room,
+    trust: Trust,
+    browser: Browser,
+    token: String,
+}
+
+impl Writer {
+    fn new(seed: u64) -> Writer {
+        let (room, trust) = serving(seed);
+        Writer::in_room(room, trust)
+    }
+
+    fn in_room(mut room: Room, trust: Trust) -> Writer {
+        let mut browser = Browser::new(&trust);
+        browser.log_in(&mut room, "ada", "lovelace");
+        browser.hold(&mut room, "0");
+        let token = browser.get(&mut room, "/mail/compose").token();
+        Writer { room, trust, browser, token }
+    }
+
+    fn head(&self, length: &str) -> String {
+        let cookie = self.browser.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
+        format!(
+            "POST /mail/compose HTTP/1.1\r\nHost: mail.barepost.test\r\n{cookie}Origin: https://mail.barepost.test\r\nContent-Type: multipart/form-data; boundary=\"=b\"\r\n{length}\r\n\r\n"
+        )
+    }
+
+    /// A connection of its own, on which this is said.
+    fn begin(&mut self, text: &[u8]) -> Shielded {
+        let mut shielded = self.room.connect_shielded(443, &self.browser.settings);
+        self.room.shake_hands(&mut shielded);
+        self.go_on(&mut shielded, text);
+        shielded
+    }
+
+    /// Says more. Nobody ever holds more of it than was promised.
+    fn go_on(&mut self, shielded: &mut Shielded, text: &[u8]) {
+        for part in text.chunks(50_000) {
+            self.room.say_shielded(shielded, part);
+            let in_use = self.room.engines.in_use();
+            assert!(in_use.bodies <= LETTER_MEMORY_BYTES_MAX, "{in_use:?}");
+        }
+    }
+
+    /// Sends a form, all of it.
+    fn send(&mut self, body: &[u8]) -> Page {
+        let head = self.head(&format!("Content-Length: {}", body.len()));
+        let mut shielded = self.begin(&[head.as_bytes(), body].concat());
+        let page = answer(&mut self.room, &mut shielded);
+        self.room.part_shielded_only(shielded);
+        page
+    }
+
+    fn get(&mut self, path: &str) -> String {
+        self.browser.get(&mut self.room, path).text()
+    }
+
+    /// Where a reply leads to.
+    fn follow(&mut self, page: &Page) -> String {
+        assert_eq!(page.status, 303, "{}", page.text());
+        self.get(page.field("Location"))
+    }
+
+    fn drafts(&mut self) -> usize {
+        self.get("/mail/box/2").matches("<span class=\"subject\">").count()
+    }
+
+    fn nothing_is_in_use(&mut self) {
+        self.browser.hang_up(&mut self.room);
+        self.room.until_nothing_is_in_use();
+    }
+}
+
+/// The files of a letter that somebody reads, the longest last.
+fn files(room: &mut Room, browser: &mut Browser, place: &str) -> Vec<Vec<u8>> {
+    let read = browser.get(room, &format!("/mail/box/{}", place.replace('.', "/"))).text();
+    let link = format!("href=\"/mail/part/{place}/");
+    let mut parts: Vec<&str> =
+        read.match_indices(&link).map(|(at, _)| read[at + link.len()..].split('"').next().expect("an end")).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let mut files: Vec<Vec<u8>> =
+        parts.iter().map(|part| browser.get(room, &format!("/mail/part/{place}/{part}")).body).collect();
+    files.sort_by_key(Vec::len);
+    files
+}
+
+#[test]
+fn a_large_file_is_kept_with_a_draft_and_goes_along_whole() {
+    for seed in 0..2 {
+        let mut ada = Writer::new(seed);
+        let whole = large();
+        let kept = ada.send(&form(&ada.token, &WORDS, &[("large.png", &whole)], "save"));
+        let page = ada.follow(&kept);
+        let carried = between(&page, "name=\"carry\" value=\"", "\"").expect("it goes along").to_string();
+        let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+        assert!(carried.ends_with(" large.png") && page.contains("See the file."), "{page}");
+        assert_eq!(ada.drafts(), 1);
+        let again = [&WORDS[..], &[("draft", draft.as_str()), ("carry", &carried)]].concat();
+        let sent = ada.send(&form(&ada.token, &again, &[("small.png", b"small")], "send"));
+        let page = ada.follow(&sent);
+        assert!(page.contains("Your letter was sent."), "{page}");
+        assert_eq!(ada.drafts(), 0);
+        let mut grace = Browser::new(&ada.trust);
+        grace.log_in(&mut ada.room, "grace", "lovelace");
+        assert!(files(&mut ada.room, &mut grace, "1.1") == [b"small".to_vec(), whole]);
+        grace.hang_up(&mut ada.room);
+        ada.nothing_is_in_use();
+    }
+}
+
+#[test]
+fn what_a_form_says_behind_its_files_counts_and_so_do_forms_of_no_known_length() {
+    for seed in 2..4 {
+        let mut ada = Writer::new(seed);
+        let whole = large();
+        let words: Vec<u8> = WORDS.iter().flat_map(|(name, value)| field(name, value)).collect();
+        let token = field("token", &ada.token);
+        let body = [file("large.png", &whole), words, token, field("do", "send"), b"--=b--".to_vec()].concat();
+        let mut shielded = ada.begin(ada.head("Transfer-Encoding: chunked").as_bytes());
+        for chunk in body.chunks(70_000) {
+            let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
+            ada.go_on(&mut shielded, &framed);
+        }
+        ada.go_on(&mut shielded, b"0\r\n\r\n");
+        let sent = answer(&mut ada.room, &mut shielded);
+        assert!(ada.follow(&sent).contains("Your letter was sent."));
+        ada.room.part_shielded_only(shielded);
+        let mut grace = Browser::new(&ada.trust);
+        grace.log_in(&mut ada.room, "grace", "lovelace");
+        let read = grace.get(&mut ada.room, "/mail/box/1/1").text();
+        assert!(read.contains("See the file.") && read.contains("Large"), "{read}");
+        assert!(files(&mut ada.room, &mut grace, "1.1") == [whole]);
+        assert_eq!(ada.drafts(), 0);
+        grace.hang_up(&mut ada.room);
+        ada.nothing_is_in_use();
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_a_form_that_is_not_of_a_page_of_the_session_or_none_at_all() {
+    let mut ada = Writer::new(4);
+    let whole = large();
+    let wrong = [file("large.png", &whole), form("x", &WORDS, &[], "save")].concat();
+    let page = ada.send(&wrong);
+    assert!(page.status == 403 && page.text().contains("This does not come from a page of your session."));
+    let mut broken = form(&ada.token, &WORDS, &[("large.png", &whole)], "save");
+    broken.truncate(broken.len() - 20);
+    assert_eq!(ada.send(&broken).status, 400);
+    let long = "x".repeat(LETTER_TEXT_BYTES_MAX);
+    let page = ada.send(&form(&ada.token, &[("text", &long)], &[("large.png", &whole)], "save"));
+    assert!(page.status == 413 && page.text().contains("The text of a letter has 327 KB at most."), "{}", page.text());
+    assert_eq!(ada.drafts(), 0);
+    ada.nothing_is_in_use();
+}
+
+#[test]
+fn a_connection_that_is_cut_leaves_nothing_behind_and_what_stood_before_stands() {
+    for seed in 5..7 {
+        let mut ada = Writer::new(seed);
+        let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
+        let page = ada.follow(&kept);
+        let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+        let body = form(&ada.token, &[("text", "Second."), ("draft", &draft)], &[("large.png", &large())], "save");
+        let head = ada.head(&format!("Content-Length: {}", body.len()));
+        for cut in [0, 10, 300, 40_000, 200_000, 1_000_000, body.len() - 10, body.len() - 1] {
+            let shielded = ada.begin(&[head.as_bytes(), &body[..cut]].concat());
+            (0..cut % 7).for_each(|_| ada.room.step());
+            ada.room.abort(&shielded.talk);
+            ada.nothing_is_in_use();
+            assert_eq!(ada.drafts(), 1, "cut at {cut}");
+            assert!(ada.get(&format!("/mail/compose?draft={draft}")).contains("First."), "cut at {cut}");
+        }
+        // Who says nothing more has half a minute.
+        let shielded = ada.begin(&[head.as_bytes(), &body[..500_000]].concat());
+        ada.browser.hang_up(&mut ada.room);
+        ada.room.pass(Micros::from_secs(40));
+        assert_eq!((ada.room.engines.in_use().visits, ada.room.engines.in_use().deliveries), (0, 0));
+        ada.room.abort(&shielded.talk);
+        assert_eq!(ada.drafts(), 1);
+        ada.nothing_is_in_use();
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_in_words_before_it_comes() {
+    let mut ada = Writer::new(7);
+    let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
+    let page = answer(&mut ada.room, &mut shielded);
+    assert_eq!(page.status, 413);
+    assert!(page.text().contains("a letter has 38 MB at most with all its files"), "{}", page.text());
+    ada.room.part_shielded_only(shielded);
+    ada.nothing_is_in_use();
+}
+
+#[test]
+fn whoever_is_logged_out_while_his_file_comes_has_his_words_and_is_told_that_he_has_not_his_file() {
+    for seed in 8..10 {
+        let mut ada = Writer::new(seed);
+        let body = form(&ada.token, &WORDS, &[("large.png", &large())], "send");
+        let head = ada.head(&format!("Content-Length: {}", body.len()));
+        let mut shielded = ada.begin(&[head.as_bytes(), &body[..1_000_000]].concat());
+        let token = ada.token.clone();
+        ada.browser.send(&mut ada.room, "/mail/logout", &[("token", &token)]);
+        ada.go_on(&mut shielded, &body[1_000_000..]);
+        // And who was logged out before he began.
+        let late = ada.begin(&[head.as_bytes(), &body].concat());
+        for mut shielded in [shielded, late] {
+            let page = answer(&mut ada.room, &mut shielded);
+            assert_eq!(page.status, 403);
+            let text = page.text();
+            assert!(text.contains("Your letter is kept, but for its files: attach them again"), "{text}");
+            let kept = between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
+            assert!(kept.contains("See+the+file."), "{kept}");
+            ada.room.part_shielded_only(shielded);
+        }
+        ada.browser.log_in(&mut ada.room, "ada", "lovelace");
+        assert_eq!(ada.drafts(), 0);
+        ada.nothing_is_in_use();
+    }
+}
+
+#[test]
+fn on_a_full_disk_the_draft_stands_that_stood_before_and_the_words_are_on_the_page() {
+    let trust = Trust::new("mail.barepost.test");
+    let certificates = vec![trust.certificate.clone()];
+    let disk = MemoryDisk::blank(4 << 20);
+    let mut room = Room::certified(10, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let mut ada = Writer::in_room(room, trust);
+    let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
+    let page = ada.follow(&kept);
+    let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+    let words = [("text", "Second."), ("draft", draft.as_str())];
+    let page = ada.send(&form(&ada.token, &words, &[("large.png", &[large(), large()].concat())], "save"));
+    let text = page.text();
+    assert_eq!(page.status, 200);
+    for words in ["There is no space left on the disk.", "The files have to be attached again.", "Second."] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(ada.drafts(), 1);
+    assert!(ada.get(&format!("/mail/compose?draft={draft}")).contains("First."));
+    ada.nothing_is_in_use();
+}
+
+/// The power fails while a file comes, and while what was said of it is done: then the draft is there that stood before, or the new one with its file, or the letter is sent.
+#[test]
+fn a_letter_is_whole_or_what_it_was_whenever_the_power_fails() {
+    let mut seen = [0; 3];
+    for cut in 0..14 {
+        let mut ada = Writer::new(20 + cut);
+        let whole = large()[..400_000].to_vec();
+        let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
+        let page = ada.follow(&kept);
+        let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+        let words = [&WORDS[..], &[("draft", draft.as_str())]].concat();
+        let body = form(&ada.token, &words, &[("large.png", &whole)], "send");
+        let head = ada.head(&format!("Content-Length: {}", body.len()));
+        let end = if cut == 0 { body.len() / 2 } else { body.len() };
+        ada.begin(&[head.as_bytes(), &body[..end]].concat());
+        (0..cut * cut).for_each(|_| ada.room.step());
+        let Writer { room, trust, browser, .. } = ada;
+        let room = again(room, 100 + cut, &trust, CONFIGURATION);
+        let mut ada = Writer { room, browser: Browser { connection: None, ..browser }, trust, token: String::new() };
+        forget_connections(&mut [&mut ada.browser]);
+        let drafts = ada.get("/mail/box/2");
+        let mut grace = Browser::new(&ada.trust);
+        grace.log_in(&mut ada.room, "grace", "lovelace");
+        let is_sent = grace.get(&mut ada.room, "/mail/box/1").text().contains("Large");
+        let has_new = drafts.contains("See the file.");
+        assert!(is_sent || has_new || drafts.contains("First."), "cut {cut}: {drafts}");
+        if is_sent {
+            assert!(files(&mut ada.room, &mut grace, "1.1") == std::slice::from_ref(&whole), "cut {cut}");
+        }
+        if has_new {
+            let place = between(&drafts, "href=\"/mail/compose?draft=", "\"").expect("a draft").to_string();
+            let page = ada.get(&format!("/mail/compose?draft={place}"));
+            assert!(page.contains("large.png") || page.contains("a.png"), "cut {cut}: {page}");
+        }
+        let outcome = if is_sent { 2 } else { usize::from(has_new) };
+        seen[outcome] += 1;
+        grace.hang_up(&mut ada.room);
+        ada.nothing_is_in_use();
+    }
+    assert!(seen[0] > 0 && seen[2] > 0, "{seen:?}");
+}
+
+#[test]
+fn so_many_letters_come_from_one_account_at_a_time_and_pages_are_answered_all_the_while() {
+    let mut ada = Writer::new(40);
+    let body = form(&ada.token, &WORDS, &[("large.png", &large())], "save");
+    let head = ada.head("Content-Length: 20000");
+    let mut begun: Vec<Shielded> = (0..4).map(|_| ada.begin(&[head.as_bytes(), &body[..10_000]].concat())).collect();
+    let mut one_more = ada.begin(&[head.as_bytes(), &body[..20_000]].concat());
+    assert_eq!(answer(&mut ada.room, &mut one_more).status, 503);
+    ada.room.part_shielded_only(one_more);
+    assert_eq!(ada.drafts(), 0);
+    ada.room.abort(&begun.pop().expect("one").talk);
+    ada.room.pass(Micros::from_secs(1));
+    let small = ada.send(&form(&ada.token, &WORDS, &[], "save"));
+    assert_eq!(small.status, 303);
+    for shielded in begun {
+        ada.room.abort(&shielded.talk);
+    }
+    ada.nothing_is_in_use();
+}
