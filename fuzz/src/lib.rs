@@ -14,6 +14,7 @@ mod conversation;
 pub mod disk;
 pub mod dkim;
 pub mod dns;
+pub mod form;
 pub mod frames;
 pub mod hpack;
 pub mod http2_session;

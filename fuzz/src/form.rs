@@ -1,0 +1,53 @@
+//! A letter's form as anybody sends it: what is read of it does not depend on where it is cut on its way, and nothing is read that it does not say.
+
+use std::collections::VecDeque;
+
+use webmail::{FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
+
+/// A form with files, and one without.
+const TYPES: [&str; 2] = ["multipart/form-data; boundary=B", "application/x-www-form-urlencoded"];
+
+/// What was read: how its texts are written down, and for each file what was said of it and what is in it.
+type Read = (String, Vec<(String, Vec<u8>)>);
+
+/// Runs one input: how it is cut, and a form.
+pub fn run(data: &[u8]) {
+    let Some((cut, body)) = data.split_first() else { return };
+    for content_type in TYPES {
+        let whole = read(content_type, [body]);
+        let cut = read(content_type, body.chunks(1 + usize::from(*cut)));
+        assert_eq!(whole, cut, "it does not depend on where it is cut");
+        if let Ok((_, files)) = whole {
+            let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
+            assert!(bytes <= body.len(), "nothing is read that was not said");
+        }
+    }
+}
+
+fn read<'a>(content_type: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Read, FormError> {
+    let mut reader = Reader::of(content_type)?;
+    let mut heard = VecDeque::new();
+    for piece in pieces {
+        reader.bytes_arrived(piece, &mut heard)?;
+    }
+    reader.ended()?;
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut is_within = false;
+    for heard in heard {
+        match heard {
+            Heard::Began(file) => {
+                assert!(!std::mem::replace(&mut is_within, true), "a file ends before the next one begins");
+                files.push((format!("{file:?}"), Vec::new()));
+            }
+            Heard::Bytes(bytes) => {
+                assert!(is_within, "bytes are of a file");
+                files.last_mut().expect("it has begun").1.extend(bytes);
+            }
+            Heard::Ended => assert!(std::mem::replace(&mut is_within, false), "what ends has begun"),
+        }
+    }
+    assert!(!is_within, "each file ends");
+    let texts = format!("{:?}", reader.form());
+    assert!(texts.len() <= 16 * LETTER_TEXT_BYTES_MAX, "texts are bounded");
+    Ok((texts, files))
+}
