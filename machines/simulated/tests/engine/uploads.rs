@@ -237,6 +237,17 @@ fn what_is_too_large_is_refused_in_words_before_it_comes() {
     ada.nothing_is_in_use();
 }
 
+/// Who has sent a letter on this connection is asked who he is, on a page that holds his words.
+fn assert_has_his_words(ada: &mut Writer, mut shielded: Shielded) {
+    let page = answer(&mut ada.room, &mut shielded);
+    assert_eq!(page.status, 403);
+    let text = page.text();
+    assert!(text.contains("Your letter is kept, but for its files: attach them again"), "{text}");
+    let kept = between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
+    assert!(kept.contains("See+the+file."), "{kept}");
+    ada.room.part_shielded_only(shielded);
+}
+
 #[test]
 fn whoever_is_logged_out_while_his_file_comes_has_his_words_and_is_told_that_he_has_not_his_file() {
     for seed in 8..10 {
@@ -247,17 +258,10 @@ fn whoever_is_logged_out_while_his_file_comes_has_his_words_and_is_told_that_he_
         let token = ada.token.clone();
         ada.browser.send(&mut ada.room, "/mail/logout", &[("token", &token)]);
         ada.go_on(&mut shielded, &body[1_000_000..]);
+        assert_has_his_words(&mut ada, shielded);
         // And who was logged out before he began.
         let late = ada.begin(&[head.as_bytes(), &body].concat());
-        for mut shielded in [shielded, late] {
-            let page = answer(&mut ada.room, &mut shielded);
-            assert_eq!(page.status, 403);
-            let text = page.text();
-            assert!(text.contains("Your letter is kept, but for its files: attach them again"), "{text}");
-            let kept = between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
-            assert!(kept.contains("See+the+file."), "{kept}");
-            ada.room.part_shielded_only(shielded);
-        }
+        assert_has_his_words(&mut ada, late);
         ada.browser.log_in(&mut ada.room, "ada", "lovelace");
         assert_eq!(ada.drafts(), 0);
         ada.nothing_is_in_use();
