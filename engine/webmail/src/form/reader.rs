@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::multipart::{Parts, Said};
 use super::{FIELDS_MAX, File, Form, FormError, URLENCODED, media_type, parameters};
 
-/// Bytes of all texts of a letter's form, their names counted in.
+/// Bytes of all texts of a letter's form, their names counted in, and what is said of its files.
 pub const LETTER_TEXT_BYTES_MAX: usize = 320 * 1024;
 
 /// What was heard of a file, in this order.
@@ -43,7 +43,7 @@ struct Texts {
     form: Form<'static>,
     /// The field that comes, if it is none of a file.
     field: Option<(String, Vec<u8>)>,
-    /// Bytes of all fields, and how many there are, files counted in.
+    /// Bytes of all fields, but for what is in files, and how many there are.
     bytes: usize,
     fields: usize,
 }
@@ -121,6 +121,7 @@ impl Texts {
             }
             (Said::File(file), _) => {
                 self.begin()?;
+                self.count(file.field.len() + file.name.len() + file.media_type.len())?;
                 heard.push_back(Heard::Began(file));
             }
             (Said::Bytes(bytes), Some((_, text))) => {

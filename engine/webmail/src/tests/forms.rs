@@ -256,6 +256,10 @@ fn of_a_letter_only_so_much_text_is_kept_and_files_go_by() {
     assert_eq!(in_pieces(&with(DISPOSITION, LETTER_TEXT_BYTES_MAX)).err(), Some(FormError::TooLarge));
     let files = in_pieces(&with(&format!("{DISPOSITION}; filename=\"f\""), 4 * LETTER_TEXT_BYTES_MAX)).expect("a form");
     assert!(files[0].1 == vec![b'x'; 4 * LETTER_TEXT_BYTES_MAX]);
+    let named = format!("--B\r\n{DISPOSITION}; filename=\"{}\"\r\n\r\nx\r\n", "f".repeat(8000));
+    let named = |count: usize| in_pieces(&[named.repeat(count).as_bytes(), b"--B--"].concat()).err();
+    assert_eq!(named(LETTER_TEXT_BYTES_MAX / 8001), None);
+    assert_eq!(named(LETTER_TEXT_BYTES_MAX / 8001 + 1), Some(FormError::TooLarge), "names are kept");
     let plain = |length: usize| Letter::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err();
     assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 2), None);
     assert_eq!(plain(LETTER_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
