@@ -7,6 +7,7 @@ use machine::Micros;
 use crate::date::DATE_BYTES;
 use crate::question::{Method, Question};
 use crate::remembered::Remembered;
+use crate::reply::Reply;
 use crate::site::Site;
 
 /// Whether pages are given in the clear (RFC 6797), and if not, what this connection has to do with that.
@@ -68,6 +69,9 @@ pub trait Actions: Outlet {
 
     /// The last piece has come of that body, perhaps an empty one: [`crate::Session::replied`] is to answer its question, later.
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>);
+
+    /// There is more of the body of this question than the `bytes` that were admitted: what is answered, by 413.
+    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply;
 
     /// The session does not hold a body any more for which so much memory was admitted: it was handed over, or does not come. Told once for each that was admitted.
     fn released(&mut self, memory: usize);

@@ -8,6 +8,7 @@
 use alloc::vec::Vec;
 
 use crate::actions::Actions;
+use crate::answer::Answer;
 use crate::question::{Announced, Asked};
 
 /// Bytes after which memory for them is asked for, when nobody knows how many there will be.
@@ -40,6 +41,13 @@ impl Admission {
     pub(crate) fn give_up(&self, actions: &mut impl Actions) {
         actions.released(self.memory);
         self.number.into_iter().for_each(|number| actions.left(number));
+    }
+
+    /// There is more of the body than may come: what is answered to what was asked.
+    pub(crate) fn refuse(&self, asked: &Asked, actions: &mut impl Actions) -> Answer {
+        self.give_up(actions);
+        let reply = actions.too_large(&asked.question(Announced::Something), self.bytes);
+        asked.answer(reply, actions)
     }
 }
 

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use http::{Admission, DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site};
+use http::{Admission, DATE_BYTES, End, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
 use machine::{Micros, Piece};
 use tls::Text;
 
@@ -260,6 +260,14 @@ impl http::Actions for Hands<'_> {
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
         *self.errand = None;
         self.common.piece_arrived(number, ::webmail::Piece { bytes, is_last: true });
+    }
+
+    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
+        if ::webmail::is_path(question.path.as_bytes()) {
+            ::webmail::too_large(question, bytes)
+        } else {
+            Reply::refusal(Status::ContentTooLarge)
+        }
     }
 
     fn released(&mut self, memory: usize) {

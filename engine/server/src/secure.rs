@@ -308,6 +308,10 @@ impl Session {
         let connection = self.caller.connection;
         let (mut done, mut opening) = (0, Opening::Next);
         loop {
+            // Who is done with is not listened to any more, and nothing is kept of what he says.
+            if self.waits_for() == WaitsFor::Nothing {
+                return bytes.len();
+            }
             let (count, event) = common.open(connection, bytes.get_mut(done..).unwrap_or_default(), opening);
             done += count;
             if common.broken.is_some() {

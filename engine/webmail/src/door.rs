@@ -127,7 +127,7 @@ pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, most: Most)
             Door::Reply(answer::plain(Status::Forbidden, "This does not come from a page of ours.\n"))
         }
         (Wish::Do(Deed::Write), ticket) => letter_announced(ticket, question, most.message_octets),
-        (Wish::Do(deed), ticket) => form_announced(deed, ticket, question.body, most.form_bytes),
+        (Wish::Do(deed), ticket) => form_announced(deed, ticket, question, most.form_bytes),
     }
 }
 
@@ -140,11 +140,7 @@ fn letter_announced(ticket: Option<Ticket>, question: &Question<'_>, message_oct
         Announced::Something => bytes,
     };
     if announced > bytes {
-        let words = format!(
-            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.\n",
-            bytes / 1_000_000
-        );
-        return Door::Reply(answer::plain(Status::ContentTooLarge, &words));
+        return Door::Reply(too_large(question, bytes));
     }
     let memory = usize::try_from(announced).unwrap_or(usize::MAX).min(LETTER_MEMORY_BYTES_MAX);
     let account = AccountId::from_bits(ticket.as_ref().map_or(0, |ticket| ticket.account));
@@ -152,24 +148,33 @@ fn letter_announced(ticket: Option<Ticket>, question: &Question<'_>, message_oct
     Door::Letter { account, visit, bytes, memory }
 }
 
-fn form_announced(deed: Deed, ticket: Option<Ticket>, body: Announced, most: usize) -> Door {
+fn form_announced(deed: Deed, ticket: Option<Ticket>, question: &Question<'_>, most: usize) -> Door {
     let most = if deed == Deed::LogIn { LOGIN_BYTES_MAX } else { most.min(FORM_BYTES_MAX) };
-    let bytes = match body {
+    let bytes = match question.body {
         Announced::Nothing => 0,
         Announced::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
         Announced::Something => most.min(FORM_BYTES_USUAL),
     };
     match (deed, ticket) {
-        _ if bytes > most => Door::Reply(answer::plain(
-            Status::ContentTooLarge,
-            &format!("That is too much: {} KB is what can be sent from here. Go back: nothing is lost.\n", most / 1000),
-        )),
+        _ if bytes > most => Door::Reply(too_large(question, most as u64)),
         (Deed::LogIn, _) => Door::Admit(bytes),
         (_, Some(ticket)) => {
             Door::Knock { account: AccountId::from_bits(ticket.account), visit: Visit::Knock(ticket), bytes }
         }
         (_, None) => Door::Reply(answer::login(Destination::default())),
     }
+}
+
+/// What is answered to whose form has more than so many bytes.
+pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
+    let words = match Wish::of(question.method.name(), &target(question)) {
+        Ok(Wish::Do(Deed::Write)) => format!(
+            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.\n",
+            most / 1_000_000
+        ),
+        _ => format!("That is too much: {} KB is what can be sent from here. Go back: nothing is lost.\n", most / 1000),
+    };
+    answer::plain(Status::ContentTooLarge, &words)
 }
 
 /// What a request comes to whose body has come. `host`: as for [`asked`].

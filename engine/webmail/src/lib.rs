@@ -61,6 +61,7 @@ pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};
 pub use door::{
     Door, FORM_BYTES_MAX, LETTER_MEMORY_BYTES_MAX, METHODS, Most, asked, form_arrived, is_path, login, login_page,
+    too_large,
 };
 pub use form::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 pub use frame::{Density, Frame, MailboxLink, Notice, Theme};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{
-    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, Question, RESPONSE_HEAD_BYTES_MAX, Remembered,
-    Secrecy, Site, pack,
+    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, Question, RESPONSE_HEAD_BYTES_MAX,
+    Remembered, Reply, Secrecy, Site, Status, pack,
 };
 use machine::Micros;
 
@@ -178,6 +178,10 @@ impl Actions for World {
         assert!(bytes.len() <= PIECE_BYTES_MAX && !self.has_piece, "one piece at a time");
         assert!(!self.closed && self.stage.is_none(), "one question at a time");
         self.stage = Some(Stage::Told);
+    }
+
+    fn too_large(&mut self, _: &Question<'_>, _: u64) -> Reply {
+        Reply::refusal(Status::ContentTooLarge)
     }
 
     fn released(&mut self, memory: usize) {

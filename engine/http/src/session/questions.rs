@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::framing::Body;
 use crate::question::{Announced, Asked};
 use crate::reply::Reply;
-use crate::response::{RESPONSE_HEAD_BYTES_MAX, Status};
+use crate::response::RESPONSE_HEAD_BYTES_MAX;
 use crate::upload::{Admission, PIECE_BYTES, Upload};
 
 use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
@@ -121,8 +121,7 @@ impl Session {
         let length = if let Body::Length(length) = request.body { Some(length) } else { None };
         let upload = Upload::begin(admission, length);
         if upload.is_too_large() {
-            admission.give_up(actions);
-            let answer = request.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
+            let answer = admission.refuse(&request.asked, actions);
             return self.reply_is_due(*request, answer, actions);
         }
         let left = admission.bytes.saturating_mul(2).saturating_add(FRAMING_BYTES_MAX);
@@ -191,8 +190,7 @@ impl Session {
     }
 
     fn upload_is_too_large(&mut self, coming: Coming, actions: &mut impl Actions) {
-        coming.upload.admission().give_up(actions);
-        let mut answer = coming.request.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
+        let mut answer = coming.upload.admission().refuse(&coming.request.asked, actions);
         if !coming.request.body.is_over() {
             answer.ends_connection();
         }

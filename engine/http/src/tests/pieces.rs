@@ -105,7 +105,8 @@ fn a_body_that_does_not_come_to_its_end_is_left() {
     talk.arrive(&in_chunks(&body(60_000)));
     talk.take_piece(7);
     assert_eq!((talk.world.left.as_slice(), talk.world.admitted, talk.world.ended.len()), (&[7][..], 0, 0));
-    assert_eq!(talk.responses(|_| false)[0].status, 413);
+    let refused = &talk.responses(|_| false)[0];
+    assert_eq!((refused.status, refused.text()), (413, "/app/form takes 50000 bytes"));
 }
 
 fn post(stream: u32, length: Option<usize>) -> Vec<u8> {

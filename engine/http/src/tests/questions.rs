@@ -198,7 +198,9 @@ fn a_body_that_is_too_large_is_refused_whether_it_was_announced_or_not_and_not_k
     ] {
         let mut talk = admitted(&post(&[&framing]));
         body.chunks(1000).for_each(|part| talk.arrive(part));
-        assert_eq!(status(&mut talk), 413, "{framing}");
+        let responses = talk.responses(|_| false);
+        assert_eq!((responses.len(), responses[0].status), (1, 413), "{framing}");
+        assert_eq!(responses[0].text(), format!("/app/form takes {LIMIT} bytes"), "{framing}");
         assert!(talk.world.bodies.is_empty());
         assert_eq!((talk.world.closed, talk.world.admitted), (closes, 0), "{framing}");
     }

@@ -2,6 +2,7 @@
 
 use std::boxed::Box;
 use std::collections::BTreeMap;
+use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
@@ -9,7 +10,7 @@ use machine::Micros;
 
 use crate::{
     Actions, Admission, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply, Secrecy, Session, Site,
-    WaitsFor, pack,
+    Status, WaitsFor, pack,
 };
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -179,6 +180,10 @@ impl Actions for World {
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>) {
         self.pieces.push((number, bytes));
         self.ended.push(number);
+    }
+
+    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
+        Reply::text(Status::ContentTooLarge, format!("{} takes {bytes} bytes", question.path))
     }
 
     fn released(&mut self, memory: usize) {

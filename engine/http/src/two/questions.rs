@@ -168,8 +168,7 @@ impl Session {
                 let length = if stream.is_unread { inquiry.length } else { None };
                 let upload = Upload::begin(admission, length);
                 if upload.is_too_large() {
-                    admission.give_up(actions);
-                    let answer = inquiry.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
+                    let answer = admission.refuse(&inquiry.asked, actions);
                     stream.expect = stream::Expect::Room(Box::new(answer));
                 } else {
                     inquiry.upload = Some(upload);
@@ -264,8 +263,8 @@ impl Session {
     fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
         let Some(stream) = self.stream_mut(id) else { return };
         let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
-        inquiry.admitted().into_iter().for_each(|admission| admission.give_up(actions));
-        let answer = inquiry.asked.answer(Reply::refusal(Status::ContentTooLarge), actions);
+        let Some(admission) = inquiry.admitted() else { return };
+        let answer = admission.refuse(&inquiry.asked, actions);
         stream.expect = stream::Expect::Room(Box::new(answer));
         stream.is_unread = !is_last;
     }

@@ -237,6 +237,35 @@ fn what_is_too_large_is_refused_in_words_before_it_comes() {
     ada.nothing_is_in_use();
 }
 
+#[test]
+fn what_turns_out_to_be_too_large_is_refused_in_words_too() {
+    let mut ada = Writer::new(7);
+    let head = ada.head("Transfer-Encoding: chunked").replace("/mail/compose", "/mail/settings");
+    let mut shielded = ada.begin(head.as_bytes());
+    let chunk = [b"9c40\r\n", &vec![b'x'; 40_000][..], b"\r\n"].concat();
+    (0..8).for_each(|_| ada.go_on(&mut shielded, &chunk));
+    let page = answer(&mut ada.room, &mut shielded);
+    assert_eq!(page.status, 413);
+    assert!(page.text().contains("262 KB is what can be sent from here"), "{}", page.text());
+    ada.room.part_shielded_only(shielded);
+    ada.nothing_is_in_use();
+}
+
+#[test]
+fn whoever_goes_on_sending_what_was_refused_gets_rid_of_it_and_nothing_is_kept() {
+    let mut ada = Writer::new(7);
+    ada.browser.hang_up(&mut ada.room);
+    let mut shielded = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
+    assert_eq!(answer(&mut ada.room, &mut shielded).status, 413);
+    // Cut elsewhere than records are.
+    for part in large()[..200_000].chunks(16_000) {
+        ada.go_on(&mut shielded, part);
+        assert_eq!(ada.room.engines.in_use().receive_queues, 0);
+    }
+    ada.room.part_shielded_only(shielded);
+    ada.nothing_is_in_use();
+}
+
 /// Who has sent a letter on this connection is asked who he is, on a page that holds his words.
 fn assert_has_his_words(ada: &mut Writer, mut shielded: Shielded) {
     let page = answer(&mut ada.room, &mut shielded);

@@ -165,10 +165,13 @@ fn too_much_of_a_body_is_not_kept_and_too_little_is_none() {
     client.arrive(&post(3, &[]));
     client.admit(LIMIT);
     client.arrive(&data(3, END_STREAM, &[&most[..], b"x"].concat()));
-    assert_eq!(client.answers()[&3].status(), "413");
+    let words = format!("/app/form takes {LIMIT} bytes");
+    let refused = &client.answers()[&3];
+    assert_eq!((refused.status(), &*refused.body), ("413", words.as_bytes()));
     client.arrive(&post(5, &[("content-length", "40000")]));
     client.admit(LIMIT);
-    assert_eq!(client.answers()[&5].status(), "413");
+    let refused = &client.answers()[&5];
+    assert_eq!((refused.status(), &*refused.body), ("413", words.as_bytes()));
     client.arrive(&post(7, &[("content-length", "12")]));
     client.admit(LIMIT);
     client.arrive(&data(7, END_STREAM, b"certificate"));
