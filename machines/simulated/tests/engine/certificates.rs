@@ -200,6 +200,8 @@ fn only_an_administrator_replaces_a_certificate_and_a_wrong_password_costs_time(
 fn a_certificate_that_cannot_be_served_with_is_refused_at_once_with_its_reason() {
     let first = Trust::new(NAME);
     let mut room = serving(3, &first);
+    // A certificate still holds in its last second.
+    room.pass(Micros::from_secs(1));
     let (second, third) = (other(8, -1..90), other(9, -1..90));
     let halves = |trust: &Trust| {
         let text = String::from_utf8(trust.pem.clone()).expect("it is text");

@@ -137,7 +137,9 @@ fn files_of_a_letter_that_is_taken_back_while_the_power_fails_are_in_the_draft_o
             people.wait(&mut room, 40);
             let end = people.copies(&mut room);
             if end == NOT_SENT {
-                assert!(files_of_draft(&mut people.ada, &mut room, "2.1") == both(), "{steps} steps after {waits} ms");
+                let list = people.ada.get(&mut room, "/mail/box/2").text();
+                let draft = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
+                assert!(files_of_draft(&mut people.ada, &mut room, draft) == both(), "{steps} steps after {waits} ms");
             } else {
                 is_delivered(&mut people, &mut room, &both(), &format!("{steps} steps after {waits} ms"));
             }

@@ -164,7 +164,7 @@ impl Room {
         number
     }
 
-    /// One turn of everybody who has something to do. Time passes when nobody has.
+    /// One turn of everybody who has something to do. Time passes when nobody has, and no host has heard anything that it may answer.
     pub(crate) fn step(&mut self) {
         let now = self.machine.now;
         let is_woken = self.engines.is_woken(&self.machine);
@@ -176,6 +176,7 @@ impl Room {
         if is_due {
             self.turn(is_woken);
         }
+        let is_heard = !self.machine.from_engine.is_empty();
         while let Some(frame) = self.machine.from_engine.pop_front() {
             if frame.len() <= self.carries {
                 self.hosts.iter_mut().for_each(|host| host.hear(&frame));
@@ -184,7 +185,9 @@ impl Room {
         for host in &mut self.hosts {
             host.work(now, &mut self.machine.to_engine);
         }
-        self.pass_time(now);
+        if !is_heard {
+            self.pass_time(now);
+        }
     }
 
     fn turn(&mut self, is_woken: bool) {
