@@ -13,7 +13,7 @@ from mail import DOMAIN, PASSWORD
 from processes import die_with_us, program
 
 ADA = f"ada@{DOMAIN}"
-MESSAGE = b"From: a@elsewhere.test\r\nSubject: Secret\r\n\r\n" + b"A line of mail.\r\n" * 2000
+MESSAGE = b"From: a@elsewhere.test\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\nMessage-ID: <1@elsewhere.test>\r\nSubject: Secret\r\n\r\n" + b"A line of mail.\r\n" * 2000
 
 
 class Mail(barepost.SharedMachineTest):

@@ -1,13 +1,16 @@
-//! Dates, trace fields and the count of `Received:` fields, each against an oracle that takes the long way round.
+//! Dates, trace fields, and what becomes of a header on its way through, each against an oracle that takes the long way round.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
 use message::{
-    Assurance, DATE_TIME_BYTES, DateTimeNow, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
-    ReceivedCount, date_time, return_path,
+    Assurance, DATE_TIME_BYTES, DateTimeNow, Origin, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
+    Reviser, Revision, date_time, return_path,
 };
+
+/// Where the colon of a field is looked for.
+const HELD_BYTES_MAX: usize = 256;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -90,9 +93,7 @@ fn trace(input: &Input<'_>) {
     assert_eq!(written, (room >= length).then_some(length), "a field is written whole or not at all");
     assert!(written.is_none_or(|length| small[..length] == *field));
     // It is one hop, and no more, whatever the peer says of itself.
-    let mut count = ReceivedCount::default();
-    count.bytes_arrived(field);
-    assert!(count.count() == 1 && !count.is_final());
+    assert_eq!(revised(field, &[]), (field.to_vec(), 1));
 }
 
 fn paths(input: &Input<'_>) {
@@ -116,34 +117,51 @@ fn check_field(field: &[u8], lines: usize) {
 }
 
 fn hops(message: &[u8], cuts: [u8; 4]) {
-    let expected = hops_line_by_line(message);
-    let mut count = ReceivedCount::default();
-    count.bytes_arrived(message);
-    assert_eq!(count.count(), expected);
+    let whole = revised(message, &[]);
+    assert_eq!(whole.1, hops_line_by_line(message));
+    assert_eq!(revised(message, &cuts), whole, "what comes out does not depend on cuts");
+}
+
+/// What another server's message becomes that comes in pieces of these sizes, while no more than a piece's size is taken at a time; and its hops.
+fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
+    let now = date_time(UnixTime::from_seconds(0));
+    let own = Reviser { hostname: "mail.test", identifier: b"x", now: &now };
+    let mut revision = Revision::new(Origin::Relayed);
+    let mut out = Vec::new();
+    let mut room = usize::MAX;
     let mut rest = message;
-    let mut in_pieces = ReceivedCount::default();
-    for cut in cuts {
-        let (piece, after) = rest.split_at(rest.len().min(usize::from(cut)));
-        in_pieces.bytes_arrived(piece);
+    for size in cuts.iter().map(|cut| usize::from(*cut)).chain([message.len()]) {
+        let (mut piece, after) = rest.split_at(rest.len().min(size));
+        while !piece.is_empty() {
+            let taken = revision.pass(piece, &own, |bytes| {
+                let count = bytes.len().min(room);
+                out.extend_from_slice(&bytes[..count]);
+                Ok::<usize, ()>(count)
+            });
+            piece = &piece[taken.expect("nothing is refused")..];
+        }
+        room = size.max(1);
         rest = after;
     }
-    in_pieces.bytes_arrived(rest);
-    assert_eq!(in_pieces, count, "the count does not depend on cuts");
+    while !revision
+        .end(&own, |bytes| {
+            out.push(bytes[0]);
+            Ok::<usize, ()>(1)
+        })
+        .expect("nothing is refused")
+    {}
+    (out, revision.hops())
 }
 
 /// The lines of the header whose name, without white space behind it, is that of the field.
 fn hops_line_by_line(message: &[u8]) -> u16 {
     let lines = message.split_inclusive(|byte| *byte == b'\n');
-    let without_crs = |line: &[u8]| -> Vec<u8> {
-        let start = line.iter().take_while(|byte| **byte == b'\r').count();
-        line[start..].to_vec()
-    };
-    let header = lines.map(without_crs).take_while(|line| line != b"\n");
+    let header = lines.take_while(|line| *line != b"\n" && *line != b"\r\n");
     let hops = header.filter(|line| {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return false };
         let name = line[..colon].to_vec();
         let end = name.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
-        name[..end].eq_ignore_ascii_case(b"received")
+        colon < HELD_BYTES_MAX && name[..end].eq_ignore_ascii_case(b"received")
     });
     hops.count().try_into().unwrap_or(u16::MAX)
 }

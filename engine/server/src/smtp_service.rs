@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Micros;
-use message::{Assurance, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, ReceivedCount, return_path};
+use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
 use sasl::{Credentials, Puzzle};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
@@ -56,7 +56,33 @@ pub(crate) struct Transaction {
 struct Incoming {
     letter: LetterId,
     identifier: Identifier,
-    hops: ReceivedCount,
+    revision: Revision,
+}
+
+impl Incoming {
+    /// Puts the next bytes of the message into the store, as they are to be kept. Returns how many were taken.
+    fn put(&mut self, bytes: &[u8], common: &mut Common, continuation: Continuation) -> Result<usize, MessageRefusal> {
+        self.revise(common, continuation, |revision, own, store| revision.pass(bytes, own, store))
+    }
+
+    /// All of it has come: what is still to be said about it goes into the store.
+    fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<(), MessageRefusal> {
+        let is_all = self.revise(common, continuation, |revision, own, store| revision.end(own, store))?;
+        // There is no room for a line or two, and no way to wait for it any more.
+        if is_all { Ok(()) } else { Err(MessageRefusal::TryLater) }
+    }
+
+    fn revise<R>(
+        &mut self,
+        common: &mut Common,
+        continuation: Continuation,
+        act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
+    ) -> Result<R, MessageRefusal> {
+        let Incoming { letter, identifier, revision } = self;
+        let Common { store, hostname, date_now, wall, .. } = common;
+        let own = Reviser { hostname, identifier: identifier.as_bytes(), now: date_now.at(*wall) };
+        act(revision, &own, &mut |bytes| store.append(*letter, bytes, continuation)).map_err(message_refusal)
+    }
 }
 
 impl Transaction {
@@ -313,26 +339,30 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+        let origin = if self.account().is_some() { Origin::Submitted } else { Origin::Relayed };
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         let letter = self.common.store.begin(&transaction.recipients).map_err(message_refusal)?;
         let identifier = self.common.identifiers.next();
-        transaction.message = Some(Incoming { letter, identifier, hops: ReceivedCount::default() });
+        transaction.message = Some(Incoming { letter, identifier, revision: Revision::new(origin) });
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
         let continuation = self.continuation(Point::MessageRoom);
         let (common, incoming) = self.message()?;
-        let appended = common.store.append(incoming.letter, bytes, continuation).map_err(message_refusal);
-        let appended = appended.and_then(|taken| {
-            incoming.hops.bytes_arrived(bytes.get(..taken).unwrap_or_default());
-            if incoming.hops.count() >= HOPS_MAX { Err(MessageRefusal::Loop) } else { Ok(taken) }
-        });
-        appended.inspect_err(|_| self.message_abort())
+        let taken = incoming.put(bytes, common, continuation);
+        let is_loop = incoming.revision.hops() >= HOPS_MAX;
+        let taken = if is_loop { Err(MessageRefusal::Loop) } else { taken };
+        taken.inspect_err(|_| self.message_abort())
     }
 
     fn message_end(&mut self) -> Result<(), MessageRefusal> {
         let continuation = self.continuation(Point::MessageStored);
+        let (common, incoming) = self.message()?;
+        if let Err(refusal) = incoming.complete(common, continuation) {
+            self.message_abort();
+            return Err(refusal);
+        }
         let (common, incoming) = self.message()?;
         let committed = common.store.commit(incoming.letter, common.wall, continuation);
         committed.map_err(message_refusal).inspect_err(|_| self.message_dropped())

@@ -1,14 +1,14 @@
-//! What dates, trace fields and the hop count promise.
+//! What dates and trace fields promise.
 
 mod compose;
 mod headers;
 mod mailbox_files;
 mod messages;
+mod revisions;
 mod summaries;
 
 use core::net::{IpAddr, Ipv4Addr};
-use std::string::{String, ToString};
-use std::vec::Vec;
+use std::string::String;
 
 use machine::UnixTime;
 use proptest::prelude::*;
@@ -181,57 +181,7 @@ fn a_return_path_names_the_sender_or_nobody() {
     assert!(return_path(&"a".repeat(256), &mut out).is_some());
 }
 
-fn hops(message: &[u8]) -> u16 {
-    let mut count = ReceivedCount::default();
-    count.bytes_arrived(message);
-    count.count()
-}
-
-#[test]
-fn only_received_fields_of_the_header_are_hops() {
-    assert_eq!(hops(b""), 0);
-    assert_eq!(hops(b"Received: a\r\nreceived:b\r\nRECEIVED \t: c\r\nSubject: x\r\n\r\nReceived: d\r\n"), 3);
-    assert_eq!(hops(b"X-Received: a\r\nReceivedx: b\r\nReceived\r\nReceive: c\r\nReceived-SPF: d\r\n"), 0);
-    assert_eq!(hops(b"Subject: folded\r\n Received: a\r\n\tReceived: b\r\nReceived: c\r\n"), 1);
-    assert_eq!(hops(b"\r\nReceived: a\r\n"), 0);
-    assert_eq!(hops(&b"Received: x\r\n".repeat(70_000)), u16::MAX);
-}
-
-/// The same count, taken line by line from the whole message.
-fn hops_naively(message: &str) -> u16 {
-    let header = message.lines().take_while(|line| !line.is_empty());
-    header
-        .filter(|line| {
-            let name = line.split(':').next().unwrap_or_default();
-            line.contains(':') && name.trim_end_matches([' ', '\t']).eq_ignore_ascii_case("received")
-        })
-        .count() as u16
-}
-
 proptest! {
-    #[test]
-    fn hops_do_not_depend_on_how_the_message_is_cut(
-        lines in proptest::collection::vec("(Received|received |X|)(: ?|x|)[a-c:]{0,3}", 0..12),
-        cuts in proptest::collection::vec(0usize..200, 0..8),
-    ) {
-        let message: String = lines.iter().map(|line| line.to_string() + "\r\n").collect();
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (message.len() + 1)).collect();
-        cuts.sort_unstable();
-        cuts.push(message.len());
-        let mut count = ReceivedCount::default();
-        let mut from = 0;
-        for cut in cuts {
-            count.bytes_arrived(&message.as_bytes()[from..cut]);
-            from = cut;
-        }
-        prop_assert_eq!(count.count(), hops_naively(&message));
-        let mut count = ReceivedCount::default();
-        for byte in message.bytes() {
-            count.bytes_arrived(&[byte]);
-        }
-        prop_assert_eq!(count.count(), hops_naively(&message));
-    }
-
     #[test]
     fn arbitrary_names_make_well_formed_fields(name in ".{0,80}", recipient in ".{0,80}") {
         let field = written(&Received { greeting_name: &name, recipient: Some(&recipient), ..received() });

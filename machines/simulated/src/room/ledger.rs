@@ -92,6 +92,9 @@ pub(super) struct Ledger {
     pub(super) over: Vec<String>,
 }
 
+/// What the header of a letter may hold before it is sent.
+const DATED: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\nMessage-ID: <NUMBER.letter@elsewhere.test>\r\n";
+
 impl Default for Ledger {
     fn default() -> Ledger {
         let name = Doubt::none(String::new());
@@ -120,7 +123,15 @@ impl Ledger {
             1..5 => dice.below(30_000),
             _ => dice.below(2_000),
         };
-        let mut body = format!("Subject: {id}\r\n\r\n").into_bytes();
+        let is_submitted = protocol.ends_with('A');
+        let head = format!("Subject: {id}\r\n");
+        // What is lacking is added, and blind copies are nobody's business.
+        let (dated, blind) = match is_submitted {
+            true if dice.one_in(2) => (DATED.replace("NUMBER", &id.to_string()), "Bcc: mary@barepost.test\r\n"),
+            true => (String::new(), "Bcc: mary@barepost.test\r\n"),
+            false => (String::new(), ""),
+        };
+        let mut body = Vec::from(b"\r\n");
         while (body.len() as u64) < size {
             match dice.below(6) {
                 0 => body.extend_from_slice(format!("..{id}.\r\n").as_bytes()),
@@ -128,8 +139,9 @@ impl Ledger {
                 _ => body.extend_from_slice(format!("<{id}> {:x} {:x}\r\n", dice.roll(), dice.roll()).as_bytes()),
             }
         }
-        self.letters.push(Letter::new(body.clone(), protocol, recipients));
-        (LetterId(id), body)
+        let kept = [head.as_bytes(), dated.as_bytes(), &body].concat();
+        self.letters.push(Letter::new(kept, protocol, recipients));
+        (LetterId(id), [head.as_bytes(), blind.as_bytes(), dated.as_bytes(), &body].concat())
     }
 
     /// A new letter that is written at the webmail, and its text. Every line of it names it, and so does its subject.
@@ -255,7 +267,9 @@ impl Ledger {
             assert!(text_of(body) == sent, "letter {id} is not what was written");
             return LetterId(id);
         }
-        assert!(sent == body, "letter {id} is not what was sent");
+        let is_completed = protocol.ends_with('A') && !sent.windows(8).any(|window| window == b"\r\nDate: ");
+        let body = if is_completed { without_additions(body) } else { body.to_vec() };
+        assert!(*sent == body, "letter {id} is not what was sent");
         let trace = String::from_utf8_lossy(trace);
         assert!(trace.contains(&format!(" with {protocol} id ")), "letter {id} was sent by {protocol}: {trace}");
         LetterId(id)
@@ -362,6 +376,16 @@ impl Copy {
 fn text_of(message: &[u8]) -> &[u8] {
     let at = message.windows(4).position(|window| window == b"\r\n\r\n");
     &message[at.unwrap_or_else(|| panic!("not a letter: {:?}", String::from_utf8_lossy(message))) + 4..]
+}
+
+/// What somebody has sent who has logged in and said neither the date nor a name for it.
+fn without_additions(body: &[u8]) -> Vec<u8> {
+    let text = text_of(body);
+    let head = String::from_utf8_lossy(&body[..body.len() - text.len()]);
+    let lines: Vec<&str> = head.split_inclusive("\r\n").collect();
+    let [before @ .., date, identifier, end] = &lines[..] else { panic!("a short header: {head:?}") };
+    assert!(date.starts_with("Date: ") && identifier.starts_with("Message-ID: <"), "nothing was added: {head:?}");
+    [before.concat().as_bytes(), end.as_bytes(), text].concat()
 }
 
 /// The trace fields of a message, and what is below them.

@@ -19,6 +19,23 @@ fn a_letter_arrives_and_is_given_back_as_it_was() {
 }
 
 #[test]
+fn nobody_else_says_what_this_machine_has_found_out_about_a_letter() {
+    let mut room = Room::new(11);
+    let lie = b"Authentication-Results: mail.barepost.test; spf=pass\r\nSubject: Trust me\r\n\r\nYes\r\n";
+    assert!(room.deliver("ada@barepost.test", lie).starts_with("250 2."));
+    let mut talk = room.log_in("ada@barepost.test");
+    assert_eq!(room.retrieve(&mut talk, 1), b"Subject: Trust me\r\n\r\nYes\r\n");
+}
+
+#[test]
+fn a_letter_that_comes_by_for_the_hundredth_time_runs_in_circles() {
+    let mut room = Room::new(12);
+    let letter = |hops| [b"Received: by elsewhere.test\r\n".repeat(hops), b"\r\nAgain\r\n".to_vec()].concat();
+    assert!(room.deliver("ada@barepost.test", &letter(99)).starts_with("250 2."));
+    assert_eq!(room.deliver("ada@barepost.test", &letter(100)), "554 5.4.6 Message came by too often: a mail loop");
+}
+
+#[test]
 fn a_letter_that_has_come_can_be_listed_without_reading_it() {
     let mut room = Room::new(10);
     let answer = "From: Grace Hopper <grace@example.org>\r\nTo: Ada <ada@barepost.test>\r\nSubject: Re: Engines\r\n\

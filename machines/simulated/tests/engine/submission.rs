@@ -83,6 +83,55 @@ fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
 }
 
 #[test]
+fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
+    let (mut room, client) = serving(6);
+    let mut session = shielded(&mut room, &client);
+    assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+    for letter in [
+        "Subject: Bare\r\nBcc: eve@elsewhere.test,\r\n\tmallory@elsewhere.test\r\n\r\nBcc: a word\r\n.",
+        "Subject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n.",
+        "A letter.\r\n.",
+        "Subject: No more\r\n.",
+    ] {
+        for (command, code) in [
+            ("MAIL FROM:<ada@barepost.test>", "250"),
+            ("RCPT TO:<grace@barepost.test>", "250"),
+            ("DATA", "354"),
+            (letter, "250"),
+        ] {
+            let reply = room.smtp_shielded(&mut session, command);
+            assert!(reply.starts_with(code), "{command}: {reply}");
+        }
+    }
+    room.part_shielded(session);
+    let mut reader = room.log_in("grace");
+    let mut letters = (1..=4).map(|number| {
+        let letter = String::from_utf8(room.retrieve_any(&mut reader, number)).expect("it is text");
+        let start = letter.find(" +0000\r\n").expect("our own trace ends with the time") + " +0000\r\n".len();
+        letter[start..].to_string()
+    });
+    let bare = letters.next().expect("there is a first");
+    let added =
+        bare.strip_prefix("Subject: Bare\r\nDate: ").and_then(|rest| rest.strip_suffix("\r\n\r\nBcc: a word\r\n"));
+    let (date, identifier) = added.and_then(|rest| rest.split_once("\r\nMessage-ID: <")).expect("both were added");
+    assert_eq!(date.len(), "Sat, 21 Nov 2026 10:55:06 +0000".len());
+    assert!(
+        identifier.ends_with("@mail.barepost.test>") && identifier.len() == 16 + "@mail.barepost.test>".len(),
+        "{bare}"
+    );
+    assert_eq!(
+        letters.next().as_deref(),
+        Some("Subject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n")
+    );
+    let text = letters.next().expect("there is a third");
+    assert!(text.starts_with("Date: ") && text.ends_with("@mail.barepost.test>\r\n\r\nA letter.\r\n"), "{text}");
+    let short = letters.next().expect("there is a fourth");
+    assert!(short.starts_with("Subject: No more\r\nDate: ") && short.ends_with("@mail.barepost.test>\r\n"), "{short}");
+    drop(letters);
+    room.part(reader);
+}
+
+#[test]
 fn nobody_sends_in_the_name_of_another() {
     let (mut room, client) = serving(2);
     let mut session = shielded(&mut room, &client);

@@ -1,0 +1,423 @@
+//! What a server changes in the header of a message while it streams by.
+//!
+//! - `Authentication-Results:` fields that claim to be this server's own are left out, whoever sends them: only it may say what it has found (RFC 8601
+//!   section 5).
+//! - Of a message that somebody submits (RFC 6409 section 8) `Bcc:` is left out, which names those whom nobody else should see, and `Date:` and
+//!   `Message-ID:` are added where they are missing. Where a text begins without the empty line that should come before it, the line is added.
+//! - `Received:` fields are counted: many of them mean that a message runs in circles (RFC 5321 section 6.3).
+//!
+//! Everything else passes as it is, in runs as long as they come.
+//!
+//! Invariants:
+//! - What comes out does not depend on how the message is cut into pieces, nor on how much is taken at a time.
+//! - The beginning of a line is held back only as long as it cannot be told what becomes of it, and [`HELD_BYTES_MAX`] bytes at most: a field that claims to be
+//!   ours so late is left out, a line that isn't a field by then is text.
+
+use crate::date::DATE_TIME_BYTES;
+use crate::writer::Writer;
+
+/// Bytes of a line that are held back at most.
+const HELD_BYTES_MAX: usize = 256;
+/// Bytes that are added at most: the date, an identifier at a host's name, an empty line.
+const ADDED_BYTES_MAX: usize = 384;
+const PLACE_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
+
+/// Where a message comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Another server.
+    Relayed,
+    /// The program of somebody who has said who he is.
+    Submitted,
+}
+
+/// The server that revises, and what it calls the message.
+#[derive(Clone, Copy, Debug)]
+pub struct Reviser<'a> {
+    /// The server's name, at most 255 bytes.
+    pub hostname: &'a str,
+    /// Its name for the message, an atom of at most 32 bytes.
+    pub identifier: &'a [u8],
+    /// The present, as [`crate::date_time`] writes it.
+    pub now: &'a [u8; DATE_TIME_BYTES],
+}
+
+/// A message's header on its way through.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    origin: Origin,
+    known: Known,
+    /// The beginning of a line, or what goes out next.
+    place: [u8; PLACE_BYTES],
+    held_from: u16,
+    held_to: u16,
+    /// What is held goes out before anything else is looked at.
+    is_released: bool,
+}
+
+/// What is known once some of the header is through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Known {
+    at: At,
+    hops: u16,
+    has_date: bool,
+    has_identifier: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    /// The start of a line, behind one of a field with that fate.
+    LineStart(Fate),
+    /// Within a line.
+    Within(Fate),
+    /// Behind the header.
+    Body,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Kept,
+    Dropped,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    /// Too little of it is there.
+    Unknown,
+    /// It goes on with the field before it.
+    Folded,
+    Received,
+    Date,
+    Identifier,
+    OtherField,
+    /// A field that is left out.
+    Unwanted,
+    /// The empty line behind the header.
+    Empty,
+    /// No field although the header isn't over.
+    Text,
+}
+
+impl Revision {
+    /// Of a message that begins now.
+    pub fn new(origin: Origin) -> Revision {
+        Revision {
+            origin,
+            known: Known { at: At::LineStart(Fate::Kept), hops: 0, has_date: false, has_identifier: false },
+            place: [0; PLACE_BYTES],
+            held_from: 0,
+            held_to: 0,
+            is_released: false,
+        }
+    }
+
+    /// How many `Received:` fields there were so far; 65,535 stands for that and more.
+    pub fn hops(&self) -> u16 {
+        self.known.hops
+    }
+
+    /// Takes the next bytes of the message, and hands on what stays of them. `to` says how many it took of what it is given; as soon as that is less, the call ends,
+    /// and what was not taken is offered again. Returns how many of `bytes` were taken.
+    ///
+    /// Errors: those of `to`.
+    pub fn pass<E>(
+        &mut self,
+        bytes: &[u8],
+        own: &Reviser<'_>,
+        mut to: impl FnMut(&[u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let mut taken = 0;
+        loop {
+            if !self.release(&mut to)? {
+                return Ok(taken);
+            }
+            let rest = bytes.get(taken..).unwrap_or_default();
+            if rest.is_empty() {
+                return Ok(taken);
+            }
+            if !self.held().is_empty() {
+                taken += self.look_again(rest, own);
+                continue;
+            }
+            let (run, known) = self.scan(rest, rest.len(), own);
+            if run == 0 {
+                taken += self.change(rest, own);
+                continue;
+            }
+            let passed = to(rest.get(..run).unwrap_or(rest))?;
+            self.known = if passed < run { self.scan(rest, passed, own).1 } else { known };
+            taken += passed;
+            if passed < run {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// The message is over: what is still to be said about it goes out, and whether `to` took all of it.
+    ///
+    /// Errors: those of `to`.
+    pub fn end<E>(&mut self, own: &Reviser<'_>, mut to: impl FnMut(&[u8]) -> Result<usize, E>) -> Result<bool, E> {
+        if self.known.at != At::Body {
+            let is_cut = match self.held() {
+                [] => self.known.at == At::Within(Fate::Kept),
+                held => !held.ends_with(b"\n"),
+            };
+            self.is_released = true;
+            if !self.release(&mut to)? {
+                return Ok(false);
+            }
+            let line_end: &[u8] = if is_cut && self.lacks_anything(self.known) { b"\r\n" } else { b"" };
+            self.complete(line_end, b"", own);
+        }
+        self.release(&mut to)
+    }
+
+    fn held(&self) -> &[u8] {
+        self.place.get(usize::from(self.held_from)..usize::from(self.held_to)).unwrap_or_default()
+    }
+
+    /// Whether all that was to go out did.
+    fn release<E>(&mut self, to: &mut impl FnMut(&[u8]) -> Result<usize, E>) -> Result<bool, E> {
+        if self.is_released {
+            if !self.held().is_empty() {
+                self.held_from += to(self.held())? as u16;
+            }
+            if !self.held().is_empty() {
+                return Ok(false);
+            }
+            self.forget();
+        }
+        Ok(true)
+    }
+
+    /// Nothing is held any more.
+    fn forget(&mut self) {
+        (self.held_from, self.held_to, self.is_released) = (0, 0, false);
+    }
+
+    /// How many of these bytes, of which no more than `limit` count, pass as they are, and what is known then.
+    fn scan(&self, bytes: &[u8], limit: usize, own: &Reviser<'_>) -> (usize, Known) {
+        let mut known = self.known;
+        let mut at = 0;
+        while at < limit {
+            let rest = bytes.get(at..).unwrap_or_default();
+            match known.at {
+                At::Body => at = limit,
+                At::Within(Fate::Dropped) => break,
+                At::Within(Fate::Kept) => match memchr::memchr(b'\n', rest) {
+                    Some(line_end) if at + line_end < limit => {
+                        at += line_end + 1;
+                        known.at = At::LineStart(Fate::Kept);
+                    }
+                    _ => at = limit,
+                },
+                At::LineStart(before) => {
+                    match self.line(rest, own) {
+                        Line::Folded if before == Fate::Kept => {}
+                        Line::Received => known.hops = known.hops.saturating_add(1),
+                        Line::Date => known.has_date = true,
+                        Line::Identifier => known.has_identifier = true,
+                        Line::OtherField => {}
+                        Line::Empty if !self.lacks_anything(known) => {
+                            known.at = At::Body;
+                            continue;
+                        }
+                        Line::Unknown | Line::Folded | Line::Unwanted | Line::Empty | Line::Text => break,
+                    }
+                    known.at = At::Within(Fate::Kept);
+                }
+            }
+        }
+        (at, known)
+    }
+
+    /// Does what is to be done about bytes that do not pass as they are. Returns how many of them were taken.
+    fn change(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
+        if self.known.at == At::Within(Fate::Dropped) {
+            let line_end = memchr::memchr(b'\n', bytes);
+            if line_end.is_some() {
+                self.known.at = At::LineStart(Fate::Dropped);
+            }
+            return line_end.map_or(bytes.len(), |line_end| line_end + 1);
+        }
+        match self.line(bytes, own) {
+            Line::Unknown => return self.hold(bytes),
+            Line::Folded | Line::Unwanted => self.known.at = At::Within(Fate::Dropped),
+            Line::Text => self.complete(b"", b"\r\n", own),
+            // What passes was looked for before.
+            _ => self.complete(b"", b"", own),
+        }
+        0
+    }
+
+    /// Holds bytes back. Returns how many, which is not 0 as long as nothing can be said about the line.
+    fn hold(&mut self, bytes: &[u8]) -> usize {
+        let from = usize::from(self.held_to);
+        let count = bytes.len().min(HELD_BYTES_MAX.saturating_sub(from));
+        if let (Some(place), Some(bytes)) = (self.place.get_mut(from..from + count), bytes.get(..count)) {
+            place.copy_from_slice(bytes);
+        }
+        self.held_to += count as u16;
+        count
+    }
+
+    /// There is more of a line whose beginning is held: perhaps it can be told now what it is. Returns how many bytes were taken.
+    fn look_again(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
+        let before = self.held_to;
+        let more = self.hold(bytes);
+        let line = self.line(self.held(), own);
+        if line == Line::Unknown {
+            return more;
+        }
+        self.held_to = before;
+        let ends_here = self.held().ends_with(b"\n");
+        let goes_on = |fate| if ends_here { At::LineStart(fate) } else { At::Within(fate) };
+        match line {
+            Line::Unwanted => {
+                self.known.at = goes_on(Fate::Dropped);
+                self.forget();
+            }
+            Line::Text => self.complete(b"", b"\r\n", own),
+            Line::Empty => self.complete(b"", b"", own),
+            field => {
+                self.known.hops = self.known.hops.saturating_add(u16::from(field == Line::Received));
+                self.known.has_date |= field == Line::Date;
+                self.known.has_identifier |= field == Line::Identifier;
+                self.known.at = goes_on(Fate::Kept);
+                self.is_released = true;
+            }
+        }
+        0
+    }
+
+    fn lacks_anything(&self, known: Known) -> bool {
+        self.origin == Origin::Submitted && !(known.has_date && known.has_identifier)
+    }
+
+    /// The header is over: what it lacks goes out, with an end of line before it and an empty line behind it where there is none, and then what is held.
+    fn complete(&mut self, line_end: &[u8], empty_line: &[u8], own: &Reviser<'_>) {
+        let is_submitted = self.origin == Origin::Submitted;
+        let mut place = [0; PLACE_BYTES];
+        let mut out = Writer::new(&mut place);
+        out.put(line_end);
+        if is_submitted && !self.known.has_date {
+            out.put(b"Date: ");
+            out.put(own.now);
+            out.put(b"\r\n");
+        }
+        if is_submitted && !self.known.has_identifier {
+            out.put(b"Message-ID: <");
+            out.put(own.identifier);
+            out.put(b"@");
+            out.put(own.hostname.as_bytes());
+            out.put(b">\r\n");
+        }
+        out.put(empty_line);
+        out.put(self.held());
+        // There is room for all of that.
+        let length = out.finish().unwrap_or(0);
+        (self.place, self.held_from, self.held_to, self.is_released) = (place, 0, length as u16, true);
+        self.known.at = At::Body;
+    }
+
+    /// What the line is that begins here. `bytes`: as much as there is of it, and of what follows it.
+    #[inline]
+    fn line(&self, bytes: &[u8], own: &Reviser<'_>) -> Line {
+        let Some(first) = bytes.first() else { return Line::Unknown };
+        match (first, self.origin) {
+            (b' ' | b'\t', _) => Line::Folded,
+            (b'\n', _) => Line::Empty,
+            (b'\r', _) => match bytes.get(1) {
+                None => Line::Unknown,
+                Some(b'\n') => Line::Empty,
+                Some(_) => self.text(),
+            },
+            // Nearly all lines.
+            (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => Line::OtherField,
+            _ => self.field(bytes, own),
+        }
+    }
+
+    fn field(&self, bytes: &[u8], own: &Reviser<'_>) -> Line {
+        // However much of it is there, no more counts than can be held.
+        let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
+        let is_enough = bytes.len() == HELD_BYTES_MAX;
+        let in_doubt = if is_enough { self.text() } else { Line::Unknown };
+        let name_end = bytes.iter().position(|byte| !is_of_name(*byte));
+        let Some((name, rest)) = name_end.and_then(|end| bytes.split_at_checked(end)) else { return in_doubt };
+        // Old mail may put white space before the colon (RFC 5322 section 4.5).
+        match rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).and_then(|at| rest.get(at..)) {
+            None => in_doubt,
+            Some([b':', value @ ..]) if !name.is_empty() => self.named(name, value, is_enough, own),
+            Some(_) => self.text(),
+        }
+    }
+
+    fn named(&self, name: &[u8], value: &[u8], is_enough: bool, own: &Reviser<'_>) -> Line {
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        let is_submitted = self.origin == Origin::Submitted;
+        if is("Received") {
+            Line::Received
+        } else if is("Authentication-Results") {
+            match server_of(value).map(|server| server.eq_ignore_ascii_case(own.hostname.as_bytes())) {
+                Some(false) => Line::OtherField,
+                None if !is_enough => Line::Unknown,
+                Some(true) | None => Line::Unwanted,
+            }
+        } else if is_submitted && (is("Bcc") || is("Resent-Bcc")) {
+            Line::Unwanted
+        } else if is_submitted && is("Date") {
+            Line::Date
+        } else if is_submitted && is("Message-ID") {
+            Line::Identifier
+        } else {
+            Line::OtherField
+        }
+    }
+
+    /// What is no field: other servers' headers are left as they are.
+    fn text(&self) -> Line {
+        match self.origin {
+            Origin::Relayed => Line::OtherField,
+            Origin::Submitted => Line::Text,
+        }
+    }
+}
+
+/// RFC 5322 section 3.6.8.
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b':'
+}
+
+/// The name that an `Authentication-Results:` field gives the server that wrote it (RFC 8601 section 2.2); empty when the field has none. `None`: not all of it
+/// is there.
+fn server_of(value: &[u8]) -> Option<&[u8]> {
+    let mut rest = value;
+    let mut depth = 0_usize;
+    loop {
+        rest = match (rest, depth) {
+            ([], _) | ([b'\r'], _) | ([b'\r', b'\n'], _) => return None,
+            ([b'\r', b'\n', b' ' | b'\t', after @ ..], _) => after,
+            ([b'\r', b'\n', ..], _) => return Some(b""),
+            ([b'(', after @ ..], _) => {
+                depth += 1;
+                after
+            }
+            ([b')', after @ ..], 1..) => {
+                depth -= 1;
+                after
+            }
+            ([b'\\', _, after @ ..], 1..) => after,
+            ([_, after @ ..], 1..) | ([b' ' | b'\t', after @ ..], 0) => after,
+            (_, 0) => break,
+        };
+    }
+    match rest {
+        [b'"', quoted @ ..] => quoted.split_at_checked(memchr::memchr(b'"', quoted)?).map(|(name, _)| name),
+        _ => {
+            let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'('))?;
+            rest.get(..end)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What becomes of headers on their way through.
+
+use core::convert::Infallible;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, vec};
+
+use machine::UnixTime;
+use proptest::prelude::*;
+
+use crate::*;
+
+const DATE: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\n";
+const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
+
+/// What comes out of a message that comes in pieces that end at `cuts`, while so many bytes are taken at a time; and its hops.
+fn revised_in_pieces(message: &[u8], origin: Origin, cuts: &[usize], takes: &[usize]) -> (String, u16) {
+    let now = date_time(UnixTime::from_seconds(1_234_567_890));
+    let own = Reviser { hostname: "mail.test", identifier: b"2345", now: &now };
+    let mut revision = Revision::new(origin);
+    let mut out = Vec::new();
+    let mut takes = takes.iter().copied().cycle();
+    let mut to = |bytes: &[u8]| {
+        let count = bytes.len().min(takes.next().unwrap_or(usize::MAX));
+        out.extend_from_slice(&bytes[..count]);
+        Ok::<usize, Infallible>(count)
+    };
+    let mut from = 0;
+    for cut in cuts.iter().copied().chain([message.len()]) {
+        let mut tries = 0;
+        while from < cut {
+            from += revision.pass(&message[from..cut], &own, &mut to).unwrap();
+            tries += 1;
+            assert!(tries < 100_000, "it goes on");
+        }
+    }
+    while !revision.end(&own, &mut to).unwrap() {}
+    assert!(revision.end(&own, |_| Err(())).unwrap(), "nothing is said twice");
+    (String::from_utf8(out).unwrap(), revision.hops())
+}
+
+fn revised(message: &str, origin: Origin) -> String {
+    let whole = revised_in_pieces(message.as_bytes(), origin, &[], &[]);
+    let bytewise: Vec<usize> = (0..message.len()).collect();
+    assert_eq!(revised_in_pieces(message.as_bytes(), origin, &bytewise, &[1]), whole);
+    assert_eq!(revised_in_pieces(message.as_bytes(), origin, &bytewise, &[]), whole);
+    assert_eq!(revised_in_pieces(message.as_bytes(), origin, &[], &[1]), whole);
+    whole.0
+}
+
+fn hops(message: &[u8]) -> u16 {
+    revised_in_pieces(message, Origin::Relayed, &[], &[]).1
+}
+
+#[test]
+fn only_received_fields_of_the_header_are_hops() {
+    assert_eq!(hops(b""), 0);
+    assert_eq!(hops(b"Received: a\r\nreceived:b\r\nRECEIVED \t: c\r\nSubject: x\r\n\r\nReceived: d\r\n"), 3);
+    assert_eq!(hops(b"X-Received: a\r\nReceivedx: b\r\nReceived\r\nReceive: c\r\nReceived-SPF: d\r\n"), 0);
+    assert_eq!(hops(b"Subject: folded\r\n Received: a\r\n\tReceived: b\r\nReceived: c\r\n"), 1);
+    assert_eq!(hops(b"\r\nReceived: a\r\n"), 0);
+    assert_eq!(hops(&b"Received: x\r\n".repeat(70_000)), u16::MAX);
+}
+
+#[test]
+fn a_submitted_message_gets_the_date_and_the_name_that_it_lacks() {
+    for (message, expected) in [
+        ("Subject: x\r\n\r\nBody\r\n", format!("Subject: x\r\n{DATE}{IDENTIFIER}\r\nBody\r\n")),
+        ("date: y\r\n\r\nDate: z\r\n", format!("date: y\r\n{IDENTIFIER}\r\nDate: z\r\n")),
+        ("MESSAGE-ID : <y>\r\n\r\n", format!("MESSAGE-ID : <y>\r\n{DATE}\r\n")),
+        ("Date: y\r\nMessage-ID: <y>\r\n\r\nBody", "Date: y\r\nMessage-ID: <y>\r\n\r\nBody".to_string()),
+        ("Subject: x\r\n Date: folded\r\n\r\n", format!("Subject: x\r\n Date: folded\r\n{DATE}{IDENTIFIER}\r\n")),
+        ("\r\nBody\r\n", format!("{DATE}{IDENTIFIER}\r\nBody\r\n")),
+        // No empty line ever comes.
+        ("Subject: x\r\n", format!("Subject: x\r\n{DATE}{IDENTIFIER}")),
+        ("Subject: x", format!("Subject: x\r\n{DATE}{IDENTIFIER}")),
+        ("Authentication-Results:", format!("Authentication-Results:\r\n{DATE}{IDENTIFIER}")),
+        ("Date: y\r\nMessage-ID: <y>", "Date: y\r\nMessage-ID: <y>".to_string()),
+        ("", format!("{DATE}{IDENTIFIER}")),
+        // What is no field is text.
+        ("A letter.\r\n", format!("{DATE}{IDENTIFIER}\r\nA letter.\r\n")),
+        ("Date: y\r\nA letter.\r\n\r\nMore", format!("Date: y\r\n{IDENTIFIER}\r\nA letter.\r\n\r\nMore")),
+        ("Date: y\r\nMessage-ID: <y>\r\n: z\r\nz", "Date: y\r\nMessage-ID: <y>\r\n\r\n: z\r\nz".to_string()),
+    ] {
+        assert_eq!(revised(message, Origin::Submitted), expected, "{message:?}");
+        assert_eq!(revised(message, Origin::Relayed), message, "what others have written is left as it is");
+    }
+    let long = format!("{}: x\r\n\r\n", "a".repeat(300));
+    assert_eq!(revised(&long, Origin::Submitted), format!("{DATE}{IDENTIFIER}\r\n{long}"));
+    assert_eq!(revised(&long, Origin::Relayed), long);
+}
+
+#[test]
+fn a_submitted_message_keeps_whom_nobody_should_see_to_itself() {
+    let message = "Date: y\r\nMessage-ID: <y>\r\nBCC: eve\r\n\t, mallory\r\nTo: bob\r\nbcc :\r\nResent-Bcc: x\r\n y\r\n\r\nBcc: z\r\n";
+    let kept = "Date: y\r\nMessage-ID: <y>\r\nTo: bob\r\n\r\nBcc: z\r\n";
+    assert_eq!(revised(message, Origin::Submitted), kept);
+    assert_eq!(revised(message, Origin::Relayed), message);
+}
+
+#[test]
+fn nobody_else_says_what_this_server_has_found() {
+    for ours in [
+        "Authentication-Results: mail.test; spf=pass\r\n",
+        "authentication-RESULTS :MAIL.Test 1;\r\n\tdkim=pass\r\n",
+        "Authentication-Results:\r\n\tmail.test\r\n\t; none\r\n",
+        "Authentication-Results: (of (who?) \\) knows) \"mail.test\"; none\r\n",
+        "Authentication-Results: mail.test\r\n",
+        "Authentication-Results: mail.test(x); none\r\n",
+    ] {
+        let message = format!("{ours}Subject: x\r\n{ours}\r\n{ours}");
+        assert_eq!(revised(&message, Origin::Relayed), format!("Subject: x\r\n\r\n{ours}"), "{ours:?}");
+    }
+    let late = format!("Authentication-Results: ({}) mail.test; none\r\n", "x".repeat(300));
+    assert_eq!(revised(&format!("{late}\r\n"), Origin::Relayed), "\r\n");
+    let wide = format!("Authentication-Results{}: mail.test; none\r\n\r\n", " ".repeat(300));
+    assert_eq!(revised(&wide, Origin::Relayed), wide);
+    for theirs in [
+        "Authentication-Results: mail.test.example; spf=pass\r\n",
+        "Authentication-Results: xmail.test; mail.test\r\n",
+        "Authentication-Results: (mail.test) other.test; none\r\n",
+        "Authentication-Results: \"mail.test;\"; none\r\n",
+        "Authentication-Results:\r\nSubject: mail.test\r\n",
+        "Authentication-Results: ; mail.test\r\n",
+        "Authentication-Resultss: mail.test\r\n",
+        "Authentication-Results mail.test\r\n",
+        "ARC-Authentication-Results: i=1; mail.test; none\r\n",
+    ] {
+        let message = format!("{theirs}\r\n");
+        assert_eq!(revised(&message, Origin::Relayed), message);
+    }
+}
+
+/// The same, worked out from the whole message, of lines that all end in CRLF.
+fn revised_naively(message: &str, origin: Origin) -> (String, u16) {
+    let is_submitted = origin == Origin::Submitted;
+    let mut lines: Vec<&str> = message.split_inclusive("\r\n").collect();
+    let mut fields: Vec<String> = vec![];
+    let mut rest = String::new();
+    while !lines.is_empty() {
+        let line = lines[0];
+        let name = line.split(':').next().unwrap().trim_end_matches([' ', '\t']);
+        let is_field = line.contains(':') && !name.contains([' ', '\t']) && !name.is_empty();
+        if line.starts_with([' ', '\t']) && !fields.is_empty() {
+            fields.last_mut().unwrap().push_str(line);
+        } else if line == "\r\n" {
+            rest = lines.concat();
+            break;
+        } else if is_submitted && !is_field && !line.starts_with([' ', '\t']) {
+            rest = "\r\n".to_string() + &lines.concat();
+            break;
+        } else {
+            fields.push(line.to_string());
+        }
+        lines.remove(0);
+    }
+    let name = |field: &String| field.split(':').next().unwrap().trim_end_matches([' ', '\t']).to_ascii_lowercase();
+    let is_ours = |field: &String| {
+        let Some((_, value)) = field.split_once(':') else { return false };
+        let value = value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
+        let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
+        name(field) == "authentication-results" && server == "mail.test"
+    };
+    fields.retain(|field| !is_ours(field));
+    if is_submitted {
+        fields.retain(|field| !matches!(name(field).as_str(), "bcc" | "resent-bcc"));
+    }
+    let has = |wanted: &str| fields.iter().any(|field| field.contains(':') && name(field) == wanted);
+    let hops = fields.iter().filter(|field| field.contains(':') && name(field) == "received").count();
+    let mut out = fields.concat();
+    if is_submitted && !has("date") {
+        out.push_str(DATE);
+    }
+    if is_submitted && !has("message-id") {
+        out.push_str(IDENTIFIER);
+    }
+    (out + &rest, hops as u16)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn what_comes_out_does_not_depend_on_cuts(
+        lines in proptest::collection::vec(
+            "(Received|received |Date|Message-Id|Bcc|resent-bcc\t|X|Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail.test|(c) \"Mail.test\" ;|mail.test; x|other.test| \t|Bcc: x)",
+            0..12,
+        ),
+        is_submitted: bool,
+        cuts in proptest::collection::vec(0usize..400, 0..12),
+        takes in proptest::collection::vec(0usize..40, 1..6),
+    ) {
+        let message: String = lines.iter().map(|line| line.to_string() + "\r\n").collect();
+        let origin = if is_submitted { Origin::Submitted } else { Origin::Relayed };
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (message.len() + 1)).collect();
+        cuts.sort_unstable();
+        let takes = [takes, vec![1]].concat();
+        let expected = revised_naively(&message, origin);
+        prop_assert_eq!(&revised_in_pieces(message.as_bytes(), origin, &cuts, &takes), &expected);
+        prop_assert_eq!(&revised_in_pieces(message.as_bytes(), origin, &[], &[]), &expected);
+    }
+}
