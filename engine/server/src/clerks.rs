@@ -392,7 +392,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn recipient(&self, address: &str) -> Option<AccountId> {
-        self.office.directory.login(self.office.archive, address).account
+        self.office.directory.recipient_at(self.office.archive, address)
     }
 
     fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {

@@ -1,18 +1,19 @@
 //! Who a recipient is: from a path to an account.
 //!
 //! An address is found by its canonical form, `local-part@domain` in lower case with any quoting undone. The domain must
-//! be one of ours; `<postmaster>` without a domain is always somebody (RFC 5321 section 4.5.1).
+//! be one of ours; `<postmaster>` without a domain is always somebody (RFC 5321 section 4.5.1). Whom nobody knows by that is, in this order, who is known by
+//! what stands before the first `+` (RFC 5233 section 1), the postmaster, or whoever reads what comes to the domain for nobody.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
+use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::AccountId;
 
 use crate::archive::Archive;
-use crate::configuration::{Configuration, User};
+use crate::configuration::{Configuration, HostName, User};
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
@@ -20,15 +21,27 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 /// The domains that we take mail for, and who reads the postmaster's.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    domains: Vec<String>,
+    domains: Vec<Domain>,
     postmaster: Option<String>,
     administrators: Vec<String>,
 }
 
+#[derive(Debug)]
+struct Domain {
+    name: String,
+    /// The address of who reads what comes here for nobody.
+    catch_all: Option<String>,
+}
+
 impl Directory {
     pub(crate) fn new(configuration: &Configuration) -> Directory {
+        let catches = |domain: &HostName| configuration.users.iter().find(|user| user.catch_all.contains(domain));
+        let domain = |domain: &HostName| Domain {
+            name: domain.as_str().to_string(),
+            catch_all: catches(domain).map(|user| user.address.as_str().to_string()),
+        };
         Directory {
-            domains: configuration.domains.iter().map(|domain| domain.as_str().to_string()).collect(),
+            domains: configuration.domains.iter().map(domain).collect(),
             administrators: addresses(configuration.users.iter().filter(|user| user.is_administrator)),
             postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
         }
@@ -45,20 +58,38 @@ impl Directory {
     ) -> Result<AccountId, RecipientRefusal> {
         let ForwardPath::Mailbox(mailbox) = path else { return self.postmaster(store) };
         let domain = match mailbox.domain {
-            Domain::Name(name) => {
-                // Nearly all write it in lower case, and comparing whole words is cheaper.
-                self.domains.iter().find(|domain| *domain == name || domain.eq_ignore_ascii_case(name))
-            }
-            Domain::Literal(address) => self.domains.first().filter(|_| is_own(address)),
+            smtp::Domain::Name(name) => self.domain(name),
+            smtp::Domain::Literal(address) => self.domains.first().filter(|_| is_own(address)),
         };
-        let domain = domain.ok_or(RecipientRefusal::NotLocal)?;
         let mut plain = [0; LOCAL_PART_BYTES_MAX];
         let local_part = mailbox.plain_local_part(&mut plain);
+        self.reader_of(store, local_part, domain.ok_or(RecipientRefusal::NotLocal)?)
+    }
+
+    /// The same for an address that is written as accounts' are; `None` for whatever is none of ours.
+    pub(crate) fn recipient_at(&self, store: &Archive, address: &str) -> Option<AccountId> {
+        let (local_part, domain) = address.rsplit_once('@')?;
+        self.reader_of(store, local_part, self.domain(domain)?).ok()
+    }
+
+    fn domain(&self, name: &str) -> Option<&Domain> {
+        // Nearly all write it in lower case, and comparing whole words is cheaper.
+        self.domains.iter().find(|domain| domain.name == name || domain.name.eq_ignore_ascii_case(name))
+    }
+
+    fn reader_of(&self, store: &Archive, local_part: &str, domain: &Domain) -> Result<AccountId, RecipientRefusal> {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
-        let address = canonical(local_part, domain, &mut buffer).ok_or(RecipientRefusal::UnknownUser)?;
-        match store.find(address) {
-            Some(account) => Ok(account),
-            None if local_part.eq_ignore_ascii_case("postmaster") => self.postmaster(store),
+        let mut find = |local_part| store.find(canonical(local_part, &domain.name, &mut buffer)?);
+        if let Some(account) = find(local_part) {
+            return Ok(account);
+        }
+        let user = local_part.split_once('+').map_or(local_part, |(user, _)| user);
+        if let Some(account) = find(user) {
+            return Ok(account);
+        }
+        match &domain.catch_all {
+            _ if user.eq_ignore_ascii_case("postmaster") => self.postmaster(store),
+            Some(address) => store.find(address).ok_or(RecipientRefusal::Unavailable),
             None => Err(RecipientRefusal::UnknownUser),
         }
     }
@@ -67,7 +98,7 @@ impl Directory {
     pub(crate) fn login(&self, store: &Archive, name: &str) -> Login {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
-            None => (name, self.domains.first().map_or("", String::as_str)),
+            None => (name, self.domains.first().map_or("", |domain| &domain.name)),
         };
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
@@ -102,7 +133,7 @@ impl fmt::Display for Directory {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, domain) in self.domains.iter().enumerate() {
             let separator = if index > 0 { ", " } else { "" };
-            write!(out, "{separator}{domain}")?;
+            write!(out, "{separator}{}", domain.name)?;
         }
         Ok(())
     }

@@ -211,6 +211,16 @@ fn an_address_is_given_to_one_account_only() {
 }
 
 #[test]
+fn what_comes_for_nobody_is_read_by_one_account_of_the_domain() {
+    let text = with_user("password = 'x'\ncatch_all = ['b.test']");
+    refused(&text, 6, "`b.test` is not one of the domains", "a domain that `domains` names");
+    let twice = "password = 'x'\ncatch_all = ['A.test']\n[[user]]\naddress = 'grace@a.test'\npassword = 'y'\ncatch_all = ['a.test']";
+    refused(&with_user(twice), 10, "`a.test` is caught twice", "one account that reads");
+    let once = Configuration::parse(&with_user("password = 'x'\ncatch_all = ['A.test']")).unwrap();
+    assert_eq!(once.users.first().map(|user| user.catch_all.as_slice()), Some(once.domains.as_slice()));
+}
+
+#[test]
 fn an_account_has_exactly_one_password_that_a_client_can_send() {
     refused(&with_user(""), 3, "the account has no password", "`password` or `password_hash`");
     refused(&with_user("password = ''"), 5, "the password is empty", "at least one character");

@@ -9,7 +9,7 @@ use mail::{HashError, MEMORY_KIB_MAX, WORK_KIB_MAX};
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
 use super::values::{Address, HostName};
-use super::{ALIASES_MAX, USERS_MAX};
+use super::{ALIASES_MAX, DOMAINS_MAX, USERS_MAX};
 
 /// The longest password, in bytes: it must fit a line of POP3 (RFC 2449 §4 allows 255) with room to spare.
 pub const PASSWORD_BYTES_MAX: usize = 200;
@@ -23,6 +23,8 @@ pub struct User {
     pub password: Password,
     /// Other addresses whose mail this account reads.
     pub aliases: Vec<Address>,
+    /// The domains of which this account reads what comes for nobody.
+    pub catch_all: Vec<HostName>,
     /// Whether the account sees what is for administrators.
     pub is_administrator: bool,
 }
@@ -47,28 +49,41 @@ impl core::fmt::Debug for Password {
 }
 
 pub(super) fn users(root: &Section<'_, '_>, domains: &[HostName]) -> Result<Vec<User>, ConfigurationError> {
-    let mut taken = BTreeSet::new();
+    let mut taken = Taken::default();
     root.sections("user", USERS_MAX)?.iter().map(|section| user(section, domains, &mut taken)).collect()
 }
 
-fn user(
-    section: &Section<'_, '_>,
-    domains: &[HostName],
-    taken: &mut BTreeSet<Address>,
-) -> Result<User, ConfigurationError> {
-    section.refuse_unknown(&["address", "password", "password_hash", "aliases", "admin"])?;
+/// What accounts have that no other may have.
+#[derive(Default)]
+struct Taken {
+    addresses: BTreeSet<Address>,
+    catch_alls: BTreeSet<HostName>,
+}
+
+fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> Result<User, ConfigurationError> {
+    section.refuse_unknown(&["address", "password", "password_hash", "aliases", "catch_all", "admin"])?;
     let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;
-    let address = address(&item, domains, taken)?;
+    let address = address(&item, domains, &mut taken.addresses)?;
     let password = password(section)?;
     let aliases = match section.optional("aliases") {
         Some(list) => {
             let items = list.list(ALIASES_MAX, "a list of addresses")?;
-            items.iter().map(|item| self::address(item, domains, taken)).collect::<Result<Vec<_>, _>>()?
+            items
+                .iter()
+                .map(|item| self::address(item, domains, &mut taken.addresses))
+                .collect::<Result<Vec<_>, _>>()?
+        }
+        None => Vec::new(),
+    };
+    let catch_all = match section.optional("catch_all") {
+        Some(list) => {
+            let items = list.list(DOMAINS_MAX, "a list of domains")?;
+            items.iter().map(|item| caught(item, domains, &mut taken.catch_alls)).collect::<Result<Vec<_>, _>>()?
         }
         None => Vec::new(),
     };
     let is_administrator = section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
-    Ok(User { address, password, aliases, is_administrator })
+    Ok(User { address, password, aliases, catch_all, is_administrator })
 }
 
 /// An address or alias: of one of the domains, and nobody else's.
@@ -86,6 +101,24 @@ fn address(
         return Err(item.error(format_args!("`{address}` is given twice"), "an address that is nobody else's"));
     }
     Ok(address)
+}
+
+/// One of the domains, of which nobody else reads what comes for nobody.
+fn caught(
+    item: &Item<'_, '_>,
+    domains: &[HostName],
+    taken: &mut BTreeSet<HostName>,
+) -> Result<HostName, ConfigurationError> {
+    let domain: HostName = item.parsed()?;
+    if !domains.contains(&domain) {
+        return Err(item.error(format_args!("`{domain}` is not one of the domains"), "a domain that `domains` names"));
+    }
+    if !taken.insert(domain.clone()) {
+        return Err(
+            item.error(format_args!("`{domain}` is caught twice"), "one account that reads what comes for nobody")
+        );
+    }
+    Ok(domain)
 }
 
 fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {

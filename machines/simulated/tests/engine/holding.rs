@@ -285,7 +285,7 @@ fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
     let token = people.token.clone();
     let letter = [
         ("token", token.as_str()),
-        ("to", "grace@barepost.test, ada@barepost.test"),
+        ("to", "grace+held@barepost.test, ada@barepost.test"),
         ("subject", "Held"),
         ("do", "send"),
     ];

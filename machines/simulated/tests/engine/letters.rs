@@ -2,7 +2,7 @@
 
 use crate::CORES;
 
-use super::room::Room;
+use super::room::{CONFIGURATION, Room, usual_sizes};
 use machine::Micros;
 use server::Ending;
 use simulated::Mood;
@@ -25,6 +25,58 @@ fn nobody_else_says_what_this_machine_has_found_out_about_a_letter() {
     assert!(room.deliver("ada@barepost.test", lie).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
     assert_eq!(room.retrieve(&mut talk, 1), b"Subject: Trust me\r\n\r\nYes\r\n");
+}
+
+/// Who reads mail for some addresses of a machine that has this configuration: `None` where the address is refused as nobody's.
+fn readers(configuration: &str, addresses: &[&str]) -> Vec<Option<&'static str>> {
+    let mut room = Room::configured(13, simulated::MemoryDisk::blank(32 << 20), usual_sizes(), configuration);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let mut letters = [0, 0];
+    let reader = |address: &&str| {
+        let mut talk = room.connect(25);
+        assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+        let replies = ["HELO client.test", "MAIL FROM:<>", &format!("RCPT TO:<{address}>"), "QUIT"]
+            .map(|command| room.smtp(&mut talk, command));
+        room.close(&talk);
+        if !replies[2].starts_with("250 ") {
+            assert!(replies[2].starts_with("550 5.1.1 "), "{address}: {replies:?}");
+            return None;
+        }
+        assert!(room.deliver(address, LETTER).starts_with("250 2."));
+        let found = ["ada", "grace"].map(|name| {
+            let mut talk = room.log_in(name);
+            let reply = room.pop3(&mut talk, "STAT");
+            room.part(talk);
+            reply.split(' ').nth(1).and_then(|count| count.parse().ok()).unwrap_or(0)
+        });
+        let before = std::mem::replace(&mut letters, found);
+        Some(if found[0] > before[0] { "ada" } else { "grace" })
+    };
+    addresses.iter().map(reader).collect()
+}
+
+#[test]
+fn an_address_with_a_plus_is_that_of_who_is_named_before_it_and_one_that_nobody_has_his_who_asked_for_those() {
+    let addresses = [
+        "ada+shop@barepost.test",
+        "\"Countess+a+b\"@barepost.test",
+        "postmaster+x@barepost.test",
+        "grace+list@barepost.test",
+        "nobody@barepost.test",
+        "+ada@barepost.test",
+        "nobody+x@barepost.test",
+        "grace@two.test",
+    ];
+    let two = CONFIGURATION
+        .replace("domains = [\"barepost.test\"]", "domains = [\"barepost.test\", \"two.test\"]")
+        .replace("\"postmaster@barepost.test\", ", "");
+    let (ada, grace) = (Some("ada"), Some("grace"));
+    assert_eq!(readers(&two, &addresses), [ada, ada, ada, grace, None, None, None, None]);
+    let caught = two.replace(
+        "address = \"grace@barepost.test\"",
+        "address = \"grace@barepost.test\"\ncatch_all = [\"barepost.test\"]",
+    );
+    assert_eq!(readers(&caught, &addresses), [ada, ada, ada, grace, grace, grace, grace, None]);
 }
 
 #[test]
