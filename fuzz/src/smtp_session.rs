@@ -94,6 +94,10 @@ impl Party for Server {
                 let result = self.world.store();
                 self.session.message_stored(result, &mut self.world);
             }
+            WaitsFor::Sender => {
+                self.world.is_known = true;
+                self.session.sender_known(&mut self.world);
+            }
             WaitsFor::MessageRoom => {
                 assert!(self.world.message_room == 0, "room is waited for only where there is none");
                 self.world.message_room = more_room(pace, self.settings.message_room);

@@ -42,7 +42,7 @@ impl Cache {
     /// Remembers an answer for so many seconds, unless it is larger than any should be.
     pub(crate) fn remember(&mut self, question: &Question, answer: &Answer, ttl: u32, now: Instant) {
         self.forget(question);
-        let footprint = footprint(question, answer);
+        let footprint = footprint(question, &answer.records);
         if ttl == 0 || footprint > self.bytes_max / LARGEST_SHARE {
             return;
         }
@@ -69,11 +69,12 @@ impl Cache {
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         assert_eq!(self.known.len(), self.learned.len());
-        self.known.iter().map(|(question, known)| footprint(question, &known.answer)).sum()
+        self.known.iter().map(|(question, known)| footprint(question, &known.answer.records)).sum()
     }
 }
 
-fn footprint(question: &Question, answer: &Answer) -> usize {
-    let records = answer.records.iter().map(|record| size_of::<Record>() + record.footprint());
+/// Bytes that an answer of these records takes, its question counted in.
+pub(crate) fn footprint(question: &Question, records: &[Record]) -> usize {
+    let records = records.iter().map(|record| size_of::<Record>() + record.footprint());
     OVERHEAD + 2 * question.name.as_str().len() + records.sum::<usize>()
 }

@@ -2,12 +2,16 @@
 
 use alloc::collections::BTreeMap;
 
+use crate::cache::footprint;
 use crate::question::{Answer, Question, Unanswered};
 
 /// Answers to questions. Who needs several is a plain function of it: it says what it has to know next ([`Missing`]), and is called again when that is known
 /// too.
 #[derive(Default, Debug)]
-pub struct Knowledge(BTreeMap<Question, Result<Answer, Unanswered>>);
+pub struct Knowledge {
+    known: BTreeMap<Question, Result<Answer, Unanswered>>,
+    bytes: usize,
+}
 
 /// This has to be known first.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,7 +22,7 @@ impl Knowledge {
     ///
     /// Errors: [`Missing`].
     pub fn of(&self, question: Question) -> Result<Result<&Answer, Unanswered>, Missing> {
-        match self.0.get(&question) {
+        match self.known.get(&question) {
             Some(known) => Ok(known.as_ref().map_err(|why| *why)),
             None => Err(Missing(question)),
         }
@@ -26,6 +30,13 @@ impl Knowledge {
 
     /// This is what came of a question.
     pub fn learn(&mut self, question: Question, answer: Result<Answer, Unanswered>) {
-        self.0.insert(question, answer);
+        let records = answer.as_ref().map_or(&[][..], |answer| &answer.records);
+        self.bytes += footprint(&question, records);
+        self.known.insert(question, answer);
+    }
+
+    /// About how many bytes all of it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }

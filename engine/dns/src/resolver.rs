@@ -159,6 +159,11 @@ impl<A> Resolver<A> {
         None
     }
 
+    /// Questions that wait.
+    pub fn waiting(&self) -> usize {
+        self.open.len()
+    }
+
     /// What is to be done next.
     pub fn next_action(&mut self) -> Option<Action<A>> {
         self.actions.pop_front()

@@ -1,13 +1,13 @@
-//! The trace fields that a receiving server puts in front of a message: `Return-Path:` and `Received:`.
+//! The trace fields that a receiving server puts in front of a message: `Return-Path:`, `Authentication-Results:` and `Received:`.
 //!
 //! Invariants:
 //! - Every line written is at most 998 bytes long and ends in CRLF (RFC 5322 section 2.1.1).
 //! - The recipient is named only when there is exactly one, or the copies would tell of each other
 //!   (RFC 5321 section 7.6).
 //!
-//! Answers to: RFC 5321 section 4.4; RFC 3848 and RFC 6531 section 4.3 (the protocol's names).
+//! Answers to: RFC 5321 section 4.4; RFC 3848 and RFC 6531 section 4.3 (the protocol's names); RFC 8601.
 
-use core::fmt::Write as _;
+use core::fmt::{self, Write as _};
 use core::net::IpAddr;
 
 use crate::date::DATE_TIME_BYTES;
@@ -16,6 +16,9 @@ use crate::writer::Writer;
 /// Enough bytes for every [`Received::write`] whose texts keep the limits of RFC 5321 section 4.5.3.1: names of 255
 /// bytes, a path of 256, an identifier of 64.
 pub const RECEIVED_BYTES_MAX: usize = 1024;
+
+/// Enough bytes for every [`SenderFound::write`] with names of 255 bytes.
+pub const SENDER_FOUND_BYTES_MAX: usize = 640;
 
 /// Enough bytes for every [`return_path`] of a path of 256 bytes.
 pub const RETURN_PATH_BYTES_MAX: usize = 288;
@@ -120,6 +123,53 @@ pub fn return_path(reverse_path: &str, out: &mut [u8]) -> Option<usize> {
     out.put_filtered(reverse_path.as_bytes(), is_text);
     out.put(b">\r\n");
     out.finish()
+}
+
+/// What a server has found out about who sent a message: an `Authentication-Results:` field.
+#[derive(Clone, Copy)]
+pub struct SenderFound<'a, V> {
+    /// This server's name, which is not doubted.
+    pub hostname: &'a str,
+    /// What the domain says of the host that sent it, in the words of RFC 8601 section 2.7.2.
+    pub spf: V,
+    /// Whose word that is.
+    pub domain: SenderDomain<'a>,
+}
+
+/// The domain in whose name a message is sent: a name or an address literal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SenderDomain<'a> {
+    /// That of the reverse path.
+    Path(&'a str),
+    /// What the client called itself, where the path is the null path.
+    Greeting(&'a str),
+}
+
+impl<V: fmt::Display> SenderFound<'_, V> {
+    /// Writes the field with its final CRLF and returns its length in bytes.
+    ///
+    /// Errors: `None` when `out` is too small; [`SENDER_FOUND_BYTES_MAX`] never is for names of 255 bytes.
+    pub fn write(&self, out: &mut [u8]) -> Option<usize> {
+        let mut out = Writer::new(out);
+        out.put(b"Authentication-Results: ");
+        out.put(self.hostname.as_bytes());
+        let (property, domain) = match self.domain {
+            SenderDomain::Path(domain) => ("mailfrom", domain),
+            SenderDomain::Greeting(name) => ("helo", name),
+        };
+        // A write that fails has filled the buffer, which the writer remembers.
+        let _ = write!(out, ";\r\n\tspf={} smtp.{property}=", self.spf);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if domain.bytes().all(is_plain) {
+            out.put(domain.as_bytes());
+        } else {
+            out.put(b"\"");
+            out.put_filtered(domain.as_bytes(), |byte| is_text(byte) && !matches!(byte, b'"' | b'\\'));
+            out.put(b"\"");
+        }
+        out.put(b"\r\n");
+        out.finish()
+    }
 }
 
 /// RFC 5321 section 4.1.3. An IPv4 address that came mapped into IPv6 is written as what it is.

@@ -29,6 +29,14 @@ pub struct Ipv6Address {
     pub prefix_bits: u8,
 }
 
+impl Ipv6Address {
+    /// Whether `other` lies in its network.
+    pub fn is_on_link(&self, other: Ipv6Addr) -> bool {
+        let rest = u128::BITS.saturating_sub(u32::from(self.prefix_bits));
+        (self.address.to_bits() ^ other.to_bits()).checked_shr(rest).unwrap_or(0) == 0
+    }
+}
+
 /// Where our IPv6 addresses come from. Unless there are none, there is one for the link too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ipv6Addressing {

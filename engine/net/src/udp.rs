@@ -14,8 +14,8 @@ use crate::receive::Received;
 
 /// Bytes in a UDP header.
 pub(crate) const UDP_BYTES: usize = 8;
-/// Ports that can be bound at once.
-pub(crate) const PORTS_MAX: usize = 16;
+/// Ports that can be bound at once: one for each question to name servers that waits, and some.
+pub(crate) const PORTS_MAX: usize = 144;
 
 /// The ports that datagrams are taken for.
 #[derive(Default)]

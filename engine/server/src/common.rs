@@ -23,6 +23,7 @@ use crate::directory::Directory;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
+use crate::names::Names;
 use crate::pop3_service::Orphan;
 use crate::secure::{Channel, Secure, room_for_plaintext};
 use crate::session::Caller;
@@ -137,6 +138,10 @@ pub(crate) struct Common {
     pub(crate) request_log: Vec<String>,
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
+    /// What is asked of name servers.
+    pub(crate) names: Names,
+    /// Senders about whom something is being found out.
+    pub(crate) checks: usize,
     /// Certificates that are to take the place of others, the first one first.
     pub(crate) uploads: VecDeque<Upload>,
     /// Bytes of bodies that this core's sessions of HTTP may hold.

@@ -11,6 +11,8 @@
 //!              ◂── frames and addresses (`net`) ───────────────────────────────▸
 //!   core 0, with the disk ◂── errands: reads, writes, flushes, roots, segments ─── every other
 //!                          ── answers; shares, who is who, serve, stop ─────────▸
+//!   core 0, with the resolver ◂── names to be looked up ────────────────────────── every other
+//!                             ── what is known of them ─────────────────────────▸
 //! ```
 //!
 //! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5; whoever was sent something is
@@ -22,6 +24,7 @@
 //! - **Life**: the first core opens the disk, makes the accounts, hands over to the others their shares of the shards, and tells them
 //!   to serve when all have taken theirs. Asked to stop, it tells the others. Each stops when no other may ask it for anything; the
 //!   first one goes last. A disk that fails is told to all.
+//! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
 //!
@@ -35,6 +38,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use dns::Question;
 use http::Site;
 use machine::{CoreId, Machine};
 use net::NetMessage;
@@ -51,6 +55,7 @@ use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
 use crate::logins::Failure;
+use crate::names::{Asker, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
 
@@ -141,6 +146,10 @@ pub(crate) enum Message {
     CertificatesShown,
     /// From the core that keeps them: what came of a certificate that the session of this frame has sent.
     Uploaded(FrameId, Box<Replaced>),
+    /// To the first core, which asks name servers.
+    NameAsked(Box<(Asker, Question)>),
+    /// From the first core: what came of this question of the session of this frame.
+    NameKnown(FrameId, QuestionNumber, Box<Known>),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<Failure>),
 }
@@ -207,6 +216,11 @@ impl Engine {
             Message::Certificates(shown) => self.certificates_arrived(from, shown),
             Message::CertificatesShown => self.certificates_shown(),
             Message::Uploaded(frame, replaced) => self.session_certificate_replaced(frame, *replaced),
+            Message::NameAsked(asked) => {
+                let (asker, question) = *asked;
+                self.common.names.asked_from(from, asker, question);
+            }
+            Message::NameKnown(frame, number, known) => self.session_name_known(frame, number, *known),
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
             Message::Request(request) => {
                 if self.core == CoreId::FIRST && matches!(request, Request::Left) {

@@ -144,6 +144,9 @@ impl Engine {
         if self.common.holds.has_work(self.common.now) {
             self.let_letters_leave(machine);
         }
+        if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.now {
+            self.look_names_up();
+        }
         self.live(machine);
         self.look_at_expiry(machine);
         if !self.common.uploads.is_empty() {
@@ -286,13 +289,14 @@ impl Engine {
         self.runs_short = self.is_short();
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
-        let has_more = has_more || self.common.holds.has_to_look();
+        let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
         if has_more || !self.common.ready.is_empty() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }
         let next = Instant::or_never(self.common.net.next_deadline())
             .min(Instant::or_never(self.common.deadlines.next_deadline()))
             .min(Instant::or_never(self.common.holds.next_deadline()))
+            .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_look()))
             .min(Instant::or_never(self.expiry.next_deadline()));
@@ -310,16 +314,27 @@ impl Engine {
                     let bytes = frame.get_mut(bytes.clone()).unwrap_or_default();
                     self.session_bytes_arrived(connection, bytes);
                 }
+                Event::Buffered { connection } if self.common.names.has_stream(connection) => {
+                    self.name_bytes_wait(connection);
+                }
+                Event::PeerClosed { connection } | Event::Closed { connection, .. }
+                    if self.common.names.has_stream(connection) =>
+                {
+                    self.name_stream_ended(connection);
+                }
                 Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),
                 Event::PeerClosed { connection } => self.session_peer_closed(connection.0),
                 Event::Closed { connection, .. } => self.session_ends(connection.0),
+                Event::Connected { connection } => self.name_stream_opened(connection),
+                Event::Datagram { port, peer, ref bytes } => {
+                    let place = bytes.clone();
+                    self.name_datagram_arrived((port, peer), &place, frame);
+                }
                 Event::AddressChanged { address } => self.announce_address(address, machine),
                 Event::Ipv6AddressesChanged => self.announce_ipv6_addresses(machine),
                 Event::AddressTaken { address } => {
                     machine.print(format_args!("net: {address} is not used: another machine has it"));
                 }
-                // The engine opens no connection and binds no port.
-                Event::Connected { .. } | Event::Datagram { .. } => {}
             }
         }
         self.events.clear();

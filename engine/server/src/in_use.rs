@@ -29,6 +29,10 @@ pub struct InUse {
     pub deliveries: usize,
     /// Parts of messages on their way from the disk, or not yet done with.
     pub reads: usize,
+    /// Questions that wait for name servers.
+    pub questions: usize,
+    /// Senders about whom something is being found out.
+    pub checks: usize,
     /// Requests of the webmail that clerks of this core work on.
     pub visits: usize,
     /// Pages that are told of changes of this core's mail.
@@ -58,6 +62,8 @@ impl Sum for InUse {
             maildrop_messages: one.maildrop_messages + other.maildrop_messages,
             deliveries: one.deliveries + other.deliveries,
             reads: one.reads + other.reads,
+            questions: one.questions + other.questions,
+            checks: one.checks + other.checks,
             visits: one.visits + other.visits,
             listeners: one.listeners + other.listeners,
             bodies: one.bodies + other.bodies,
@@ -91,6 +97,8 @@ impl Engine {
             maildrop_messages: maildrops.messages(),
             deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
+            questions: common.names.under_way(),
+            checks: common.checks,
             visits: common.clerks.under_way(),
             listeners: common.clerks.listeners.count(),
             bodies: common.bodies + common.replies,

@@ -16,6 +16,7 @@
 //! | `pressure` | who has to go when something runs short |
 //! | `smtp_service`, `pop3_service`, `http_service` | the hands of the protocols |
 //! | `logins` | a password, a gate, an answer in time; or a proof |
+//! | `names` | what sessions ask name servers |
 //! | `directory` | from a path to an account |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
@@ -45,6 +46,7 @@ mod listeners;
 mod logins;
 mod maildrop;
 mod making;
+mod names;
 mod outcomes;
 mod pop3_service;
 mod pressure;

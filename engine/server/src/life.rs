@@ -233,6 +233,7 @@ impl Engine {
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
         self.common.holds.stop();
         self.tell_all(Session::stopping);
+        self.common.names.stop(&mut self.common.net);
         self.life = Life::Stopping { until: self.common.now + FAREWELL };
     }
 

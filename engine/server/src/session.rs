@@ -21,6 +21,7 @@ use crate::clerks::{Answer, Told};
 use crate::common::{Common, Point};
 use crate::engine::Engine;
 use crate::handshakes::{HANDSHAKE_PATIENCE, Handshake};
+use crate::names::{Known, QuestionNumber};
 use crate::pressure::Mark;
 use crate::secure::Channel;
 use crate::services::{Protocol, SERVICES, SMTP, Security, ServiceEntry};
@@ -249,6 +250,13 @@ impl Session {
         }
     }
 
+    /// This came of a question about a name.
+    fn name_known(&mut self, number: QuestionNumber, known: Known, common: &mut Common) {
+        if let Talk::Smtp(talk) = &mut self.talk {
+            talk.name_known(number, known, self.caller, common);
+        }
+    }
+
     /// The client has been silent, or deaf, for too long.
     pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
         if self.waits_for() == WaitsFor::Nothing {
@@ -371,7 +379,9 @@ impl Engine {
 
     /// Bytes lie in the frame that has just arrived.
     pub(crate) fn session_bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8]) {
-        let Some((session, common)) = self.session_of(connection.0) else { return };
+        let Some((session, common)) = self.session_of(connection.0) else {
+            return self.name_bytes_arrived(connection, bytes);
+        };
         let taken = match session.caller.channel {
             Channel::Plain => session.text_arrived(bytes, common),
             Channel::Tls => session.records_arrived(bytes, common),
@@ -428,6 +438,11 @@ impl Engine {
     /// There is more of a reply that stays open, or it is over.
     pub(crate) fn session_reply_goes_on(&mut self, frame: FrameId, told: Told) {
         self.tell(frame, |session, common| session.visit_answered(told, common));
+    }
+
+    /// This came of a question about a name.
+    pub(crate) fn session_name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known) {
+        self.tell(frame, |session, common| session.name_known(number, known, common));
     }
 
     pub(crate) fn session_deadline_expired(&mut self, frame: FrameId) {

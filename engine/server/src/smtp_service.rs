@@ -1,16 +1,20 @@
 //! SMTP served: what a session wants done, done to the connection, the directory and the store.
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
-//! goes from the received frame into the store's buffers, behind the two trace fields that are ours. Logging in has a file of its own: `login`.
+//! goes from the received frame into the store's buffers, behind the trace fields that are ours. Files of their own have logging in, `login`, and what is found out about who sends, `sender`.
 
 mod login;
+mod sender;
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Micros;
-use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
+use message::{
+    Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, SENDER_FOUND_BYTES_MAX,
+    return_path,
+};
 use sasl::{Credentials, Puzzle};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
@@ -20,10 +24,12 @@ use tasks::{Continuation, FrameId};
 use crate::archive::LetterId;
 use crate::common::{Common, Point};
 use crate::identifier::Identifier;
+use crate::names::{Known, QuestionNumber};
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 
 use login::Login;
+use sender::Finding;
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
@@ -32,8 +38,8 @@ const HOPS_MAX: u16 = 100;
 /// have all the memory.
 const UNREAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of the two trace fields at most.
-pub(crate) const TRACE_BYTES_MAX: usize = RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX;
+/// Bytes of the trace fields at most.
+pub(crate) const TRACE_BYTES_MAX: usize = RETURN_PATH_BYTES_MAX + SENDER_FOUND_BYTES_MAX + RECEIVED_BYTES_MAX;
 
 /// One SMTP connection.
 pub(crate) struct Conversation {
@@ -49,6 +55,7 @@ pub(crate) struct Transaction {
     /// The first recipient as the client wrote it.
     first_recipient: String,
     recipients: Vec<Recipient>,
+    finding: Finding,
     message: Option<Incoming>,
 }
 
@@ -92,6 +99,7 @@ impl Transaction {
             reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
             first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
             recipients: Vec::with_capacity(8),
+            finding: Finding::NotSought,
             message: None,
         }
     }
@@ -100,6 +108,7 @@ impl Transaction {
         self.reverse_path.clear();
         self.first_recipient.clear();
         self.recipients.clear();
+        self.finding = Finding::NotSought;
         self.message = None;
     }
 }
@@ -123,7 +132,9 @@ impl Conversation {
         match self.session.waits_for() {
             smtp::WaitsFor::Bytes => WaitsFor::Bytes,
             smtp::WaitsFor::SendRoom => WaitsFor::SendRoom,
-            smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored | smtp::WaitsFor::Login => WaitsFor::Us,
+            smtp::WaitsFor::Sender | smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored | smtp::WaitsFor::Login => {
+                WaitsFor::Us
+            }
             smtp::WaitsFor::Handshake => WaitsFor::Handshake,
             smtp::WaitsFor::Nothing => WaitsFor::Nothing,
         }
@@ -174,10 +185,15 @@ impl Conversation {
         self.with(caller, common, login::decide);
     }
 
-    /// A deadline has passed: the session's, or that of an answer held back.
+    /// This came of a question about who sends.
+    pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| sender::name_known(number, known, session, hands));
+    }
+
+    /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends.
     pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
-            if !login::answer_held_back(session, hands) {
+            if !login::answer_held_back(session, hands) && !sender::given_up(session, hands) {
                 session.deadline_expired(hands);
             }
         });
@@ -228,7 +244,7 @@ impl Hands<'_> {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
-    /// Puts our two trace fields in front of the message.
+    /// Puts our trace fields in front of the message.
     fn trace(
         &mut self,
         envelope: &Envelope<'_>,
@@ -260,6 +276,10 @@ impl Hands<'_> {
         };
         let trace = common.trace.as_mut_slice();
         let length = return_path(&transaction.reverse_path, trace)
+            .and_then(|start| {
+                let found = transaction.found(&common.hostname, envelope.greeting_name);
+                Some(start + found.map_or(Some(0), |found| found.write(trace.get_mut(start..)?))?)
+            })
             .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
             .ok_or(MessageRefusal::TryLater)?;
         let trace = common.trace.get(..length).unwrap_or_default();
@@ -331,7 +351,12 @@ impl smtp::Actions for Hands<'_> {
         Ok(())
     }
 
+    fn may_begin(&mut self, greeting_name: &str) -> bool {
+        sender::is_known(greeting_name, self)
+    }
+
     fn transaction_end(&mut self) {
+        sender::forget(self);
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
             self.common.transactions.push(transaction);

@@ -27,6 +27,7 @@ use crate::expiry::Expiry;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
+use crate::names::Names;
 use crate::secure::Secure;
 use crate::sending::Parcels;
 use crate::sizes::Sizes;
@@ -66,6 +67,8 @@ impl Engine {
             replies: 0,
             bodies_max: sizes.http_bodies_bytes(),
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
+            names: Names::new(core, configuration.network.as_ref(), random(machine)),
+            checks: 0,
             site,
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,

@@ -35,6 +35,10 @@ pub trait Actions: sasl::Host {
     /// abort of its message.
     fn transaction_end(&mut self);
 
+    /// Whether a message of the open transaction, which has a recipient, may begin. No: something has to be found out about its sender first. Then DATA, or the first BDAT, is
+    /// not taken before [`crate::Session::sender_known`], when this is asked again; until then the deadline is the host's to set. `greeting_name`: as in [`Envelope`].
+    fn may_begin(&mut self, greeting_name: &str) -> bool;
+
     /// DATA or the first BDAT: the message of the open transaction begins.
     ///
     /// Errors: there is no message then, and none of the calls below follows for it.

@@ -25,7 +25,7 @@ use machine::Micros;
 use sasl::Exchange;
 
 use crate::actions::{Actions, MessageRefusal};
-use crate::command::{CharacterSet, Place};
+use crate::command::{CharacterSet, Command, Place, parse};
 use crate::content::Position;
 use crate::line::{LINE_BYTES_MAX, LINE_END_BYTES, Line, RESPONSE_LINE_BYTES_MAX, Rest, first_line, rest_of_line};
 use crate::name::Name;
@@ -86,6 +86,8 @@ pub enum WaitsFor {
     Bytes,
     /// Room for a reply: offer the bytes again once [`Actions::send_room`] is [`REPLY_BYTES_MAX`].
     SendRoom,
+    /// What is to be found out about the sender: [`Session::sender_known`].
+    Sender,
     /// Room for the message: [`Session::message_room`].
     MessageRoom,
     /// [`Session::message_stored`].
@@ -213,7 +215,7 @@ impl Session {
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if matches!(self.waits_for, WaitsFor::MessageRoom | WaitsFor::Stored | WaitsFor::Login) {
+            if matches!(self.waits_for, WaitsFor::Sender | WaitsFor::MessageRoom | WaitsFor::Stored | WaitsFor::Login) {
                 break;
             }
             if actions.send_room() < REPLY_BYTES_MAX && !matches!(self.expect, Expect::Handshake | Expect::Closed) {
@@ -270,6 +272,14 @@ impl Session {
         self.renew_deadline(actions);
     }
 
+    /// [`Actions::may_begin`] may say something else now. Offer the bytes again.
+    pub fn sender_known(&mut self, actions: &mut impl Actions) {
+        if self.waits_for == WaitsFor::Sender {
+            self.waits_for = WaitsFor::Bytes;
+            self.renew_deadline(actions);
+        }
+    }
+
     /// There is room again for the message's bytes. Offer them.
     pub fn message_room(&mut self, actions: &mut impl Actions) {
         if self.waits_for == WaitsFor::MessageRoom {
@@ -307,9 +317,13 @@ impl Session {
         let limit = if self.expect == Expect::LoginResponse { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
         match first_line(bytes, limit) {
             Line::Whole(line) => {
-                match self.expect {
-                    Expect::LoginResponse => self.login_response_arrived(line, actions),
-                    _ => self.command_arrived(line, actions),
+                let command = (self.expect == Expect::Command).then(|| parse(line));
+                match command {
+                    Some(Ok(Command::Data | Command::Chunk { .. })) if !self.may_begin(actions) => {
+                        return Taken::AndWait(0, WaitsFor::Sender);
+                    }
+                    Some(command) => self.command_arrived(command, actions),
+                    None => self.login_response_arrived(line, actions),
                 }
                 Taken::AndGoOn(line.len() + LINE_END_BYTES)
             }
@@ -382,7 +396,7 @@ impl Session {
     /// end earns nothing, and neither does a command without an end: it was not taken.
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
-            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd, _) => {}
+            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd, _) | (_, WaitsFor::Sender) => {}
             (Expect::Stored | Expect::LoginAnswer, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
             (Expect::Command | Expect::LoginResponse, _) => actions.set_deadline(Some(COMMAND_TIMEOUT)),
             (Expect::MessageData(_) | Expect::ChunkData { .. }, _) => actions.set_deadline(Some(DATA_TIMEOUT)),

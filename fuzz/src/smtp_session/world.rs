@@ -29,6 +29,8 @@ pub(super) struct World {
     settings: Settings,
     /// The local part of the open transaction's sender: it says what goes wrong.
     sender: Option<String>,
+    /// Something has been found out about him.
+    pub(super) is_known: bool,
     /// The message that arrives.
     message: Option<Vec<u8>>,
     /// The message that is whole and not answered.
@@ -58,6 +60,7 @@ impl World {
                 ..Settings::default()
             },
             sender: None,
+            is_known: false,
             message: None,
             whole: None,
             login: None,
@@ -179,8 +182,13 @@ impl Actions for World {
     fn transaction_end(&mut self) {
         assert!(self.message.is_none() && !self.closed, "a message ends before its transaction");
         assert!(self.sender.take().is_some(), "a transaction ends once");
-        self.whole = None;
+        (self.whole, self.is_known) = (None, false);
         self.log.push("over".into());
+    }
+
+    fn may_begin(&mut self, _greeting_name: &str) -> bool {
+        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        self.is_known || !self.goes_wrong("unknown")
     }
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {

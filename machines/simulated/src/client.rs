@@ -7,9 +7,11 @@ use std::collections::VecDeque;
 use machine::{Ethernet, Instant};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
-use smoltcp::socket::tcp;
+use smoltcp::socket::{Socket, tcp, udp};
 use smoltcp::time;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Address, Ipv6Address};
+use smoltcp::wire::{
+    EthernetAddress, HardwareAddress, IpAddress, IpCidr, IpEndpoint, IpListenEndpoint, Ipv4Address, Ipv6Address,
+};
 
 /// Bytes that a connection's host buffers in each direction, unless it is told otherwise.
 const BUFFER_BYTES: usize = 65_535;
@@ -22,6 +24,10 @@ const GROUP: [u8; 2] = [0x33, 0x33];
 /// One connection of the client's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connection(SocketHandle);
+
+/// A port of the client's that takes datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Port(SocketHandle);
 
 /// Whether a host's cable is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +49,8 @@ pub struct Client {
     sockets: SocketSet<'static>,
     device: WireEnd,
     next_port: u16,
+    /// The address that its connections come from; the one it was made with, if none.
+    source: Option<IpAddress>,
     /// When the sockets want to be looked at, as far as nobody has touched them since.
     next_look: Option<Instant>,
 }
@@ -69,6 +77,7 @@ impl Client {
             sockets: SocketSet::new(Vec::new()),
             device,
             next_port: FIRST_PORT,
+            source: None,
             next_look: None,
         }
     }
@@ -79,10 +88,49 @@ impl Client {
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
         self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
-        let opened = socket.connect(self.interface.context(), (server.into(), port), self.next_port);
+        let own = IpListenEndpoint { addr: self.source, port: self.next_port };
+        let opened = socket.connect(self.interface.context(), (server.into(), port), own);
         assert!(opened.is_ok(), "the client's own arguments are valid");
         self.next_look = Some(Instant::START);
         Connection(self.sockets.add(socket))
+    }
+
+    /// Has an address far from here, in place of that of IPv6, from which its connections come from now on: it is the router to itself.
+    pub fn move_to(&mut self, address: Ipv4Address) {
+        self.source = Some(address.into());
+        self.interface.update_ip_addrs(|addresses| {
+            addresses.truncate(1);
+            assert!(addresses.push(IpCidr::new(address.into(), 32)).is_ok(), "there is room for two");
+        });
+    }
+
+    /// Waits for one connection to `port`.
+    pub fn listen(&mut self, port: u16) -> Connection {
+        let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
+        let mut socket = tcp::Socket::new(buffer(), buffer());
+        assert!(socket.listen(port).is_ok(), "the client's own arguments are valid");
+        Connection(self.sockets.add(socket))
+    }
+
+    /// Takes datagrams for `port`.
+    pub fn bind(&mut self, port: u16) -> Port {
+        let buffer = || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], vec![0; self.buffer_bytes]);
+        let mut socket = udp::Socket::new(buffer(), buffer());
+        assert!(socket.bind(port).is_ok(), "the client's own arguments are valid");
+        Port(self.sockets.add(socket))
+    }
+
+    /// The next datagram that has come, and who sent it.
+    pub fn datagram(&mut self, port: Port) -> Option<(IpEndpoint, Vec<u8>)> {
+        let socket: &mut udp::Socket<'_> = self.sockets.get_mut(port.0);
+        socket.recv().ok().map(|(bytes, from)| (from.endpoint, bytes.to_vec()))
+    }
+
+    /// Sends a datagram.
+    pub fn send_datagram(&mut self, port: Port, to: IpEndpoint, bytes: &[u8]) {
+        self.next_look = Some(Instant::START);
+        let socket: &mut udp::Socket<'_> = self.sockets.get_mut(port.0);
+        assert!(socket.send_slice(bytes, to).is_ok(), "there is room for few datagrams");
     }
 
     /// Queues what fits of `bytes` and says how many that were.
@@ -158,14 +206,23 @@ impl Client {
         if self.device.arrived.is_empty() && self.next_look.is_none_or(|at| at > now) {
             return;
         }
+        let has_heard = !self.device.arrived.is_empty();
         let at = time::Instant::from_micros(i64::try_from(now.0).unwrap_or(i64::MAX));
         let _ = self.interface.poll(at, &mut self.device, &mut self.sockets);
         let next = self.interface.poll_at(at, &self.sockets);
         self.next_look = next.map(|next| Instant(u64::try_from(next.total_micros()).unwrap_or(0)));
+        if has_heard && self.has_datagram() {
+            // No time passes before somebody could have read it.
+            self.next_look = Some(Instant::START);
+        }
         match self.cable {
             Cable::In => to_server.append(&mut self.device.sent),
             Cable::Out => self.device.sent.clear(),
         }
+    }
+
+    fn has_datagram(&self) -> bool {
+        self.sockets.iter().any(|(_, socket)| matches!(socket, Socket::Udp(socket) if socket.can_recv()))
     }
 
     /// When the sockets want to be looked at again.

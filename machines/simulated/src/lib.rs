@@ -18,7 +18,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 
-pub use client::{Cable, Client, Connection};
+pub use client::{Cable, Client, Connection, Port};
 pub use clock::CoreClock;
 pub use dice::Dice;
 pub use disk::{MemoryDisk, Mood};

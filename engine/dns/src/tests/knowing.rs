@@ -110,3 +110,19 @@ fn what_is_known_takes_no_more_than_its_bytes_and_what_was_learned_first_goes_fi
     cache.remember(&name(8), &answer, 0, now);
     assert_eq!(cache.bytes(), bytes, "what is true for no time takes no room");
 }
+
+#[test]
+fn what_is_known_says_how_much_it_takes() {
+    let question = |name| Question { name: Name::parse(name).expect("a name"), kind: RecordKind::Text };
+    let answer = |bytes| Answer {
+        records: Vec::from([Record::Text(alloc::vec![b'x'; bytes].into())]),
+        exists: true,
+        is_authenticated: false,
+    };
+    let mut knowledge = Knowledge::default();
+    assert_eq!(knowledge.bytes(), 0);
+    knowledge.learn(question("a.test"), Err(Unanswered::Silence));
+    let little = knowledge.bytes();
+    knowledge.learn(question("b.test"), Ok(answer(5_000)));
+    assert!(little > 0 && knowledge.bytes() >= little + 5_000 && knowledge.bytes() < little + 6_000);
+}

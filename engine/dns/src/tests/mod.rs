@@ -18,7 +18,7 @@ use domain::rdata::{A, Cname, Soa};
 use machine::{Instant, Micros};
 
 use crate::name::Labels;
-use crate::{Action, Answer, Limits, Name, Question, Record, RecordKind, Resolver, StreamId, Unanswered};
+use crate::{Action, Answer, Knowledge, Limits, Name, Question, Record, RecordKind, Resolver, StreamId, Unanswered};
 
 pub(super) const LIMITS: Limits = Limits { questions: 8, askers: 4, cache_bytes: 64 * 1024 };
 pub(super) const FIRST: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)), 53);

@@ -8,6 +8,7 @@ mod revisions;
 mod summaries;
 
 use core::net::{IpAddr, Ipv4Addr};
+use std::format;
 use std::string::String;
 
 use machine::UnixTime;
@@ -179,6 +180,26 @@ fn a_return_path_names_the_sender_or_nobody() {
     assert_eq!(&out[..length], b"Return-Path: <>\r\n");
     assert_eq!(return_path("ada@example.org", &mut out[..16]), None);
     assert!(return_path(&"a".repeat(256), &mut out).is_some());
+}
+
+#[test]
+fn what_was_found_out_about_who_sends_names_the_domain_and_cannot_add_a_line() {
+    let mut out = [0; SENDER_FOUND_BYTES_MAX];
+    for (domain, written) in [
+        (SenderDomain::Path("elsewhere.test"), "mailfrom=elsewhere.test"),
+        (SenderDomain::Greeting("client.test"), "helo=client.test"),
+        (SenderDomain::Path("[192.0.2.1]"), "mailfrom=\"[192.0.2.1]\""),
+        (SenderDomain::Path("a;b\" c\\\r\n"), "mailfrom=\"a;b? c???\""),
+        (SenderDomain::Greeting("é.test"), "helo=\"é.test\""),
+    ] {
+        let found = SenderFound { hostname: "mail.test", spf: "pass", domain };
+        let whole = format!("Authentication-Results: mail.test;\r\n\tspf=pass smtp.{written}\r\n");
+        assert_eq!(found.write(&mut out).map(|length| &out[..length]), Some(whole.as_bytes()));
+        assert!((0..whole.len()).all(|size| found.write(&mut out[..size]).is_none()));
+    }
+    let name = "(".repeat(255);
+    let longest = SenderFound { hostname: &name, spf: "permerror", domain: SenderDomain::Path(&name) };
+    assert!(longest.write(&mut out).is_some());
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 //! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
 use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, Tls};
-use crate::command::{CharacterSet, Command, Fault, Mail, Place, parse};
+use crate::command::{CharacterSet, Command, Fault, Mail, Place};
 use crate::content::Position;
 use crate::name::Name;
 use crate::path::ForwardPath;
@@ -12,8 +12,8 @@ use crate::reply::{self, Reply};
 use super::{Expect, Fate, Greeted, Incoming, Message, Session, Transaction, WaitsFor};
 
 impl Session {
-    pub(super) fn command_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
-        match parse(line) {
+    pub(super) fn command_arrived(&mut self, command: Result<Command<'_>, Fault>, actions: &mut impl Actions) {
+        match command {
             Ok(Command::ExtendedHello(name)) => {
                 self.greeting_arrived(name, Greeted::Extended, actions);
                 reply::extended_hello(actions);
@@ -168,6 +168,12 @@ impl Session {
         }
         self.begin_message(&transaction, actions)
             .unwrap_or_else(|refusal| Incoming::refused(reply::message_refusal(refusal)))
+    }
+
+    /// Whether nothing keeps the message from beginning that DATA or BDAT may begin.
+    pub(super) fn may_begin(&self, actions: &mut impl Actions) -> bool {
+        let begins = |transaction: &Transaction| transaction.recipients > 0 && transaction.message == Message::NotBegun;
+        !self.transaction.as_ref().is_some_and(begins) || actions.may_begin(self.client_name.as_str())
     }
 
     fn begin_message(

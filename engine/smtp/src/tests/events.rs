@@ -1,9 +1,11 @@
 //! What comes from elsewhere than the client: time, the end of the server, the end of the connection.
 
+use std::format;
+
 use machine::Micros;
 
 use super::world::Conversation;
-use crate::WaitsFor;
+use crate::{Session, WaitsFor};
 
 const TOO_SLOW: &str = "421 4.4.2 Nothing came for too long\r\n";
 const STOPPING: &str = "421 4.3.2 Server is stopping, try again later\r\n";
@@ -119,5 +121,44 @@ fn a_lost_connection_leaves_nothing_open() {
         talk.session.message_stored(Ok(b"1"), &mut talk.world);
         assert_eq!(talk.replies(), "");
         talk.session.peer_closed(&mut talk.world);
+    }
+}
+
+#[test]
+fn a_message_does_not_begin_before_its_sender_is_known() {
+    for (begin, reply) in [("DATA\r\n", "354 "), ("BDAT 7 LAST\r\nhello\r\n", "250 2.0.0 ")] {
+        let mut talk = Conversation::greeted();
+        talk.world.sender_is_unknown = true;
+        talk.exchange(&[("DATA\r\n", "503 5.5.1 Send MAIL first\r\n")]);
+        talk.says("MAIL FROM:<ada@example.org>\r\nDATA\r\n");
+        assert!(talk.replies().ends_with("554 5.5.1 No valid recipients\r\n"));
+        talk.says(format!("RCPT TO:<bob@mail.test>\r\n{begin}"));
+        assert_eq!(talk.replies(), "250 2.1.5 Recipient OK\r\n");
+        assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Sender, None));
+        talk.says("");
+        talk.session.message_room(&mut talk.world);
+        talk.session.sender_known(&mut talk.world);
+        talk.says("");
+        assert_eq!(talk.session.waits_for(), WaitsFor::Sender, "not yet");
+        let asked = talk.world.log.iter().filter(|line| *line == "who is client.test").count();
+        assert_eq!((asked, talk.replies().as_str()), (2, ""));
+        talk.world.sender_is_unknown = false;
+        talk.session.sender_known(&mut talk.world);
+        assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
+        talk.says("");
+        let said = talk.replies();
+        assert!(said.starts_with(reply), "{said}");
+    }
+}
+
+#[test]
+fn who_leaves_or_has_to_while_a_sender_is_looked_at_leaves_nothing_behind() {
+    for end in [Session::stopping, Session::peer_closed, Session::deadline_expired] {
+        let mut talk = Conversation::addressed();
+        talk.world.sender_is_unknown = true;
+        talk.says("DATA\r\n");
+        end(&mut talk.session, &mut talk.world);
+        assert!(talk.world.closed && talk.world.is_settled());
+        talk.session.sender_known(&mut talk.world);
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct World {
     /// How many bytes `message_bytes` takes before it wants to be told to go on.
     pub(super) message_room: usize,
     pub(super) sender_refusal: Option<SenderRefusal>,
+    /// Something has to be found out before a message begins.
+    pub(super) sender_is_unknown: bool,
     pub(super) begin_refusal: Option<MessageRefusal>,
     /// Given once the message has so many bytes.
     pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
@@ -60,6 +62,7 @@ impl World {
             messages: Vec::new(),
             message_room: usize::MAX,
             sender_refusal: None,
+            sender_is_unknown: false,
             begin_refusal: None,
             bytes_refusal: None,
             end_refusal: None,
@@ -159,6 +162,15 @@ impl Actions for World {
         self.transaction_open = false;
         self.message_whole = false;
         self.log.push("over".to_string());
+    }
+
+    fn may_begin(&mut self, greeting_name: &str) -> bool {
+        assert!(self.transaction_open && !self.message_open && !self.message_whole && !self.closed);
+        if self.sender_is_unknown {
+            self.log.push(std::format!("who is {greeting_name}"));
+            self.deadline = None;
+        }
+        !self.sender_is_unknown
     }
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
@@ -288,7 +300,7 @@ impl Conversation {
             assert!(taken <= self.kept.len());
             self.kept.drain(..taken);
             match self.session.waits_for() {
-                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Nothing => break,
+                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Sender | WaitsFor::Nothing => break,
                 WaitsFor::Stored if self.store_answers => {
                     self.session.message_stored(Ok(b"4D2"), &mut self.world);
                 }

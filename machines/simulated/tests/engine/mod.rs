@@ -20,6 +20,7 @@ mod kept_files;
 mod letters;
 mod logins;
 mod marks;
+mod names;
 mod narrow;
 mod news;
 mod records;

@@ -1,0 +1,289 @@
+//! Names: what sessions ask name servers. The first core has the resolver (crate `dns`), which asks and remembers; the sessions of the others ask by
+//! messages, and their answers come as messages.
+//!
+//! Invariants:
+//! - Whoever has asked is told once, in a later call than that in which he asked: within [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
+//! - Nothing is asked where no name server is known: of those that the configuration names; or, where it says nothing of the network, of those that the network names.
+//! - What waits is bounded: so many questions for the servers, so many askers of each, so many bytes of answers that are remembered.
+//! - Ports and streams belong to questions that wait, and end with them.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use dns::{Action, Answer, Limits, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
+use machine::{CoreId, Instant};
+use net::{ConnectionId, Net, Place};
+use tasks::FrameId;
+
+use crate::common::Common;
+use crate::configuration::Network;
+use crate::cores::Message;
+use crate::engine::Engine;
+
+/// A port of UDP is bound for each question: `net` has as many.
+const LIMITS: Limits = Limits { questions: 128, askers: 64, cache_bytes: 1 << 20 };
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Asker {
+    /// None: a session of this core.
+    pub(crate) core: Option<CoreId>,
+    pub(crate) frame: FrameId,
+    /// Which of its questions this is.
+    pub(crate) number: QuestionNumber,
+}
+
+/// Names a question of a session's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QuestionNumber(u64);
+
+/// What came of a question.
+pub(crate) type Known = Result<Answer, Unanswered>;
+
+/// What a core knows of names, and wants to.
+pub(crate) struct Names {
+    /// On the first core, until it stops.
+    resolver: Option<Box<Resolver<Asker>>>,
+    /// The servers that the configuration names. None: those that the network names.
+    configured: Option<Vec<IpAddr>>,
+    /// The servers that are asked.
+    servers: Vec<IpAddr>,
+    /// What was asked and is not looked at yet.
+    asked: VecDeque<(Asker, Question)>,
+    /// Streams to servers.
+    streams: Vec<(StreamId, ConnectionId)>,
+    /// Whether the resolver may have something to do.
+    is_stirred: bool,
+    /// When it has, whatever happens.
+    deadline: Instant,
+    numbered: u64,
+}
+
+impl Names {
+    /// `network`: what the configuration says of it. `key`: random.
+    pub(crate) fn new(core: CoreId, network: Option<&Network>, key: [u8; 16]) -> Names {
+        Names {
+            resolver: (core == CoreId::FIRST).then(|| Box::new(Resolver::new(LIMITS, key))),
+            configured: network.map(|network| network.dns.clone()),
+            servers: Vec::new(),
+            asked: VecDeque::new(),
+            streams: Vec::new(),
+            is_stirred: false,
+            deadline: Instant::NEVER,
+            numbered: 0,
+        }
+    }
+
+    /// Whether there may be a server to be asked.
+    pub(crate) fn can_be_asked(&self) -> bool {
+        self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
+    }
+
+    /// The session of `frame` asks.
+    pub(crate) fn ask(&mut self, frame: FrameId, question: Question) -> QuestionNumber {
+        self.numbered += 1;
+        let number = QuestionNumber(self.numbered);
+        self.asked.push_back((Asker { core: None, frame, number }, question));
+        number
+    }
+
+    /// A session of another core asks.
+    pub(crate) fn asked_from(&mut self, core: CoreId, asker: Asker, question: Question) {
+        self.asked.push_back((Asker { core: Some(core), ..asker }, question));
+    }
+
+    /// Whether there is something to do at once.
+    #[inline]
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.is_stirred || !self.asked.is_empty()
+    }
+
+    /// When there is, whatever happens.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Questions that wait for servers.
+    pub(crate) fn under_way(&self) -> usize {
+        self.resolver.as_ref().map_or(0, |resolver| resolver.waiting())
+    }
+
+    /// Nobody wants to know anything any more.
+    pub(crate) fn stop(&mut self, net: &mut Net) {
+        self.resolver = None;
+        self.asked.clear();
+        self.streams.drain(..).for_each(|(_, connection)| net.abort(connection));
+        (self.is_stirred, self.deadline) = (false, Instant::NEVER);
+    }
+
+    /// The resolver asks the servers that there are now.
+    fn look_at_servers(&mut self, net: &Net, now: Instant) {
+        let servers: Vec<IpAddr> = match &self.configured {
+            Some(servers) => servers.clone(),
+            None => net.name_servers().take(SERVERS_MAX).collect(),
+        };
+        if let Some(resolver) = &mut self.resolver
+            && servers != self.servers
+        {
+            resolver.set_servers(servers.iter().copied(), now);
+            self.servers = servers;
+        }
+    }
+
+    /// Whether a name server is at the other end of a connection.
+    #[inline]
+    pub(crate) fn has_stream(&self, connection: ConnectionId) -> bool {
+        !self.streams.is_empty() && self.stream_of(connection).is_some()
+    }
+
+    fn stream_of(&self, connection: ConnectionId) -> Option<StreamId> {
+        self.streams.iter().find(|(_, own)| *own == connection).map(|(stream, _)| *stream)
+    }
+
+    fn take_stream(&mut self, stream: StreamId) -> Option<ConnectionId> {
+        let found = self.streams.iter().position(|(own, _)| *own == stream)?;
+        Some(self.streams.swap_remove(found).1)
+    }
+
+    /// Does what the resolver wants done. What is to be told is handed to `tell`.
+    fn act(&mut self, net: &mut Net, now: Instant, mut tell: impl FnMut(Asker, Known)) {
+        while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action()) {
+            match action {
+                Action::Send { port, to, bytes } => {
+                    // What is not sent is as good as lost on its way: it is asked again.
+                    let _ = net.bind(port) && net.send_datagram(now, port, to, &bytes).is_ok();
+                }
+                Action::Release { port } => net.release(port),
+                Action::Connect { stream, to } => match net.connect(now, to) {
+                    Ok(connection) => self.streams.push((stream, connection)),
+                    Err(_) => self.stream_failed(stream, now),
+                },
+                Action::Write { stream, bytes } => {
+                    let connection = self.streams.iter().find(|(own, _)| *own == stream).map(|(_, own)| *own);
+                    if connection.is_some_and(|connection| net.send(now, connection, &bytes) < bytes.len()) {
+                        self.stream_failed(stream, now);
+                    }
+                }
+                Action::HangUp { stream } => {
+                    if let Some(connection) = self.take_stream(stream) {
+                        net.abort(connection);
+                    }
+                }
+                Action::Tell { asker, answer } => tell(asker, answer),
+            }
+        }
+    }
+
+    fn stream_failed(&mut self, stream: StreamId, now: Instant) {
+        if let Some(resolver) = &mut self.resolver {
+            resolver.stream_closed(stream, now);
+        }
+    }
+}
+
+impl Common {
+    /// Whether a host with this address is no stranger: it is in a network of ours, or in one that is nobody's on the Internet.
+    pub(crate) fn is_near(&self, address: IpAddr) -> bool {
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let is_nobodys = address.is_private() || address.is_loopback() || address.is_link_local();
+                is_nobodys || self.net.address().is_some_and(|own| own.is_on_link(address))
+            }
+            IpAddr::V6(address) => {
+                let is_nobodys = address.is_unique_local() || address.is_loopback() || address.is_unicast_link_local();
+                is_nobodys || self.net.ipv6_addresses().any(|own| own.is_on_link(address))
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// What was asked is asked of the resolver, or of the first core; the resolver does what it has to, and tells.
+    #[inline(never)]
+    pub(crate) fn look_names_up(&mut self) {
+        let Common { names, net, now, .. } = &mut self.common;
+        let now = *now;
+        let mut told = Vec::new();
+        names.is_stirred = false;
+        if !names.asked.is_empty() {
+            names.look_at_servers(net, now);
+        }
+        if let Some(resolver) = &mut names.resolver {
+            for (asker, question) in names.asked.drain(..) {
+                told.extend(resolver.ask(question, asker, now).map(|known| (asker, known)));
+            }
+            resolver.time_passed(now);
+        }
+        names.act(net, now, |asker, known| told.push((asker, known)));
+        names.deadline = names.resolver.as_ref().map_or(Instant::NEVER, |resolver| resolver.next_deadline());
+        for (asker, question) in core::mem::take(&mut self.common.names.asked) {
+            self.tell_core(CoreId::FIRST, Message::NameAsked(Box::new((asker, question))));
+        }
+        for (asker, known) in told {
+            match asker.core {
+                Some(core) => self.tell_core(core, Message::NameKnown(asker.frame, asker.number, Box::new(known))),
+                None => self.session_name_known(asker.frame, asker.number, known),
+            }
+        }
+    }
+
+    /// A datagram came for a port that was bound for a question. Its bytes lie at `place`, in `frame` or elsewhere.
+    #[cold]
+    pub(crate) fn name_datagram_arrived(&mut self, (port, peer): (u16, SocketAddr), place: &Place, frame: &[u8]) {
+        let Common { names, net, now, .. } = &mut self.common;
+        if let Some(resolver) = &mut names.resolver {
+            resolver.datagram_arrived(port, peer, net.datagram(frame, place), *now);
+            names.is_stirred = true;
+        }
+    }
+
+    /// A connection that we have opened is established.
+    #[cold]
+    pub(crate) fn name_stream_opened(&mut self, connection: ConnectionId) {
+        let names = &mut self.common.names;
+        if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
+            resolver.stream_opened(stream);
+            names.is_stirred = true;
+        }
+    }
+
+    /// Bytes have come by a connection that no session has.
+    #[cold]
+    pub(crate) fn name_bytes_arrived(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        let Common { names, now, .. } = &mut self.common;
+        if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
+            resolver.stream_arrived(stream, bytes, *now);
+            names.is_stirred = true;
+        }
+    }
+
+    /// The same, and they wait in the connection.
+    #[cold]
+    pub(crate) fn name_bytes_wait(&mut self, connection: ConnectionId) {
+        loop {
+            let count = self.common.net.copy_waiting(connection, self.scratch.as_mut_slice());
+            if count == 0 {
+                return;
+            }
+            self.common.net.consumed(connection, count);
+            let Common { names, now, .. } = &mut self.common;
+            if let (Some(stream), Some(resolver)) = (names.stream_of(connection), &mut names.resolver) {
+                resolver.stream_arrived(stream, self.scratch.get(..count).unwrap_or_default(), *now);
+                names.is_stirred = true;
+            }
+        }
+    }
+
+    /// A server says no more by this connection.
+    #[cold]
+    pub(crate) fn name_stream_ended(&mut self, connection: ConnectionId) {
+        let Common { names, now, .. } = &mut self.common;
+        if let Some(stream) = names.stream_of(connection) {
+            names.stream_failed(stream, *now);
+            names.is_stirred = true;
+        }
+    }
+}

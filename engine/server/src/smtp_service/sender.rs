@@ -1,0 +1,148 @@
+//! What is found out about who sends, before a message of a stranger's begins: whether the domain in whose name it comes lets this host send (SPF, crate `spf`).
+//!
+//! DATA, or the first BDAT, waits for that, so a connection has at most one question under way, and none before it has named somebody here. What was found
+//! goes into the trace; nothing is refused for it.
+//!
+//! Invariants:
+//! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where too much would have to be kept, the verdict is `temperror`.
+//! - Where no name server is known nothing is found out, and nothing is said.
+//! - At most [`CHECKS_MAX`] senders of a core are looked at at a time, and of each [`KNOWN_BYTES_MAX`] and one answer are kept.
+
+use alloc::boxed::Box;
+
+use dns::{Knowledge, Missing, Question, Unanswered};
+use machine::{Instant, Micros};
+use message::{SenderDomain, SenderFound};
+use spf::{Sender, Verdict};
+
+use crate::common::Common;
+use crate::names::{Known, QuestionNumber};
+use crate::services::Protocol;
+use crate::session::Caller;
+
+use super::{Hands, Transaction};
+
+/// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
+const PATIENCE: Micros = Micros::from_secs(20);
+/// Senders of a core that are looked at at a time.
+const CHECKS_MAX: usize = 64;
+/// Bytes of answers that are kept for one of them.
+const KNOWN_BYTES_MAX: usize = 32 * 1024;
+
+/// What is known of who sends.
+#[derive(Default)]
+pub(super) enum Finding {
+    /// Nothing yet.
+    #[default]
+    NotSought,
+    /// Something is being found out.
+    Sought(Box<Check>),
+    /// This.
+    Found(Verdict),
+    /// Nothing, and nothing will be.
+    Unsought,
+}
+
+/// Something that is being found out.
+pub(super) struct Check {
+    knowledge: Knowledge,
+    /// What was asked, and is not answered.
+    asked: Option<(QuestionNumber, Question)>,
+    until: Instant,
+}
+
+/// Whether all is known that is to be. Goes on with finding it out.
+pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
+    let is_logged_in = hands.account().is_some();
+    let Hands { common, caller, transaction, .. } = hands;
+    let Some(transaction) = transaction.as_deref_mut() else { return true };
+    if matches!(transaction.finding, Finding::NotSought) {
+        transaction.finding = if is_logged_in { Finding::Unsought } else { begin(*caller, common) };
+    }
+    let Transaction { reverse_path, finding: Finding::Sought(check), .. } = transaction else { return true };
+    let local_part = reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
+    let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) = domain_of(reverse_path, greeting_name);
+    // An address is no domain: nobody speaks for it.
+    let domain = if domain.starts_with('[') { "" } else { domain };
+    let sender = Sender { address: caller.address, hello: greeting_name, local_part, domain };
+    let verdict = match spf::check(&sender, &check.knowledge) {
+        Ok(verdict) => verdict,
+        Err(_) if check.knowledge.bytes() > KNOWN_BYTES_MAX => Verdict::TempError,
+        Err(Missing(question)) => {
+            let number = common.names.ask(caller.connection.0, question.clone());
+            check.asked = Some((number, question));
+            let left = check.until.since(common.now);
+            common.set_deadline(caller.connection, Some(left));
+            return false;
+        }
+    };
+    settle(transaction, Finding::Found(verdict), common);
+    true
+}
+
+/// Begins to find something out about who sends, if he is a stranger.
+fn begin(caller: Caller, common: &mut Common) -> Finding {
+    let is_strange = caller.service_entry().protocol == Protocol::Smtp && !common.is_near(caller.address);
+    if !is_strange || !common.names.can_be_asked() {
+        return Finding::Unsought;
+    }
+    if common.checks >= CHECKS_MAX {
+        return Finding::Found(Verdict::TempError);
+    }
+    common.checks += 1;
+    let until = common.now + PATIENCE;
+    Finding::Sought(Box::new(Check { knowledge: Knowledge::default(), asked: None, until }))
+}
+
+/// This came of a question: of the last one, or nobody wants to know it any more.
+pub(super) fn name_known(number: QuestionNumber, known: Known, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    let Hands { common, transaction, .. } = hands;
+    let Some(transaction) = transaction.as_deref_mut() else { return };
+    let Finding::Sought(check) = &mut transaction.finding else { return };
+    let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return };
+    match known {
+        Err(Unanswered::NoServer) => settle(transaction, Finding::Unsought, common),
+        known => check.knowledge.learn(question, known),
+    }
+    session.sender_known(hands);
+}
+
+/// A deadline has passed: nothing more is found out. False when nothing is being found out.
+pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
+    let Hands { common, transaction, .. } = hands;
+    let Some(transaction) = transaction.as_deref_mut() else { return false };
+    if !matches!(transaction.finding, Finding::Sought(_)) {
+        return false;
+    }
+    settle(transaction, Finding::Found(Verdict::TempError), common);
+    session.sender_known(hands);
+    true
+}
+
+/// The transaction is over.
+pub(super) fn forget(hands: &mut Hands<'_>) {
+    if let Some(transaction) = hands.transaction.as_deref_mut() {
+        settle(transaction, Finding::NotSought, hands.common);
+    }
+}
+
+fn settle(transaction: &mut Transaction, finding: Finding, common: &mut Common) {
+    let before = core::mem::replace(&mut transaction.finding, finding);
+    common.checks -= usize::from(matches!(before, Finding::Sought(_)));
+}
+
+/// The domain in whose name a message comes.
+fn domain_of<'a>(reverse_path: &'a str, greeting_name: &'a str) -> SenderDomain<'a> {
+    match reverse_path.rsplit_once('@') {
+        Some((_, domain)) => SenderDomain::Path(domain),
+        None => SenderDomain::Greeting(greeting_name),
+    }
+}
+
+impl Transaction {
+    /// What was found out about who sends, if anything was.
+    pub(super) fn found<'a>(&'a self, hostname: &'a str, greeting_name: &'a str) -> Option<SenderFound<'a, Verdict>> {
+        let Finding::Found(spf) = self.finding else { return None };
+        Some(SenderFound { hostname, spf, domain: domain_of(&self.reverse_path, greeting_name) })
+    }
+}

@@ -1,0 +1,423 @@
+//! Names through the whole engine: a name server on the wire, and what strangers' mail has to say of them who send it.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use server::InUse;
+use simulated::{Connection, MemoryDisk, Port};
+use smoltcp::wire::{DhcpMessageType, DhcpPacket, DhcpRepr, IpAddress, IpEndpoint, Ipv4Address, Ipv6Address};
+
+use crate::CORES;
+
+use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, usual_sizes};
+
+/// Where strangers come from, by way of the host that is the gateway.
+const FAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
+const STRANGER: usize = 1;
+const SERVER: usize = 2;
+
+const NAME_SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 12);
+
+const TEXT: u16 = 16;
+const IPV4: u16 = 1;
+
+/// Questions that a slow name server answers before it is late.
+const LATE: usize = 7;
+
+/// What the name server does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mood {
+    Answers,
+    /// Datagrams are too short for any answer.
+    CutsShort,
+    Silent,
+    /// It takes its time, and answers the question behind the first [`LATE`] only when it is asked another.
+    Slow,
+}
+
+/// A name server, with all that it knows.
+struct NameServer {
+    port: Port,
+    listener: Connection,
+    heard: Vec<u8>,
+    /// An answer that it has kept, and for whom.
+    late: Option<(IpEndpoint, Vec<u8>)>,
+    mood: Mood,
+    zone: Vec<(&'static str, u16, Vec<u8>)>,
+    /// The names that were asked for, and whether by a stream.
+    asked: Vec<(String, bool)>,
+}
+
+fn text(text: &str) -> Vec<u8> {
+    let mut data = vec![text.len() as u8];
+    data.extend_from_slice(text.as_bytes());
+    data
+}
+
+impl NameServer {
+    fn answer(&mut self, question: &[u8], mood: Mood) -> Option<Vec<u8>> {
+        let mut name = String::new();
+        let mut at = 12;
+        while question[at] > 0 {
+            let end = at + 1 + usize::from(question[at]);
+            name += &format!("{}.", String::from_utf8_lossy(&question[at + 1..end]).to_lowercase());
+            at = end;
+        }
+        let name = name.trim_end_matches('.').to_string();
+        let (kind, end) = (u16::from_be_bytes([question[at + 1], question[at + 2]]), at + 5);
+        self.asked.push((name.clone(), mood == Mood::Answers && self.mood == Mood::CutsShort));
+        let known: Vec<&Vec<u8>> =
+            self.zone.iter().filter(|(own, of, _)| *own == name && *of == kind).map(|(_, _, data)| data).collect();
+        let exists = self.zone.iter().any(|(own, ..)| *own == name);
+        let records: &[&Vec<u8>] = if mood == Mood::CutsShort { &[] } else { &known };
+        let mut answer = question[..2].to_vec();
+        answer
+            .extend_from_slice(&[if mood == Mood::CutsShort { 0x83 } else { 0x81 }, if exists { 0x80 } else { 0x83 }]);
+        answer.extend_from_slice(&[0, 1, 0, records.len() as u8, 0, 0, 0, 0]);
+        answer.extend_from_slice(&question[12..end]);
+        for data in records {
+            answer.extend_from_slice(&[0xc0, 12, (kind >> 8) as u8, kind as u8, 0, 1, 0, 0, 1, 44]);
+            answer.extend_from_slice(&(data.len() as u16).to_be_bytes());
+            answer.extend_from_slice(data);
+        }
+        (mood != Mood::Silent).then_some(answer)
+    }
+
+    /// Serves in another room, where the stranger is, too.
+    fn moves_to(&mut self, room: &mut Room) {
+        assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
+        room.hosts[STRANGER].move_to(FAR);
+        (self.port, self.listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
+        room.until("the engine serves", |room| room.console_says("serving"));
+    }
+
+    /// Answers what has come.
+    fn serve(&mut self, room: &mut Room) {
+        while let Some((from, question)) = room.hosts[SERVER].datagram(self.port) {
+            let before = self.asked.len();
+            if self.mood == Mood::Slow && before < LATE {
+                room.pass(Micros::from_millis(2_800));
+            }
+            let Some(answer) = self.answer(&question, self.mood) else { continue };
+            if self.mood == Mood::Slow && before == LATE {
+                self.late = Some((from, answer));
+                continue;
+            }
+            if let Some((from, answer)) = self.late.take() {
+                room.hosts[SERVER].send_datagram(self.port, from, &answer);
+                room.pass(Micros::from_millis(10));
+            }
+            room.hosts[SERVER].send_datagram(self.port, from, &answer);
+        }
+        if room.hosts[SERVER].is_over(self.listener) {
+            self.listener = room.hosts[SERVER].listen(53);
+            self.heard.clear();
+        }
+        self.heard.extend(room.hosts[SERVER].received(self.listener));
+        if let Some((length, rest)) = self.heard.split_first_chunk::<2>()
+            && rest.len() >= usize::from(u16::from_be_bytes(*length))
+        {
+            let question = rest.to_vec();
+            self.heard.clear();
+            let answer = self.answer(&question, Mood::Answers).expect("it answers");
+            let framed = [&(answer.len() as u16).to_be_bytes(), answer.as_slice()].concat();
+            room.hosts[SERVER].send(self.listener, &framed);
+        }
+    }
+
+    /// The next line of a conversation, while it serves.
+    fn line(&mut self, room: &mut Room, talk: &mut Talk) -> String {
+        let mut line = None;
+        room.until("a line arrives", |room| {
+            self.serve(room);
+            let last = |line: &String| line.as_bytes().get(3) != Some(&b'-');
+            line = std::iter::from_fn(|| room.line_heard(talk)).find(last);
+            line.is_some()
+        });
+        line.unwrap_or_default()
+    }
+
+    fn smtp(&mut self, room: &mut Room, talk: &mut Talk, command: &str) -> String {
+        room.send(talk, format!("{command}\r\n").as_bytes());
+        self.line(room, talk)
+    }
+
+    /// A stranger has said for whom a letter is that comes in this name.
+    fn begin(&mut self, room: &mut Room, path: &str) -> Talk {
+        let mut talk = room.connect_from(STRANGER, 25);
+        assert!(self.line(room, &mut talk).starts_with("220 "));
+        for command in ["EHLO far.test", &format!("MAIL FROM:<{path}>"), "RCPT TO:<ada@barepost.test>"] {
+            let reply = self.smtp(room, &mut talk, command);
+            assert!(reply.starts_with("250 "), "{command}: {reply}");
+        }
+        talk
+    }
+
+    /// A stranger's letter in this name, all at once and in chunks or not; and what stands above its `Received:` field when it has come.
+    fn trace_of(&mut self, room: &mut Room, path: &str, in_chunks: bool) -> String {
+        let talk = &mut self.begin(room, path);
+        if in_chunks {
+            assert!(self.smtp(room, talk, "BDAT 8 LAST\r\nLetter").starts_with("250 2.0.0 "));
+        } else {
+            assert!(self.smtp(room, talk, "DATA").starts_with("354 "));
+            assert!(self.smtp(room, talk, "Letter\r\n.").starts_with("250 2.0.0 "));
+        }
+        room.close(talk);
+        let mut reader = room.log_in("ada");
+        let count = room.pop3(&mut reader, "STAT");
+        let number = count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+        room.close(&reader);
+        self.above(room, number)
+    }
+
+    /// What stands above the `Received:` field of a letter.
+    fn above(&self, room: &mut Room, number: usize) -> String {
+        let mut reader = room.log_in("ada");
+        let letter = String::from_utf8(room.retrieve_any(&mut reader, number)).expect("it is text");
+        room.part(reader);
+        assert!(letter.ends_with("\r\nLetter\r\n"), "{letter}");
+        let (above, _) = letter.split_once("Received: from far.test ([203.0.113.7])").expect("a trace");
+        above.to_string()
+    }
+}
+
+fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
+    let configuration = CONFIGURATION.replace(
+        "address = \"10.0.0.2/24\"",
+        "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]",
+    );
+    let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
+    room.hosts[STRANGER].move_to(FAR);
+    let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let zone = vec![
+        ("pass.test", TEXT, text("something else")),
+        ("pass.test", TEXT, text("v=spf1 ip4:203.0.113.7 -all")),
+        ("fail.test", TEXT, text("v=spf1 -all")),
+        ("soft.test", TEXT, text("v=spf1 include:pass.test ~all")),
+        ("soft.test", TEXT, text("v=spf1 include:fail.test ~all")),
+        ("chain.test", TEXT, text("v=spf1 include:fail.test include:fail.test a:host.test -all")),
+        ("host.test", IPV4, vec![203, 0, 113, 7]),
+        (
+            "slow.test",
+            TEXT,
+            text("v=spf1 a:h1.test a:h2.test a:h3.test a:h4.test a:h5.test a:h6.test a:h7.test a:h8.test -all"),
+        ),
+        ("far.test", TEXT, text("v=spf1 ip4:203.0.113.0/24 -all")),
+    ];
+    let others = ["h1.test", "h2.test", "h3.test", "h4.test", "h5.test", "h6.test", "h7.test", "h8.test"];
+    let zone = zone.into_iter().chain(others.map(|name| (name, IPV4, vec![192, 0, 2, 1]))).collect();
+    (room, NameServer { port, listener, heard: Vec::new(), late: None, mood, zone, asked: Vec::new() })
+}
+
+fn trace(path: &str, found: &str) -> String {
+    format!("Return-Path: <{path}>\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf={found}\r\n")
+}
+
+#[test]
+fn what_a_domain_says_of_the_host_that_sends_in_its_name_stands_above_the_letter() {
+    for seed in [1, 2] {
+        let (mut room, mut server) = serving(seed, Mood::Answers);
+        for (number, (path, found)) in [
+            ("me@pass.test", "pass smtp.mailfrom=pass.test"),
+            ("me@fail.test", "fail smtp.mailfrom=fail.test"),
+            ("me@soft.test", "permerror smtp.mailfrom=soft.test"),
+            ("\"a@b\"@chain.test", "pass smtp.mailfrom=chain.test"),
+            ("me@nowhere.test", "none smtp.mailfrom=nowhere.test"),
+            ("me@[203.0.113.7]", "none smtp.mailfrom=\"[203.0.113.7]\""),
+            ("", "pass smtp.helo=far.test"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(server.trace_of(&mut room, path, number % 2 == 1), trace(path, found));
+        }
+        let asked: Vec<&str> = server.asked.iter().map(|(name, _)| name.as_str()).collect();
+        let once = ["pass.test", "fail.test", "soft.test", "chain.test", "host.test", "nowhere.test", "far.test"];
+        assert_eq!(asked, once, "what is known is not asked again");
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_long_for_a_datagram_comes_by_a_stream() {
+    for seed in [3, 4] {
+        let (mut room, mut server) = serving(seed, Mood::CutsShort);
+        let found = server.trace_of(&mut room, "me@pass.test", false);
+        assert_eq!(found, trace("me@pass.test", "pass smtp.mailfrom=pass.test"));
+        assert_eq!(server.asked, [("pass.test".to_string(), false), ("pass.test".to_string(), true)]);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn mail_does_not_wait_longer_than_20_seconds_for_name_servers_and_comes_through() {
+    for (seed, mood) in [(5, Mood::Silent), (6, Mood::Silent), (11, Mood::Slow), (12, Mood::Slow)] {
+        let (mut room, mut server) = serving(seed, mood);
+        if seed == 6 {
+            room.hosts[SERVER].cable = simulated::Cable::Out;
+        }
+        let (name, seconds) = if mood == Mood::Silent { ("pass.test", 9) } else { ("slow.test", 20) };
+        let mut talk = server.begin(&mut room, &format!("me@{name}"));
+        let before = room.machine.now;
+        assert!(server.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
+        assert_eq!(room.machine.now.since(before).as_secs(), seconds, "{mood:?}: {:?}", server.asked);
+        assert_eq!(room.engines.in_use().checks, 0);
+        assert!(server.smtp(&mut room, &mut talk, "Letter\r\n.").starts_with("250 2.0.0 "));
+        // What comes too late is not taken for an answer to the next question.
+        for command in ["MAIL FROM:<me@fail.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."] {
+            let reply = server.smtp(&mut room, &mut talk, command);
+            assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+        }
+        room.part(talk);
+        let found = server.above(&mut room, 1);
+        assert_eq!(found, trace(&format!("me@{name}"), &format!("temperror smtp.mailfrom={name}")));
+        let verdict = if mood == Mood::Silent { "temperror" } else { "fail" };
+        assert_eq!(server.above(&mut room, 2), trace("me@fail.test", &format!("{verdict} smtp.mailfrom=fail.test")));
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn nothing_is_asked_of_neighbours_or_where_no_server_is_known() {
+    let (near, far) = (Ipv4Address::new(100, 1, 2, 3), IpAddress::from(super::room::SERVER));
+    let networks = "[\"10.0.0.2/1\", \"2001:db8::2/64\"]\ndns = [\"10.0.0.12\"]";
+    let configuration = CONFIGURATION.replace("\"10.0.0.2/24\"", networks);
+    let (_, mut server) = serving(7, Mood::Answers);
+    let mut room = Room::configured(7, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    server.moves_to(&mut room);
+    room.hosts[STRANGER].move_to(near);
+    room.until("the addresses are ours", |room| room.console_says("2001:db8::2/64"));
+    let ours = IpAddress::from(Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
+    for (number, (address, host)) in [(far, 0), (far, STRANGER), (ours, 0)].into_iter().enumerate() {
+        let mut talk = room.connect_to(address, host, 25);
+        server.line(&mut room, &mut talk);
+        for command in
+            ["HELO far.test", "MAIL FROM:<me@pass.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."]
+        {
+            let reply = server.smtp(&mut room, &mut talk, command);
+            assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+        }
+        room.part(talk);
+        let mut reader = room.log_in("ada");
+        let letter = String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
+        assert!(letter.starts_with("Return-Path: <me@pass.test>\r\nReceived: from far.test ("), "{letter}");
+        room.part(reader);
+    }
+    assert_eq!(server.asked, []);
+    let (mut room, mut server) = serving(16, Mood::Answers);
+    room.hosts[STRANGER].move_to(Ipv4Address::new(192, 168, 7, 7));
+    let mut talk = server.begin(&mut room, "me@pass.test");
+    assert!(server.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
+    assert_eq!(server.asked, []);
+    let mut unnamed = Room::configured(
+        8,
+        MemoryDisk::blank(DISK_BYTES),
+        usual_sizes(),
+        &CONFIGURATION.replace("address = \"10.0.0.2/24\"", "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\""),
+    );
+    server.moves_to(&mut unnamed);
+    assert_eq!(server.trace_of(&mut unnamed, "me@pass.test", false), "Return-Path: <me@pass.test>\r\n");
+    assert_eq!(server.asked, []);
+}
+
+#[test]
+fn who_leaves_or_is_told_to_while_his_domain_is_asked_leaves_nothing_behind() {
+    let (mut room, mut server) = serving(9, Mood::Silent);
+    for hangs_up in [true, false] {
+        let talk = server.begin(&mut room, "me@pass.test");
+        room.send(&talk, b"DATA\r\n");
+        room.pass(Micros::from_secs(1));
+        let in_use = room.engines.in_use();
+        assert_eq!((in_use.checks, in_use.questions), (1, 1), "the question waits");
+        if hangs_up {
+            room.abort(&talk);
+        } else {
+            room.close(&talk);
+        }
+        room.until_nothing_is_in_use();
+    }
+    let mut talk = server.begin(&mut room, "me@fail.test");
+    room.send(&talk, b"DATA\r\n");
+    room.pass(Micros::from_secs(1));
+    room.machine.stop = true;
+    assert!(server.line(&mut room, &mut talk).starts_with("421 "));
+    room.until("the machine has stopped", |room| room.ended.is_some());
+    assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
+}
+
+#[test]
+fn so_many_are_looked_at_at_a_time_and_nobody_waits_for_room() {
+    let (mut room, mut server) = serving(10, Mood::Silent);
+    let mut talks: Vec<Talk> =
+        (0..64 * usize::from(CORES) + 1).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
+    talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
+    room.pass(Micros::from_secs(1));
+    let checks = room.engines.in_use().checks;
+    assert!(if CORES == 1 { checks == 64 } else { checks > 0 && checks <= 128 }, "{checks}");
+    let taken = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).filter(|line| line.starts_with("354 "));
+    assert_eq!(taken.count(), talks.len() - checks);
+    talks.iter().for_each(|talk| room.abort(talk));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn too_much_to_be_kept_of_one_sender_is_not_kept() {
+    let (mut room, mut server) = serving(13, Mood::CutsShort);
+    for name in ["large.test", "larger.test"] {
+        let texts = if name == "large.test" { 40 } else { 120 };
+        server.zone.push((name, TEXT, text("v=spf1 a:host.test -all")));
+        server.zone.extend((0..texts).map(|_| (name, TEXT, text(&"x".repeat(255)))));
+    }
+    let found = server.trace_of(&mut room, "me@large.test", false);
+    assert_eq!(found, trace("me@large.test", "pass smtp.mailfrom=large.test"));
+    let found = server.trace_of(&mut room, "me@larger.test", false);
+    assert_eq!(found, trace("me@larger.test", "temperror smtp.mailfrom=larger.test"));
+}
+
+/// Gives the machine its address, as a DHCP server that names the name server.
+fn lease(room: &mut Room, dhcp: Port) {
+    room.until("the machine has its address", |room| {
+        while let Some((_, message)) = room.hosts[SERVER].datagram(dhcp) {
+            let packet = DhcpPacket::new_checked(message.as_slice()).expect("a message");
+            let asked = DhcpRepr::parse(&packet).expect("a question");
+            let offers = asked.message_type == DhcpMessageType::Discover;
+            let answer = DhcpRepr {
+                message_type: if offers { DhcpMessageType::Offer } else { DhcpMessageType::Ack },
+                your_ip: super::room::SERVER,
+                server_ip: NAME_SERVER,
+                router: Some(Ipv4Address::new(10, 0, 0, 11)),
+                subnet_mask: Some(Ipv4Address::new(255, 255, 255, 0)),
+                server_identifier: Some(NAME_SERVER),
+                dns_servers: Some([NAME_SERVER].into_iter().collect()),
+                lease_duration: Some(86_400),
+                requested_ip: None,
+                client_identifier: None,
+                parameter_request_list: None,
+                max_size: None,
+                ..asked
+            };
+            let mut bytes = vec![0; answer.buffer_len()];
+            answer.emit(&mut DhcpPacket::new_unchecked(bytes.as_mut_slice())).expect("there is room");
+            let everybody = IpEndpoint::new(Ipv4Address::BROADCAST.into(), 68);
+            room.hosts[SERVER].send_datagram(dhcp, everybody, &bytes);
+        }
+        room.console_says("net: 10.0.0.2/24")
+    });
+}
+
+#[test]
+fn where_the_configuration_says_nothing_of_the_network_the_network_names_the_servers() {
+    for seed in [14, 15] {
+        let (_, mut server) = serving(seed, Mood::Answers);
+        let configuration = CONFIGURATION.replace("[network]\naddress = \"10.0.0.2/24\"\n", "");
+        let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+        server.moves_to(&mut room);
+        let dhcp = room.hosts[SERVER].bind(67);
+        lease(&mut room, dhcp);
+        let found = server.trace_of(&mut room, "me@pass.test", false);
+        assert_eq!(found, trace("me@pass.test", "pass smtp.mailfrom=pass.test"));
+        room.until_nothing_is_in_use();
+    }
+}
