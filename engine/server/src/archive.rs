@@ -186,7 +186,7 @@ impl Archive {
         };
         store.summarize_with(message::summarize);
         let elsewhere = (cores > 1).then(|| Elsewhere {
-            distant: Distant::new(cores, sizes.transactions),
+            distant: Distant::new(cores, sizes.letters_for_others(cores)),
             spread: Spread::new(sizes.transactions),
             accounts: Arc::default(),
             changed: BTreeMap::new(),

@@ -77,6 +77,11 @@ impl Sizes {
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues: self.connections / 8 }
     }
 
+    /// Letters for accounts of other cores that each of `cores` may have under way: one for all of them at least.
+    pub(crate) fn letters_for_others(&self, cores: u8) -> usize {
+        self.transactions.max(usize::from(cores) - 1)
+    }
+
     /// The limits of each core's store. Where there are several cores, as much is for all others together as for the core itself.
     pub(crate) fn store_limits(&self, cores: u8) -> store::Limits {
         let letters = if cores > 1 { 2 * self.transactions } else { self.transactions };

@@ -21,6 +21,7 @@ use tasks::Continuation;
 use super::{End, Letter, LetterId, News, Page, Request, Status, on_core};
 use crate::common::Point;
 use crate::maildrop::Maildrops;
+use crate::sizes::Sizes;
 
 /// The other cores' business with the store.
 pub(super) struct Desk {
@@ -60,8 +61,9 @@ struct Arrival {
 }
 
 impl Desk {
-    /// `core`: whose it is, of `cores`; `letters`: how many each of them may have under way.
-    pub(super) fn new(core: CoreId, cores: u8, letters: usize) -> Desk {
+    /// `core`: whose it is, of `cores` that have these `sizes`.
+    pub(super) fn new(core: CoreId, cores: u8, sizes: &Sizes) -> Desk {
+        let letters = sizes.letters_for_others(cores);
         let guest = || Guest {
             arrivals: (0..letters).map(|_| None).collect(),
             status: None,
@@ -74,7 +76,7 @@ impl Desk {
             guests: (0..cores).map(|other| (CoreId(other) != core).then(guest)).collect(),
             waiting: VecDeque::new(),
             beginning: VecDeque::new(),
-            letters,
+            letters: sizes.transactions,
             told: None,
         }
     }
@@ -384,7 +386,8 @@ mod tests {
 
     #[test]
     fn a_core_that_does_not_listen_finds_the_latest_state_of_the_store_alone() {
-        let mut desk = Desk::new(CoreId::FIRST, 2, 4);
+        let sizes = Sizes::for_memory(Sizes::memory_bytes_min(2), 2).expect("it is enough");
+        let mut desk = Desk::new(CoreId::FIRST, 2, &sizes);
         for turn in 0..1000 {
             desk.tell_status(Status { state: State::Serving, room: Room::NONE, is_short_of_buffers: turn % 2 == 0 });
         }

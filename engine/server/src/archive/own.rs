@@ -22,7 +22,7 @@ pub(crate) struct Own {
 impl Own {
     /// `core`: whose it is, of `cores` that have these `sizes`.
     pub(crate) fn new(store: Store, core: CoreId, cores: u8, sizes: &Sizes) -> Own {
-        let desk = (cores > 1).then(|| Desk::new(core, cores, sizes.transactions));
+        let desk = (cores > 1).then(|| Desk::new(core, cores, sizes));
         Own { store, maildrops: Maildrops::new(cores), desk }
     }
 
