@@ -39,8 +39,8 @@ pub(super) enum Finding {
     Sought(Box<Check>),
     /// This.
     Found(Verdict),
-    /// Nothing, and nothing will be.
-    Unsought,
+    /// That there is nothing to be found out.
+    Nothing,
 }
 
 /// Something that is being found out.
@@ -57,7 +57,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
     let Hands { common, caller, transaction, .. } = hands;
     let Some(transaction) = transaction.as_deref_mut() else { return true };
     if matches!(transaction.finding, Finding::NotSought) {
-        transaction.finding = if is_logged_in { Finding::Unsought } else { begin(*caller, common) };
+        transaction.finding = if is_logged_in { Finding::Nothing } else { begin(*caller, common) };
     }
     let Transaction { reverse_path, finding: Finding::Sought(check), .. } = transaction else { return true };
     let local_part = reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
@@ -84,7 +84,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
 fn begin(caller: Caller, common: &mut Common) -> Finding {
     let is_strange = caller.service_entry().protocol == Protocol::Smtp && !common.is_near(caller.address);
     if !is_strange || !common.names.can_be_asked() {
-        return Finding::Unsought;
+        return Finding::Nothing;
     }
     if common.checks >= CHECKS_MAX {
         return Finding::Found(Verdict::TempError);
@@ -101,7 +101,7 @@ pub(super) fn name_known(number: QuestionNumber, known: Known, session: &mut smt
     let Finding::Sought(check) = &mut transaction.finding else { return };
     let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else { return };
     match known {
-        Err(Unanswered::NoServer) => settle(transaction, Finding::Unsought, common),
+        Err(Unanswered::NoServer) => settle(transaction, Finding::Nothing, common),
         known => check.knowledge.learn(question, known),
     }
     session.sender_known(hands);

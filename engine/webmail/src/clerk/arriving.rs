@@ -19,7 +19,8 @@ use message::compose::{Composer, File};
 
 use super::Desk;
 use super::attaching::Copying;
-use super::writing::{Draft, Stage, Then, Writing};
+use super::draft::Draft;
+use super::writing::{Stage, Then, Writing};
 use crate::form::{FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
 use crate::ticket::FormToken;
 use crate::{Destination, answer, door};

@@ -19,123 +19,24 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
 use store::{
-    AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, MarkChange, Recipient, Refusal, SENT, Store,
-    Uid, UidRange,
+    AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, MarkChange, Recipient, Refusal, SENT, Uid,
+    UidRange,
 };
 
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
-use super::composing::attachments;
+use super::draft::Draft;
 use super::{Desk, Done, Step, why};
-use crate::address;
 use crate::answer;
 use crate::chosen::Chosen;
-use crate::compose::ComposePage;
-use crate::form::{Form, Reader};
+use crate::form::Reader;
 use crate::sessions::{Said, Undo};
-use crate::surroundings::{Surroundings, Visitor};
+use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
 use crate::{Key, Page, Start, Stretch};
 
 /// People whom one letter goes to.
 const RECIPIENTS_MAX: usize = 100;
-
-/// What somebody has written, as it stands on the page.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Draft {
-    /// To whom.
-    pub to: String,
-    /// To whom else.
-    pub cc: String,
-    /// To whom, unseen by others.
-    pub bcc: String,
-    /// What it is about.
-    pub subject: String,
-    /// What it says.
-    pub text: String,
-    /// What it is kept as.
-    pub draft: Option<Key>,
-    /// The files of that draft which go along still: the part and the name of each.
-    pub carried: Vec<(u16, String)>,
-    /// What it answers.
-    pub answers: Option<Key>,
-    /// Whether files came along that are not kept.
-    pub has_lost_files: bool,
-}
-
-impl Draft {
-    /// What somebody says in the form on which he writes.
-    pub(crate) fn of(form: &Form<'_>) -> Draft {
-        let text = |name| form.text(name).unwrap_or_default().to_string();
-        let key = |name| form.text(name).and_then(|key| key.parse().ok());
-        let detached: Vec<u16> = form.texts("detach").filter_map(|part| address::part(part).ok()).collect();
-        let carried = form.texts("carry").filter_map(|file| {
-            let (part, name) = file.split_once(' ')?;
-            let part = address::part(part).ok().filter(|part| !detached.contains(part))?;
-            Some((part, name.to_string()))
-        });
-        Draft {
-            to: text("to"),
-            cc: text("cc"),
-            bcc: text("bcc"),
-            subject: text("subject"),
-            text: text("text"),
-            draft: key("draft"),
-            carried: carried.collect(),
-            answers: key("answers"),
-            has_lost_files: false,
-        }
-    }
-
-    /// All of it but files that came along just now, in one text.
-    pub fn kept(&self) -> String {
-        let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
-        let (draft, answers) = (key(self.draft), key(self.answers));
-        let fields =
-            [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc), ("subject", &self.subject), ("text", &self.text)];
-        let fields = fields.into_iter().chain([("draft", &draft), ("answers", &answers)]);
-        let carried: Vec<String> = self.carried.iter().map(|(part, name)| format!("{part} {name}")).collect();
-        let fields = fields.chain(carried.iter().map(|file| ("carry", file)));
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
-    }
-
-    /// What was kept; `None` for nothing.
-    pub(crate) fn of_kept(kept: &str) -> Option<Box<Draft>> {
-        let form = Form::of("application/x-www-form-urlencoded", kept.as_bytes()).ok()?;
-        (!kept.is_empty()).then(|| Box::new(Draft::of(&form)))
-    }
-
-    /// Whether files of what it is kept as go along.
-    pub(super) fn carries(&self) -> bool {
-        self.draft.is_some() && !self.carried.is_empty()
-    }
-
-    /// Whether a letter that was begun with it is one of `other`, whatever files go along.
-    pub(super) fn says_the_same(&self, other: &Draft) -> bool {
-        let words = |draft: &Draft| Draft { carried: Vec::new(), has_lost_files: false, ..draft.clone() };
-        words(self) == words(other)
-    }
-
-    /// The page again, with all that was written. `error`: why it is not sent.
-    pub(crate) fn page(&self, error: &str, visitor: &Visitor, store: &Store) -> Reply {
-        let surroundings = Surroundings::of(visitor, store, None);
-        let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
-        let files = if self.has_lost_files { " The files have to be attached again." } else { "" };
-        answer::page(&ComposePage {
-            frame: surroundings.frame(visitor, &surroundings.links()),
-            title: "Not sent",
-            draft: &key(self.draft),
-            answers: &key(self.answers),
-            to: &self.to,
-            cc: &self.cc,
-            bcc: &self.bcc,
-            subject: &self.subject,
-            text: &self.text,
-            attachments: &attachments(&self.carried),
-            error: Some(&format!("{error}{files}")),
-        })
-    }
-}
 
 /// What is done with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,10 +3,11 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Micros;
-use server::Ending;
+use server::{Ending, Sizes};
 use simulated::{MemoryDisk, Mood};
 
-use super::room::{Room, Talk, stuffed, usual_sizes};
+use super::room::{CONFIGURATION, Room, Talk, stuffed, usual_sizes};
+use super::webmail::between;
 use crate::CORES;
 
 /// Connections at once that reach every core: each seed's card sorts or steers them in its own way.
@@ -91,6 +92,31 @@ fn letters_come_in_by_every_core_and_are_read_on_every_other() {
         }
         room.until_nothing_is_in_use();
     }
+}
+
+#[test]
+fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_letter() {
+    let names: Vec<String> = (0..16).map(|number| format!("user{number}@barepost.test")).collect();
+    let hash = between(CONFIGURATION, "password_hash = \"", "\"").expect("ada has one");
+    let (machine, _) = CONFIGURATION.split_once("[[user]]").expect("ada is one");
+    let users = names.iter().map(|name| format!("[[user]]\naddress = \"{name}\"\npassword_hash = \"{hash}\"\n"));
+    let configuration: String = [machine.to_string()].into_iter().chain(users).collect();
+    let sizes = Sizes { transactions: 1, ..usual_sizes() };
+    let mut room = Room::configured(22, MemoryDisk::blank(32 << 20), sizes, &configuration);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.smtp(&mut talk, "EHLO client.test");
+    room.smtp(&mut talk, "MAIL FROM:<>");
+    for name in &names {
+        assert!(room.smtp(&mut talk, &format!("RCPT TO:<{name}>")).starts_with("250 "));
+    }
+    let reply = room.smtp(&mut talk, "DATA");
+    assert!(reply.starts_with("354 "), "{reply}");
+    room.send(&talk, b"Subject: short\r\n\r\nHello.\r\n.\r\n");
+    let reply = room.smtp_reply(&mut talk);
+    assert!(reply.starts_with("250 "), "{reply}");
+    room.part(talk);
 }
 
 #[test]
