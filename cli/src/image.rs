@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn all_of_the_engine_that_needs_no_ring_is_known_to_build_without_std() {
-        let engine = House::find().unwrap().root().join("engine");
+        let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine");
         let names = std::fs::read_dir(engine).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         for name in names.filter(|name| !["dkim", "server", "tls"].contains(&name.as_str())) {
             let is_known = WITHOUT_STD.iter().any(|known| known.split('@').next() == Some(name.as_str()));

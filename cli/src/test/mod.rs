@@ -1,4 +1,4 @@
-//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up.
+//! `barepost test`: runs the parts of the tests two at a time, each within its budget, and sums them up.
 //!
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
@@ -80,15 +80,11 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
             part.name
         )));
     }
-    let mut outcomes = Vec::new();
-    for part in parts {
-        if stop.is_requested() {
-            break;
-        }
+    let outcomes = lanes::work_through(&parts, stop, |part| {
         let outcome = run_part(house, part, options, stop)?;
         say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
-        outcomes.push(outcome);
-    }
+        Ok(outcome)
+    })?;
     let total = summarize(&outcomes);
     say(format_args!("\n{} passed, {} failed", total.passed, total.failed));
     if total.failed == 0 && !stop.is_requested() { Ok(()) } else { Err(Failure::Told) }

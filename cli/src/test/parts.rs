@@ -44,7 +44,7 @@ pub(crate) enum When {
     Named,
 }
 
-/// In the order in which they run: what is cheap and tells most comes first.
+/// In the order in which they begin: what is cheap and tells most comes first.
 pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "tidy",

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::failure::Failure;
@@ -56,8 +57,11 @@ const LIBRARIES: &[(&str, &str)] =
 const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
 const UNPACK_BUDGET: Duration = Duration::from_secs(120);
 
-/// Gets what is missing for `script`. Returns the search path with which programs find all of it.
+/// Gets what is missing for `script`, for one script at a time. Returns the search path with which programs find all of it.
 pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString, Failure> {
+    static FETCHING: Mutex<()> = Mutex::new(());
+    // Nothing lies behind the lock that a panic could have spoilt.
+    let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let of_one =
         PROGRAMS_OF_ONE.iter().filter(|(of, ..)| *of == script).map(|(_, program, package)| (*program, *package));
     let missing: Vec<&str> = PROGRAMS
