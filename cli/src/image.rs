@@ -29,6 +29,7 @@ const WITHOUT_STD: &[&str] = &[
     "message",
     "net",
     "pop3",
+    "relay",
     "rings",
     "sasl",
     "smtp",

@@ -7,7 +7,7 @@
 //! RFC 4954 section 4 (AUTH).
 
 use crate::parameters::{decimal, mail_parameters, recipient_parameters};
-use crate::path::{ForwardPath, PathError, ReversePath, forward_path, is_greeting_name, reverse_path, split_at_byte};
+use crate::path::{ForwardPath, PathError, ReversePath, is_greeting_name, split_at_byte};
 
 /// A command that parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,7 +161,7 @@ fn greeting_name(arguments: &str) -> Result<&str, Fault> {
 
 fn mail(arguments: &str) -> Result<Mail<'_>, Fault> {
     let path = after_keyword(arguments, "FROM:")?;
-    let (reverse_path, rest) = reverse_path(path).map_err(Fault::from)?;
+    let (reverse_path, rest) = ReversePath::read(path).map_err(Fault::from)?;
     let parameters = mail_parameters(rest)?;
     if !parameters.smtputf8 && !reverse_path.text().is_ascii() {
         return Err(Fault::NeedsSmtpUtf8);
@@ -176,7 +176,7 @@ fn mail(arguments: &str) -> Result<Mail<'_>, Fault> {
 
 fn recipient(arguments: &str) -> Result<ForwardPath<'_>, Fault> {
     let path = after_keyword(arguments, "TO:")?;
-    let (forward_path, rest) = forward_path(path).map_err(Fault::from)?;
+    let (forward_path, rest) = ForwardPath::read(path).map_err(Fault::from)?;
     recipient_parameters(rest)?;
     Ok(forward_path)
 }

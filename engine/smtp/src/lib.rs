@@ -36,7 +36,7 @@ pub use actions::{
 };
 pub use command::{Body, CharacterSet, Mail};
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
-pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, ReversePath};
+pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath};
 pub use reply::{BUSY, REPLY_BYTES_MAX};
 pub use session::{Session, WaitsFor};
 

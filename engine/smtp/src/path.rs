@@ -31,6 +31,15 @@ pub enum ReversePath<'a> {
 }
 
 impl<'a> ReversePath<'a> {
+    /// Reads the path at the start of `text`, its angle brackets among it, and returns what follows it.
+    pub fn read(text: &'a str) -> Result<(ReversePath<'a>, &'a str), PathError> {
+        if let Some(rest) = text.strip_prefix("<>") {
+            return Ok((ReversePath::Null, rest));
+        }
+        let (mailbox, rest) = mailbox(text)?;
+        Ok((ReversePath::Mailbox(mailbox), rest))
+    }
+
     /// The path without its angle brackets; empty for the null path.
     pub fn text(&self) -> &'a str {
         match self {
@@ -50,6 +59,15 @@ pub enum ForwardPath<'a> {
 }
 
 impl<'a> ForwardPath<'a> {
+    /// Reads the path at the start of `text`, its angle brackets among it, and returns what follows it.
+    pub fn read(text: &'a str) -> Result<(ForwardPath<'a>, &'a str), PathError> {
+        const POSTMASTER: &str = "<postmaster>";
+        match text.split_at_checked(POSTMASTER.len()) {
+            Some((path, rest)) if path.eq_ignore_ascii_case(POSTMASTER) => Ok((ForwardPath::Postmaster, rest)),
+            _ => mailbox(text).map(|(mailbox, rest)| (ForwardPath::Mailbox(mailbox), rest)),
+        }
+    }
+
     /// The path without its angle brackets.
     pub fn text(&self) -> &'a str {
         match self {
@@ -109,29 +127,11 @@ impl<'a> Mailbox<'a> {
 
 /// Why a path does not parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PathError {
+pub enum PathError {
     /// It breaks the grammar.
     Malformed,
     /// It breaks a limit.
     TooLong,
-}
-
-/// Parses the path at the start of `text`, and returns what follows it.
-pub(crate) fn reverse_path(text: &str) -> Result<(ReversePath<'_>, &str), PathError> {
-    if let Some(rest) = text.strip_prefix("<>") {
-        return Ok((ReversePath::Null, rest));
-    }
-    let (mailbox, rest) = mailbox(text)?;
-    Ok((ReversePath::Mailbox(mailbox), rest))
-}
-
-/// Parses the path at the start of `text`, and returns what follows it.
-pub(crate) fn forward_path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
-    const POSTMASTER: &str = "<postmaster>";
-    match text.split_at_checked(POSTMASTER.len()) {
-        Some((path, rest)) if path.eq_ignore_ascii_case(POSTMASTER) => Ok((ForwardPath::Postmaster, rest)),
-        _ => mailbox(text).map(|(mailbox, rest)| (ForwardPath::Mailbox(mailbox), rest)),
-    }
 }
 
 /// Whether `text` may follow EHLO or HELO. Not checked against the grammar of domains: clients send the names of

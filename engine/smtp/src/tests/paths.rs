@@ -3,11 +3,10 @@
 use core::net::IpAddr;
 use std::string::ToString;
 
-use crate::path::{PathError, forward_path, reverse_path};
-use crate::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, ReversePath};
+use crate::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PathError, ReversePath};
 
 fn mailbox(text: &str) -> Result<Mailbox<'_>, PathError> {
-    match forward_path(text)? {
+    match ForwardPath::read(text)? {
         (ForwardPath::Mailbox(mailbox), "") => Ok(mailbox),
         other => panic!("{other:?}"),
     }
@@ -84,9 +83,9 @@ fn what_is_no_mailbox_does_not_parse() {
         "<a@b;c>",
         "<a\u{7f}@b>",
     ] {
-        assert!(forward_path(text).is_err(), "{text:?}");
+        assert!(ForwardPath::read(text).is_err(), "{text:?}");
     }
-    assert!(reverse_path("< >").is_err());
+    assert!(ReversePath::read("< >").is_err());
 }
 
 #[test]
@@ -105,18 +104,18 @@ fn limits_of_length_hold_to_the_byte() {
 
 #[test]
 fn the_null_path_is_nobody_and_only_a_sender() {
-    assert_eq!(reverse_path("<> SIZE=1").unwrap(), (ReversePath::Null, " SIZE=1"));
+    assert_eq!(ReversePath::read("<> SIZE=1").unwrap(), (ReversePath::Null, " SIZE=1"));
     assert_eq!(ReversePath::Null.text(), "");
-    assert!(forward_path("<>").is_err());
+    assert!(ForwardPath::read("<>").is_err());
 }
 
 #[test]
 fn postmaster_needs_no_domain_and_keeps_its_case_to_itself() {
     for text in ["<Postmaster>", "<postmaster>", "<POSTMASTER>"] {
-        assert_eq!(forward_path(text).unwrap().0, ForwardPath::Postmaster);
+        assert_eq!(ForwardPath::read(text).unwrap().0, ForwardPath::Postmaster);
     }
-    assert!(matches!(forward_path("<postmaster@a>").unwrap().0, ForwardPath::Mailbox(_)));
-    assert!(reverse_path("<postmaster>").is_err());
+    assert!(matches!(ForwardPath::read("<postmaster@a>").unwrap().0, ForwardPath::Mailbox(_)));
+    assert!(ReversePath::read("<postmaster>").is_err());
 }
 
 #[test]
@@ -137,6 +136,6 @@ fn quoting_is_undone_to_what_it_means() {
 
 #[test]
 fn what_follows_the_path_is_handed_back() {
-    let (_, rest) = forward_path("<\">\"@b> X=<y>").unwrap();
+    let (_, rest) = ForwardPath::read("<\">\"@b> X=<y>").unwrap();
     assert_eq!(rest, " X=<y>");
 }

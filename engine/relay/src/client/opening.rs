@@ -1,0 +1,144 @@
+//! From the greeting to where letters can be sent: EHLO, STARTTLS, AUTH.
+//!
+//! Answers to: RFC 5321 sections 3.1 and 3.2; RFC 3207 section 4; RFC 4954 section 4, RFC 4616 (PLAIN); draft-murchison-sasl-login (LOGIN).
+
+use alloc::string::String;
+
+use base64ct::{Base64, Encoding as _};
+
+use super::{Action, Asked, Client, State, Tls};
+use crate::extensions::Extensions;
+use crate::outcome::{Cause, Outcome, Reason, Stage};
+use crate::reply::Reply;
+
+impl Client {
+    /// TLS is spoken from now on: everything begins anew, but for the greeting.
+    pub fn secured(&mut self) {
+        if self.state == State::Handshake {
+            self.state = State::Opening;
+            self.is_secured = true;
+            self.extensions = Extensions::default();
+            self.say_hello();
+        }
+    }
+
+    pub(super) fn greeting_arrived(&mut self, reply: Reply) {
+        match reply.class() {
+            2 => self.say_hello(),
+            _ => self.refuse(Stage::Greeting, reply),
+        }
+    }
+
+    fn say_hello(&mut self) {
+        let line = ["EHLO ", &self.settings.hello].concat();
+        self.ask(Asked::Hello, &line);
+    }
+
+    pub(super) fn hello_answered(&mut self, reply: Reply, extensions: Extensions) {
+        match reply.class() {
+            2 => {
+                self.extensions = extensions;
+                self.greeted();
+            }
+            // It is from before 1995, or pretends to be (RFC 5321 section 3.2).
+            5 => {
+                let line = ["HELO ", &self.settings.hello].concat();
+                self.ask(Asked::PlainHello, &line);
+            }
+            _ => self.refuse(Stage::Hello, reply),
+        }
+    }
+
+    pub(super) fn plain_hello_answered(&mut self, reply: Reply) {
+        match reply.class() {
+            2 => self.greeted(),
+            _ => self.refuse(Stage::Hello, reply),
+        }
+    }
+
+    fn greeted(&mut self) {
+        let wants_tls = !self.is_secured && self.settings.tls != Tls::Never;
+        if wants_tls && self.extensions.starttls {
+            self.ask(Asked::StartTls, "STARTTLS");
+        } else {
+            self.tls_is_decided(None);
+        }
+    }
+
+    pub(super) fn start_tls_answered(&mut self, reply: Reply) {
+        match reply.class() {
+            2 => {
+                self.state = State::Handshake;
+                self.actions.push_back(Action::StartTls);
+            }
+            _ => self.tls_is_decided(Some(reply)),
+        }
+    }
+
+    /// It is spoken, or it is not, perhaps because of this reply.
+    fn tls_is_decided(&mut self, refusal: Option<Reply>) {
+        let may_do_without = match self.settings.tls {
+            Tls::Never | Tls::Implicit => true,
+            // Whoever stands between us could hide the offer, and hear the password.
+            Tls::IfOffered => self.settings.login.is_none(),
+            Tls::Required => false,
+        };
+        if self.is_secured || may_do_without {
+            return self.log_in();
+        }
+        self.give_up(Stage::Tls, refusal.map_or(Cause::NoTls, Cause::Refused));
+    }
+
+    fn log_in(&mut self) {
+        let Some(login) = &self.settings.login else { return self.rest() };
+        if self.extensions.plain {
+            let plain = ["", &login.user, &login.password].join("\0");
+            let line = ["AUTH PLAIN ", &base64(&plain)].concat();
+            self.ask(Asked::Plain, &line);
+        } else if self.extensions.login {
+            self.ask(Asked::LoginName, "AUTH LOGIN");
+        } else {
+            self.give_up(Stage::Login, Cause::NoLogin);
+        }
+    }
+
+    pub(super) fn login_answered(&mut self, asked: Asked, reply: Reply) {
+        let Some(login) = &self.settings.login else { return };
+        match (asked, reply.class()) {
+            (Asked::Plain | Asked::LoginEnd, 2) => self.rest(),
+            (Asked::LoginName, 3) => {
+                let name = base64(&login.user);
+                self.ask(Asked::LoginPassword, &name);
+            }
+            (Asked::LoginPassword, 3) => {
+                let password = base64(&login.password);
+                self.ask(Asked::LoginEnd, &password);
+            }
+            // A wrong password is no fault of the letter: whoever looks after the machine may mend it.
+            _ => self.give_up(Stage::Login, Cause::Refused(reply)),
+        }
+    }
+
+    /// The peer will not have us.
+    fn refuse(&mut self, stage: Stage, reply: Reply) {
+        let class = if reply.class() == 5 { Outcome::Never } else { Outcome::Later };
+        self.end = Some(class(Reason { stage, cause: Cause::Refused(reply) }));
+        self.leave();
+    }
+
+    /// Nothing can be sent by this connection.
+    fn give_up(&mut self, stage: Stage, cause: Cause) {
+        self.end = Some(Outcome::Later(Reason { stage, cause }));
+        self.leave();
+    }
+
+    /// Says goodbye, and waits for no answer.
+    fn leave(&mut self) {
+        self.close();
+        self.output.line("QUIT");
+    }
+}
+
+fn base64(text: &str) -> String {
+    Base64::encode_string(text.as_bytes())
+}

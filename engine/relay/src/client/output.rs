@@ -1,0 +1,113 @@
+//! What is to be sent: lines, and messages with their dots doubled.
+//!
+//! Invariants:
+//! - What ends a line in what is sent is CRLF and nothing else: a CR or an LF that stands alone becomes one, so no message holds what another server might take for its end.
+//! - Where a message's bytes were cut changes nothing.
+//!
+//! Answers to: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2.
+
+use alloc::vec::Vec;
+
+/// About so much of a message waits to be sent, at most.
+pub const BODY_ROOM_BYTES: usize = 16 * 1024;
+
+/// What waits to be sent.
+#[derive(Default, Debug)]
+pub(super) struct Output {
+    bytes: Vec<u8>,
+    /// So many of them were sent.
+    start: usize,
+    /// How many bytes were sent before the first of them.
+    before: u64,
+    place: Place,
+}
+
+/// Where in a message the next byte stands.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Place {
+    #[default]
+    LineStart,
+    InLine,
+    AfterCr,
+}
+
+impl Output {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    /// How many bytes were sent in all.
+    pub(super) fn position(&self) -> u64 {
+        self.before + self.start as u64
+    }
+
+    /// How many will have been when all of them are.
+    pub(super) fn end(&self) -> u64 {
+        self.before + self.bytes.len() as u64
+    }
+
+    pub(super) fn taken(&mut self, count: usize) {
+        self.start += count;
+        assert!(self.start <= self.bytes.len(), "no more is sent than there is");
+        // So each byte is moved once at most.
+        if self.start >= self.bytes.len() / 2 {
+            self.before += self.start as u64;
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.truncate(self.start);
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        self.bytes.extend_from_slice(line.as_bytes());
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Whether it is worth bringing more of a message.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes.len() <= BODY_ROOM_BYTES / 2
+    }
+
+    /// Adds bytes of a message, as far as there is room. Returns how many.
+    pub(super) fn body(&mut self, octets: &[u8]) -> usize {
+        let mut rest = octets;
+        while let Some((&first, after)) = rest.split_first() {
+            let room = BODY_ROOM_BYTES.saturating_sub(self.bytes.len());
+            if room < 2 {
+                break;
+            }
+            rest = match (self.place, first) {
+                (Place::AfterCr, b'\n') => self.put(b"\n", Place::LineStart, after),
+                (Place::AfterCr, _) => self.put(b"\n", Place::LineStart, rest),
+                (_, b'\r') => self.put(b"\r", Place::AfterCr, after),
+                (_, b'\n') => self.put(b"\r\n", Place::LineStart, after),
+                (Place::LineStart, b'.') => self.put(b"..", Place::InLine, after),
+                _ => {
+                    let run = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len()).min(room);
+                    let (run, after) = rest.split_at_checked(run).unwrap_or((rest, &[]));
+                    self.put(run, Place::InLine, after)
+                }
+            };
+        }
+        octets.len() - rest.len()
+    }
+
+    /// Ends the message.
+    pub(super) fn end_body(&mut self) {
+        self.bytes.extend_from_slice(match self.place {
+            Place::LineStart => b".\r\n",
+            Place::InLine => b"\r\n.\r\n",
+            Place::AfterCr => b"\n.\r\n",
+        });
+        self.place = Place::LineStart;
+    }
+
+    fn put<'a>(&mut self, bytes: &[u8], place: Place, rest: &'a [u8]) -> &'a [u8] {
+        self.bytes.extend_from_slice(bytes);
+        self.place = place;
+        rest
+    }
+}

@@ -1,0 +1,284 @@
+//! A transaction: the envelope, the message, and what comes of it.
+//!
+//! Answers to: RFC 5321 sections 3.3, 4.1.1 and 4.3.2; RFC 1870 section 6; RFC 2920 section 3.1; RFC 3461 section 4; RFC 6152 section 3; RFC 6531 section 3.4.
+
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+use core::mem;
+
+use super::{Action, Asked, Client, State};
+use crate::letter::{
+    Content, Letter, Recipient, Return, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes,
+};
+use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
+use crate::reply::{Enhanced, Reply};
+
+/// A letter on its way.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    letter: Letter,
+    standings: Vec<Standing>,
+    /// The peer has it open.
+    is_open: bool,
+}
+
+/// How it stands with a recipient.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// Nothing was heard.
+    Open,
+    /// RCPT was accepted.
+    Accepted,
+    /// His outcome is told.
+    Told,
+}
+
+impl Transaction {
+    pub(super) fn new(letter: Letter) -> Transaction {
+        let standings = letter.envelope.recipients.iter().map(|_| Standing::Open).collect();
+        Transaction { letter, standings, is_open: false }
+    }
+
+    fn first(&self, wanted: Standing, from: usize) -> Option<usize> {
+        self.standings.iter().skip(from).position(|standing| *standing == wanted).map(|index| from + index)
+    }
+}
+
+impl Client {
+    /// The peer knows us, and nothing else is on the way.
+    pub(super) fn begin_transaction(&mut self) {
+        self.state = State::Envelope;
+        self.refuse_what_cannot_be();
+        let Some(first) = self.next(Standing::Open, 0) else { return self.transaction_over() };
+        self.say_mail();
+        if !self.extensions.pipelining {
+            return;
+        }
+        let mut next = Some(first);
+        while let Some(index) = next {
+            self.say_recipient(index);
+            next = self.next(Standing::Open, index + 1);
+        }
+        self.ask(Asked::Data, "DATA");
+    }
+
+    /// Tells what needs no asking: what this peer cannot take, and addresses that are none.
+    fn refuse_what_cannot_be(&mut self) {
+        let Some(transaction) = &self.transaction else { return };
+        let (bytes, envelope, extensions) = (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
+        let is_sender = is_reverse_path(&envelope.reverse_path);
+        let cause = match extensions.size {
+            _ if !is_sender => Some(Cause::BadAddress),
+            Some(most @ 1..) if bytes > most => Some(Cause::TooLarge(most)),
+            _ if envelope.script == Script::Utf8 && !extensions.utf8 => Some(Cause::Utf8Header),
+            _ if envelope.content == Content::EightBit && !extensions.eight_bit => Some(Cause::EightBit),
+            _ if !envelope.reverse_path.is_ascii() && !extensions.utf8 => Some(Cause::Utf8Address),
+            _ => None,
+        };
+        if let Some(cause) = cause {
+            let reason = Reason { stage: Stage::Sender, cause };
+            return self.tell(Standing::Open, &Outcome::Never(reason));
+        }
+        let of_recipient = |recipient: &Recipient| match () {
+            () if !is_forward_path(&recipient.address) => Some(Cause::BadAddress),
+            () if !recipient.address.is_ascii() && !extensions.utf8 => Some(Cause::Utf8Address),
+            () => None,
+        };
+        let causes: Vec<_> = envelope.recipients.iter().map(of_recipient).collect();
+        for (index, cause) in causes.into_iter().enumerate() {
+            if let Some(cause) = cause {
+                self.tell_one(index, Outcome::Never(Reason { stage: Stage::Recipient, cause }));
+            }
+        }
+    }
+
+    fn say_mail(&mut self) {
+        let Some(transaction) = &self.transaction else { return };
+        let (bytes, envelope, extensions) = (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
+        let is_ascii = envelope.reverse_path.is_ascii() && envelope.recipients.iter().all(|to| to.address.is_ascii());
+        let mut line = alloc::format!("MAIL FROM:<{}>", envelope.reverse_path);
+        // A string takes whatever it is given.
+        let _ = extensions.size.map(|_| write!(line, " SIZE={bytes}"));
+        if extensions.eight_bit && envelope.content == Content::EightBit {
+            line.push_str(" BODY=8BITMIME");
+        }
+        if extensions.utf8 && (envelope.script == Script::Utf8 || !is_ascii) {
+            line.push_str(" SMTPUTF8");
+        }
+        if extensions.dsn {
+            let returned = envelope.returned.map(Return::word);
+            returned.into_iter().for_each(|word| line.extend([" ", word]));
+            let identifier = envelope.envelope_id.iter().filter(|identifier| is_parameter(identifier));
+            identifier.for_each(|identifier| line.extend([" ENVID=", identifier]));
+        }
+        self.ask(Asked::Mail, &line);
+    }
+
+    fn say_recipient(&mut self, index: usize) {
+        let recipients = self.transaction.as_ref().map(|transaction| &transaction.letter.envelope.recipients);
+        let Some(recipient) = recipients.and_then(|recipients| recipients.get(index)) else { return };
+        let mut line = alloc::format!("RCPT TO:<{}>", recipient.address);
+        if self.extensions.dsn {
+            write_wishes(recipient, &mut line);
+        }
+        self.ask(Asked::Recipient(index), &line);
+    }
+
+    pub(super) fn mail_answered(&mut self, reply: Reply) {
+        match reply.class() {
+            2 => {
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.is_open = true;
+                }
+                self.say_next(0);
+            }
+            _ => {
+                self.tell(Standing::Open, &refusal(Stage::Sender, reply));
+                // What else was said along with it is answered too.
+                if self.asked.is_empty() {
+                    self.transaction_over();
+                }
+            }
+        }
+    }
+
+    pub(super) fn recipient_answered(&mut self, index: usize, reply: Reply) {
+        match reply.class() {
+            2 => {
+                let standings = self.transaction.as_mut().map(|transaction| &mut transaction.standings);
+                if let Some(standing @ Standing::Open) = standings.and_then(|standings| standings.get_mut(index)) {
+                    *standing = Standing::Accepted;
+                }
+            }
+            _ => {
+                let outcome = if is_too_many(&reply) { Outcome::Later } else { by_class(&reply) };
+                self.tell_one(index, outcome(Reason { stage: Stage::Recipient, cause: Cause::Refused(reply) }));
+            }
+        }
+        self.say_next(index + 1);
+    }
+
+    /// The next command of the envelope, where it was not said before.
+    fn say_next(&mut self, from: usize) {
+        if !self.asked.is_empty() {
+            return;
+        }
+        if let Some(index) = self.next(Standing::Open, from) {
+            self.say_recipient(index);
+        } else if self.next(Standing::Accepted, 0).is_some() {
+            self.ask(Asked::Data, "DATA");
+        } else {
+            self.transaction_over();
+        }
+    }
+
+    pub(super) fn data_answered(&mut self, reply: Reply) {
+        match reply.class() {
+            3 if self.next(Standing::Accepted, 0).is_some() => {
+                self.state = State::Body;
+                self.is_body_asked = false;
+            }
+            // It wants a message for nobody: it gets none (RFC 2920 section 3.1).
+            3 => self.end_message(),
+            _ => {
+                self.tell(Standing::Accepted, &refusal(Stage::Data, reply));
+                self.transaction_over();
+            }
+        }
+    }
+
+    /// More of the message, as it is: lines end in CRLF, dots are not doubled. Returns how many bytes were taken; the rest is to be offered again at the next
+    /// [`Action::NeedBody`].
+    pub fn body(&mut self, octets: &[u8]) -> usize {
+        self.is_body_asked = false;
+        if self.state == State::Body { self.output.body(octets) } else { octets.len() }
+    }
+
+    /// That was the whole message.
+    pub fn body_ended(&mut self) {
+        if self.state == State::Body {
+            self.end_message();
+        }
+    }
+
+    fn end_message(&mut self) {
+        self.state = State::End;
+        self.output.end_body();
+        self.asked.push_back((Asked::End, self.output.end()));
+    }
+
+    pub(super) fn message_answered(&mut self, reply: Reply) {
+        // Where there was nobody to send it to, nothing came of it but its end.
+        let outcome = match reply.class() {
+            2 => Outcome::Delivered(reply),
+            _ => refusal(Stage::MessageEnd, reply),
+        };
+        self.tell(Standing::Accepted, &outcome);
+        if let Some(transaction) = &mut self.transaction {
+            transaction.is_open = false;
+        }
+        self.transaction_over();
+    }
+
+    /// The peer does not want the rest of the message. Where its commands would begin nobody knows, so the connection ends.
+    pub(super) fn refused_early(&mut self, reply: Reply) {
+        self.tell(Standing::Accepted, &refusal(Stage::Message, reply));
+        self.fail(Cause::Lost(Lost::Closed), Outcome::Later);
+    }
+
+    /// Every outcome is told.
+    fn transaction_over(&mut self) {
+        match self.transaction.take() {
+            Some(Transaction { is_open: true, .. }) => {
+                self.state = State::Clearing;
+                self.ask(Asked::Reset, "RSET");
+            }
+            _ => self.rest(),
+        }
+    }
+
+    /// The connection is over, and so is everything on it.
+    pub(super) fn tell_all(&mut self) {
+        if let Some(outcome) = self.end.clone() {
+            self.tell(Standing::Open, &outcome);
+            self.tell(Standing::Accepted, &outcome);
+        }
+        self.transaction = None;
+    }
+
+    fn tell(&mut self, standing: Standing, outcome: &Outcome) {
+        let mut next = self.next(standing, 0);
+        while let Some(index) = next {
+            self.tell_one(index, outcome.clone());
+            next = self.next(standing, index + 1);
+        }
+    }
+
+    fn tell_one(&mut self, index: usize, outcome: Outcome) {
+        let Some(transaction) = &mut self.transaction else { return };
+        let Some(standing) = transaction.standings.get_mut(index) else { return };
+        if let (Standing::Open | Standing::Accepted, Some(recipient)) =
+            (mem::replace(standing, Standing::Told), transaction.letter.envelope.recipients.get(index))
+        {
+            self.actions.push_back(Action::Done { recipient: recipient.number, outcome });
+        }
+    }
+
+    fn next(&self, standing: Standing, from: usize) -> Option<usize> {
+        self.transaction.as_ref()?.first(standing, from)
+    }
+}
+
+fn by_class(reply: &Reply) -> fn(Reason) -> Outcome {
+    if reply.class() == 5 { Outcome::Never } else { Outcome::Later }
+}
+
+fn refusal(stage: Stage, reply: Reply) -> Outcome {
+    by_class(&reply)(Reason { stage, cause: Cause::Refused(reply) })
+}
+
+/// RFC 5321 section 4.5.3.1.10: a 552 to RCPT is a 452 of a server that follows RFC 821, unless it says otherwise.
+fn is_too_many(reply: &Reply) -> bool {
+    let says_so = |enhanced: Enhanced| (enhanced.subject, enhanced.detail) == (5, 3);
+    reply.code == 552 && reply.enhanced.is_none_or(says_so)
+}

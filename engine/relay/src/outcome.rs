@@ -1,0 +1,218 @@
+//! What a letter comes to, for one recipient.
+//!
+//! Answers to: RFC 5321 sections 4.2.1 and 4.3.2; RFC 3463 section 3.
+
+use core::fmt;
+
+use crate::reply::{Enhanced, Reply};
+
+/// What a letter came to for one recipient.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The peer has it, and answers for it from now on (RFC 5321 section 6.1).
+    Delivered(Reply),
+    /// It is to be tried again.
+    Later(Reason),
+    /// Trying again would not help: whoever sent it is told.
+    Never(Reason),
+}
+
+/// Why it was not delivered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reason {
+    /// What was waited for or done.
+    pub stage: Stage,
+    /// What happened.
+    pub cause: Cause,
+}
+
+/// How far a conversation has come: what the peer is to answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    /// The connection, and the greeting on it.
+    Greeting,
+    /// EHLO or HELO.
+    Hello,
+    /// STARTTLS, and the handshake.
+    Tls,
+    /// AUTH.
+    Login,
+    /// MAIL.
+    Sender,
+    /// RCPT.
+    Recipient,
+    /// DATA.
+    Data,
+    /// The message, up to its last dot.
+    Message,
+    /// What the peer says of the whole message: nobody knows whether it has it.
+    MessageEnd,
+    /// Between two letters, or at the end.
+    Rest,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The peer said no.
+    Refused(Reply),
+    /// There is no connection any more.
+    Lost(Lost),
+    /// What the peer says is not SMTP.
+    Misbehaved(Misbehaviour),
+    /// TLS is asked for, and the peer offers none.
+    NoTls,
+    /// We are to log in, and the peer offers no way that we know.
+    NoLogin,
+    /// The message is larger than the peer takes, in bytes.
+    TooLarge(u64),
+    /// The message has bytes beyond ASCII, and the peer does not take them (RFC 6152 section 3).
+    EightBit,
+    /// An address of it is beyond ASCII, and the peer does not know such (RFC 6531 section 3.2).
+    Utf8Address,
+    /// Its header is beyond ASCII, and the peer does not know such.
+    Utf8Header,
+    /// The address of the sender, or this recipient's, is none.
+    BadAddress,
+}
+
+/// How a connection came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lost {
+    /// Nobody took it.
+    NotMade,
+    /// The peer ended it.
+    Closed,
+    /// The peer did not answer within [`crate::Client::patience`].
+    Silence,
+    /// TLS failed: its handshake, or later.
+    Tls,
+    /// We end it: the machine stops.
+    GivenUp,
+}
+
+/// What is not SMTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misbehaviour {
+    /// A line that is no reply.
+    NoReply,
+    /// A line without an end.
+    LineTooLong,
+    /// A reply without an end.
+    TooManyLines,
+    /// A reply with two codes.
+    TwoCodes,
+    /// A reply to what was not said yet.
+    Early,
+    /// A reply that means nothing there.
+    OutOfPlace(u16),
+}
+
+impl Reason {
+    /// What the peer said, if it is that.
+    pub fn reply(&self) -> Option<&Reply> {
+        match &self.cause {
+            Cause::Refused(reply) => Some(reply),
+            _ => None,
+        }
+    }
+
+    /// The status to be reported (RFC 3463), for an outcome of this class: 4 where it is tried again or was too often, 5 where not.
+    pub fn status(&self, class: u8) -> Enhanced {
+        let (subject, detail) = match &self.cause {
+            Cause::Refused(Reply { enhanced: Some(enhanced), .. }) => (enhanced.subject, enhanced.detail),
+            Cause::Refused(_) => match self.stage {
+                Stage::Sender => (1, 8),
+                Stage::Recipient => (1, 0),
+                Stage::Data | Stage::Message | Stage::MessageEnd => (6, 0),
+                _ => (3, 0),
+            },
+            Cause::Lost(Lost::NotMade) => (4, 1),
+            Cause::Lost(Lost::Tls) | Cause::NoTls => (7, 10),
+            Cause::Lost(_) => (4, 2),
+            Cause::Misbehaved(_) => (5, 0),
+            Cause::NoLogin => (7, 0),
+            Cause::TooLarge(_) => (3, 4),
+            Cause::EightBit => (6, 3),
+            Cause::Utf8Address => (6, 7),
+            Cause::Utf8Header => (6, 9),
+            Cause::BadAddress if self.stage == Stage::Sender => (1, 7),
+            Cause::BadAddress => (1, 3),
+        };
+        Enhanced { class, subject, detail }
+    }
+}
+
+impl fmt::Display for Reason {
+    /// In words, for people, without a full stop.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Refused(reply) => write!(out, "the other server {}: {reply}", self.stage.refusal()),
+            Cause::Lost(lost) => write!(out, "{lost} {}", self.stage),
+            Cause::Misbehaved(what) => write!(out, "the other server does not speak SMTP ({what}) {}", self.stage),
+            Cause::NoTls => out.write_str("the other server offers no TLS, and without it nothing is sent there"),
+            Cause::NoLogin => out.write_str("the other server offers no way of logging in"),
+            Cause::TooLarge(most) => write!(out, "the other server takes messages of at most {most} bytes"),
+            Cause::EightBit => out.write_str("the other server takes ASCII only, and the message has more"),
+            Cause::Utf8Address => out.write_str("the other server knows only addresses in ASCII"),
+            Cause::Utf8Header => out.write_str("the other server knows only headers in ASCII"),
+            Cause::BadAddress => out.write_str("the address is not a valid one"),
+        }
+    }
+}
+
+impl Stage {
+    fn refusal(self) -> &'static str {
+        match self {
+            Stage::Greeting | Stage::Hello | Stage::Rest => "does not want to speak with us",
+            Stage::Tls => "refused TLS",
+            Stage::Login => "refused our login",
+            Stage::Sender => "refused the sender",
+            Stage::Recipient => "refused the recipient",
+            Stage::Data | Stage::Message | Stage::MessageEnd => "refused the message",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    /// When it was.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Stage::Greeting => "before it greeted",
+            Stage::Hello => "after we greeted",
+            Stage::Tls => "while TLS was begun",
+            Stage::Login => "while we logged in",
+            Stage::Sender => "when the sender was named",
+            Stage::Recipient => "when the recipient was named",
+            Stage::Data => "before the message",
+            Stage::Message => "during the message",
+            Stage::MessageEnd => "after the whole message, which it may have taken",
+            Stage::Rest => "between two messages",
+        })
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Lost::NotMade => "the other server could not be reached",
+            Lost::Closed => "the other server ended the connection",
+            Lost::Silence => "the other server fell silent",
+            Lost::Tls => "TLS with the other server failed",
+            Lost::GivenUp => "this server stopped",
+        })
+    }
+}
+
+impl fmt::Display for Misbehaviour {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misbehaviour::NoReply => out.write_str("a line that is no reply"),
+            Misbehaviour::LineTooLong => out.write_str("a line without an end"),
+            Misbehaviour::TooManyLines => out.write_str("a reply without an end"),
+            Misbehaviour::TwoCodes => out.write_str("a reply with two codes"),
+            Misbehaviour::Early => out.write_str("a reply before its command"),
+            Misbehaviour::OutOfPlace(code) => write!(out, "a {code} out of place"),
+        }
+    }
+}

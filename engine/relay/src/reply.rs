@@ -1,0 +1,192 @@
+//! What a peer says: replies of one line or several, with a code.
+//!
+//! Invariants:
+//! - A reply does not depend on how its bytes were cut.
+//! - What is kept of a reply is bounded, whatever comes: [`TEXT_BYTES_MAX`], and [`LINE_KEPT_BYTES`] of the line that is being read.
+//! - A reply's text is printable ASCII, so that it may stand in a header field, on a console and in a letter.
+//!
+//! Answers to: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::extensions::Extensions;
+use crate::outcome::Misbehaviour;
+
+/// The longest line that is read over. RFC 5321 has 512; some servers have pages of advice.
+const LINE_BYTES_MAX: usize = 4096;
+/// So much of a line is kept.
+const LINE_KEPT_BYTES: usize = 512;
+/// So many lines may a reply have.
+const LINES_MAX: usize = 128;
+/// So much of a reply's text is kept.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// An enhanced status code (RFC 3463): `5.1.1`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Enhanced {
+    /// 2, 4 or 5, as the first digit of the reply.
+    pub class: u8,
+    /// What it is about.
+    pub subject: u16,
+    /// What is the matter.
+    pub detail: u16,
+}
+
+impl fmt::Display for Enhanced {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}.{}", self.class, self.subject, self.detail)
+    }
+}
+
+/// What the peer said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// 200 to 599.
+    pub code: u16,
+    /// The enhanced status code, if there is one of the code's own class.
+    pub enhanced: Option<Enhanced>,
+    /// The rest: the lines with a space between them, printable ASCII, at most 512 bytes.
+    pub text: String,
+}
+
+impl Reply {
+    /// The first digit of the code.
+    pub fn class(&self) -> u16 {
+        self.code / 100
+    }
+}
+
+impl fmt::Display for Reply {
+    /// As it was said, on one line.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.code)?;
+        if let Some(enhanced) = self.enhanced {
+            write!(out, " {enhanced}")?;
+        }
+        if self.text.is_empty() { Ok(()) } else { write!(out, " {}", self.text) }
+    }
+}
+
+/// A reply, and the extensions that it names if it is one to EHLO.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) reply: Reply,
+    pub(crate) extensions: Extensions,
+}
+
+/// Puts replies together.
+#[derive(Default, Debug)]
+pub(crate) struct Reader {
+    /// The line that is being read, as far as it is kept.
+    line: Vec<u8>,
+    /// How long it is.
+    line_bytes: usize,
+    lines: usize,
+    code: u16,
+    enhanced: Option<Enhanced>,
+    text: String,
+    extensions: Extensions,
+}
+
+impl Reader {
+    /// Takes bytes up to the end of the next reply.
+    pub(crate) fn arrived(&mut self, bytes: &mut &[u8]) -> Result<Option<Heard>, Misbehaviour> {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+            *bytes = rest.get(1..).unwrap_or_default();
+            self.keep(line)?;
+            if self.line_ended()? == Line::Last {
+                let Reader { code, enhanced, text, extensions, .. } = core::mem::take(self);
+                return Ok(Some(Heard { reply: Reply { code, enhanced, text }, extensions }));
+            }
+        }
+        let rest = core::mem::take(bytes);
+        self.keep(rest).map(|()| None)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Misbehaviour> {
+        self.line_bytes += bytes.len();
+        if self.line_bytes > LINE_BYTES_MAX {
+            return Err(Misbehaviour::LineTooLong);
+        }
+        let room = LINE_KEPT_BYTES.saturating_sub(self.line.len());
+        self.line.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        Ok(())
+    }
+
+    fn line_ended(&mut self) -> Result<Line, Misbehaviour> {
+        let line = core::mem::take(&mut self.line);
+        self.line_bytes = 0;
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        let (code, kind, text) = parse(line).ok_or(Misbehaviour::NoReply)?;
+        self.lines += 1;
+        if self.lines > LINES_MAX {
+            return Err(Misbehaviour::TooManyLines);
+        }
+        if self.lines > 1 && code != self.code {
+            return Err(Misbehaviour::TwoCodes);
+        }
+        if self.lines > 1 {
+            self.extensions.learn(text);
+        }
+        self.code = code;
+        self.keep_text(text);
+        Ok(kind)
+    }
+
+    fn keep_text(&mut self, text: &[u8]) {
+        let (enhanced, words) = match enhanced(text).filter(|(found, _)| u16::from(found.class) == self.code / 100) {
+            Some((found, rest)) => (Some(found), rest),
+            None => (None, text),
+        };
+        if self.lines == 1 {
+            self.enhanced = enhanced;
+        }
+        // Each line of a reply repeats it (RFC 2034 section 4).
+        let words = if enhanced == self.enhanced { words } else { text };
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        let printable = |byte: &u8| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '?' };
+        let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        self.text.extend(words.trim_ascii().iter().take(room).map(printable));
+        self.text.truncate(TEXT_BYTES_MAX);
+    }
+}
+
+/// Where a line stands in its reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    Last,
+    Another,
+}
+
+/// Cuts a line up: the code, whether another line follows, and the text.
+fn parse(line: &[u8]) -> Option<(u16, Line, &[u8])> {
+    let (code, rest) = line.split_first_chunk::<3>()?;
+    if !matches!(code, [b'2'..=b'5', b'0'..=b'9', b'0'..=b'9']) {
+        return None;
+    }
+    let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+    match rest.split_first() {
+        None => Some((code, Line::Last, &[])),
+        Some((b' ', text)) => Some((code, Line::Last, text)),
+        Some((b'-', text)) => Some((code, Line::Another, text)),
+        Some(_) => None,
+    }
+}
+
+/// The enhanced status code that a text begins with, and what follows it.
+fn enhanced(text: &[u8]) -> Option<(Enhanced, &[u8])> {
+    let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
+    let (word, rest) = text.split_at_checked(end)?;
+    let mut numbers = word.split(|byte| *byte == b'.').map(|digits| {
+        let is_number = (1..=3).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+        is_number.then(|| digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')))
+    });
+    let (class, subject, detail) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let class = u8::try_from(class).ok()?;
+    numbers.next().is_none().then_some((Enhanced { class, subject, detail }, rest))
+}

@@ -1,0 +1,100 @@
+//! Peers that say what no server says.
+
+use super::*;
+
+/// A letter to a peer that says this, a segment after the other. Returns what it comes to, in words.
+fn fate(segments: &[&str]) -> String {
+    let mut house = House::with_tls(Tls::Never);
+    house.deliver(letter(&["bob@there.test"]));
+    for segment in segments {
+        house.hears(segment);
+    }
+    assert!(house.is_over, "{segments:?}");
+    let outcomes = house.outcomes();
+    assert_eq!(outcomes.len(), 1, "{outcomes:?}");
+    outcomes.into_iter().next().unwrap()
+}
+
+fn misbehaved(what: &str, when: &str) -> String {
+    std::format!("1 later 4.5.0 the other server does not speak SMTP ({what}) {when}")
+}
+
+#[test]
+fn what_is_no_reply_ends_the_connection() {
+    for garbage in ["SSH-2.0-x\r\n", "\r\n", "22\r\n", "220x\r\n", "120 wait\r\n", "620 x\r\n", "2a0 x\r\n", "\0\0\0\n"]
+    {
+        assert_eq!(fate(&[garbage]), misbehaved("a line that is no reply", "before it greeted"), "{garbage:?}");
+    }
+    assert_eq!(fate(&["220-x\r\n250 y\r\n"]), misbehaved("a reply with two codes", "before it greeted"));
+}
+
+#[test]
+fn lines_and_replies_without_end_are_not_waited_for() {
+    let line = "x".repeat(4096);
+    assert_eq!(fate(&["220 ", &line]), misbehaved("a line without an end", "before it greeted"));
+    let lines = "220-x\r\n".repeat(129);
+    assert_eq!(fate(&[&lines]), misbehaved("a reply without an end", "before it greeted"));
+}
+
+#[test]
+fn a_reply_before_its_command_is_believed_by_nobody() {
+    const EARLY: &str = "a reply before its command";
+    // Our EHLO was not said yet when the second came.
+    assert_eq!(fate(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
+    assert_eq!(fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]), misbehaved(EARLY, "when the sender was named"));
+    assert_eq!(
+        fate(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
+        misbehaved(EARLY, "during the message")
+    );
+    let mut house = House::greeted(PLAIN);
+    house.hears("250 more\r\n");
+    assert!(house.is_over);
+}
+
+#[test]
+fn a_reply_that_came_while_its_command_was_half_sent_is_early() {
+    let mut house = House::greeted(ABLE);
+    house.client.deliver(letter(&["bob@there.test"]));
+    let length = house.client.output().len();
+    house.client.sent(length - 1);
+    house.client.arrived(b"250 ok\r\n250 ok\r\n");
+    assert_eq!(house.client.next_action(), None, "these were said");
+    house.client.arrived(b"354 go\r\n");
+    assert!(matches!(house.client.next_action(), Some(Action::Done { outcome: Outcome::Later(_), .. })));
+}
+
+#[test]
+fn a_reply_out_of_place_is_believed_by_nobody() {
+    for (segments, code, when) in [
+        (&["354 go\r\n"][..], 354, "before it greeted"),
+        (&["220 x\r\n", "354 go\r\n"], 354, "after we greeted"),
+        (&["220 x\r\n", PLAIN, "354 go\r\n"], 354, "when the sender was named"),
+        (&["220 x\r\n", PLAIN, "250 ok\r\n", "354 go\r\n"], 354, "when the recipient was named"),
+        (&["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "250 ok\r\n"], 250, "before the message"),
+        (
+            &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "354 go\r\n", "354 go\r\n"],
+            354,
+            "after the whole message, which it may have taken",
+        ),
+    ] {
+        assert_eq!(fate(segments), misbehaved(&std::format!("a {code} out of place"), when));
+    }
+}
+
+#[test]
+fn after_the_end_nothing_is_heard() {
+    let mut house = House::greeted(PLAIN);
+    house.hears("nonsense\r\n");
+    house.exchange(&[("250 ok\r\n", ""), ("354 go\r\n", "")]);
+    assert_eq!(house.deliver(letter(&["bob@there.test"])), "");
+    assert_eq!(house.outcomes(), [misbehaved("a line that is no reply", "between two messages")]);
+}
+
+#[test]
+fn a_peer_that_does_not_forget_a_transaction_is_left() {
+    let mut house = House::greeted(PLAIN);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"), ("550 no\r\n", "RSET\r\n"), ("500 ?\r\n", "")]);
+    assert!(house.is_over && !house.is_idle);
+    assert_eq!(house.outcomes().len(), 1);
+}

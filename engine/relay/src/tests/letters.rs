@@ -1,0 +1,333 @@
+//! Letters and their outcomes, as RFC 5321 sections 4.2.1 and 4.3.2 have them.
+
+use super::*;
+use crate::{Notify, Return};
+
+#[test]
+fn a_letter_goes_line_by_line_to_who_cannot_do_more() {
+    let mut house = House::greeted(PLAIN);
+    assert_eq!(house.deliver(letter(&["bob@there.test", "eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n");
+    house.exchange(&[
+        ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
+        ("251 forwarded\r\n", "RCPT TO:<eve@there.test>\r\n"),
+        ("250 ok\r\n", "DATA\r\n"),
+        ("354 go\r\n", "Subject: x\r\n\r\n..dot\r\n.\r\n"),
+        ("250 2.0.0 taken\r\n", ""),
+    ]);
+    assert_eq!(house.outcomes(), ["1 delivered 250 2.0.0 taken", "2 delivered 250 2.0.0 taken"]);
+    assert!(house.is_idle && !house.is_over);
+}
+
+#[test]
+fn a_letter_goes_at_once_to_who_can() {
+    let mut house = House::greeted(ABLE);
+    assert_eq!(
+        house.deliver(letter(&["bob@there.test", "eve@there.test"])),
+        "MAIL FROM:<ada@us.test> SIZE=19\r\nRCPT TO:<bob@there.test>\r\nRCPT TO:<eve@there.test>\r\nDATA\r\n"
+    );
+    house.exchange(&[
+        ("250 ok\r\n250 ok\r\n", ""),
+        ("550 5.1.1 nobody\r\n354 go\r\n", "Subject: x\r\n\r\n..dot\r\n.\r\n"),
+        ("250 taken\r\n", ""),
+    ]);
+    assert_eq!(
+        house.outcomes(),
+        ["2 never 5.1.1 the other server refused the recipient: 550 5.1.1 nobody", "1 delivered 250 taken"]
+    );
+    assert!(house.is_idle);
+}
+
+#[test]
+fn letters_follow_each_other_on_one_connection() {
+    for hello in [ABLE, PLAIN] {
+        let mut house = House::greeted(hello);
+        for _ in 0..3 {
+            house.deliver(letter(&["bob@there.test"]));
+            let replies = ["250 ok\r\n", "250 ok\r\n", "354 go\r\n", "250 taken\r\n"];
+            replies.iter().for_each(|reply| drop(house.hears(reply)));
+            assert!(core::mem::take(&mut house.is_idle));
+            assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
+        }
+    }
+}
+
+/// What two recipients' letters come to, after these replies to MAIL, RCPT, RCPT, DATA and the message, said to who can pipeline and to who cannot; and whether the
+/// connection is good for more. Where there is nothing to be answered, the reply is empty.
+fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
+    for hello in ["250-x\r\n250 PIPELINING\r\n", PLAIN] {
+        let mut house = House::greeted(hello);
+        house.deliver(letter(&["bob@there.test", "eve@there.test"]));
+        let is_pipelined = hello != PLAIN;
+        let mut last = String::new();
+        for (place, reply) in replies.iter().enumerate() {
+            // Who pipelines has everything up to DATA answered.
+            let reply = if reply.is_empty() && is_pipelined && place < 4 { "503 bad sequence" } else { reply };
+            if !reply.is_empty() && !house.is_over {
+                last = house.hears(&std::format!("{reply}\r\n"));
+            }
+        }
+        if last == "RSET\r\n" {
+            assert_eq!(house.hears("250 ok\r\n"), "");
+        }
+        let mut found = house.outcomes();
+        found.sort();
+        assert_eq!(found, expected, "{hello:?} {replies:?}");
+        assert_eq!((house.is_idle, house.is_over), (is_idle, !is_idle), "{hello:?} {replies:?}");
+    }
+}
+
+#[test]
+fn the_sender_may_be_refused() {
+    let never = "never 5.1.8 the other server refused the sender: 550 no";
+    come_to(["550 no", "", "", "", ""], &[&std::format!("1 {never}"), &std::format!("2 {never}")], true);
+    let later = "later 4.7.1 the other server refused the sender: 451 4.7.1 wait";
+    come_to(["451 4.7.1 wait", "", "", "", ""], &[&std::format!("1 {later}"), &std::format!("2 {later}")], true);
+}
+
+#[test]
+fn recipients_may_be_refused_one_by_one() {
+    let gone = "never 5.1.0 the other server refused the recipient: 550 no";
+    let full = "later 4.2.2 the other server refused the recipient: 452 4.2.2 full";
+    come_to(
+        ["250 ok", "550 no", "250 ok", "354 go", "250 taken"],
+        &[&std::format!("1 {gone}"), "2 delivered 250 taken"],
+        true,
+    );
+    come_to(
+        ["250 ok", "250 ok", "452 4.2.2 full", "354 go", "250 taken"],
+        &["1 delivered 250 taken", &std::format!("2 {full}")],
+        true,
+    );
+    come_to(
+        ["250 ok", "550 no", "452 4.2.2 full", "", ""],
+        &[&std::format!("1 {gone}"), &std::format!("2 {full}")],
+        true,
+    );
+}
+
+#[test]
+fn the_message_may_be_refused_before_and_after() {
+    for (reply, expected) in [
+        ("554 5.6.0 no", "never 5.6.0 the other server refused the message: 554 5.6.0 no"),
+        ("451 no", "later 4.6.0 the other server refused the message: 451 no"),
+    ] {
+        let both = [std::format!("1 {expected}"), std::format!("2 {expected}")];
+        let both = both.each_ref().map(String::as_str);
+        come_to(["250 ok", "250 ok", "250 ok", reply, ""], &both, true);
+        come_to(["250 ok", "250 ok", "250 ok", "354 go", reply], &both, true);
+    }
+}
+
+#[test]
+fn who_wants_a_message_for_nobody_gets_none() {
+    let mut house = House::greeted(ABLE);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[("250 ok\r\n550 5.1.1 no\r\n354 go\r\n", ".\r\n"), ("250 taken\r\n", "")]);
+    assert_eq!(house.outcomes(), ["1 never 5.1.1 the other server refused the recipient: 550 5.1.1 no"]);
+    assert!(house.is_idle);
+}
+
+#[test]
+fn a_421_ends_everything_at_any_time() {
+    let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
+    for count in 0..=replies.len() {
+        let mut house = House::with_tls(Tls::Never);
+        house.deliver(letter(&["bob@there.test", "eve@there.test"]));
+        replies.iter().take(count).for_each(|reply| drop(house.hears(reply)));
+        house.hears("421 4.3.2 going\r\n");
+        assert!(house.is_over);
+        let outcomes = house.outcomes();
+        let is_told = |outcome: &String| outcome.contains("later 4.3.2 the other server");
+        assert_eq!(outcomes.len(), 2, "{count}: {outcomes:?}");
+        assert_eq!(outcomes.iter().filter(|outcome| is_told(outcome)).count(), if count > 3 { 1 } else { 2 });
+    }
+    let mut house = House::greeted(PLAIN);
+    house.exchange(&[("421 idle for too long\r\n", "")]);
+    assert!(house.is_over && house.outcomes.is_empty());
+}
+
+#[test]
+fn a_connection_that_is_lost_leaves_everything_for_later() {
+    let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
+    let stages = [
+        "before it greeted",
+        "after we greeted",
+        "when the sender was named",
+        "when the recipient was named",
+        "when the recipient was named",
+        "before the message",
+        "after the whole message, which it may have taken",
+    ];
+    for (count, stage) in stages.iter().enumerate() {
+        let mut house = House::with_tls(Tls::Never);
+        house.deliver(letter(&["bob@there.test", "eve@there.test"]));
+        replies.iter().take(count).for_each(|reply| drop(house.hears(reply)));
+        house.lost(Lost::Silence);
+        let last = std::format!("2 later 4.4.2 the other server fell silent {stage}");
+        assert_eq!(house.outcomes().last(), Some(&last));
+        house.client.lost(Lost::Closed);
+        assert!(house.client.next_action().is_none(), "it is lost once");
+    }
+}
+
+#[test]
+fn a_refusal_during_the_message_is_the_answer_to_it() {
+    let mut house = House::greeted(ABLE);
+    house.is_bringing = false;
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[("250 ok\r\n250 ok\r\n354 go\r\n", "")]);
+    assert!(house.wants_body);
+    house.client.body(b"so much\r\n");
+    assert_eq!(house.says(), "so much\r\n");
+    house.exchange(&[("552 5.3.4 too much\r\n", "")]);
+    assert_eq!(house.outcomes(), ["1 never 5.3.4 the other server refused the message: 552 5.3.4 too much"]);
+    assert!(house.is_over);
+    assert_eq!(house.client.body(b"more"), 4, "what is still brought goes nowhere");
+    assert_eq!(house.says(), "");
+}
+
+#[test]
+fn a_552_to_a_recipient_means_too_many_where_it_does_not_say_otherwise() {
+    for (reply, expected) in [
+        ("552 too many", "1 later 4.1.0 the other server refused the recipient: 552 too many"),
+        ("552 5.5.3 too many", "1 later 4.5.3 the other server refused the recipient: 552 5.5.3 too many"),
+        ("552 5.2.2 full", "1 never 5.2.2 the other server refused the recipient: 552 5.2.2 full"),
+    ] {
+        let mut house = House::greeted(PLAIN);
+        house.deliver(letter(&["bob@there.test"]));
+        house.hears("250 ok\r\n");
+        house.hears(&std::format!("{reply}\r\n"));
+        assert_eq!(house.outcomes(), [expected]);
+    }
+}
+
+#[test]
+fn what_a_peer_cannot_take_is_not_sent_to_it() {
+    type Change = fn(&mut Letter);
+    let cases: [(&str, Change, &str); 7] = [
+        ("250-x\r\n250 SIZE 18\r\n", |_| {}, "5.3.4 the other server takes messages of at most 18 bytes"),
+        (
+            PLAIN,
+            |it| it.envelope.content = Content::EightBit,
+            "5.6.3 the other server takes ASCII only, and the message has more",
+        ),
+        (PLAIN, |it| it.envelope.script = Script::Utf8, "5.6.9 the other server knows only headers in ASCII"),
+        (
+            PLAIN,
+            |it| it.envelope.reverse_path = "æda@us.test".into(),
+            "5.6.7 the other server knows only addresses in ASCII",
+        ),
+        (
+            PLAIN,
+            |it| it.envelope.recipients[0].address = "bøb@x.test".into(),
+            "5.6.7 the other server knows only addresses in ASCII",
+        ),
+        (ABLE, |it| it.envelope.reverse_path = "@a.test:ada@us.test".into(), "5.1.7 the address is not a valid one"),
+        (ABLE, |it| it.envelope.reverse_path = "a>\r\nDATA\r\n@x".into(), "5.1.7 the address is not a valid one"),
+    ];
+    for (hello, change, expected) in cases {
+        let mut house = House::greeted(hello);
+        let mut letter = letter(&["bob@there.test"]);
+        change(&mut letter);
+        assert_eq!(house.deliver(letter), "");
+        assert_eq!(house.outcomes(), [std::format!("1 never {expected}")]);
+        assert!(house.is_idle);
+    }
+}
+
+#[test]
+fn an_address_that_is_none_keeps_nobody_else_from_his_letter() {
+    for bad in ["", "bob", "bob@", "<bob@x>", "b\nb@x", "bob@x> NOTIFY=NEVER", "postmaster", "@a,@b:bob@x", "b b@x"] {
+        let mut house = House::greeted(PLAIN);
+        assert_eq!(house.deliver(letter(&[bad, "eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "{bad:?}");
+        assert_eq!(house.outcomes(), ["1 never 5.1.3 the address is not a valid one"], "{bad:?}");
+        house.exchange(&[("250 ok\r\n", "RCPT TO:<eve@there.test>\r\n")]);
+    }
+}
+
+#[test]
+fn a_size_without_a_number_is_no_limit() {
+    for hello in ["250-x\r\n250 SIZE\r\n", "250-x\r\n250 SIZE 0\r\n", "250-x\r\n250 SIZE 99999999999999999999999\r\n"] {
+        let mut house = House::greeted(hello);
+        assert_eq!(house.deliver(letter(&["bob@there.test"])), "MAIL FROM:<ada@us.test> SIZE=19\r\n");
+    }
+}
+
+#[test]
+fn what_the_letter_needs_is_asked_for() {
+    let mut house = House::greeted(ABLE);
+    let envelope = Envelope {
+        content: Content::EightBit,
+        script: Script::Utf8,
+        returned: Some(Return::Header),
+        envelope_id: Some("QQ+2B1".to_string()),
+        reverse_path: String::new(),
+        recipients: Vec::from([
+            Recipient {
+                notify: Some(Notify { success: true, failure: true, delay: false }),
+                original: Some("rfc822;bob@old.test".to_string()),
+                ..to(1, "bob@there.test")
+            },
+            Recipient {
+                notify: Some(Notify { success: false, failure: false, delay: false }),
+                original: Some("rfc822;a b".to_string()),
+                ..to(2, "\"a b\"@there.test")
+            },
+        ]),
+    };
+    let wanted = Letter { envelope, bytes: 19 };
+    assert_eq!(
+        house.deliver(wanted.clone()),
+        "MAIL FROM:<> SIZE=19 BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ+2B1\r\n\
+         RCPT TO:<bob@there.test> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;bob@old.test\r\n\
+         RCPT TO:<\"a b\"@there.test> NOTIFY=NEVER\r\nDATA\r\n"
+    );
+    assert!(house.client.passes_on_reports());
+    let mut house = House::greeted("250-x\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n");
+    assert_eq!(house.deliver(wanted), "MAIL FROM:<> BODY=8BITMIME SMTPUTF8\r\n");
+    assert!(!house.client.passes_on_reports());
+    house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n")]);
+    let mut house = House::greeted(ABLE);
+    assert!(house.deliver(letter(&["bøb@there.test"])).starts_with("MAIL FROM:<ada@us.test> SIZE=19 SMTPUTF8\r\n"));
+}
+
+#[test]
+fn a_letter_for_a_hundred_goes_at_once() {
+    let addresses: Vec<_> = (0..crate::RECIPIENTS_MAX).map(|number| std::format!("u{number}@there.test")).collect();
+    let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+    let mut house = House::greeted(ABLE);
+    assert_eq!(house.deliver(letter(&addresses)).lines().count(), 102);
+    house.hears(&"250 ok\r\n".repeat(101));
+    house.hears("354 go\r\n");
+    house.hears("250 taken\r\n");
+    assert_eq!(house.outcomes().len(), 100);
+}
+
+#[test]
+fn a_letter_may_be_given_before_it_is_asked_for() {
+    let mut house = House::with_tls(Tls::Never);
+    house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+    house.client.arrived(b"250 x\r\n");
+    house.client.deliver(letter(&["bob@there.test"]));
+    assert_eq!(house.says(), "MAIL FROM:<ada@us.test>\r\n");
+    assert!(!house.is_idle, "nothing is asked for while it is on its way");
+}
+
+#[test]
+fn the_next_letter_waits_until_all_is_answered() {
+    let mut house = House::greeted(ABLE);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[("550 no\r\n", ""), ("503 ?\r\n", "")]);
+    assert!(!house.is_idle);
+    house.exchange(&[("503 ?\r\n", "")]);
+    assert!(house.is_idle);
+}
+
+#[test]
+fn nothing_is_said_any_more_once_it_is_over() {
+    let mut house = House::greeted(ABLE);
+    house.client.deliver(letter(&["bob@there.test"]));
+    house.client.arrived(b"nonsense\r\n");
+    assert_eq!(house.says(), "");
+    assert!(house.is_over);
+}

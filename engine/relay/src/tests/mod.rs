@@ -1,0 +1,146 @@
+//! Conversations with peers, good and bad.
+
+mod bodies;
+mod hostile;
+mod letters;
+mod opening;
+mod ours;
+mod properties;
+mod replies;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::{Action, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings, Tls};
+
+/// What a peer says that can do everything, and what one says that can do nothing.
+const ABLE: &str = "250-mail.test\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n250-STARTTLS\r\n250-AUTH LOGIN PLAIN\r\n250 HELP\r\n";
+const PLAIN: &str = "250 mail.test\r\n";
+
+/// A client, and what its peer and its caller see of it.
+struct House {
+    client: Client,
+    said: Vec<u8>,
+    outcomes: Vec<(u16, Outcome)>,
+    message: Vec<u8>,
+    /// So much of the message was taken.
+    taken: usize,
+    /// Whether the message is brought when it is asked for.
+    is_bringing: bool,
+    wants_body: bool,
+    wants_tls: bool,
+    is_idle: bool,
+    is_over: bool,
+}
+
+impl House {
+    fn new(settings: Settings) -> House {
+        House {
+            client: Client::new(settings),
+            said: Vec::new(),
+            outcomes: Vec::new(),
+            message: b"Subject: x\r\n\r\n.dot\r\n".to_vec(),
+            taken: 0,
+            is_bringing: true,
+            wants_body: false,
+            wants_tls: false,
+            is_idle: false,
+            is_over: false,
+        }
+    }
+
+    fn with_tls(tls: Tls) -> House {
+        House::new(Settings { hello: "us.test".to_string(), tls, login: None })
+    }
+
+    fn with_login(tls: Tls) -> House {
+        let login = Login { user: "ada".to_string(), password: "pencil".to_string() };
+        House::new(Settings { hello: "us.test".to_string(), tls, login: Some(login) })
+    }
+
+    /// A client that is idle, of a peer that says this to EHLO.
+    fn greeted(hello: &str) -> House {
+        let mut house = House::with_tls(Tls::Never);
+        house.exchange(&[("220 mail.test ESMTP\r\n", "EHLO us.test\r\n"), (hello, "")]);
+        assert!(core::mem::take(&mut house.is_idle));
+        house
+    }
+
+    fn deliver(&mut self, letter: Letter) -> String {
+        self.taken = 0;
+        self.client.deliver(letter);
+        self.says()
+    }
+
+    /// The peer says the first, and hears the second; and so on.
+    fn exchange(&mut self, lines: &[(&str, &str)]) {
+        for (theirs, ours) in lines {
+            assert_eq!(self.hears(theirs), *ours, "after {theirs:?}");
+        }
+    }
+
+    fn hears(&mut self, text: &str) -> String {
+        self.client.arrived(text.as_bytes());
+        self.says()
+    }
+
+    /// Does what the client wants done. Returns what it said.
+    fn says(&mut self) -> String {
+        loop {
+            let output = self.client.output();
+            self.said.extend_from_slice(output);
+            self.client.sent(output.len());
+            match self.client.next_action() {
+                Some(Action::StartTls) => self.wants_tls = true,
+                Some(Action::NeedBody) if self.is_bringing => self.bring(),
+                Some(Action::NeedBody) => self.wants_body = true,
+                Some(Action::Done { recipient, outcome }) => self.outcomes.push((recipient, outcome)),
+                Some(Action::Idle) => self.is_idle = true,
+                Some(Action::HangUp) => self.is_over = true,
+                None if self.client.output().is_empty() => break,
+                None => {}
+            }
+        }
+        String::from_utf8(core::mem::take(&mut self.said)).unwrap()
+    }
+
+    fn bring(&mut self) {
+        let rest = &self.message[self.taken..];
+        match rest {
+            [] => self.client.body_ended(),
+            rest => self.taken += self.client.body(rest),
+        }
+    }
+
+    fn lost(&mut self, lost: Lost) {
+        self.client.lost(lost);
+        assert_eq!(self.says(), "");
+        assert!(self.is_over);
+    }
+
+    /// The outcomes since the last look: `1 delivered 250 2.0.0 taken`.
+    fn outcomes(&mut self) -> Vec<String> {
+        let tell = |(number, outcome): &(u16, Outcome)| match outcome {
+            Outcome::Delivered(reply) => std::format!("{number} delivered {reply}"),
+            Outcome::Later(reason) => std::format!("{number} later {} {reason}", reason.status(4)),
+            Outcome::Never(reason) => std::format!("{number} never {} {reason}", reason.status(5)),
+        };
+        core::mem::take(&mut self.outcomes).iter().map(tell).collect()
+    }
+}
+
+fn to(number: u16, address: &str) -> Recipient {
+    Recipient { number, address: address.to_string(), notify: None, original: None }
+}
+
+fn letter(recipients: &[&str]) -> Letter {
+    let envelope = Envelope {
+        reverse_path: "ada@us.test".to_string(),
+        recipients: recipients.iter().zip(1..).map(|(address, number)| to(number, address)).collect(),
+        content: Content::SevenBit,
+        script: Script::Ascii,
+        returned: None,
+        envelope_id: None,
+    };
+    Letter { envelope, bytes: 19 }
+}

@@ -1,0 +1,232 @@
+//! From the connection to where letters can be sent.
+
+use super::*;
+
+#[test]
+fn a_peer_is_greeted_and_the_first_letter_follows() {
+    let mut house = House::with_tls(Tls::IfOffered);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[
+        ("220-mail.test\r\n220 ready\r\n", "EHLO us.test\r\n"),
+        ("250 mail.test\r\n", "MAIL FROM:<ada@us.test>\r\n"),
+    ]);
+}
+
+#[test]
+fn who_does_not_know_ehlo_is_said_helo() {
+    let mut house = House::with_tls(Tls::IfOffered);
+    house.exchange(&[
+        ("220 mail.test\r\n", "EHLO us.test\r\n"),
+        ("502 what?\r\n", "HELO us.test\r\n"),
+        ("250-mail.test\r\n250 PIPELINING\r\n", ""),
+    ]);
+    assert!(house.is_idle);
+    assert_eq!(house.deliver(letter(&["bob@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "HELO offers nothing");
+}
+
+#[test]
+fn who_will_not_have_us_is_left_for_later_or_for_ever() {
+    for (theirs, expected) in [
+        (
+            &["554 no SMTP service here\r\n"][..],
+            "1 never 5.3.0 the other server does not want to speak with us: 554 no SMTP service here",
+        ),
+        (
+            &["450 4.7.1 not now\r\n"],
+            "1 later 4.7.1 the other server does not want to speak with us: 450 4.7.1 not now",
+        ),
+        (&["220 x\r\n", "451 no\r\n"], "1 later 4.3.0 the other server does not want to speak with us: 451 no"),
+        (
+            &["220 x\r\n", "500 ?\r\n", "550 5.7.1 go away\r\n"],
+            "1 never 5.7.1 the other server does not want to speak with us: 550 5.7.1 go away",
+        ),
+        (
+            &["220 x\r\n", "500 ?\r\n", "450 no\r\n"],
+            "1 later 4.3.0 the other server does not want to speak with us: 450 no",
+        ),
+    ] {
+        let mut house = House::with_tls(Tls::IfOffered);
+        house.deliver(letter(&["bob@there.test"]));
+        let said: Vec<_> = theirs.iter().map(|theirs| house.hears(theirs)).collect();
+        assert_eq!(said.last().map(String::as_str), Some("QUIT\r\n"));
+        assert_eq!(house.outcomes(), [expected]);
+        assert!(house.is_over);
+        // It is the same for the next.
+        house.deliver(letter(&["bob@there.test"]));
+        assert_eq!(house.outcomes(), [expected]);
+    }
+}
+
+#[test]
+fn tls_is_begun_where_it_is_offered_and_everything_is_asked_again() {
+    for tls in [Tls::IfOffered, Tls::Required] {
+        let mut house = House::with_tls(tls);
+        house.exchange(&[
+            ("220 mail.test\r\n", "EHLO us.test\r\n"),
+            ("250-mail.test\r\n250-SIZE 1\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
+            ("220 go\r\n", ""),
+        ]);
+        assert!(house.wants_tls && !house.is_idle);
+        house.client.secured();
+        assert_eq!(house.says(), "EHLO us.test\r\n");
+        house.exchange(&[("250-mail.test\r\n250 STARTTLS\r\n", "")]);
+        assert!(house.is_idle, "it is not begun twice");
+        assert_eq!(house.deliver(letter(&["bob@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "SIZE is forgotten");
+    }
+}
+
+#[test]
+fn what_was_offered_before_tls_is_not_offered_behind_it() {
+    let mut house = House::with_tls(Tls::IfOffered);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (ABLE, "STARTTLS\r\n"), ("220 go\r\n", "")]);
+    house.client.secured();
+    house.exchange(&[("", "EHLO us.test\r\n"), ("500 ?\r\n", "HELO us.test\r\n")]);
+    house.exchange(&[("250 x\r\n", "MAIL FROM:<ada@us.test>\r\n")]);
+}
+
+#[test]
+fn what_is_said_behind_the_reply_to_starttls_is_nobody_s() {
+    for theirs in [&["220 go\r\n250 SIZE 1\r\n"][..], &["220 go\r\n", "2"]] {
+        let mut house = House::with_tls(Tls::IfOffered);
+        house.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n")]);
+        theirs.iter().for_each(|theirs| assert_eq!(house.hears(theirs), ""));
+        assert!(house.is_over);
+        assert_eq!(
+            house.outcomes(),
+            ["1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while TLS was begun"]
+        );
+        house.client.secured();
+        assert_eq!(house.says(), "", "nothing follows");
+    }
+}
+
+#[test]
+fn without_tls_nothing_is_sent_where_it_is_required() {
+    const NONE: &str = "1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there";
+    const NOT_NOW: &str = "1 later 4.7.0 the other server refused TLS: 454 4.7.0 not now";
+    for (lines, expected) in [
+        (&[("250 x\r\n", "QUIT\r\n")][..], NONE),
+        (&[("502 ?\r\n", "HELO us.test\r\n"), ("250 x\r\n", "QUIT\r\n")], NONE),
+        (&[("250-x\r\n250 starttls\r\n", "STARTTLS\r\n"), ("454 4.7.0 not now\r\n", "QUIT\r\n")], NOT_NOW),
+    ] {
+        let mut house = House::with_tls(Tls::Required);
+        house.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+        house.exchange(lines);
+        assert_eq!(house.outcomes(), [expected]);
+    }
+    let mut house = House::with_tls(Tls::IfOffered);
+    house.exchange(&[
+        ("220 x\r\n", "EHLO us.test\r\n"),
+        ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
+        ("454 not now\r\n", ""),
+    ]);
+    assert!(house.is_idle, "where it is not, the letter goes as it can");
+}
+
+#[test]
+fn a_handshake_that_fails_is_tried_again() {
+    let mut house = House::with_tls(Tls::IfOffered);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[
+        ("220 x\r\n", "EHLO us.test\r\n"),
+        ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
+        ("220 go\r\n", ""),
+    ]);
+    house.lost(Lost::Tls);
+    assert_eq!(house.outcomes(), ["1 later 4.7.10 TLS with the other server failed while TLS was begun"]);
+}
+
+#[test]
+fn a_login_is_plain_where_that_is_offered_and_step_by_step_where_not() {
+    let mut house = House::with_login(Tls::Implicit);
+    house.exchange(&[
+        ("220 x\r\n", "EHLO us.test\r\n"),
+        ("250-x\r\n250 AUTH LOGIN PLAIN\r\n", "AUTH PLAIN AGFkYQBwZW5jaWw=\r\n"),
+        ("235 2.7.0 welcome\r\n", ""),
+    ]);
+    assert!(house.is_idle);
+    let mut house = House::with_login(Tls::Never);
+    house.exchange(&[
+        ("220 x\r\n", "EHLO us.test\r\n"),
+        ("250-x\r\n250 AUTH=LOGIN\r\n", "AUTH LOGIN\r\n"),
+        ("334 VXNlcm5hbWU6\r\n", "YWRh\r\n"),
+        ("334 UGFzc3dvcmQ6\r\n", "cGVuY2ls\r\n"),
+        ("235 welcome\r\n", ""),
+    ]);
+    assert!(house.is_idle);
+}
+
+#[test]
+fn a_password_is_not_said_where_somebody_may_listen() {
+    for hello in ["250-x\r\n250 AUTH PLAIN\r\n", "250 x\r\n"] {
+        let mut house = House::with_login(Tls::IfOffered);
+        house.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (hello, "QUIT\r\n")]);
+        assert_eq!(
+            house.outcomes(),
+            ["1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there"]
+        );
+    }
+}
+
+#[test]
+fn a_login_that_is_refused_is_no_fault_of_the_letter() {
+    for (lines, expected) in [
+        (&[("250 x\r\n", "QUIT\r\n")][..], "1 later 4.7.0 the other server offers no way of logging in"),
+        (
+            &[("250-x\r\n250 AUTH PLAIN\r\n", "AUTH PLAIN AGFkYQBwZW5jaWw=\r\n"), ("535 5.7.8 no\r\n", "QUIT\r\n")],
+            "1 later 4.7.8 the other server refused our login: 535 5.7.8 no",
+        ),
+        (
+            &[("250-x\r\n250 AUTH LOGIN\r\n", "AUTH LOGIN\r\n"), ("235 come in\r\n", "")],
+            "1 later 4.5.0 the other server does not speak SMTP (a 235 out of place) while we logged in",
+        ),
+    ] {
+        let mut house = House::with_login(Tls::Implicit);
+        house.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+        house.exchange(lines);
+        assert_eq!(house.outcomes(), [expected]);
+    }
+}
+
+#[test]
+fn quitting_waits_for_the_letter() {
+    let mut house = House::greeted(PLAIN);
+    house.client.quit();
+    assert_eq!(house.says(), "QUIT\r\n");
+    house.exchange(&[("221 bye\r\n", "")]);
+    assert!(house.is_over);
+
+    let mut house = House::greeted(PLAIN);
+    house.deliver(letter(&["bob@there.test"]));
+    house.client.quit();
+    house.exchange(&[
+        ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
+        ("550 no\r\n", "RSET\r\n"),
+        ("250 ok\r\n", "QUIT\r\n"),
+    ]);
+    assert!(!house.is_idle && !house.is_over);
+    house.lost(Lost::Closed);
+}
+
+#[test]
+fn each_stage_has_its_patience() {
+    let mut house = House::with_tls(Tls::Never);
+    let minutes = |house: &House| house.client.patience().as_secs() / 60;
+    house.is_bringing = false;
+    house.deliver(letter(&["bob@there.test"]));
+    let mut found = Vec::from([minutes(&house)]);
+    for theirs in ["220 x\r\n", "250 x\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"] {
+        house.hears(theirs);
+        found.push(minutes(&house));
+    }
+    house.client.body_ended();
+    found.push(minutes(&house));
+    assert_eq!(found, [5, 5, 5, 5, 2, 3, 10]);
+    house.hears("250 ok\r\n");
+    assert_eq!(house.client.patience().as_secs(), 30);
+}

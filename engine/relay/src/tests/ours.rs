@@ -1,0 +1,212 @@
+//! Our own server as the peer: what the client says is what it understands, and what arrives is what was sent.
+
+use alloc::boxed::Box;
+
+use machine::Micros;
+use proptest::prelude::*;
+use sasl::{Credentials, Host, Puzzle, Verifier};
+use smtp::{
+    Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Session,
+    WaitsFor,
+};
+
+use super::*;
+
+const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+
+/// What a server knows.
+struct World {
+    settings: smtp::Settings,
+    sent: Vec<u8>,
+    envelope: Vec<String>,
+    message: Vec<u8>,
+    taken: Vec<(Vec<String>, Vec<u8>)>,
+    is_over: bool,
+    logins: Vec<String>,
+}
+
+impl Host for World {
+    fn puzzle(&mut self, _: &str) -> Puzzle {
+        Verifier::parse(VERIFIER).unwrap().puzzle("nonce".to_string())
+    }
+
+    fn login(&mut self, credentials: Credentials<'_>) {
+        self.logins.push(credentials.name.to_string());
+    }
+}
+
+impl Actions for World {
+    fn settings(&self) -> smtp::Settings {
+        self.settings
+    }
+
+    fn send_room(&self) -> usize {
+        usize::MAX
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        self.sent.extend_from_slice(bytes);
+    }
+
+    fn hostname(&self) -> &str {
+        "mail.test"
+    }
+
+    fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal> {
+        self.envelope = Vec::from([mail.reverse_path.text().to_string()]);
+        if mail.reverse_path.text().starts_with("busy") { Err(SenderRefusal::Busy) } else { Ok(()) }
+    }
+
+    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+        match path.text().split_once('@') {
+            Some(("nobody", _)) => return Err(RecipientRefusal::UnknownUser),
+            Some(("full", _)) => return Err(RecipientRefusal::MailboxFull),
+            _ => self.envelope.push(path.text().to_string()),
+        }
+        Ok(())
+    }
+
+    fn transaction_end(&mut self) {}
+
+    fn may_begin(&mut self, _: &str) -> bool {
+        true
+    }
+
+    fn message_begin(&mut self, _: &Envelope<'_>) -> Result<(), MessageRefusal> {
+        self.message.clear();
+        Ok(())
+    }
+
+    fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
+        self.message.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn message_end(&mut self) -> Result<(), MessageRefusal> {
+        self.taken.push((self.envelope.clone(), core::mem::take(&mut self.message)));
+        Ok(())
+    }
+
+    fn message_abort(&mut self) {}
+
+    fn abandon_login(&mut self) {}
+
+    fn set_deadline(&mut self, _: Option<Micros>) {}
+
+    fn close(&mut self) {
+        self.is_over = true;
+    }
+}
+
+/// The client and the server, with a wire between them.
+struct Pair {
+    house: House,
+    session: Box<Session>,
+    world: World,
+    kept: Vec<u8>,
+}
+
+impl Pair {
+    fn new(house: House, settings: smtp::Settings) -> Pair {
+        let (sent, envelope, message, taken, logins) = Default::default();
+        let mut world = World { settings, sent, envelope, message, taken, is_over: false, logins };
+        let session = Box::new(Session::connected(&mut world));
+        Pair { house, session, world, kept: Vec::new() }
+    }
+
+    fn deliver(&mut self, letter: Letter) -> Vec<String> {
+        let said = self.house.deliver(letter);
+        self.talk(said);
+        self.house.outcomes()
+    }
+
+    fn talk(&mut self, said: String) {
+        self.kept.extend_from_slice(said.as_bytes());
+        self.serve();
+        loop {
+            let heard = core::mem::take(&mut self.world.sent);
+            self.house.client.arrived(&heard);
+            let said = self.house.says();
+            if heard.is_empty() && said.is_empty() {
+                break;
+            }
+            self.kept.extend_from_slice(said.as_bytes());
+            self.serve();
+        }
+    }
+
+    fn serve(&mut self) {
+        loop {
+            let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
+            self.kept.drain(..taken);
+            match self.session.waits_for() {
+                WaitsFor::Stored => self.session.message_stored(Ok(b"4D2"), &mut self.world),
+                WaitsFor::Login => self.session.login_answered(Ok(None), &mut self.world),
+                WaitsFor::Handshake => {
+                    let heard = core::mem::take(&mut self.world.sent);
+                    self.house.client.arrived(&heard);
+                    assert_eq!(self.house.says(), "");
+                    assert!(core::mem::take(&mut self.house.wants_tls));
+                    self.world.settings.tls = smtp::Tls::Spoken;
+                    self.world.settings.login = smtp::Login::Required;
+                    *self.session = Session::secured(&mut self.world);
+                    self.house.client.secured();
+                    self.kept.extend_from_slice(self.house.says().as_bytes());
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+#[test]
+fn our_own_server_takes_what_the_client_sends() {
+    let pipelined = smtp::Settings::default();
+    let poor = smtp::Settings { extensions: Extensions::ALL.without(Extensions::PIPELINING), ..pipelined };
+    for settings in [pipelined, poor] {
+        let mut pair = Pair::new(House::with_tls(Tls::IfOffered), settings);
+        for round in 1..=3 {
+            let outcomes =
+                pair.deliver(letter(&["bob@mail.test", "nobody@mail.test", "full@mail.test", "\"e e\"@mail.test"]));
+            assert_eq!(outcomes.len(), 4);
+            assert!(
+                outcomes[0].starts_with("2 never 5.1.1") && outcomes[1].starts_with("3 later 4.2.2"),
+                "{outcomes:?}"
+            );
+            assert!(
+                outcomes[2].starts_with("1 delivered 250 2.0.0") && outcomes[3].starts_with("4 delivered 250 2.0.0")
+            );
+            assert_eq!(pair.world.taken.len(), round);
+        }
+        let envelope = ["ada@us.test", "bob@mail.test", "\"e e\"@mail.test"].map(String::from).to_vec();
+        assert_eq!(pair.world.taken.last(), Some(&(envelope, b"Subject: x\r\n\r\n.dot\r\n".to_vec())));
+        assert!(pair.deliver(letter(&["nobody@mail.test"]))[0].starts_with("1 never 5.1.1"));
+        let mut busy = letter(&["bob@mail.test"]);
+        busy.envelope.reverse_path = "busy@us.test".to_string();
+        assert!(pair.deliver(busy)[0].starts_with("1 later 4.3.2"));
+        pair.house.client.quit();
+        let said = pair.house.says();
+        pair.talk(said);
+        assert!(pair.house.is_over && pair.world.is_over);
+    }
+}
+
+#[test]
+fn our_own_server_hears_a_login_under_tls() {
+    let settings =
+        smtp::Settings { tls: smtp::Tls::Offered, login: smtp::Login::AfterTls, ..smtp::Settings::default() };
+    let mut pair = Pair::new(House::with_login(Tls::Required), settings);
+    let outcomes = pair.deliver(letter(&["bob@mail.test"]));
+    assert!(outcomes[0].starts_with("1 delivered"), "{outcomes:?}");
+    assert_eq!(pair.world.logins, ["ada"]);
+}
+
+proptest! {
+    #[test]
+    fn what_arrives_is_what_was_sent(message in "([.]{0,2}[ab.]{0,3}\r\n){0,12}") {
+        let mut pair = Pair::new(House::with_tls(Tls::IfOffered), smtp::Settings::default());
+        pair.house.message = message.clone().into_bytes();
+        pair.deliver(letter(&["bob@mail.test"]));
+        prop_assert_eq!(&pair.world.taken[0].1, message.as_bytes());
+    }
+}

@@ -1,0 +1,82 @@
+//! What is true whatever a peer says.
+
+use alloc::vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Words of peers, and what none would say.
+fn words() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        8 => Just("220 x\r\n"),
+        8 => Just(ABLE),
+        4 => Just(PLAIN),
+        20 => Just("250 ok\r\n"),
+        8 => Just("354 go\r\n"),
+        6 => Just("550 5.1.1 no\r\n"),
+        4 => Just("451 wait\r\n"),
+        1 => Just("421 going\r\n"),
+        2 => Just("250-more\r\n"),
+        1 => Just("334 x\r\n"),
+        1 => Just("2"),
+        1 => Just("\r"),
+        1 => Just("\n"),
+    ];
+    proptest::collection::vec(word, 0..24).prop_map(|words| words.concat().into_bytes())
+}
+
+/// The whole conversation, each segment heard in pieces of this length before anything is said.
+fn run(segments: &[Vec<u8>], piece: usize) -> (Vec<String>, String) {
+    let mut house = House::with_tls(Tls::IfOffered);
+    house.deliver(letter(&["bob@there.test", "eve@there.test"]));
+    let mut said = String::new();
+    for segment in segments {
+        segment.chunks(piece).for_each(|piece| house.client.arrived(piece));
+        said.push_str(&house.says());
+        if core::mem::take(&mut house.wants_tls) {
+            house.client.secured();
+            said.push_str(&house.says());
+        }
+    }
+    house.client.lost(Lost::Closed);
+    said.push_str(&house.says());
+    assert!(house.is_over);
+    (house.outcomes(), said)
+}
+
+proptest! {
+    #[test]
+    fn everybody_has_one_outcome_and_cuts_change_nothing(
+        segments in proptest::collection::vec(words(), 0..8),
+        piece in 1_usize..40,
+    ) {
+        let whole = run(&segments, usize::MAX);
+        prop_assert_eq!(whole.0.len(), 2);
+        let mut numbers: Vec<_> = whole.0.iter().map(|outcome| &outcome[..1]).collect();
+        numbers.sort_unstable();
+        prop_assert_eq!(numbers, ["1", "2"]);
+        prop_assert_eq!(run(&segments, piece), whole);
+    }
+
+    #[test]
+    fn any_bytes_are_survived(
+        segments in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..64), 0..8),
+    ) {
+        prop_assert_eq!(run(&segments, usize::MAX).0.len(), 2);
+    }
+
+    #[test]
+    fn a_message_arrives_as_it_is(message in "[.\r\nab]{0,40}", piece in 1_usize..8) {
+        let sent = super::bodies::sent(message.as_bytes(), piece);
+        let text = core::str::from_utf8(&sent).unwrap();
+        let body = text.strip_suffix(".\r\n").unwrap();
+        prop_assert!(!body.contains("\r\n.\r\n") && !body.starts_with(".\r\n"), "{:?}", body);
+        let received: String = body.split_inclusive("\r\n").map(|line| line.strip_prefix('.').unwrap_or(line)).collect();
+        let mut normal = message.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n");
+        if !normal.is_empty() && !normal.ends_with("\r\n") {
+            normal.push_str("\r\n");
+        }
+        prop_assert_eq!(received, normal);
+    }
+}

@@ -1,0 +1,54 @@
+//! What is read of replies.
+
+use super::*;
+use crate::reply::Reader;
+use crate::{Enhanced, Reply};
+
+fn read(text: &str) -> Reply {
+    let mut bytes = text.as_bytes();
+    let reply = Reader::default().arrived(&mut bytes).unwrap().unwrap().reply;
+    assert!(bytes.is_empty());
+    reply
+}
+
+#[test]
+fn a_reply_is_a_code_an_enhanced_code_and_words() {
+    let enhanced = Some(Enhanced { class: 5, subject: 1, detail: 1 });
+    let expected = Reply { code: 550, enhanced, text: "no such user here".to_string() };
+    assert_eq!(read("550-5.1.1 no such\r\n550 5.1.1 user here\r\n"), expected);
+    assert_eq!(expected.to_string(), "550 5.1.1 no such user here");
+    assert_eq!(read("250\n"), Reply { code: 250, enhanced: None, text: String::new() });
+    assert_eq!(read("250\n").to_string(), "250");
+}
+
+#[test]
+fn only_an_enhanced_code_of_the_same_class_is_one() {
+    for text in ["550 4.1.1 x", "550 5.1 x", "550 5.1.1111 x", "550 5.1.1.1 x", "550 5..1 x", "550 5.1.a x"] {
+        let reply = read(&std::format!("{text}\r\n"));
+        assert_eq!(reply.enhanced, None, "{text}");
+        assert_eq!(reply.to_string(), text);
+    }
+    assert_eq!(read("550-5.1.1 x\r\n550 5.7.1 y\r\n").text, "x 5.7.1 y");
+    assert_eq!(read("550 5.1.1\r\n").to_string(), "550 5.1.1");
+}
+
+#[test]
+fn what_is_kept_of_a_reply_is_short_and_printable() {
+    let reply = read(&std::format!("550-\x1b[31m\u{e9}\r\n550 {}\r\n", "y".repeat(4000)));
+    assert!(reply.text.starts_with("?[31m?? yyy"), "{reply}");
+    assert_eq!(reply.text.len(), 512);
+    let lines = std::format!("550-{}\r\n", "x".repeat(100)).repeat(127);
+    assert_eq!(read(&std::format!("{lines}550 x\r\n")).text.len(), 512);
+}
+
+#[test]
+fn extensions_are_known_in_any_case_and_behind_the_first_line() {
+    let hello =
+        "250-pipelining\r\n250-Size 7 x\r\n250-8bitmime\r\n250-auth=plain\r\n250-AUTH  Login\r\n250 sTARTTLS\r\n";
+    let mut bytes = hello.as_bytes();
+    let extensions = Reader::default().arrived(&mut bytes).unwrap().unwrap().extensions;
+    assert!(!extensions.pipelining, "the first line is a name");
+    assert!(extensions.eight_bit && extensions.starttls && extensions.plain && extensions.login);
+    assert_eq!(extensions.size, Some(7));
+    assert!(!extensions.utf8 && !extensions.dsn);
+}
