@@ -15,6 +15,7 @@ mod hold;
 mod hosted;
 mod house;
 mod image;
+mod names;
 mod packages;
 mod pkt;
 mod run;
@@ -50,6 +51,8 @@ enum Command {
     Bench(bench::Options),
     /// Tell what a disk holds and what is wrong with it, without writing to it
     Fsck(disk::Options),
+    /// Print the records that the domain name system needs, or check them
+    Dns(names::Options),
     /// Play packetdrill scripts against the engine's TCP
     Pkt(pkt::Options),
 }
@@ -72,6 +75,7 @@ fn obey(command: Command) -> Result<(), Failure> {
         Command::Run(options) => run::run(&house, &options, &stop),
         Command::Test(options) => test::run(&house, &options, &stop),
         Command::Bench(options) => bench::run(&house, &options, &stop),
+        Command::Dns(options) => names::run(&options, &stop),
         Command::Fsck(options) => disk::fsck(&options),
         Command::Pkt(options) => pkt::run(&options),
     }

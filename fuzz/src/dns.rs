@@ -18,13 +18,14 @@ use machine::{Instant, Micros};
 const LIMITS: Limits = Limits { questions: 6, askers: 3, cache_bytes: 16 * 1024 };
 const NAMES: [&str; 6] =
     ["a.test", "mail.example.test", "_25._tcp.mail.test", "4.3.2.1.in-addr.arpa", "x\\.y.test", ""];
-const KINDS: [RecordKind; 6] = [
+const KINDS: [RecordKind; 7] = [
     RecordKind::Ipv4,
     RecordKind::Ipv6,
     RecordKind::Exchanger,
     RecordKind::Text,
     RecordKind::Pointer,
     RecordKind::Tlsa,
+    RecordKind::Service,
 ];
 /// What happens in one run.
 const DEEDS_MAX: usize = 64;
@@ -219,6 +220,7 @@ fn is_of(record: &Record, kind: RecordKind) -> bool {
         Record::Text(_) => kind == RecordKind::Text,
         Record::Pointer(_) => kind == RecordKind::Pointer,
         Record::Tlsa { .. } => kind == RecordKind::Tlsa,
+        Record::Service { .. } => kind == RecordKind::Service,
     }
 }
 

@@ -58,10 +58,8 @@ impl DataFolder {
         let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
         let configuration_path = folder.join("barepost.toml");
         make_demo(&folder, &configuration_path).map_err(refused("making the file", &configuration_path))?;
-        let bytes = std::fs::read(&configuration_path).map_err(refused("reading", &configuration_path))?;
-        let wrong = |what: &dyn Display| Failure::refused(format_args!("{}:{what}", configuration_path.display()));
-        let text = String::from_utf8(bytes).map_err(|error| wrong(&not_text(error.as_bytes())))?;
-        let configuration = Configuration::parse(&text).map_err(|error| wrong(&error))?;
+        let (text, configuration) = read_configuration(&configuration_path)?;
+        let wrong = |what: &dyn Display| wrong(&configuration_path, what);
 
         let disk_path = folder.join("disk.img");
         let file = private(OpenOptions::new().read(true).write(true).create(true))
@@ -119,6 +117,22 @@ impl DataFolder {
             .map(drop)
             .map_err(|error| Failure::broke(format_args!("passing the lock of the disk on: {error}")))
     }
+}
+
+/// What a `barepost.toml` says, and its text.
+///
+/// Errors: refused when it cannot be read or is wrong, with its place.
+pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration), Failure> {
+    let bytes =
+        std::fs::read(path).map_err(|error| Failure::refused(format_args!("{}: reading: {error}", path.display())))?;
+    let text = String::from_utf8(bytes).map_err(|error| wrong(path, &not_text(error.as_bytes())))?;
+    let configuration = Configuration::parse(&text).map_err(|error| wrong(path, &error))?;
+    Ok((text, configuration))
+}
+
+/// `what`: with its place in the configuration.
+fn wrong(path: &Path, what: &dyn Display) -> Failure {
+    Failure::refused(format_args!("{}:{what}", path.display()))
 }
 
 /// All files hold secrets.

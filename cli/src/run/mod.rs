@@ -9,7 +9,7 @@ mod data;
 mod ready;
 mod serve;
 
-pub(crate) use data::DataFolder;
+pub(crate) use data::{DataFolder, read_configuration};
 pub(crate) use ready::watch as watch_services;
 
 use std::io::ErrorKind;

@@ -164,6 +164,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "dns",
+        shows: "NSD loads the records that `dns` prints, and what is missing or wrong there is found",
+        work: Work::Script("tests/dns.py", &[]),
+        budget: Duration::from_secs(120),
+        when: When::Always,
+    },
+    Part {
         name: "flood",
         shows: "floods of SYNs, ACKs, RSTs and garbage keep nobody out and take no memory",
         work: Work::Script("tests/flood.py", &[]),

@@ -48,6 +48,8 @@ const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
 const CORPUS: &str = "tests/webmail_corpus.py";
 /// The script that tries the suite of RFC 7208's authors.
 const POLICIES: &str = "tests/spf.py";
+/// The script that asks NSD.
+const ZONES: &str = "tests/dns.py";
 /// The script that signs with dkimpy.
 const SIGNATURES: &str = "tests/dkim.py";
 /// Libraries that `smtp-source` needs beside its own.
@@ -88,6 +90,9 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     if script == POLICIES && !house.target("tools/spf").exists() {
         unpack_suite_of_policies(house, stop)?;
     }
+    if script == ZONES && !house.target("tools/nsd").exists() {
+        unpack_nsd(house, stop)?;
+    }
     if script == SIGNATURES && !house.target("tools/dkim").exists() {
         unpack_dkimpy(house, stop)?;
     }
@@ -125,6 +130,14 @@ fn unpack_suite_of_policies(house: &House, stop: &Stop) -> Result<(), Failure> {
                   && rm python3-spf_*.deb python3-yaml_*.deb && mkdir spf-suite && mv spf-packages/usr/share/doc/python3-spf/rfc7208-tests.yml.gz spf-suite \
                   && mv spf-packages/usr/lib/python3/dist-packages/yaml spf-suite && rm -r spf-packages && mv spf-suite spf";
     unpack(house, "getting the suite of RFC 7208", "python3-spf python3-yaml", script, stop)
+}
+
+/// Downloads NSD, and libraries that it takes, and puts all of it under `target/tools/nsd`. It is never installed: it would start a name server on this machine.
+fn unpack_nsd(house: &House, stop: &Stop) -> Result<(), Failure> {
+    let packages = "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1";
+    let script = "rm -rf nsd-packages && mkdir nsd-packages && mv nsd_*.deb libevent-2.1-7_*.deb libfstrm0_*.deb libprotobuf-c1_*.deb nsd-packages \
+                  && for package in nsd-packages/*.deb; do dpkg -x $package nsd-packages; done && mv nsd-packages nsd";
+    unpack(house, "getting NSD", packages, script, stop)
 }
 
 /// Downloads dkimpy, and what it takes for Ed25519, and puts all of it under `target/tools/dkim`.

@@ -11,7 +11,7 @@ use domain::base::message_builder::MessageBuilder;
 use domain::base::name::ToLabelIter;
 use domain::base::rdata::UnknownRecordData;
 use domain::base::{Message, ParsedName, ParsedRecord, Rtype, ToName};
-use domain::rdata::{A, Aaaa, Cname, Mx, Ptr, Soa, Txt};
+use domain::rdata::{A, Aaaa, Cname, Mx, Ptr, Soa, Srv, Txt};
 
 use crate::name::{Labels, Name};
 use crate::question::{Answer, Question, Record, RecordKind, Unanswered};
@@ -168,6 +168,11 @@ fn read_record(record: &Read<'_>, kind: RecordKind) -> Option<Record> {
             let read = record.to_record::<UnknownRecordData<&[u8]>>().ok()??;
             let &[usage, selector, matching, ref data @ ..] = *read.data().data() else { return None };
             Record::Tlsa { usage, selector, matching, data: data.into() }
+        }
+        RecordKind::Service => {
+            let read = record.to_record::<Srv<ParsedName<&[u8]>>>().ok()??;
+            let (service, host) = (read.data(), Name::of(read.data().target()));
+            Record::Service { priority: service.priority(), weight: service.weight(), port: service.port(), host }
         }
     })
 }

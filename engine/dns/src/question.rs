@@ -34,6 +34,8 @@ pub enum RecordKind {
     Pointer,
     /// `TLSA`: which certificates it shows (RFC 6698).
     Tlsa,
+    /// `SRV`: where a service of its is (RFC 2782).
+    Service,
 }
 
 impl RecordKind {
@@ -45,6 +47,7 @@ impl RecordKind {
             RecordKind::Text => Rtype::TXT,
             RecordKind::Pointer => Rtype::PTR,
             RecordKind::Tlsa => Rtype::TLSA,
+            RecordKind::Service => Rtype::SRV,
         }
     }
 }
@@ -76,6 +79,17 @@ pub enum Record {
         /// The part, or its hash.
         data: Box<[u8]>,
     },
+    /// Where a service is.
+    Service {
+        /// The lower, the sooner.
+        priority: u16,
+        /// Among equals, how often beside the others.
+        weight: u16,
+        /// At which port of the host.
+        port: u16,
+        /// The root where there is none.
+        host: Name,
+    },
 }
 
 impl Record {
@@ -83,7 +97,9 @@ impl Record {
     pub(crate) fn footprint(&self) -> usize {
         match self {
             Record::Address(_) => 0,
-            Record::Exchanger { host: name, .. } | Record::Pointer(name) => name.as_str().len(),
+            Record::Exchanger { host: name, .. } | Record::Service { host: name, .. } | Record::Pointer(name) => {
+                name.as_str().len()
+            }
             Record::Text(bytes) | Record::Tlsa { data: bytes, .. } => bytes.len(),
         }
     }

@@ -1,7 +1,7 @@
 //! What answers say.
 
 use domain::base::iana::{TlsaCertificateUsage, TlsaMatchingType, TlsaSelector};
-use domain::rdata::{Aaaa, Mx, Ptr, Tlsa, Txt};
+use domain::rdata::{Aaaa, Mx, Ptr, Srv, Tlsa, Txt};
 use proptest::prelude::*;
 
 use super::*;
@@ -70,6 +70,17 @@ fn addresses_pointers_and_certificates_are_read() {
         answer.push((labels("_25._tcp.mail.test"), HOUR, tlsa)).unwrap();
     });
     assert_eq!(read, [Record::Tlsa { usage: 3, selector: 1, matching: 1, data: hash.into() }]);
+}
+
+#[test]
+fn services_come_with_their_ports_and_the_root_where_there_is_none() {
+    let read = records("_pop3s._tcp.a.test", RecordKind::Service, |answer| {
+        answer.push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(1, 2, 995, labels("Mail.a.test")))).unwrap();
+        answer.push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(0, 0, 0, Labels::root_vec()))).unwrap();
+    });
+    let service =
+        |priority, weight, port, host| Record::Service { priority, weight, port, host: Name::parse(host).unwrap() };
+    assert_eq!(read, [service(1, 2, 995, "mail.a.test"), service(0, 0, 0, "")]);
 }
 
 #[test]

@@ -1,0 +1,257 @@
+//! Whether the domain name system says what it is to say; and if it says something else, whether that is as good.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use dns::{Answer, Knowledge, Missing, Question, Record, Unanswered};
+
+use super::records::{Wanted, Written};
+
+/// What is told of a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Finding {
+    /// It is there.
+    Right,
+    /// Something else is there that is as good.
+    AsGood(String),
+    /// Nothing of the kind is there.
+    Missing,
+    /// Something else is there, or too much.
+    Wrong(String),
+    /// Name servers do not say.
+    Unknown(Unanswered),
+}
+
+impl Finding {
+    pub(super) fn is_right(&self) -> bool {
+        matches!(self, Finding::Right | Finding::AsGood(_))
+    }
+
+    /// A line for people.
+    pub(super) fn told(&self, wanted: &Wanted) -> String {
+        match self {
+            Finding::Right => format!("right    {wanted}"),
+            Finding::AsGood(what) => format!("right    {wanted}: {what}"),
+            Finding::Missing => format!("missing  {wanted}"),
+            Finding::Wrong(what) => format!("wrong    {wanted}: {what}"),
+            Finding::Unknown(why) => format!("unknown  {wanted}: {why}"),
+        }
+    }
+}
+
+/// Looks a record up. `ask` asks name servers; `addresses`: those of the machine.
+pub(super) fn judge(
+    wanted: &Wanted,
+    addresses: &[IpAddr],
+    ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
+) -> Finding {
+    let records = match ask(wanted.question()) {
+        Ok(answer) => answer.records,
+        Err(why) => return Finding::Unknown(why),
+    };
+    let alike: Vec<&Record> = records.iter().filter(|record| is_alike(record, &wanted.record)).collect();
+    let others: Vec<&Record> = alike.iter().copied().filter(|record| **record != wanted.record).collect();
+    let is_there = others.len() < alike.len();
+    match &wanted.record {
+        _ if alike.is_empty() => Finding::Missing,
+        Record::Text(_) if alike.len() > 1 => {
+            Finding::Wrong(format!("there are several, of which none counts: {}", Several(&alike)))
+        }
+        Record::Text(text) if !is_there => judge_text(text, wanted, &others, addresses, ask),
+        Record::Address(_) if is_there && !others.is_empty() => Finding::AsGood(format!("beside {}", Several(&others))),
+        _ if is_there => Finding::Right,
+        Record::Exchanger { host, .. }
+            if others.iter().any(|record| matches!(record, Record::Exchanger { host: other, .. } if other == host)) =>
+        {
+            Finding::Right
+        }
+        _ => Finding::Wrong(format!("there is {}", Several(&others))),
+    }
+}
+
+/// Whether both are for the same: of texts there may be others, for other things.
+fn is_alike(record: &Record, wanted: &Record) -> bool {
+    match (record, wanted) {
+        (Record::Text(text), Record::Text(wanted)) => version(text).eq_ignore_ascii_case(version(wanted)),
+        _ => true,
+    }
+}
+
+/// What a text begins with, such as `v=spf1`.
+fn version(text: &[u8]) -> &[u8] {
+    text.split(|byte| matches!(byte, b' ' | b';')).next().unwrap_or_default()
+}
+
+/// A text says something else.
+fn judge_text(
+    text: &[u8],
+    wanted: &Wanted,
+    others: &[&Record],
+    addresses: &[IpAddr],
+    ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
+) -> Finding {
+    let said = Several(others);
+    match version(text) {
+        b"v=spf1" => {
+            let mut verdicts = addresses.iter().map(|address| (address, may_send(*address, wanted, ask)));
+            match verdicts.find(|(_, verdict)| *verdict != spf::Verdict::Pass) {
+                Some((address, verdict)) => {
+                    Finding::Wrong(format!("there is {said}, by which mail from {address} is judged as {verdict}"))
+                }
+                None if addresses.is_empty() => Finding::Wrong(format!("there is {said}")),
+                None => Finding::AsGood(format!("there is {said}, by which this machine may send")),
+            }
+        }
+        b"v=DMARC1" => match policy(wanted, ask) {
+            dmarc::Verdict::Fail(_) => Finding::AsGood(format!("there is {said}")),
+            _ => Finding::Wrong(format!("there is {said}, which is no policy")),
+        },
+        b"v=TLSRPTv1" => Finding::AsGood(format!("there is {said}")),
+        _ => Finding::Wrong(format!("there is {said}")),
+    }
+}
+
+/// What the owner of a policy says of mail that comes from an address.
+fn may_send(
+    address: IpAddr,
+    wanted: &Wanted,
+    ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
+) -> spf::Verdict {
+    let domain = wanted.owner.as_str();
+    let sender = spf::Sender { address, hello: domain, local_part: "postmaster", domain };
+    learned(ask, |knowledge| spf::check(&sender, knowledge))
+}
+
+/// What the domain above the owner of a policy wants done with what nobody proves to be its own.
+fn policy(wanted: &Wanted, ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>) -> dmarc::Verdict {
+    let Some(author) = wanted.owner.parent() else { return dmarc::Verdict::None };
+    let letter = dmarc::Letter { author: &author, sender: None, signers: &[] };
+    learned(ask, |knowledge| dmarc::check(&letter, knowledge))
+}
+
+/// What comes of a check, when all is known that it has to know.
+fn learned<V>(
+    ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
+    check: impl Fn(&Knowledge) -> Result<V, Missing>,
+) -> V {
+    let mut knowledge = Knowledge::default();
+    loop {
+        match check(&knowledge) {
+            Ok(verdict) => return verdict,
+            Err(Missing(question)) => {
+                let answer = ask(question.clone());
+                knowledge.learn(question, answer);
+            }
+        }
+    }
+}
+
+struct Several<'a>(&'a [&'a Record]);
+
+impl fmt::Display for Several<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written: Vec<String> = self.0.iter().map(|record| Written(record).to_string()).collect();
+        out.write_str(&written.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dns::Name;
+    use server::configuration::Configuration;
+
+    use super::super::records::wanted;
+    use super::*;
+
+    const CONFIGURATION: &str = "hostname = 'mail.a.test'\ndomains = ['a.test']\n";
+    const ADDRESS: &str = "192.0.2.7";
+
+    fn name(text: &str) -> Name {
+        Name::parse(text).unwrap()
+    }
+
+    fn text(text: &str) -> Record {
+        Record::Text(text.as_bytes().into())
+    }
+
+    /// The findings that are not just right, where all is as wanted but that `owner` has these records in place of its own of their kind.
+    fn findings(owner: &str, records: &[Record]) -> Vec<String> {
+        let addresses = [ADDRESS.parse().unwrap()];
+        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &addresses).unwrap();
+        let kind = records.first().map(std::mem::discriminant);
+        let is_replaced = |record: &Record| kind.is_none_or(|kind| kind == std::mem::discriminant(record));
+        let mut ask = |question: Question| {
+            let own = all.iter().filter(|wanted| wanted.question() == question).map(|wanted| wanted.record.clone());
+            let own: Vec<Record> = own.collect();
+            let is_here = question.name == name(owner) && own.iter().all(is_replaced);
+            let records = if is_here { records.to_vec() } else { own };
+            Ok(Answer { exists: !records.is_empty(), records, is_authenticated: false })
+        };
+        let judged = all.iter().map(|wanted| (judge(wanted, &addresses, &mut ask), wanted));
+        judged.filter(|(finding, _)| *finding != Finding::Right).map(|(finding, wanted)| finding.told(wanted)).collect()
+    }
+
+    #[test]
+    fn what_is_there_is_right() {
+        assert!(findings("elsewhere.test", &[]).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_there_is_missing() {
+        assert_eq!(findings("_smtp._tls.a.test", &[]).len(), 1);
+        assert!(findings("_smtp._tls.a.test", &[])[0].starts_with("missing  _smtp._tls.a.test. IN TXT"));
+        // Whatever else is said there.
+        let found = findings("a.test", &[text("something=else")]);
+        assert_eq!(found, ["missing  a.test. IN TXT \"v=spf1 mx -all\""]);
+    }
+
+    #[test]
+    fn mail_that_goes_elsewhere_is_wrong_and_another_preference_is_not() {
+        let exchanger = |preference, host| Record::Exchanger { preference, host: name(host) };
+        let found = findings("a.test", &[exchanger(10, "mail.b.test")]);
+        assert_eq!(found, ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 mail.b.test."]);
+        assert!(findings("a.test", &[exchanger(5, "mail.b.test"), exchanger(20, "mail.a.test")]).is_empty());
+    }
+
+    #[test]
+    fn another_policy_is_as_good_if_the_machine_may_send_by_it() {
+        let found = findings("a.test", &[text("v=spf1 ip4:192.0.2.0/24 ~all"), text("v=other")]);
+        assert!(found[0].starts_with("right    a.test. IN TXT") && found[0].ends_with("may send"), "{found:?}");
+        let found = findings("a.test", &[text("v=spf1 ip4:192.0.2.8 -all")]);
+        assert!(
+            found[0].starts_with("wrong    a.test.") && found[0].ends_with("from 192.0.2.7 is judged as fail"),
+            "{found:?}"
+        );
+        let found = findings("a.test", &[text("v=spf1 mx -all"), text("v=spf1 -all")]);
+        assert!(found[0].starts_with("wrong    a.test.") && found[0].contains("none counts"), "{found:?}");
+    }
+
+    #[test]
+    fn another_wish_of_the_domain_is_as_good_if_it_is_one() {
+        let found = findings("_dmarc.a.test", &[text("v=DMARC1; p=none")]);
+        assert!(found[0].starts_with("right    _dmarc.a.test."), "{found:?}");
+        let found = findings("_dmarc.a.test", &[text("v=DMARC1 p=none")]);
+        assert!(
+            found[0].starts_with("wrong    _dmarc.a.test.") && found[0].ends_with("which is no policy"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn addresses_and_their_names_have_to_be_the_machines() {
+        let found = findings("mail.a.test", &[Record::Address("192.0.2.9".parse().unwrap())]);
+        assert_eq!(found, ["wrong    mail.a.test. IN A 192.0.2.7: there is A 192.0.2.9"]);
+        let both = ["192.0.2.9", ADDRESS].map(|address| Record::Address(address.parse().unwrap()));
+        assert_eq!(findings("mail.a.test", &both), ["right    mail.a.test. IN A 192.0.2.7: beside A 192.0.2.9"]);
+        let found = findings("7.2.0.192.in-addr.arpa", &[Record::Pointer(name("host7.provider.test"))]);
+        assert_eq!(found, ["wrong    7.2.0.192.in-addr.arpa. IN PTR mail.a.test.: there is PTR host7.provider.test."]);
+    }
+
+    #[test]
+    fn name_servers_that_say_nothing_are_no_proof() {
+        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &[]).unwrap();
+        let finding = judge(&all[0], &[], &mut |_| Err(Unanswered::Silence));
+        assert_eq!(finding, Finding::Unknown(Unanswered::Silence));
+        assert!(!finding.is_right());
+    }
+}

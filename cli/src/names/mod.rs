@@ -1,0 +1,124 @@
+//! `barepost dns`: prints what the domain name system has to say of the machine and its domains, as lines of a zone file; or looks whether it does.
+
+mod asking;
+mod check;
+mod records;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use dns::{Name, NotAName, Question, Record, RecordKind, Unanswered};
+use server::configuration::Configuration;
+
+use crate::failure::Failure;
+use crate::run::read_configuration;
+use crate::stop::Stop;
+use crate::terminal::{remark, say};
+use asking::Servers;
+use check::Finding;
+
+/// Which name servers this host asks (resolv.conf(5)).
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Where barepost.toml is
+    #[arg(long, value_name = "DIR", default_value = "./data")]
+    data: PathBuf,
+    /// Where the Internet reaches the machine; those public addresses that barepost.toml gives it if none is named
+    #[arg(long = "address", value_name = "ADDRESS")]
+    addresses: Vec<IpAddr>,
+    /// Ask name servers for each record, and say which are missing or wrong, and why
+    #[arg(long)]
+    check: bool,
+    /// The name server to ask, in place of those that this host asks
+    #[arg(long, value_name = "ADDRESS", requires = "check")]
+    server: Option<IpAddr>,
+}
+
+/// Errors: refused when the configuration is wrong; told when a record is not right.
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<(), Failure> {
+    let (_, configuration) = read_configuration(&options.data.join("barepost.toml"))?;
+    let addresses = match &options.addresses[..] {
+        [] => public_addresses(&configuration),
+        named => named.to_vec(),
+    };
+    if options.check {
+        check(&configuration, addresses, options.server, stop)
+    } else {
+        print(&configuration, &addresses)
+    }
+}
+
+fn print(configuration: &Configuration, addresses: &[IpAddr]) -> Result<(), Failure> {
+    if addresses.is_empty() {
+        let host = configuration.hostname.as_str();
+        remark(format_args!(
+            "barepost: where does the Internet reach {host}? Say it by --address, for two records more"
+        ));
+    }
+    for wanted in records::wanted(configuration, addresses).map_err(too_long)? {
+        say(format_args!("; {}\n{wanted}", wanted.purpose));
+    }
+    Ok(())
+}
+
+fn check(
+    configuration: &Configuration,
+    mut addresses: Vec<IpAddr>,
+    server: Option<IpAddr>,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    let servers = match server {
+        Some(server) => vec![server],
+        None => asking::of_host(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()),
+    };
+    if servers.is_empty() {
+        return Err(Failure::refused(format_args!("{RESOLV_CONF} names no name server; name one by --server")));
+    }
+    let mut servers = Servers::new(&servers);
+    let mut ask = |question| servers.ask(question);
+    if addresses.is_empty() {
+        let name = Name::parse(configuration.hostname.as_str()).map_err(too_long)?;
+        for kind in [RecordKind::Ipv4, RecordKind::Ipv6] {
+            let answer = ask(Question { name: name.clone(), kind })
+                .map_err(|why| Failure::broke(format_args!("{name}.: {why}")))?;
+            addresses.extend(answer.records.iter().filter_map(|record| match record {
+                Record::Address(address) => Some(address),
+                _ => None,
+            }));
+        }
+    }
+    let mut are_right = !addresses.is_empty();
+    if !are_right {
+        say(format_args!("missing  {}.: it has no address", configuration.hostname.as_str()));
+    }
+    for wanted in records::wanted(configuration, &addresses).map_err(too_long)? {
+        if stop.is_requested() {
+            return Err(Failure::Told);
+        }
+        let finding = check::judge(&wanted, &addresses, &mut ask);
+        if finding == Finding::Unknown(Unanswered::Silence) {
+            // Nor would they on the next question, after as long a wait.
+            return Err(Failure::broke(finding.told(&wanted)));
+        }
+        say(finding.told(&wanted));
+        are_right &= finding.is_right();
+    }
+    if are_right { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// Those of the machine's fixed addresses that are no private ones.
+fn public_addresses(configuration: &Configuration) -> Vec<IpAddr> {
+    let own = configuration.network.iter().flat_map(|network| &network.addresses).map(|own| own.address);
+    let is_public = |address: &IpAddr| match address {
+        IpAddr::V4(address) => !address.is_private() && !address.is_loopback() && !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_unique_local() && !address.is_loopback() && !address.is_unicast_link_local(),
+    };
+    own.filter(is_public).collect()
+}
+
+fn too_long(NotAName: NotAName) -> Failure {
+    Failure::refused("a name of the configuration is too long for what is to stand before it")
+}

@@ -1,0 +1,230 @@
+//! What the domain name system has to say of a machine and of the domains whose mail it takes, so that mail comes to it and what it sends is believed.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use dns::{Name, NotAName, Question, Record, RecordKind};
+use server::configuration::{Configuration, HostName};
+
+/// Bytes of one string of a text (RFC 1035 §3.3).
+const STRING_BYTES_MAX: usize = 255;
+
+/// Services of mail, where programs look for them (RFC 6186, RFC 8314 §5.1), and their ports; `None`: there is none here.
+const SERVICES: [(&str, Option<u16>); 6] = [
+    ("_submissions._tcp", Some(465)),
+    ("_submission._tcp", Some(587)),
+    ("_pop3s._tcp", Some(995)),
+    ("_pop3._tcp", Some(110)),
+    ("_imaps._tcp", None),
+    ("_imap._tcp", None),
+];
+
+/// A record that there is to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Wanted {
+    pub(super) owner: Name,
+    pub(super) record: Record,
+    /// What it is for, in a sentence.
+    pub(super) purpose: String,
+}
+
+/// All that there is to be, those of the machine first. `addresses`: where the Internet reaches it; without any there are no records of addresses.
+///
+/// Errors: a name is too long.
+pub(super) fn wanted(configuration: &Configuration, addresses: &[IpAddr]) -> Result<Vec<Wanted>, NotAName> {
+    let host = Name::parse(configuration.hostname.as_str())?;
+    let mut records = of_machine(configuration, &host, addresses);
+    for domain in &configuration.domains {
+        records.extend(of_domain(domain, &host)?);
+    }
+    Ok(records)
+}
+
+fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) -> Vec<Wanted> {
+    let mut records = Vec::new();
+    for address in addresses {
+        let record = Record::Address(*address);
+        records.push(Wanted::new(host, record, "This machine has this address.".into()));
+        let purpose = format!("The address has the machine's name; whoever lends you {address} can say so.");
+        records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
+    }
+    // What a domain says of its own mail stands there already.
+    if !configuration.serves(host.as_str()) {
+        let purpose = "What the machine sends in its own name comes from its own addresses.";
+        records.push(Wanted::new(host, text("v=spf1 a -all"), purpose.into()));
+    }
+    records
+}
+
+fn of_domain(domain: &HostName, host: &Name) -> Result<Vec<Wanted>, NotAName> {
+    let domain = domain.as_str();
+    let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
+    let name = Name::parse(domain)?;
+    let mut records = vec![
+        Wanted::new(
+            &name,
+            Record::Exchanger { preference: 10, host: host.clone() },
+            format!("Mail for {domain} comes to this machine."),
+        ),
+        Wanted::new(
+            &name,
+            text("v=spf1 mx -all"),
+            format!("Mail from {domain} comes from there too, and only from there."),
+        ),
+    ];
+    let policy = format!("v=DMARC1; p=none; rua=mailto:postmaster@{domain}");
+    let purpose = "The postmaster hears of mail that says it is from here and does not come from there.";
+    records.push(Wanted::new(&below("_dmarc")?, text(&policy), purpose.into()));
+    let reports = format!("v=TLSRPTv1; rua=mailto:postmaster@{domain}");
+    let purpose = "The postmaster hears of mail that could not come under TLS.";
+    records.push(Wanted::new(&below("_smtp._tls")?, text(&reports), purpose.into()));
+    for (service, port) in SERVICES {
+        let (weight, port, host, purpose) = match port {
+            Some(port) => (1, port, host.clone(), "Mail programs find this service there."),
+            None => (0, 0, Name::parse("")?, "Mail programs need not look for this service."),
+        };
+        records.push(Wanted::new(
+            &below(service)?,
+            Record::Service { priority: 0, weight, port, host },
+            purpose.into(),
+        ));
+    }
+    Ok(records)
+}
+
+fn text(text: &str) -> Record {
+    Record::Text(text.as_bytes().into())
+}
+
+impl Wanted {
+    fn new(owner: &Name, record: Record, purpose: String) -> Wanted {
+        Wanted { owner: owner.clone(), record, purpose }
+    }
+
+    /// By which it is found.
+    pub(super) fn question(&self) -> Question {
+        let kind = match &self.record {
+            Record::Address(IpAddr::V4(_)) => RecordKind::Ipv4,
+            Record::Address(IpAddr::V6(_)) => RecordKind::Ipv6,
+            Record::Exchanger { .. } => RecordKind::Exchanger,
+            Record::Text(_) => RecordKind::Text,
+            Record::Pointer(_) => RecordKind::Pointer,
+            Record::Tlsa { .. } => RecordKind::Tlsa,
+            Record::Service { .. } => RecordKind::Service,
+        };
+        Question { name: self.owner.clone(), kind }
+    }
+}
+
+/// As a line of a zone file (RFC 1035 §5.1).
+impl fmt::Display for Wanted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}. IN {}", self.owner.as_str(), Written(&self.record))
+    }
+}
+
+/// What follows the name in a line of a zone file.
+pub(super) struct Written<'a>(pub(super) &'a Record);
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Record::Address(address @ IpAddr::V4(_)) => write!(out, "A {address}"),
+            Record::Address(address @ IpAddr::V6(_)) => write!(out, "AAAA {address}"),
+            Record::Exchanger { preference, host } => write!(out, "MX {preference} {}", Full(host)),
+            Record::Pointer(name) => write!(out, "PTR {}", Full(name)),
+            Record::Service { priority, weight, port, host } => {
+                write!(out, "SRV {priority} {weight} {port} {}", Full(host))
+            }
+            Record::Text(text) => {
+                out.write_str("TXT")?;
+                // A text without bytes is one string, too.
+                let strings = text.chunks(STRING_BYTES_MAX).chain(text.is_empty().then_some(&[][..]));
+                strings.into_iter().try_for_each(|string| write!(out, " \"{}\"", quoted(string)))
+            }
+            Record::Tlsa { usage, selector, matching, data } => {
+                write!(out, "TLSA {usage} {selector} {matching} ")?;
+                data.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+/// A name to its last dot.
+struct Full<'a>(&'a Name);
+
+impl fmt::Display for Full<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.", self.0.as_str())
+    }
+}
+
+/// What cannot stand for itself between quotes is written as a number.
+fn quoted(bytes: &[u8]) -> String {
+    let write = |byte: &u8| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(*byte)),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        _ => format!("\\{byte:03}"),
+    };
+    bytes.iter().map(write).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(configuration: &str, addresses: &[&str]) -> Vec<String> {
+        let configuration = Configuration::parse(configuration).unwrap();
+        let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        wanted(&configuration, &addresses).unwrap().iter().map(Wanted::to_string).collect()
+    }
+
+    #[test]
+    fn a_domain_gets_all_that_mail_needs() {
+        let lines = lines("hostname = 'mail.a.test'\ndomains = ['a.test']\n", &["192.0.2.7", "2001:db8::7"]);
+        assert_eq!(
+            lines,
+            [
+                "mail.a.test. IN A 192.0.2.7",
+                "7.2.0.192.in-addr.arpa. IN PTR mail.a.test.",
+                "mail.a.test. IN AAAA 2001:db8::7",
+                "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa. IN PTR mail.a.test.",
+                "mail.a.test. IN TXT \"v=spf1 a -all\"",
+                "a.test. IN MX 10 mail.a.test.",
+                "a.test. IN TXT \"v=spf1 mx -all\"",
+                "_dmarc.a.test. IN TXT \"v=DMARC1; p=none; rua=mailto:postmaster@a.test\"",
+                "_smtp._tls.a.test. IN TXT \"v=TLSRPTv1; rua=mailto:postmaster@a.test\"",
+                "_submissions._tcp.a.test. IN SRV 0 1 465 mail.a.test.",
+                "_submission._tcp.a.test. IN SRV 0 1 587 mail.a.test.",
+                "_pop3s._tcp.a.test. IN SRV 0 1 995 mail.a.test.",
+                "_pop3._tcp.a.test. IN SRV 0 1 110 mail.a.test.",
+                "_imaps._tcp.a.test. IN SRV 0 0 0 .",
+                "_imap._tcp.a.test. IN SRV 0 0 0 .",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_machine_that_is_called_as_its_domain_has_one_policy() {
+        let lines = lines("hostname = 'a.test'\ndomains = ['a.test']\n", &[]);
+        let policies: Vec<_> = lines.iter().filter(|line| line.contains("spf1")).collect();
+        assert_eq!(policies, ["a.test. IN TXT \"v=spf1 mx -all\""]);
+    }
+
+    #[test]
+    fn texts_are_written_so_that_name_servers_read_them_back() {
+        let mut long = vec![b'x'; 300];
+        long.splice(..3, *b"\"\\\n");
+        let written = Written(&Record::Text(long.into())).to_string();
+        assert_eq!(written, format!("TXT \"\\\"\\\\\\010{}\" \"{}\"", "x".repeat(252), "x".repeat(45)));
+        assert_eq!(Written(&text("")).to_string(), "TXT \"\"");
+    }
+
+    #[test]
+    fn a_name_that_becomes_too_long_is_refused() {
+        let domain = [&["a".repeat(61).as_str(); 4].join("."), "test"].join(".");
+        let configuration =
+            Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['{domain}']\n")).unwrap();
+        assert_eq!(wanted(&configuration, &[]), Err(NotAName));
+    }
+}

@@ -1,0 +1,130 @@
+"""The promise: `./barepost dns` prints all records that mail needs, as a name server loads them, and `--check` finds what is missing or wrong.
+
+NSD, a name server that others use, serves what was printed, in a network of the test's own. What it serves is then changed.
+
+Takes seconds; --quick leaves nothing out.
+"""
+
+import os
+import subprocess
+import textwrap
+
+import barepost
+import network
+from processes import ROOT, Process, die_with_us
+
+NSD = ROOT / "target" / "tools" / "nsd"
+SERVER = "127.0.0.1"
+ADDRESSES = ("192.0.2.7", "2001:db8::7")
+ZONES = ("a.test", "2.0.192.in-addr.arpa", "8.b.d.0.1.0.0.2.ip6.arpa")
+CONFIGURATION = 'hostname = "mail.a.test"\ndomains = ["a.test"]\n'
+
+
+class Dns(barepost.Test):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        network.enter()
+
+    def setUp(self):
+        super().setUp()
+        self.data_folder = self.folder / "data"
+        self.data_folder.mkdir()
+        (self.data_folder / "barepost.toml").write_text(CONFIGURATION)
+
+    def dns(self, *arguments):
+        """What `./barepost dns` answers: its status, and the lines of its output and of what it complains of."""
+        command = [barepost.COMMAND, "dns", "--data", self.data_folder, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=die_with_us)
+        return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+    def printed(self):
+        status, lines, complaints = self.dns(*(word for address in ADDRESSES for word in ("--address", address)))
+        self.assertEqual((status, complaints), (0, []))
+        return lines
+
+    def check(self, *arguments):
+        return self.dns("--check", "--server", SERVER, *arguments)
+
+    def serve(self, lines):
+        """NSD, with these lines in the zones in which they belong."""
+        place = self.folder / "zones"
+        place.mkdir()
+        configuration = textwrap.dedent(f"""\
+            server:
+                ip-address: {SERVER}
+                username: ""
+                chroot: ""
+                zonesdir: "{place}"
+                database: ""
+                pidfile: ""
+                xfrdfile: "{place}/xfrd"
+                zonelistfile: "{place}/list"
+            remote-control:
+                control-enable: no
+            """)
+        records = [line for line in lines if not line.startswith(";")]
+        for zone in ZONES:
+            own = [line for line in records if line.split()[0].endswith(f"{zone}.")]
+            records = [line for line in records if line not in own]
+            start = f"{zone}. 300 IN SOA ns.test. postmaster.test. 1 3600 600 86400 60\n{zone}. 300 IN NS ns.test.\n"
+            (place / zone).write_text("$TTL 300\n" + start + "\n".join(own) + "\n")
+            configuration += f'zone:\n    name: "{zone}"\n    zonefile: "{zone}"\n'
+        self.assertEqual(records, [], "lines of no zone")
+        (place / "nsd.conf").write_text(configuration)
+        checked = subprocess.run([NSD / "usr/sbin/nsd-checkconf", place / "nsd.conf"], capture_output=True, text=True,
+                                 env=self.environment(), timeout=20)
+        self.assertEqual(checked.stdout + checked.stderr, "")
+        command = [NSD / "usr/sbin/nsd", "-d", "-c", place / "nsd.conf"]
+        server = self.watch(Process(command, self.folder / "nsd.log", self.environment()))
+        server.wait_for_line("nsd started", 20)
+        return server
+
+    @staticmethod
+    def environment():
+        return {**os.environ, "LD_LIBRARY_PATH": str(NSD / "usr/lib/x86_64-linux-gnu")}
+
+    def test_what_is_printed_is_loaded_and_found_right(self):
+        lines = self.printed()
+        server = self.serve(lines)
+        complaints = [line for line in server.lines() if "error" in line or "warning" in line]
+        self.assertEqual(complaints, [])
+        status, found, complaints = self.check()
+        self.assertEqual((status, complaints), (0, []))
+        records = [line for line in lines if not line.startswith(";")]
+        self.assertGreater(len(records), 10)
+        self.assertEqual(found, [f"right    {record}" for record in records])
+
+    def test_what_is_missing_or_wrong_is_found(self):
+        lines = self.printed()
+        changed = [line.replace("MX 10 mail.a.test.", "MX 10 old.a.test.") for line in lines
+                   if not line.startswith("_dmarc.")]
+        # So many texts that the answer comes by a stream.
+        changed += [f'a.test. IN TXT "site-verification={number:0200}"' for number in range(12)]
+        self.serve(changed)
+        status, found, complaints = self.check("--address", "192.0.2.7")
+        self.assertEqual((status, complaints), (1, []))
+        self.assertEqual(
+            [line for line in found if not line.startswith("right ")],
+            ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 old.a.test.",
+             *(f"missing  {line}" for line in lines if line.startswith("_dmarc."))],
+        )
+        self.assertIn('right    a.test. IN TXT "v=spf1 mx -all"', found)
+
+    def test_servers_that_are_not_there_are_told_of_in_one_line(self):
+        status, found, complaints = self.check()
+        self.assertEqual(status, 1)
+        self.assertEqual((found, complaints), ([], ["barepost: mail.a.test.: no name server answered"]))
+        status, found, complaints = self.check("--address", "192.0.2.7")
+        self.assertEqual((status, found), (1, []))
+        self.assertEqual(complaints, ["barepost: unknown  mail.a.test. IN A 192.0.2.7: no name server answered"])
+
+    def test_wrong_words_are_refused_in_one_line(self):
+        (self.data_folder / "barepost.toml").write_text("hostname = 'a.test'\n")
+        status, found, complaints = self.dns()
+        self.assertEqual((status, found, len(complaints)), (2, [], 1))
+        self.assertIn("barepost.toml:2:1: `domains` is missing", complaints[0])
+
+
+if __name__ == "__main__":
+    barepost.main()
