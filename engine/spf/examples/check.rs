@@ -50,6 +50,7 @@ fn letters(kind: RecordKind) -> &'static str {
         RecordKind::Text => "TXT",
         RecordKind::Pointer => "PTR",
         RecordKind::Tlsa => "TLSA",
+        RecordKind::Service => "SRV",
     }
 }
 
@@ -68,7 +69,7 @@ fn record(value: &str, kind: RecordKind) -> Result<Record, Failure> {
         RecordKind::Ipv4 | RecordKind::Ipv6 => Record::Address(value.parse::<IpAddr>()?),
         RecordKind::Exchanger => Record::Exchanger { preference: 0, host: name(value)? },
         RecordKind::Pointer => Record::Pointer(name(value)?),
-        RecordKind::Text | RecordKind::Tlsa => {
+        RecordKind::Text | RecordKind::Tlsa | RecordKind::Service => {
             let digits: Vec<char> = value.chars().collect();
             let bytes = digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16));
             Record::Text(bytes.collect::<Result<Vec<u8>, _>>()?.into())
