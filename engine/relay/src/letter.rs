@@ -92,6 +92,26 @@ impl Return {
             Return::Header => "RET=HDRS",
         }
     }
+
+    pub(crate) fn read(word: &str) -> Option<Return> {
+        [Return::Full, Return::Header].into_iter().find(|returned| returned.word() == word)
+    }
+}
+
+impl Notify {
+    /// Reads what stands behind `NOTIFY=`.
+    pub(crate) fn read(wishes: &str) -> Option<Notify> {
+        let mut notify = Notify { success: false, failure: false, delay: false };
+        for wish in wishes.split(',').filter(|_| wishes != "NEVER") {
+            match wish {
+                "SUCCESS" => notify.success = true,
+                "FAILURE" => notify.failure = true,
+                "DELAY" => notify.delay = true,
+                _ => return None,
+            }
+        }
+        Some(notify)
+    }
 }
 
 /// The parameters of RCPT that say what the sender wants to hear, each behind a space.

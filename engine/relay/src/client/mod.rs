@@ -25,6 +25,7 @@ mod transaction;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use core::fmt;
 
 use machine::Micros;
 
@@ -65,12 +66,19 @@ pub enum Tls {
 }
 
 /// As whom to log in.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// The name.
     pub user: String,
     /// The password.
     pub password: String,
+}
+
+impl fmt::Debug for Login {
+    /// Without the password: what is printed is read by others.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// What is to be done.

@@ -1,12 +1,16 @@
 //! Conversations with peers, good and bad.
 
 mod bodies;
+mod envelopes;
 mod hostile;
 mod letters;
 mod opening;
 mod ours;
 mod properties;
 mod replies;
+mod reports;
+mod routes;
+mod schedules;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

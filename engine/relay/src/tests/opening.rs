@@ -230,3 +230,10 @@ fn each_stage_has_its_patience() {
     house.hears("250 ok\r\n");
     assert_eq!(house.client.patience().as_secs(), 30);
 }
+
+#[test]
+fn a_password_is_not_printed() {
+    let house = House::with_login(Tls::Required);
+    let printed = std::format!("{:?}", house.client);
+    assert!(printed.contains("ada") && !printed.contains("pencil"), "{printed}");
+}

@@ -1,0 +1,187 @@
+//! The envelope of a letter that waits: fields at its beginning, above all others.
+//!
+//! ```text
+//!   Return-Path: <ada@us.test>
+//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1        where there are any
+//!   Envelope-To: <bob@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;bob@old.test,
+//!       <"a b"@there.test>
+//! ```
+//! What leaves is what follows. The fields are for nobody but us, so they have one form, in this order, a recipient a line; a line that ends in a comma is followed by another. What
+//! follows may well look like them: it is not looked at.
+//!
+//! Invariants:
+//! - What was written is read again, wherever an address has its quotes, and the letter begins where it did.
+//! - What is read holds valid paths and nothing that would end a line.
+//!
+//! Answers to: RFC 5321 section 4.4 (Return-Path), RFC 3461 section 4, RFC 6531 section 3.4, RFC 5322 section 2.1.1.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::str;
+
+use crate::letter::{
+    Content, Envelope, Notify, Recipient, Return, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes,
+};
+
+/// So many recipients an envelope has at most.
+pub const RECIPIENTS_MAX: usize = 1024;
+/// So many bytes it has at most.
+pub const BYTES_MAX: usize = 256 * 1024;
+
+const RETURN_PATH: &str = "Return-Path: ";
+const OPTIONS: &str = "Envelope-Options: ";
+const TO: &str = "Envelope-To: ";
+
+/// Why an envelope is not written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unwritable {
+    /// An address or a parameter is none.
+    Malformed,
+    /// There are no recipients, or too many.
+    Recipients,
+    /// It would be longer than [`BYTES_MAX`].
+    TooLong,
+}
+
+/// Why an envelope is not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unreadable {
+    /// It goes on behind these bytes.
+    Partial,
+    /// It is none.
+    Malformed,
+}
+
+/// Writes the fields of an envelope. Recipients are numbered by their places, whatever their numbers are.
+///
+/// Errors: nothing is written then.
+pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
+    if !(1..=RECIPIENTS_MAX).contains(&envelope.recipients.len()) {
+        return Err(Unwritable::Recipients);
+    }
+    let mut parameters = envelope.recipients.iter().filter_map(|to| to.original.as_ref()).chain(&envelope.envelope_id);
+    let are_paths = is_reverse_path(&envelope.reverse_path)
+        && envelope.recipients.iter().all(|recipient| is_forward_path(&recipient.address));
+    if !are_paths || !parameters.all(|parameter| is_parameter(parameter)) {
+        return Err(Unwritable::Malformed);
+    }
+    let mut text = [RETURN_PATH, "<", &envelope.reverse_path, ">\r\n"].concat();
+    let options = options(envelope);
+    if !options.is_empty() {
+        text.extend([OPTIONS, &options, "\r\n"]);
+    }
+    for (place, recipient) in envelope.recipients.iter().enumerate() {
+        text.push_str(if place == 0 { TO } else { ",\r\n\t" });
+        text.extend(["<", &recipient.address, ">"]);
+        write_wishes(recipient, &mut text);
+    }
+    text.push_str("\r\n");
+    if text.len() > BYTES_MAX {
+        return Err(Unwritable::TooLong);
+    }
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn options(envelope: &Envelope) -> String {
+    let identifier = envelope.envelope_id.as_ref().map(|identifier| ["ENVID=", identifier].concat());
+    let words = [
+        (envelope.content == Content::EightBit).then_some("BODY=8BITMIME"),
+        (envelope.script == Script::Utf8).then_some("SMTPUTF8"),
+        envelope.returned.map(Return::word),
+        identifier.as_deref(),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the envelope at the beginning of a letter. Returns it, with its recipients numbered from zero, and how many bytes it takes: the letter follows.
+pub fn read(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
+    match read_fields(bytes) {
+        // It goes on for longer than any does.
+        Err(Unreadable::Partial) if bytes.len() >= BYTES_MAX => Err(Unreadable::Malformed),
+        read => read,
+    }
+}
+
+fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
+    let mut lines = Lines { rest: bytes };
+    let reverse_path = lines.field(RETURN_PATH)?.ok_or(Unreadable::Malformed)?;
+    let reverse_path = reverse_path.strip_prefix('<').and_then(|path| path.strip_suffix('>'));
+    let reverse_path = reverse_path.filter(|path| is_reverse_path(path)).ok_or(Unreadable::Malformed)?;
+    let mut envelope = Envelope {
+        reverse_path: String::from(reverse_path),
+        recipients: Vec::new(),
+        content: Content::SevenBit,
+        script: Script::Ascii,
+        returned: None,
+        envelope_id: None,
+    };
+    if let Some(options) = lines.field(OPTIONS)? {
+        options.split(' ').try_for_each(|word| read_option(word, &mut envelope)).ok_or(Unreadable::Malformed)?;
+    }
+    let mut line = lines.field(TO)?.ok_or(Unreadable::Malformed)?;
+    loop {
+        let is_last = !line.ends_with(',');
+        let number =
+            u16::try_from(envelope.recipients.len()).ok().filter(|number| usize::from(*number) < RECIPIENTS_MAX);
+        let recipient = number.and_then(|number| read_recipient(number, line.strip_suffix(',').unwrap_or(line)));
+        envelope.recipients.push(recipient.ok_or(Unreadable::Malformed)?);
+        if is_last {
+            return Ok((envelope, bytes.len() - lines.rest.len()));
+        }
+        line = lines.field("\t")?.ok_or(Unreadable::Malformed)?;
+    }
+}
+
+fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
+    match word.split_once('=') {
+        Some(("BODY", "8BITMIME")) => envelope.content = Content::EightBit,
+        None if word == "SMTPUTF8" => envelope.script = Script::Utf8,
+        Some(("RET", _)) => envelope.returned = Some(Return::read(word)?),
+        Some(("ENVID", identifier)) if is_parameter(identifier) => {
+            envelope.envelope_id = Some(String::from(identifier))
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
+    let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
+    let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
+    // A route would be left out when it is sent.
+    line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
+    let mut recipient = Recipient { number, address: String::from(mailbox.text), notify: None, original: None };
+    let mut words = wishes.split(' ');
+    if words.next() != Some("") {
+        return None;
+    }
+    for word in words {
+        match word.split_once('=')? {
+            ("NOTIFY", wishes) => recipient.notify = Some(Notify::read(wishes)?),
+            ("ORCPT", original) if is_parameter(original) => recipient.original = Some(String::from(original)),
+            _ => return None,
+        }
+    }
+    Some(recipient)
+}
+
+/// Lines that were not read yet.
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Lines<'a> {
+    /// The rest of the next line if it begins so.
+    fn field(&mut self, name: &str) -> Result<Option<&'a str>, Unreadable> {
+        let Some(value) = self.rest.strip_prefix(name.as_bytes()) else {
+            let may_be = name.as_bytes().starts_with(self.rest);
+            return if may_be { Err(Unreadable::Partial) } else { Ok(None) };
+        };
+        let end = memchr::memchr(b'\n', value).ok_or(Unreadable::Partial)?;
+        let (line, rest) = value.split_at_checked(end + 1).ok_or(Unreadable::Partial)?;
+        let line = line.strip_suffix(b"\r\n").and_then(|line| str::from_utf8(line).ok());
+        self.rest = rest;
+        line.map(Some).ok_or(Unreadable::Malformed)
+    }
+}

@@ -1,0 +1,284 @@
+//! Where a letter goes: the hosts that take a domain's mail, in the order in which they are to be tried.
+//!
+//! [`route`] is a plain function of what is known of names. What it has to know and does not it says, and it is called again when that is known too, with the same random number.
+//!
+//! Invariants:
+//! - Nothing is sent to ourselves, nor to whom a domain prefers less than us: it would come back (RFC 5321 section 5.1).
+//! - What nobody can know now is tried later; only what name servers say makes an end.
+//! - There are at most [`HOPS_MAX`] hops, and a route asks for at most 11 names.
+//!
+//! Answers to: RFC 5321 sections 5.1 and 5.2; RFC 7505 (null MX); RFC 3596 (IPv6).
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+
+use crate::reply::Enhanced;
+
+/// So many hosts are looked at.
+const HOSTS_MAX: usize = 5;
+/// So many addresses of a host are, of each family.
+const ADDRESSES_MAX: usize = 2;
+/// So many hops a route has at most.
+pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
+
+/// Where a letter is to go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target<'a> {
+    /// To who takes the mail of a domain, or of the address in brackets.
+    Domain(smtp::Domain<'a>),
+    /// To this host, which takes all of our mail.
+    Smarthost(&'a Name),
+}
+
+/// Who we are, and what we can reach.
+#[derive(Clone, Copy, Debug)]
+pub struct Us<'a> {
+    /// What we call ourselves.
+    pub name: &'a Name,
+    /// Where we are.
+    pub addresses: &'a [IpAddr],
+    /// By what we reach others.
+    pub families: Families,
+}
+
+/// Families of addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Families {
+    /// IPv4 alone.
+    Ipv4,
+    /// IPv6 alone.
+    Ipv6,
+    /// Either, IPv6 first.
+    Both,
+}
+
+/// An address to be tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hop {
+    /// The host; none where an address stood in brackets.
+    pub host: Option<Name>,
+    /// Where it is.
+    pub address: IpAddr,
+    /// Whether name servers have checked the signatures of all that led here (DNSSEC).
+    pub is_authenticated: bool,
+}
+
+/// The way of a letter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// One after the other, until one takes it.
+    By(Vec<Hop>),
+    /// There is none.
+    Nowhere(Unroutable),
+}
+
+/// Why there is no way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unroutable {
+    /// Name servers did not answer. All others are for ever.
+    Unknown(Unanswered),
+    /// The domain's name is none, or beyond ASCII.
+    NotAName,
+    /// There is no such domain.
+    NoDomain,
+    /// It takes no mail (RFC 7505).
+    TakesNoMail,
+    /// None of the hosts that take its mail has an address, or one that we reach.
+    NoAddress,
+    /// Its mail comes to us, who do not know it.
+    ComesBack,
+}
+
+/// Where a letter goes. `random`: any number, the same for each call about one attempt; by it those take turns that are preferred alike.
+///
+/// Errors: [`Missing`] says what has to be known first.
+pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
+    let mut dice = Dice(random);
+    let hosts = match target {
+        Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, us)),
+        Target::Smarthost(host) => Hosts { names: Vec::from([(*host).clone()]), is_authenticated: true },
+        Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, &mut dice, knowledge)? {
+            Ok(hosts) => hosts,
+            Err(why) => return Ok(Route::Nowhere(why)),
+        },
+    };
+    let mut hops = Vec::new();
+    let mut why = Unroutable::NoAddress;
+    for host in &hosts.names {
+        match addresses(host, us, &mut dice, knowledge)? {
+            Ok(found) => hops.extend(found.into_iter().map(|(address, is_authenticated)| Hop {
+                host: Some(host.clone()),
+                address,
+                is_authenticated: is_authenticated && hosts.is_authenticated,
+            })),
+            Err(unanswered) => why = Unroutable::Unknown(unanswered),
+        }
+    }
+    Ok(if hops.is_empty() { Route::Nowhere(why) } else { Route::By(hops) })
+}
+
+fn to_literal(address: IpAddr, us: &Us<'_>) -> Route {
+    if us.addresses.contains(&address.to_canonical()) {
+        Route::Nowhere(Unroutable::ComesBack)
+    } else if us.reaches(address) {
+        Route::By(Vec::from([Hop { host: None, address, is_authenticated: false }]))
+    } else {
+        Route::Nowhere(Unroutable::NoAddress)
+    }
+}
+
+/// Hosts that take a domain's mail, the first to be tried first.
+struct Hosts {
+    names: Vec<Name>,
+    is_authenticated: bool,
+}
+
+fn exchangers(
+    domain: &str,
+    us: &Us<'_>,
+    dice: &mut Dice,
+    knowledge: &Knowledge,
+) -> Result<Result<Hosts, Unroutable>, Missing> {
+    // What is beyond ASCII would have to be written in ASCII first (RFC 5891).
+    let Some(domain) = Name::of_bytes(domain.as_bytes()).ok().filter(|_| domain.is_ascii()) else {
+        return Ok(Err(Unroutable::NotAName));
+    };
+    let answer = match knowledge.of(Question { name: domain.clone(), kind: RecordKind::Exchanger })? {
+        Ok(answer) => answer,
+        Err(unanswered) => return Ok(Err(Unroutable::Unknown(unanswered))),
+    };
+    Ok(ordered(&domain, answer, us, dice).map(|names| Hosts { names, is_authenticated: answer.is_authenticated }))
+}
+
+/// The rule of RFC 5321 section 5.1.
+fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, dice: &mut Dice) -> Result<Vec<Name>, Unroutable> {
+    let read = |record: &Record| match record {
+        Record::Exchanger { preference, host } => Some((*preference, dice.roll(), host.clone())),
+        _ => None,
+    };
+    let mut hosts: Vec<_> = answer.records.iter().filter_map(read).collect();
+    if hosts.is_empty() && !answer.exists {
+        return Err(Unroutable::NoDomain);
+    }
+    if hosts.is_empty() {
+        // It is its own exchanger.
+        hosts.push((0, 0, domain.clone()));
+    }
+    hosts.retain(|(_, _, host)| !host.is_root());
+    if hosts.is_empty() {
+        return Err(Unroutable::TakesNoMail);
+    }
+    hosts.sort_unstable();
+    let ours = hosts.iter().find(|(_, _, host)| host == us.name).map(|(preference, _, _)| *preference);
+    hosts.retain(|(preference, _, _)| ours.is_none_or(|ours| *preference < ours));
+    if hosts.is_empty() {
+        return Err(Unroutable::ComesBack);
+    }
+    Ok(hosts.into_iter().map(|(_, _, host)| host).take(HOSTS_MAX).collect())
+}
+
+/// Addresses of a host, and whether they are authenticated. Where name servers do not know those of one family, those of the other do.
+fn addresses(
+    host: &Name,
+    us: &Us<'_>,
+    dice: &mut Dice,
+    knowledge: &Knowledge,
+) -> Result<Result<Vec<(IpAddr, bool)>, Unanswered>, Missing> {
+    let mut found = Vec::new();
+    let mut unanswered = None;
+    for kind in us.families.kinds() {
+        let answer = match knowledge.of(Question { name: host.clone(), kind: *kind })? {
+            Ok(answer) => answer,
+            Err(why) => {
+                unanswered = Some(why);
+                continue;
+            }
+        };
+        let usable = |record: &Record| match record {
+            Record::Address(address) => us.reaches(*address).then(|| (dice.roll(), *address)),
+            _ => None,
+        };
+        let mut usable: Vec<_> = answer.records.iter().filter_map(usable).collect();
+        usable.sort_unstable();
+        let first = usable.into_iter().take(ADDRESSES_MAX);
+        found.extend(first.map(|(_, address)| (address, answer.is_authenticated)));
+    }
+    Ok(match unanswered {
+        Some(why) if found.is_empty() => Err(why),
+        _ => Ok(found),
+    })
+}
+
+impl Us<'_> {
+    /// Whether somebody else can be there.
+    fn reaches(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let is_of_family = match self.families {
+            Families::Ipv4 => address.is_ipv4(),
+            Families::Ipv6 => address.is_ipv6(),
+            Families::Both => true,
+        };
+        let is_nobody = address.is_unspecified() || address.is_loopback() || address.is_multicast();
+        let is_everybody = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+        is_of_family && !is_nobody && !is_everybody && !self.addresses.contains(&address)
+    }
+}
+
+impl Families {
+    fn kinds(self) -> &'static [RecordKind] {
+        match self {
+            Families::Ipv4 => &[RecordKind::Ipv4],
+            Families::Ipv6 => &[RecordKind::Ipv6],
+            Families::Both => &[RecordKind::Ipv6, RecordKind::Ipv4],
+        }
+    }
+}
+
+/// Numbers from a number (SplitMix64): the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ (number >> 31)
+    }
+}
+
+impl Unroutable {
+    /// Whether there may be a way later.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Unroutable::Unknown(_))
+    }
+
+    /// The status to be reported (RFC 3463).
+    pub fn status(&self) -> Enhanced {
+        let (class, subject, detail) = match self {
+            Unroutable::Unknown(_) => (4, 4, 3),
+            Unroutable::NotAName | Unroutable::NoDomain => (5, 1, 2),
+            Unroutable::TakesNoMail => (5, 1, 10),
+            Unroutable::NoAddress => (5, 4, 4),
+            Unroutable::ComesBack => (5, 4, 6),
+        };
+        Enhanced { class, subject, detail }
+    }
+}
+
+impl fmt::Display for Unroutable {
+    /// In words, for people, without a full stop.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unroutable::Unknown(why) => write!(out, "where its mail goes could not be found out: {why}"),
+            Unroutable::NotAName => out.write_str("what stands behind the @ is no name that mail can be sent to"),
+            Unroutable::NoDomain => out.write_str("there is no such domain"),
+            Unroutable::TakesNoMail => out.write_str("the domain takes no mail"),
+            Unroutable::NoAddress => out.write_str("the servers of the domain have no address that can be reached"),
+            Unroutable::ComesBack => out.write_str("mail for the domain comes to this server, which does not know it"),
+        }
+    }
+}

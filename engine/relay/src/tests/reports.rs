@@ -1,0 +1,181 @@
+//! What senders are told.
+
+use machine::UnixTime;
+use mail_parser::{MessageParser, MimeHeaders as _, PartType};
+use proptest::prelude::*;
+
+use super::*;
+use crate::report::{self, Fate, HEADER_BYTES_MAX, Kind, Report, is_wanted};
+use crate::{Enhanced, Notify, Reply};
+
+const UNTIL: UnixTime = UnixTime::from_seconds(1_800_000_000);
+const STATUS: Enhanced = Enhanced { class: 5, subject: 1, detail: 1 };
+
+fn written(kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
+    let report = Report {
+        kind,
+        hostname: "mail.us.test",
+        from: "postmaster@us.test",
+        to: "ada@us.test",
+        date: UnixTime::from_seconds(1_790_000_000),
+        message_id: "4D2@mail.us.test",
+        secret: 7,
+        arrived: UnixTime::from_seconds(1_789_000_000),
+        envelope_id: Some("QQ+2B+0D+zz"),
+        recipients: fates,
+        letter,
+    };
+    let mut out = b"before".to_vec();
+    report::write(&report, &mut out);
+    let text = String::from_utf8(out.split_off("before".len())).unwrap();
+    assert!(text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000), "{text}");
+    assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text}");
+    text
+}
+
+/// The parts of a report as a library reads them: the words, the fields for programs, and the letter's header.
+fn parts(text: &str) -> [String; 3] {
+    let message = MessageParser::default().parse(text.as_bytes()).unwrap();
+    let kind = message.content_type().unwrap();
+    assert_eq!((kind.ctype(), kind.subtype()), ("multipart", Some("report")));
+    assert_eq!(kind.attribute("report-type"), Some("delivery-status"));
+    assert_eq!(message.header_raw("Auto-Submitted").map(str::trim), Some("auto-replied"));
+    assert_eq!(message.from().unwrap().first().unwrap().address(), Some("postmaster@us.test"));
+    assert_eq!(message.to().unwrap().first().unwrap().address(), Some("ada@us.test"));
+    let PartType::Multipart(children) = &message.parts[0].body else { panic!("it has parts") };
+    assert_eq!(children.len(), 3);
+    let kinds = ["text/plain", "message/delivery-status"];
+    for (kind, child) in kinds.iter().zip(children) {
+        let found = message.parts[*child as usize].content_type().unwrap();
+        assert_eq!(std::format!("{}/{}", found.ctype(), found.subtype().unwrap()), *kind);
+    }
+    let part = |place: usize| {
+        let part = &message.parts[children[place] as usize];
+        text[part.offset_body as usize..part.offset_end as usize].to_string()
+    };
+    [part(0), part(1), part(2)]
+}
+
+#[test]
+fn a_failure_is_told_to_people_and_to_programs_with_the_letter_s_header() {
+    let recipient = Recipient { original: Some("rfc822;bob+2Bold@old.test".to_string()), ..to(0, "bob@there.test") };
+    let reply = Reply { code: 550, enhanced: Some(STATUS), text: "no such user".to_string() };
+    let fate = Fate {
+        recipient: &recipient,
+        status: STATUS,
+        words: "the other server refused the recipient: 550 5.1.1 no such user",
+        reply: Some(&reply),
+        host: Some("mx.there.test"),
+    };
+    let text = written(Kind::Failed, &[fate], b"Subject: lunch\r\nX: y\r\n\r\nSECRET\r\n");
+    assert!(text.contains("\r\nSubject: Your message could not be delivered\r\n"));
+    let [words, status, header] = parts(&text);
+    assert_eq!(
+        words.trim_end(),
+        "Your message could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    the other server refused the recipient: 550 5.1.1 no such user\r\n\r\n\
+         It will not be tried again. If you write again, see first that the address\r\nis right.\r\n\r\n\
+         Your message came to mail.us.test on Thu, 10 Sep 2026 00:26:40 +0000. Its\r\nheader is below, behind the same for programs."
+    );
+    assert_eq!(
+        status.trim_end(),
+        "Original-Envelope-Id: QQ++0D+zz\r\nReporting-MTA: dns; mail.us.test\r\nArrival-Date: Thu, 10 Sep 2026 00:26:40 +0000\r\n\r\n\
+         Original-Recipient: rfc822; bob+old@old.test\r\nFinal-Recipient: rfc822; bob@there.test\r\nAction: failed\r\nStatus: 5.1.1\r\n\
+         Remote-MTA: dns; mx.there.test\r\nDiagnostic-Code: smtp; 550 5.1.1 no such user\r\nLast-Attempt-Date: Mon, 21 Sep 2026 14:13:20 +0000"
+    );
+    assert_eq!(header.trim_end(), "Subject: lunch\r\nX: y");
+    assert!(text.contains("Content-Type: text/rfc822-headers\r\n") && !text.contains("SECRET"));
+}
+
+#[test]
+fn a_delay_says_until_when_it_is_tried() {
+    let recipient = to(0, "bob@there.test");
+    let status = Enhanced { class: 4, subject: 4, detail: 1 };
+    let fate = Fate { recipient: &recipient, status, words: "it is down", reply: None, host: None };
+    let text = written(Kind::Delayed { until: UNTIL }, &[fate, fate], b"");
+    let [words, status, header] = parts(&text);
+    assert!(
+        words.contains("not been delivered yet") && words.contains("until Fri, 15 Jan 2027 08:00:00 +0000"),
+        "{words}"
+    );
+    assert_eq!(status.matches("Action: delayed\r\nStatus: 4.4.1\r\n").count(), 2);
+    assert_eq!(status.matches("Will-Retry-Until: Fri, 15 Jan 2027 08:00:00 +0000\r\n").count(), 2);
+    assert_eq!(header.trim_end(), "");
+}
+
+#[test]
+fn success_is_told_too() {
+    let recipient = to(0, "bob@there.test");
+    let status = Enhanced { class: 2, subject: 0, detail: 0 };
+    let fate = Fate { recipient: &recipient, status, words: "250 ok", reply: None, host: None };
+    for (kind, action) in [(Kind::Relayed, "relayed"), (Kind::Delivered, "delivered")] {
+        let [_, status, _] = parts(&written(kind, &[fate], b"Subject: x\r\n"));
+        assert!(status.contains(&std::format!("Action: {action}\r\n")) && !status.contains("Will-Retry"));
+    }
+}
+
+#[test]
+fn what_is_beyond_ascii_is_kept() {
+    let recipient = to(0, "b\u{f8}b+\"a b\"@there.test");
+    let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
+    let text = written(Kind::Failed, &[fate], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
+    let [words, status, header] = parts(&text);
+    assert!(words.contains("b\u{f8}b"));
+    assert!(status.contains("Final-Recipient: utf-8; b\\x{F8}b\\x{2B}\"a\\x{20}b\"@there.test\r\n"), "{status}");
+    assert!(status.is_ascii());
+    assert_eq!(header.trim_end(), "Subject: l\u{fc}nch");
+    assert!(text.contains("Content-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n"));
+    let text = written(Kind::Failed, &[fate], b"Subject: l\xfcnch\r\n\r\n");
+    assert!(
+        text.contains("Content-Type: text/rfc822-headers\r\nContent-Transfer-Encoding: 7bit\r\n\r\nSubject: l?nch\r\n")
+    );
+}
+
+#[test]
+fn a_report_is_bounded_whatever_the_letter() {
+    let recipient = to(0, "bob@there.test");
+    let long = "x".repeat(3000);
+    let fate = Fate { recipient: &recipient, status: STATUS, words: &long, reply: None, host: None };
+    let mut letter = b"Subject: x\n".to_vec();
+    letter.resize(3000, b'y');
+    letter.extend(b"\r\n");
+    letter.extend(b"X: y\r\n".repeat(HEADER_BYTES_MAX));
+    let text = written(Kind::Failed, &[fate], &letter);
+    assert!(text.len() < HEADER_BYTES_MAX + 8 * 1024);
+}
+
+#[test]
+fn who_wants_to_hear_is_told_and_nobody_else() {
+    let mut envelope = letter(&["bob@there.test"]).envelope;
+    let kinds = [Kind::Failed, Kind::Delayed { until: UNTIL }, Kind::Relayed, Kind::Delivered];
+    let wanted = |envelope: &Envelope| kinds.map(|kind| is_wanted(envelope, &envelope.recipients[0], kind));
+    assert_eq!(wanted(&envelope), [true, true, false, false]);
+    for (success, failure, delay) in
+        [(true, false, false), (false, true, false), (false, false, true), (false, false, false)]
+    {
+        envelope.recipients[0].notify = Some(Notify { success, failure, delay });
+        assert_eq!(wanted(&envelope), [failure, delay, success, success]);
+    }
+    envelope.recipients[0].notify = Some(Notify { success: true, failure: true, delay: true });
+    envelope.reverse_path.clear();
+    assert_eq!(wanted(&envelope), [false; 4], "what comes from nobody is reported to nobody");
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_was_said_begins_a_field_or_a_part(
+        words in "\\PC{0,80}|[\r\n:a-]{0,40}",
+        reply in "[ -~]{0,200}",
+        letter in proptest::collection::vec(prop_oneof![Just(b"\r\n--=_r".to_vec()), Just(b"\n\r".to_vec()), proptest::collection::vec(any::<u8>(), 0..40)], 0..10),
+    ) {
+        let recipient = to(0, "bob@there.test");
+        let reply = Reply { code: 550, enhanced: None, text: reply };
+        let fate = Fate { recipient: &recipient, status: STATUS, words: &words, reply: Some(&reply), host: Some(&words) };
+        let text = written(Kind::Failed, &[fate], &letter.concat());
+        let [_, status, _] = parts(&text);
+        let names: Vec<_> = status.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(':').next().unwrap()).collect();
+        prop_assert_eq!(
+            names,
+            ["Original-Envelope-Id", "Reporting-MTA", "Arrival-Date", "", "Final-Recipient", "Action", "Status", "Remote-MTA", "Diagnostic-Code", "Last-Attempt-Date"]
+        );
+    }
+}

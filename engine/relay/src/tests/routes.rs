@@ -1,0 +1,225 @@
+//! Where letters go.
+
+use alloc::collections::BTreeSet;
+use core::net::IpAddr;
+
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+
+use super::*;
+use crate::route::{Families, HOPS_MAX, Hop, Route, Target, Unroutable, Us, route};
+
+/// What names mean, a line each: `there.test MX 10 mx.there.test`, `mx.there.test A 192.0.2.1`, `gone.test -`, `down.test ?` and `down.test A ?`.
+struct World<'a>(&'a [&'a str]);
+
+impl World<'_> {
+    fn answer(&self, question: &Question) -> Result<Answer, Unanswered> {
+        let kind = match question.kind {
+            RecordKind::Exchanger => "MX",
+            RecordKind::Ipv4 => "A",
+            RecordKind::Ipv6 => "AAAA",
+            kind => panic!("{kind:?} is not asked for"),
+        };
+        let (mut records, mut exists, mut is_authenticated) = (Vec::new(), true, false);
+        for line in self.0 {
+            let words: Vec<_> = line.split(' ').collect();
+            match words[..] {
+                [name, _, ..] if name != question.name.as_str() => {}
+                [_, "signed"] => is_authenticated = true,
+                [_, "-"] => exists = false,
+                [_, "?"] => return Err(Unanswered::Silence),
+                [_, of, "?"] if of == kind => return Err(Unanswered::Silence),
+                [_, "MX", preference, host] if kind == "MX" => records.push(Record::Exchanger {
+                    preference: preference.parse().unwrap(),
+                    host: Name::parse(host.trim_end_matches('.')).unwrap(),
+                }),
+                [_, of, address] if of == kind => records.push(Record::Address(address.parse().unwrap())),
+                _ => {}
+            }
+        }
+        Ok(Answer { records, exists, is_authenticated })
+    }
+
+    fn route(&self, target: &Target<'_>, families: Families, random: u64) -> Route {
+        let name = Name::parse("us.test").unwrap();
+        let addresses = ["203.0.113.1".parse().unwrap(), "2001:db8:f::1".parse().unwrap()];
+        let us = Us { name: &name, addresses: &addresses, families };
+        let (mut knowledge, mut asked) = (Knowledge::default(), 0);
+        loop {
+            match route(target, &us, random, &knowledge) {
+                Ok(route) => return route,
+                Err(Missing(question)) => {
+                    asked += 1;
+                    assert!(asked <= 11, "there is an end");
+                    let answer = self.answer(&question);
+                    knowledge.learn(question, answer);
+                }
+            }
+        }
+    }
+
+    /// The hops of a domain's mail in words, or why there are none.
+    fn hops(&self, domain: &str, families: Families, random: u64) -> String {
+        let target = Target::Domain(smtp::Domain::Name(domain));
+        match self.route(&target, families, random) {
+            Route::By(hops) => {
+                assert!(hops.len() <= HOPS_MAX);
+                let tell = |hop: &Hop| std::format!("{} {}", hop.host.as_ref().unwrap(), hop.address);
+                hops.iter().map(tell).collect::<Vec<_>>().join(", ")
+            }
+            Route::Nowhere(why) => std::format!("{} {why}", why.status()),
+        }
+    }
+}
+
+#[test]
+fn the_preferred_host_is_first_and_its_addresses_follow_each_other() {
+    let world = World(&[
+        "there.test MX 20 second.there.test",
+        "there.test MX 10 first.there.test",
+        "first.there.test A 192.0.2.1",
+        "first.there.test AAAA 2001:db8::1",
+        "second.there.test A 192.0.2.2",
+    ]);
+    let first = "first.there.test 2001:db8::1, first.there.test 192.0.2.1, second.there.test 192.0.2.2";
+    assert_eq!(world.hops("There.Test", Families::Both, 7), first);
+    assert_eq!(world.hops("there.test", Families::Ipv4, 7), "first.there.test 192.0.2.1, second.there.test 192.0.2.2");
+    assert_eq!(world.hops("there.test", Families::Ipv6, 7), "first.there.test 2001:db8::1");
+}
+
+#[test]
+fn hosts_that_are_preferred_alike_take_turns() {
+    let world = World(&[
+        "there.test MX 10 a.test",
+        "there.test MX 10 b.test",
+        "there.test MX 10 c.test",
+        "there.test MX 5 z.test",
+        "a.test A 192.0.2.1",
+        "b.test A 192.0.2.2",
+        "c.test A 192.0.2.3",
+        "z.test A 192.0.2.26",
+    ]);
+    let routes: BTreeSet<_> = (0..100).map(|random| world.hops("there.test", Families::Both, random)).collect();
+    assert_eq!(routes.len(), 6, "in all orders");
+    assert!(routes.iter().all(|route| route.starts_with("z.test")));
+}
+
+#[test]
+fn a_domain_without_exchangers_is_its_own() {
+    let world = World(&["there.test A 192.0.2.1"]);
+    assert_eq!(world.hops("there.test", Families::Both, 7), "there.test 192.0.2.1");
+    let world = World(&["there.test MX 10 mx.test", "there.test A 192.0.2.1"]);
+    assert_eq!(
+        world.hops("there.test", Families::Both, 7),
+        "5.4.4 the servers of the domain have no address that can be reached",
+        "but not one with exchangers that are of no use"
+    );
+}
+
+#[test]
+fn who_takes_no_mail_gets_none() {
+    let none = "5.1.10 the domain takes no mail";
+    assert_eq!(World(&["there.test MX 0 .", "there.test A 192.0.2.1"]).hops("there.test", Families::Both, 7), none);
+    let world = World(&["there.test MX 0 .", "there.test MX 10 mx.test", "mx.test A 192.0.2.1"]);
+    assert_eq!(world.hops("there.test", Families::Both, 7), "mx.test 192.0.2.1", "who says both means the other");
+}
+
+#[test]
+fn what_is_not_there_is_never_reached_and_what_nobody_knows_later() {
+    assert_eq!(World(&["there.test -"]).hops("there.test", Families::Both, 7), "5.1.2 there is no such domain");
+    let later = "4.4.3 where its mail goes could not be found out: no name server answered";
+    assert_eq!(World(&["there.test ?"]).hops("there.test", Families::Both, 7), later);
+    assert_eq!(World(&["there.test MX 1 mx.test", "mx.test ?"]).hops("there.test", Families::Both, 7), later);
+    assert_eq!(World(&["there.test MX 1 mx.test", "mx.test AAAA ?"]).hops("there.test", Families::Both, 7), later);
+    // What is known is enough.
+    let world =
+        World(&["there.test MX 1 a.test", "there.test MX 2 b.test", "a.test ?", "b.test AAAA ?", "b.test A 192.0.2.2"]);
+    assert_eq!(world.hops("there.test", Families::Both, 7), "b.test 192.0.2.2");
+    assert!(Unroutable::Unknown(Unanswered::Silence).is_temporary() && !Unroutable::NoDomain.is_temporary());
+    for name in ["a..test", "bücher.test", &"x".repeat(64)] {
+        let expected = "5.1.2 what stands behind the @ is no name that mail can be sent to";
+        assert_eq!(World(&[]).hops(name, Families::Both, 7), expected);
+    }
+}
+
+#[test]
+fn mail_goes_to_nobody_who_would_bring_it_back() {
+    let world = World(&[
+        "there.test MX 10 first.test",
+        "there.test MX 20 us.test",
+        "there.test MX 20 equal.test",
+        "there.test MX 30 last.test",
+        "first.test A 192.0.2.1",
+        "equal.test A 192.0.2.2",
+        "last.test A 192.0.2.3",
+    ]);
+    assert_eq!(world.hops("there.test", Families::Both, 7), "first.test 192.0.2.1");
+    let back = "5.4.6 mail for the domain comes to this server, which does not know it";
+    assert_eq!(World(&["there.test MX 10 us.test"]).hops("there.test", Families::Both, 7), back);
+    assert_eq!(World(&["us.test A 203.0.113.1"]).hops("us.test", Families::Both, 7), back);
+}
+
+#[test]
+fn addresses_where_nobody_else_is_are_not_tried() {
+    let world = World(&[
+        "there.test A 203.0.113.1",
+        "there.test A 127.0.0.1",
+        "there.test A 0.0.0.0",
+        "there.test A 224.0.0.1",
+        "there.test A 255.255.255.255",
+        "there.test AAAA ::1",
+        "there.test AAAA ::ffff:127.0.0.1",
+        "there.test AAAA 2001:db8:f::1",
+    ]);
+    let none = "5.4.4 the servers of the domain have no address that can be reached";
+    assert_eq!(world.hops("there.test", Families::Both, 7), none);
+}
+
+#[test]
+fn a_route_is_bounded_whatever_a_domain_says() {
+    let mut lines = Vec::new();
+    for host in 0..40 {
+        lines.push(std::format!("there.test MX {host} mx{host}.test"));
+        for address in 0..20 {
+            lines.push(std::format!("mx{host}.test A 192.0.{host}.{address}"));
+            lines.push(std::format!("mx{host}.test AAAA 2001:db8:{host}::{address}"));
+        }
+    }
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    let route = World(&lines).hops("there.test", Families::Both, 7);
+    assert_eq!(route.split(", ").count(), HOPS_MAX);
+    assert!(route.contains("mx4.test") && !route.contains("mx5.test"));
+    let others: BTreeSet<_> = (0..50).map(|random| World(&lines).hops("there.test", Families::Both, random)).collect();
+    assert!(others.len() > 40, "the addresses take turns");
+}
+
+#[test]
+fn an_address_in_brackets_and_a_smarthost_need_no_exchanger() {
+    let world = World(&["smart.test A 192.0.2.9", "smart.test MX 10 other.test"]);
+    let literal = |address: &str| {
+        let target = Target::Domain(smtp::Domain::Literal(address.parse().unwrap()));
+        world.route(&target, Families::Ipv4, 7)
+    };
+    let hop = |host: Option<Name>, address: &str| {
+        let address: IpAddr = address.parse().unwrap();
+        Route::By(Vec::from([Hop { host, address, is_authenticated: false }]))
+    };
+    assert_eq!(literal("192.0.2.7"), hop(None, "192.0.2.7"));
+    assert_eq!(literal("2001:db8::7"), Route::Nowhere(Unroutable::NoAddress));
+    assert_eq!(literal("127.0.0.1"), Route::Nowhere(Unroutable::NoAddress));
+    assert_eq!(literal("203.0.113.1"), Route::Nowhere(Unroutable::ComesBack));
+    let smart = Name::parse("smart.test").unwrap();
+    assert_eq!(world.route(&Target::Smarthost(&smart), Families::Both, 7), hop(Some(smart.clone()), "192.0.2.9"));
+}
+
+#[test]
+fn a_way_is_authenticated_where_all_of_it_is() {
+    let is_authenticated = |signed: &[&str]| {
+        let lines = [&["there.test MX 1 mx.test", "mx.test A 192.0.2.1"], signed].concat();
+        match World(&lines).route(&Target::Domain(smtp::Domain::Name("there.test")), Families::Ipv4, 7) {
+            Route::By(hops) => hops[0].is_authenticated,
+            Route::Nowhere(why) => panic!("{why}"),
+        }
+    };
+    assert!(is_authenticated(&["there.test signed", "mx.test signed"]));
+    assert!(!is_authenticated(&["there.test signed"]) && !is_authenticated(&["mx.test signed"]));
+}
