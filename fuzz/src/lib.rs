@@ -23,6 +23,7 @@ pub mod letter;
 pub mod message;
 mod network;
 pub mod pop3_session;
+pub mod relay;
 mod script;
 pub mod server;
 pub mod site;

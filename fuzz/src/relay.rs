@@ -1,0 +1,178 @@
+//! Mail that leaves: what a peer says to our client, and what else happens in between.
+//!
+//! A segment ends at a cut or an event, and only then the client's words go out: what comes in one segment came before the client said anything more.
+//!
+//! Oracles:
+//! - Whatever comes, no panic, and each recipient of each letter has exactly one outcome when it is over.
+//! - How the bytes of a segment are cut changes neither what is said nor what becomes of anybody.
+//! - Nobody has a letter whose end was not said, or whose peer has never said that it has it.
+//! - What waits to be sent is bounded, and after the end nothing is said but goodbye.
+
+use relay::{
+    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings, Tls,
+};
+
+use crate::script::{Event, Step, steps};
+
+/// The commands of a letter take no more than this.
+const COMMANDS_BYTES_MAX: usize = 2_048;
+const LETTERS_MAX: u16 = 3;
+const MESSAGE: &[u8] = b".\r\nSubject: x\r\n\r\n..\r\n.";
+
+/// Runs one input.
+pub fn run(data: &[u8]) {
+    let Some((&how, script)) = data.split_first() else { return };
+    let steps = steps(script);
+    let [whole, cut] = [usize::MAX, 1].map(|piece| Caller::new(how, piece).follow(&steps));
+    assert_eq!(
+        String::from_utf8_lossy(&whole.said),
+        String::from_utf8_lossy(&cut.said),
+        "what is said does not depend on cuts"
+    );
+    assert_eq!(whole.told, cut.told, "outcomes do not depend on cuts");
+}
+
+/// Who has a client.
+struct Caller {
+    client: Client,
+    /// So many bytes arrive together.
+    piece: usize,
+    recipients: u16,
+    letters: u16,
+    is_held: bool,
+    wants_body: bool,
+    is_over: bool,
+    heard: Vec<u8>,
+    said: Vec<u8>,
+    taken: usize,
+    told: Vec<(u16, Outcome)>,
+}
+
+impl Caller {
+    fn new(how: u8, piece: usize) -> Caller {
+        let tls = [Tls::Never, Tls::IfOffered, Tls::Required, Tls::Implicit][usize::from(how & 3)];
+        let login = (how & 4 != 0).then(|| Login { user: "ada".to_string(), password: "pencil".to_string() });
+        let client = Client::new(Settings { hello: "us.test".to_string(), tls, login });
+        let mut caller = Caller {
+            client,
+            piece,
+            recipients: 1 + u16::from(how >> 3 & 3),
+            letters: 0,
+            is_held: false,
+            wants_body: false,
+            is_over: false,
+            heard: Vec::new(),
+            said: Vec::new(),
+            taken: 0,
+            told: Vec::new(),
+        };
+        caller.deliver();
+        caller
+    }
+
+    fn follow(mut self, steps: &[Step]) -> Caller {
+        for step in steps {
+            match step {
+                Step::Bytes(bytes) => {
+                    self.heard.extend_from_slice(bytes);
+                    bytes.chunks(self.piece).for_each(|piece| self.client.arrived(piece));
+                }
+                Step::Cut => self.work(),
+                Step::Event(event) => self.happens(*event),
+            }
+        }
+        self.work();
+        self.client.lost(Lost::Closed);
+        self.work();
+        assert!(self.is_over);
+        self.check();
+        self
+    }
+
+    fn happens(&mut self, event: Event) {
+        self.work();
+        match event {
+            Event::Stopping => self.client.lost(Lost::GivenUp),
+            Event::DeadlineExpired => self.client.lost(Lost::Silence),
+            Event::PeerClosed => self.client.lost(Lost::Closed),
+            Event::Hold => self.is_held = true,
+            Event::Answer => self.is_held = false,
+        }
+        self.work();
+    }
+
+    fn deliver(&mut self) {
+        let number = |place| self.letters * 16 + place;
+        let recipients = (0..self.recipients).map(|place| Recipient {
+            number: number(place),
+            address: format!("u{place}@there.test"),
+            notify: None,
+            original: None,
+        });
+        let envelope = Envelope {
+            reverse_path: "ada@us.test".to_string(),
+            recipients: recipients.collect(),
+            content: Content::EightBit,
+            script: Script::Ascii,
+            returned: None,
+            envelope_id: None,
+        };
+        self.letters += 1;
+        self.taken = 0;
+        self.client.deliver(Letter { envelope, bytes: MESSAGE.len() as u64 });
+    }
+
+    /// Does what the client wants done, until it wants nothing.
+    fn work(&mut self) {
+        loop {
+            let output = self.client.output();
+            assert!(output.len() <= BODY_ROOM_BYTES + COMMANDS_BYTES_MAX, "what waits is bounded");
+            assert!(!self.is_over || output.is_empty(), "after the end nothing is said");
+            self.said.extend_from_slice(output);
+            self.client.sent(output.len());
+            if self.wants_body && !self.is_held {
+                self.wants_body = false;
+                self.bring();
+            }
+            match self.client.next_action() {
+                Some(Action::StartTls) => self.client.secured(),
+                Some(Action::NeedBody) => self.wants_body = true,
+                Some(Action::Done { recipient, outcome }) => self.told.push((recipient, outcome)),
+                Some(Action::Idle) if self.letters < LETTERS_MAX => self.deliver(),
+                Some(Action::Idle) => self.client.quit(),
+                Some(Action::HangUp) => {
+                    assert!(!std::mem::replace(&mut self.is_over, true), "it is over once");
+                    self.said.extend_from_slice(self.client.output());
+                    self.client.sent(self.client.output().len());
+                }
+                None if self.client.output().is_empty() && (!self.wants_body || self.is_held) => break,
+                None => {}
+            }
+        }
+    }
+
+    fn bring(&mut self) {
+        match &MESSAGE[self.taken..] {
+            [] => self.client.body_ended(),
+            rest => self.taken += self.client.body(&rest[..rest.len().min(7)]),
+        }
+    }
+
+    fn check(&self) {
+        let mut numbers: Vec<_> = self.told.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        let expected: Vec<_> =
+            (0..self.letters).flat_map(|letter| (0..self.recipients).map(move |place| letter * 16 + place)).collect();
+        assert_eq!(numbers, expected, "each recipient has one outcome");
+        let delivered = self.told.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Delivered(_)));
+        let letters = delivered.map(|(number, _)| number / 16).collect::<std::collections::BTreeSet<_>>().len();
+        let count = |text: &[u8], word: &[u8]| text.windows(word.len()).filter(|window| *window == word).count();
+        assert!(
+            count(&self.said, b"..\r\nSubject: x\r\n\r\n...\r\n..\r\n.\r\n") >= letters,
+            "who has a letter has all of it"
+        );
+        // For MAIL, for RCPT and for the whole; and for DATA.
+        let (twos, threes) = (count(&self.heard, b"2"), count(&self.heard, b"3"));
+        assert!(twos >= 3 * letters && threes >= letters, "who has a letter has said so");
+    }
+}
