@@ -2,12 +2,13 @@
 //!
 //! Invariants:
 //! - A chunk is believed only at its own page, under the keyed hash. Its head, which has the hash of its octets in it, can be believed by itself: it fits a page.
-//! - The octets of a body lie in its chunks in order, [`CHUNK_OCTETS`] in each but the last.
+//! - The octets of a body lie in its chunks in order, [`CHUNK_OCTETS`] in each but the last. Where it has a head, that comes last.
 
 use crate::bytes::{Fields, Reader};
 use crate::hash::{HASH_BYTES, Key};
 use crate::index::AccountId;
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
+use crate::types::Head;
 use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
@@ -51,6 +52,7 @@ pub(crate) struct Last {
     pub(crate) octets: u32,
     pub(crate) modseq: u64,
     pub(crate) date: u32,
+    pub(crate) head: Head,
 }
 
 /// How many chunks a body of `octets` has.
@@ -75,7 +77,7 @@ pub(crate) fn pages_for(length: usize) -> u32 {
 pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header, summary: &[u8]) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
-    let last = header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0 });
+    let last = header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0, head: Head::NONE });
     let octets = key.hash([octets_of(buffer, header.length)]);
     let mut head = [0; HEADER_BYTES];
     Fields::of(&mut head)
@@ -95,7 +97,8 @@ pub(crate) fn emit(buffer: &mut [u8], key: &Key, page: Page, header: &Header, su
         .u32(last.octets)
         .u64(last.modseq)
         .u32(last.date)
-        .skip(4)
+        .u8(last.head.0)
+        .skip(3)
         .u64(header.conversation);
     head.iter_mut().skip(OCTETS_HASH_AT).zip(octets.0).for_each(|(place, byte)| *place = byte);
     if let Some(place) = head.get_mut(FIELDS_BYTES..FIELDS_BYTES + summary.len()) {
@@ -170,8 +173,14 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     }
     let mailbox = reader.u32()?;
     let uid_validity = reader.u32()?;
-    let last = Last { uid: reader.u32()?, octets: reader.u32()?, modseq: reader.count()?, date: reader.u32()? };
-    reader.take(4)?;
+    let last = Last {
+        uid: reader.u32()?,
+        octets: reader.u32()?,
+        modseq: reader.count()?,
+        date: reader.u32()?,
+        head: Head(reader.u8()?),
+    };
+    reader.take(3)?;
     let conversation = reader.u64()?;
     let last = (kind == KIND_LAST).then_some(last);
     let header = Header { account, guid, index, length, mailbox, uid_validity, conversation, last };

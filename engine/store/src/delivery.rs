@@ -16,10 +16,9 @@ use crate::group::Awaiting;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::segments::Reason as Want;
 use crate::store::Store;
-use crate::types::{Guid, Recipient, Refusal, Summarize};
+use crate::types::{Closing, Guid, Head, Recipient, Refusal, Summarize};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use machine::UnixTime;
 use room::Wanted;
 use sometimes::{buggify, sometimes};
 use tasks::{Continuation, FrameId};
@@ -67,6 +66,7 @@ pub(crate) struct Delivery {
     last_pages: Vec<u32>,
     last_pages_each: u32,
     date: u32,
+    head: Head,
     /// Writes in flight, and groups to be flushed.
     writes: u32,
     groups: u32,
@@ -219,11 +219,18 @@ impl Store {
     /// with [`Outcome::Refused`].
     ///
     /// Errors: the delivery has failed or is not complete, and is aborted.
-    pub fn commit(&mut self, id: DeliveryId, date: UnixTime, continuation: Continuation) -> Result<(), Refusal> {
+    pub fn commit(
+        &mut self,
+        id: DeliveryId,
+        closing: impl Into<Closing>,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
         self.check_serving()?;
+        let Closing { date, head, mailbox } = closing.into();
         let delivery = self.deliveries.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = match delivery.expect {
             Expect::Octets if delivery.cursor > 0 => Some(Refusal::Busy),
+            Expect::Octets if head.octets() > delivery.octets => Some(Refusal::PastEnd),
             Expect::Octets => delivery.failed,
             _ => return Err(Refusal::NoSuchDelivery),
         };
@@ -233,6 +240,17 @@ impl Store {
         }
         delivery.continuation = Some(continuation);
         delivery.date = u32::try_from(date.seconds()).unwrap_or(u32::MAX);
+        if head != Head::NONE {
+            delivery.set_head(head);
+        }
+        if let Some(mailbox) = mailbox {
+            for recipient in &mut delivery.recipients {
+                let shard = self.shards.get(recipient.account.shard().index());
+                if shard.is_some_and(|shard| shard.index.takes_mail(recipient.account, mailbox)) {
+                    recipient.mailbox = mailbox;
+                }
+            }
+        }
         if delivery.chunks > 0 {
             delivery.expect = Expect::ChunksFlushed;
             self.awaiting.push(Awaiting::Delivery(id.0));
@@ -346,6 +364,16 @@ impl Delivery {
         self.length += count;
         self.octets += count as u32;
         count
+    }
+
+    /// So many of the octets come first. Where all of them are still here they change places; else they stay, and whoever reads them is told.
+    fn set_head(&mut self, head: Head) {
+        self.head = head;
+        let all = self.staging.as_mut().and_then(|staging| staging.get_mut(HEADER_BYTES..HEADER_BYTES + self.length));
+        if let Some(all) = all.filter(|all| self.chunks == 0 && all.len() >= head.octets() as usize) {
+            all.rotate_right(head.octets() as usize);
+            self.head = Head::NONE;
+        }
     }
 
     /// Goes on in another buffer; returns the old one.

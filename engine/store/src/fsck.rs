@@ -154,7 +154,9 @@ type MessageKey = (AccountId, MailboxId, Uid);
 
 fn chunk_is_sound(store: &mut Store, disk: &mut impl ReadSectors, (id, mailbox, uid): MessageKey, index: u32) -> bool {
     let nobody = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
-    if store.read(id, mailbox, uid, index * CHUNK_OCTETS as u32, nobody).is_err() {
+    let entry = store.shard(id.shard()).and_then(|shard| shard.index.mailbox(id, mailbox.0)?.messages.find(uid.0));
+    let Some(offset) = entry.map(|entry| entry.offset_of(index * CHUNK_OCTETS as u32)) else { return false };
+    if store.read(id, mailbox, uid, offset, nobody).is_err() {
         return false;
     }
     pump(store, disk);

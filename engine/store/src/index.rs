@@ -201,9 +201,8 @@ impl Index {
     /// Errors: `NoSuchAccount`, `NoSuchMailbox` also for a mailbox that may be gone when the message is there; `Arrived` and `TooMany` for a message that is
     /// delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
-        let MailboxId(mailbox) = recipient.mailbox;
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
-        if mailbox >= OWN_MAILBOX_MIN || account.mailbox(mailbox).is_none() {
+        if !self.takes_mail(recipient.account, recipient.mailbox) {
             return Err(Refusal::NoSuchMailbox);
         }
         if let Some(origin) = recipient.once {
@@ -212,6 +211,11 @@ impl Index {
         let guid = self.guid_next;
         self.guid_next += 1;
         Ok(guid)
+    }
+
+    /// Whether mail may be delivered to a mailbox: it is there, and stays.
+    pub(crate) fn takes_mail(&self, account: AccountId, MailboxId(mailbox): MailboxId) -> bool {
+        mailbox < OWN_MAILBOX_MIN && self.mailbox(account, mailbox).is_some()
     }
 
     /// Where the chunk with `index` of a message lies, and in how many pages.

@@ -77,7 +77,7 @@ pub use sharing::{Owners, Share};
 pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, BUILT_IN, DRAFTS, Filed, Flags, Guid, INBOX, JUNK, Limits, MailboxId, MailboxInfo, MarkChange, Marks,
-    MessageInfo, Modseq, Origin, Outcome, Reason, Recipient, Refusal, SENT, State, Summarize, TRASH, Uid, UidRange,
-    Wake, WhyReadOnly,
+    ARCHIVE, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits, MailboxId, MailboxInfo,
+    MarkChange, Marks, MessageInfo, Modseq, Origin, Outcome, Reason, Recipient, Refusal, SENT, State, Summarize, TRASH,
+    Uid, UidRange, Wake, WhyReadOnly,
 };

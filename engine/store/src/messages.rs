@@ -5,7 +5,7 @@
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
 use crate::conversations::CONVERSED_BYTES;
-use crate::types::{Flags, MarkChange, Marks};
+use crate::types::{Flags, Head, MarkChange, Marks};
 use alloc::vec::Vec;
 
 /// Bytes of one message, in memory as in the journal.
@@ -15,6 +15,9 @@ pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 const BLOCK_ENTRIES: usize = 64;
 
 const LOW_48: u64 = (1 << 48) - 1;
+const FLAGS_SHIFT: u32 = 48;
+const FLAGS_MASK: u64 = 0xff << FLAGS_SHIFT;
+const HEAD_SHIFT: u32 = 56;
 
 /// One message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +29,7 @@ pub(crate) struct Entry {
     /// INTERNALDATE, seconds since 1970.
     pub(crate) date: u32,
     modseq_and_keywords: u64,
+    /// And its head.
     guid_and_flags: u64,
     /// What it is an answer to, in one number; the same for all messages of a conversation.
     pub(crate) conversation: u64,
@@ -46,6 +50,30 @@ impl Entry {
         Entry { conversation, ..self }
     }
 
+    /// The same message with this head.
+    pub(crate) fn with_head(self, Head(head): Head) -> Entry {
+        Entry { guid_and_flags: self.guid_and_flags & !(0xff << HEAD_SHIFT) | u64::from(head) << HEAD_SHIFT, ..self }
+    }
+
+    pub(crate) fn head(&self) -> Head {
+        Head((self.guid_and_flags >> HEAD_SHIFT) as u8)
+    }
+
+    /// Where the octet at `offset` stands among those on the disk, and where those end that follow it there.
+    pub(crate) fn stands_at(&self, offset: u32) -> (u32, u32) {
+        let behind_head = self.octets.saturating_sub(self.head().octets());
+        match offset.checked_sub(self.head().octets()) {
+            Some(position) => (position, behind_head),
+            None => (behind_head + offset, self.octets),
+        }
+    }
+
+    /// The offset of the octet that stands there: the inverse of [`Entry::stands_at`].
+    pub(crate) fn offset_of(&self, position: u32) -> u32 {
+        let behind_head = self.octets.saturating_sub(self.head().octets());
+        if position < behind_head { position + self.head().octets() } else { position - behind_head }
+    }
+
     pub(crate) fn modseq(&self) -> u64 {
         self.modseq_and_keywords & LOW_48
     }
@@ -59,7 +87,7 @@ impl Entry {
     }
 
     pub(crate) fn flags(&self) -> u8 {
-        (self.guid_and_flags >> 48) as u8
+        (self.guid_and_flags >> FLAGS_SHIFT) as u8
     }
 
     pub(crate) fn is_seen(&self) -> bool {
@@ -68,7 +96,7 @@ impl Entry {
 
     pub(crate) fn set_flags(&mut self, flags: u8, keywords: u16, modseq: u64) {
         self.modseq_and_keywords = modseq & LOW_48 | u64::from(keywords) << 48;
-        self.guid_and_flags = self.guid() | u64::from(flags) << 48;
+        self.guid_and_flags = self.guid_and_flags & !FLAGS_MASK | u64::from(flags) << FLAGS_SHIFT;
     }
 
     /// The same message under another UID. Nothing that is filed is on its way any more.

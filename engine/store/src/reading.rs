@@ -42,7 +42,7 @@ impl Body {
         self.uid
     }
 
-    /// The octets, from the offset that was asked for to the end of the chunk; at most 32,256, none at the end of an empty body.
+    /// The octets, from the offset that was asked for to the end of the chunk or of the head; at most 32,256, none at the end of an empty body.
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
@@ -82,6 +82,9 @@ struct Place {
     index: u32,
     /// Octets of the body in the chunk.
     length: u32,
+    /// From which of them on is read, and up to which.
+    start: usize,
+    end: usize,
 }
 
 impl Store {
@@ -141,7 +144,7 @@ impl Store {
         self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages.count_below(uid))
     }
 
-    /// Asks for the octets of a message from `offset` on, to the end of the chunk that `offset` lies in. `continuation` is
+    /// Asks for the octets of a message from `offset` on, to the end of the chunk that it lies in, or of the head. `continuation` is
     /// woken with [`Outcome::Body`], or with [`Outcome::Refused`]: `Damaged`, `NoSuchMessage`.
     ///
     /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many reads.
@@ -210,14 +213,18 @@ impl Store {
         let Some(read) = self.reads.get(id).copied() else { return true };
         let place = self.shard(read.account.shard()).and_then(|shard| {
             let entry = shard.index.mailbox(read.account, read.mailbox)?.messages.find(read.uid)?;
-            let index = match read.part {
-                Part::From(offset) => offset / CHUNK_OCTETS as u32,
-                Part::Summary => 0,
+            let (position, end) = match read.part {
+                Part::From(offset) => entry.stands_at(offset),
+                Part::Summary => (0, 0),
             };
+            let index = position / CHUNK_OCTETS as u32;
             let (page, pages) = shard.index.chunk(entry, index)?;
             let pages = if read.part == Part::Summary { 1 } else { pages };
-            let length = entry.octets.saturating_sub(index * CHUNK_OCTETS as u32).min(CHUNK_OCTETS as u32);
-            Some(Place { page, pages, guid: entry.guid(), index, length })
+            let begins = index * CHUNK_OCTETS as u32;
+            let length = entry.octets.saturating_sub(begins).min(CHUNK_OCTETS as u32);
+            let (start, end) = (position - begins, end.saturating_sub(begins).min(length));
+            let (start, end) = (start as usize, end as usize);
+            Some(Place { page, pages, guid: entry.guid(), index, length, start, end })
         });
         let Some(place) = place else {
             self.end_read(id, Outcome::Refused(Refusal::NoSuchMessage));
@@ -252,9 +259,7 @@ impl Store {
             Some(chunk) => {
                 let Range { start, end } = match read.part {
                     Part::Summary => chunk.summary(),
-                    Part::From(offset) => {
-                        HEADER_BYTES + offset as usize % CHUNK_OCTETS..HEADER_BYTES + chunk.header.length as usize
-                    }
+                    Part::From(_) => HEADER_BYTES + place.start..HEADER_BYTES + place.end,
                 };
                 self.bodies_lent += 1;
                 self.end_read(

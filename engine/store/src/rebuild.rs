@@ -151,7 +151,7 @@ impl Store {
             _ => last.uid,
         };
         let entry = Entry::new(uid, last.octets, *pages.first()?, last.date, last.modseq, guid);
-        let entry = entry.in_conversation(header.conversation);
+        let entry = entry.in_conversation(header.conversation).with_head(last.head);
         if chunks > 1 {
             shard.index.announce(guid, 0, pages.iter().copied());
         }

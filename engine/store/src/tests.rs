@@ -9,6 +9,7 @@ mod cuts;
 mod damage;
 mod disk;
 mod exhaustive;
+mod heads;
 mod lies;
 mod mailboxes;
 mod model;

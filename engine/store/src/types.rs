@@ -196,6 +196,8 @@ pub struct MessageInfo {
     pub uid: Uid,
     /// Its size as it was delivered.
     pub octets: u32,
+    /// So many of its first octets are read by themselves.
+    pub head: u32,
     /// When it was delivered, in whole seconds.
     pub internal_date: UnixTime,
     /// When it last changed.
@@ -215,6 +217,7 @@ impl MessageInfo {
         MessageInfo {
             uid: Uid(entry.uid),
             octets: entry.octets,
+            head: entry.head().octets(),
             internal_date: UnixTime::from_seconds(u64::from(entry.date)),
             modseq: Modseq(entry.modseq()),
             flags: Flags(entry.flags()),
@@ -242,6 +245,51 @@ impl Recipient {
     /// New mail for `account`.
     pub const fn inbox(account: AccountId) -> Recipient {
         Recipient { account, mailbox: INBOX, flags: Flags(0), once: None }
+    }
+}
+
+/// How many of a message's first octets were appended last: in units of eight, so that a byte says it. They lie at the end of what is on the disk, and are read
+/// by themselves, before all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Head(pub(crate) u8);
+
+impl Head {
+    /// The first octet of a message is the one that was appended first.
+    pub const NONE: Head = Head(0);
+    /// Heads have a number of octets that this divides.
+    pub const UNIT: usize = 8;
+    /// The octets of the longest head.
+    pub const OCTETS_MAX: usize = u8::MAX as usize * Head::UNIT;
+
+    /// A head of so many octets. `None`: there is none such.
+    pub const fn of(octets: usize) -> Option<Head> {
+        if octets.is_multiple_of(Head::UNIT) && octets <= Head::OCTETS_MAX {
+            Some(Head((octets / Head::UNIT) as u8))
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn octets(self) -> u32 {
+        u32::from(self.0) * Head::UNIT as u32
+    }
+}
+
+/// What is said of a message when all of it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Closing {
+    /// When it came.
+    pub date: UnixTime,
+    /// How many of the octets that were appended last come first.
+    pub head: Head,
+    /// One of the [`BUILT_IN`] mailboxes, where it goes instead of the one that was said when it began.
+    pub mailbox: Option<MailboxId>,
+}
+
+/// It came then, and is as it was appended.
+impl From<UnixTime> for Closing {
+    fn from(date: UnixTime) -> Closing {
+        Closing { date, head: Head::NONE, mailbox: None }
     }
 }
 

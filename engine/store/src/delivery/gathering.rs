@@ -116,7 +116,8 @@ impl Store {
         let known = shard.index.mailbox_mut(account, mailbox)?;
         let (uid, modseq) = (known.next_uid(), known.next_modseq());
         let uid_validity = known.uid_validity;
-        let last = chunk::Last { uid, octets: delivery.octets, modseq, date: delivery.date };
+        let (head, date) = (delivery.head, delivery.date);
+        let last = chunk::Last { uid, octets: delivery.octets, modseq, date, head };
         let header = chunk::Header { uid_validity, ..delivery.header(recipient, Some(last)) };
         let check = chunk::emit(&mut buffer, &self.superblock.key, page, &header, &delivery.summary);
         let mut first_page = page.0;
@@ -127,8 +128,8 @@ impl Store {
             record::put_chunks(&mut shard.gathered, guid, &pages);
             first_page = pages.first().copied().unwrap_or(page.0);
         }
-        let entry = Entry::new(uid, delivery.octets, first_page, delivery.date, modseq, guid);
-        let mut entry = entry.in_conversation(header.conversation);
+        let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
+        let mut entry = entry.in_conversation(header.conversation).with_head(head);
         entry.set_flags(flags.0, 0, modseq);
         record::put_delivered(&mut shard.gathered, account, mailbox, uid_validity, &entry, check);
         if let Some(origin) = once {

@@ -7,7 +7,8 @@
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
 use crate::types::{
-    ARCHIVE, Flags, INBOX, MailboxId, MarkChange, Marks, Outcome, Recipient, Refusal, TRASH, Uid, UidRange,
+    ARCHIVE, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, Outcome, Recipient, Refusal, TRASH, Uid,
+    UidRange,
 };
 use crate::{AccountId, DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 use alloc::boxed::Box;
@@ -74,7 +75,9 @@ struct Stream {
     id: DeliveryId,
     token: u64,
     to: Vec<usize>,
+    /// As they are appended: the head comes last.
     octets: Vec<u8>,
+    head: Head,
     appended: usize,
     waits_for: Option<u32>,
 }
@@ -139,8 +142,11 @@ impl World {
         let Ok(id) = self.rig.at(ids[0].account).begin(&ids) else { return };
         let token = self.next_token;
         self.next_token += 1;
-        let octets = body(token, length as usize);
-        self.streams.push(Stream { id, token, to, octets, appended: 0, waits_for: None });
+        let mut octets = body(token, length as usize);
+        let head = if self.dice.chance(2) { 0 } else { length.min(8 * self.dice.below(256)) as usize / 8 * 8 };
+        octets.rotate_left(head);
+        let head = Head::of(head).unwrap();
+        self.streams.push(Stream { id, token, to, octets, head, appended: 0, waits_for: None });
         self.stream();
     }
 
@@ -177,7 +183,8 @@ impl World {
         }
         if stream.appended == stream.octets.len() {
             let stream = self.streams.swap_remove(chosen);
-            if store.commit(stream.id, NOW, continuation).is_ok() {
+            let closing = Closing { head: stream.head, ..NOW.into() };
+            if store.commit(stream.id, closing, continuation).is_ok() {
                 for account in &stream.to {
                     let message = Message::new(stream.octets.len(), Fate::Asked);
                     self.accounts[*account].messages.insert(stream.token, message);

@@ -2,7 +2,7 @@
 
 use super::disk::{Cut, TestDisk};
 use crate::layout::PAGE_BYTES;
-use crate::types::{INBOX, Limits, MailboxId, MessageInfo, Outcome, Recipient, Refusal, State, Uid, UidRange};
+use crate::types::{Closing, INBOX, Limits, MailboxId, MessageInfo, Outcome, Recipient, Refusal, State, Uid, UidRange};
 use crate::{AccountId, DeliveryId, NewAccount, NewPassword, Owners, Report, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -257,6 +257,10 @@ impl Rig {
     }
 
     pub(crate) fn deliver_to(&mut self, to: &[Recipient], octets: &[u8]) -> Result<(), Refusal> {
+        self.deliver_closed(to, octets, NOW.into())
+    }
+
+    pub(crate) fn deliver_closed(&mut self, to: &[Recipient], octets: &[u8], closing: Closing) -> Result<(), Refusal> {
         let core = self.owners.of(to[0].account).index();
         let delivery = self.of(core).begin(to)?;
         if let Err(refusal) = self.append_at(core, delivery, octets) {
@@ -264,7 +268,7 @@ impl Rig {
             return Err(refusal);
         }
         let (number, continuation) = self.continuation();
-        self.of(core).commit(delivery, NOW, continuation)?;
+        self.of(core).commit(delivery, closing, continuation)?;
         self.settle();
         match self.outcomes.remove(&number) {
             Some(Outcome::Delivered) => Ok(()),
@@ -333,24 +337,36 @@ impl Rig {
     ) -> Result<Vec<u8>, Refusal> {
         let mut octets = Vec::new();
         loop {
-            let (number, continuation) = self.continuation();
-            self.at(account).read(account, mailbox, message.uid, octets.len() as u32, continuation)?;
-            self.exchange();
-            while !self.outcomes.contains_key(&number) {
-                assert!(!self.is_idle(), "a read that never ends");
-                self.turn(1);
-            }
-            match self.outcomes.remove(&number) {
-                Some(Outcome::Body(body)) => {
-                    octets.extend_from_slice(body.bytes());
-                    self.at(account).give_back(body);
-                }
-                Some(Outcome::Refused(refusal)) => return Err(refusal),
-                other => panic!("a read ended with {other:?}"),
-            }
+            octets.extend(self.read_from(account, mailbox, message, octets.len() as u32)?);
             if octets.len() >= message.octets as usize {
                 return Ok(octets);
             }
+        }
+    }
+
+    /// What one read brings.
+    pub(crate) fn read_from(
+        &mut self,
+        account: AccountId,
+        mailbox: MailboxId,
+        message: &MessageInfo,
+        offset: u32,
+    ) -> Result<Vec<u8>, Refusal> {
+        let (number, continuation) = self.continuation();
+        self.at(account).read(account, mailbox, message.uid, offset, continuation)?;
+        self.exchange();
+        while !self.outcomes.contains_key(&number) {
+            assert!(!self.is_idle(), "a read that never ends");
+            self.turn(1);
+        }
+        match self.outcomes.remove(&number) {
+            Some(Outcome::Body(body)) => {
+                let octets = body.bytes().to_vec();
+                self.at(account).give_back(body);
+                Ok(octets)
+            }
+            Some(Outcome::Refused(refusal)) => Err(refusal),
+            other => panic!("a read ended with {other:?}"),
         }
     }
 

@@ -206,7 +206,9 @@ impl Writing {
     fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
         for key in [self.draft.answers, self.draft.draft].into_iter().flatten() {
             let (continuation, (mailbox, uid)) = (desk.continuation(), key.in_store());
-            match desk.store_mut().read(account, mailbox, uid, 0, continuation) {
+            // What was found out about who sent it stands above all that it says.
+            let from = desk.store_mut().message(account, mailbox, uid).map_or(0, |message| message.head);
+            match desk.store_mut().read(account, mailbox, uid, from, continuation) {
                 Ok(()) => {
                     (self.stage, self.looked_at) = (Stage::Ready, Some(key));
                     return Ok(1);

@@ -38,6 +38,12 @@ pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
     messages.iter().map(|message| reading.summary(account, INBOX, message)).collect()
 }
 
+/// What lies in an account's mailboxes, each letter with the number of its mailbox, read from a copy of `disk`.
+pub fn letters_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
+    let found = Reading::open(disk, 0).account(account);
+    found.into_iter().map(|found| (found.mailbox, found.message)).collect()
+}
+
 struct Reading {
     store: Store,
     disk: MemoryDisk,
@@ -112,7 +118,8 @@ impl Reading {
                 let read = |store: &mut Store, continuation| store.read(account, id, message.uid, offset, continuation);
                 octets.extend_from_slice(&self.bytes(&what, read));
             }
-            let beginning = &octets[..octets.len().min(CHUNK_OCTETS)];
+            let below_head = &octets[message.head as usize..];
+            let beginning = &below_head[..below_head.len().min(CHUNK_OCTETS)];
             let summary = self.summary(account, id, &message);
             assert_eq!(summary, Summary::of(beginning), "{what}");
             if summary.conversation != 0 {

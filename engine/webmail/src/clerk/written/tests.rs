@@ -12,6 +12,7 @@ fn info(guid: u128) -> MessageInfo {
     MessageInfo {
         uid: Uid(1),
         octets: 9,
+        head: 0,
         internal_date: NOON,
         modseq,
         flags,
