@@ -9,6 +9,9 @@ use memchr::{memchr, memmem};
 
 use crate::body::Form;
 
+/// About what a name takes beside its own bytes.
+const NAME_BYTES: usize = 128;
+
 /// The fields of a header.
 pub(crate) struct Header {
     bytes: Vec<u8>,
@@ -41,6 +44,17 @@ impl Header {
             start = whole.end;
         }
         header
+    }
+
+    /// All of it, as it came.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// About how many bytes it takes in memory.
+    pub(crate) fn footprint(&self) -> usize {
+        let names: usize = self.by_name.keys().map(|name| name.len() + NAME_BYTES).sum();
+        self.bytes.capacity() + self.fields.capacity() * (size_of::<Field>() + size_of::<usize>()) + names
     }
 
     /// The fields of a name, which is in lower case, from the top.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use dns::{Knowledge, Missing, Question, Record, RecordKind};
+use dns::{Knowledge, Missing, Question, Record};
 use machine::UnixTime;
 
 use crate::body::{Form, Hashed};
@@ -40,9 +40,29 @@ pub(crate) struct Bodies<T> {
 }
 
 impl Message {
+    /// Its header.
+    pub fn header(&self) -> &[u8] {
+        self.header.bytes()
+    }
+
+    /// Whether no more than a beginning of its header was looked at.
+    pub fn is_cut(&self) -> bool {
+        self.bodies.is_none()
+    }
+
     /// How many signatures it has.
     pub fn signatures(&self) -> usize {
         self.header.named(FIELD).len()
+    }
+
+    /// What has to be known before its signatures can be judged, and is not.
+    pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
+        Signed::missing(&self.signatures, &self.header, knowledge, now)
+    }
+
+    /// About how many bytes it takes in memory.
+    pub fn footprint(&self) -> usize {
+        self.header.footprint()
     }
 
     /// What is to be thought of one of its signatures, counted from the top; and that there is none, where there is no such signature.
@@ -93,6 +113,14 @@ impl Signed {
         fields.map(|field| Signed { field: *field, signature: Signature::read(header.value(*field)) }).collect()
     }
 
+    /// The names of keys that are not known, of those that could count.
+    pub(crate) fn missing(all: &[Signed], header: &Header, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
+        let authors = header.named(b"from").len();
+        let readable = all.iter().filter_map(|signed| signed.signature.as_ref().ok());
+        let could_count = readable.filter(|signature| signature.judge(authors, now).is_ok());
+        could_count.filter_map(|signature| knowledge.of(signature.question()).err()).map(|Missing(key)| key).collect()
+    }
+
     /// In which form it looks at the body, if it can be read.
     pub(crate) fn body_form(&self) -> Option<Form> {
         self.signature.as_ref().ok().map(|signature| signature.body_form)
@@ -136,8 +164,7 @@ impl From<Missing> for Stop {
 
 /// The keys that a signature may be verified with: at least one.
 fn keys_of(signature: &Signature, knowledge: &Knowledge) -> Result<Vec<Key>, Stop> {
-    let question = Question { name: signature.key.clone(), kind: RecordKind::Text };
-    let answer = knowledge.of(question)?.map_err(Reason::KeyUnanswered)?;
+    let answer = knowledge.of(signature.question())?.map_err(Reason::KeyUnanswered)?;
     let texts = answer.records.iter().filter_map(|record| match record {
         Record::Text(text) => Some(text),
         _ => None,

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use dns::{Knowledge, Question};
+use machine::UnixTime;
 use memchr::memmem;
 
 use crate::body::{BodyHash, Form};
@@ -62,6 +64,35 @@ impl Reading {
                     bodies.each(|body| body.arrived(piece));
                 }
             }
+        }
+    }
+
+    /// Its header, once all of it is here, or as much as is looked at.
+    pub fn header(&self) -> Option<&[u8]> {
+        match &self.expect {
+            Expect::Header(_) => None,
+            Expect::Body(opened) => Some(opened.header.bytes()),
+        }
+    }
+
+    /// Whether that is no more than a beginning.
+    pub fn is_cut(&self) -> bool {
+        matches!(&self.expect, Expect::Body(opened) if opened.bodies.is_none())
+    }
+
+    /// What of that has to be known before signatures can be judged, and is not.
+    pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
+        match &self.expect {
+            Expect::Header(_) => Vec::new(),
+            Expect::Body(opened) => Signed::missing(&opened.signatures, &opened.header, knowledge, now),
+        }
+    }
+
+    /// About how many bytes it takes in memory.
+    pub fn footprint(&self) -> usize {
+        match &self.expect {
+            Expect::Header(header) => header.capacity(),
+            Expect::Body(opened) => opened.header.footprint(),
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use dns::Name;
+use dns::{Name, Question, RecordKind};
 use machine::UnixTime;
 
 use crate::body::Form;
@@ -45,7 +45,7 @@ impl fmt::Display for Algorithm {
 pub(crate) struct Signature {
     pub(crate) signer: Signer,
     /// Where its keys are.
-    pub(crate) key: Name,
+    key: Name,
     /// For whose part of the domain it is made. `None` where that is no domain.
     agent: Option<Name>,
     pub(crate) header_form: Form,
@@ -131,6 +131,11 @@ impl Signature {
             return Err(Reason::FromTheFuture);
         }
         Ok(())
+    }
+
+    /// What its keys are asked for by.
+    pub(crate) fn question(&self) -> Question {
+        Question { name: self.key.clone(), kind: RecordKind::Text }
     }
 
     /// Whether it is made for the domain as such, and for no part of it.

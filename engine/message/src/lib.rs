@@ -1,6 +1,6 @@
 //! RFC 5322 and MIME: what a mail server itself writes into messages and reads from them, over bytes that the caller lends.
 //!
-//! The date of a header, the trace fields that a server adds ([`Received`], [`SenderFound`], [`return_path`]) and what is changed in the
+//! The date of a header, the trace fields that a server adds ([`Received`], [`Findings`], [`return_path`]) and what is changed in the
 //! header that comes ([`Revision`], which also counts the trace fields that are there already); and what people are shown of a
 //! message: its header fields ([`header`]), the parts that it is made of ([`structure`]), what they say ([`BodyDecoder`],
 //! [`TextDecoder`]), what a list shows of it ([`Summary`]); the messages that they write ([`compose`]), and the file into which they take them along ([`MboxWriter`]).
@@ -37,8 +37,7 @@ pub use revision::{Origin, Reviser, Revision};
 pub use summary::{SUMMARY_BYTES, Summary, summarize};
 pub use text::TextDecoder;
 pub use trace::{
-    Assurance, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, SENDER_FOUND_BYTES_MAX, SenderDomain,
-    SenderFound, return_path,
+    Assurance, Findings, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, SenderDomain, return_path,
 };
 pub use transfer::BodyDecoder;
 

@@ -17,8 +17,7 @@ use crate::writer::Writer;
 /// bytes, a path of 256, an identifier of 64.
 pub const RECEIVED_BYTES_MAX: usize = 1024;
 
-/// Enough bytes for every [`SenderFound::write`] with names of 255 bytes.
-pub const SENDER_FOUND_BYTES_MAX: usize = 640;
+const LINE_END: &[u8] = b"\r\n";
 
 /// Enough bytes for every [`return_path`] of a path of 256 bytes.
 pub const RETURN_PATH_BYTES_MAX: usize = 288;
@@ -125,17 +124,6 @@ pub fn return_path(reverse_path: &str, out: &mut [u8]) -> Option<usize> {
     out.finish()
 }
 
-/// What a server has found out about who sent a message: an `Authentication-Results:` field.
-#[derive(Clone, Copy)]
-pub struct SenderFound<'a, V> {
-    /// This server's name, which is not doubted.
-    pub hostname: &'a str,
-    /// What the domain says of the host that sent it, in the words of RFC 8601 section 2.7.2.
-    pub spf: V,
-    /// Whose word that is.
-    pub domain: SenderDomain<'a>,
-}
-
 /// The domain in whose name a message is sent: a name or an address literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SenderDomain<'a> {
@@ -145,30 +133,97 @@ pub enum SenderDomain<'a> {
     Greeting(&'a str),
 }
 
-impl<V: fmt::Display> SenderFound<'_, V> {
-    /// Writes the field with its final CRLF and returns its length in bytes.
-    ///
-    /// Errors: `None` when `out` is too small; [`SENDER_FOUND_BYTES_MAX`] never is for names of 255 bytes.
-    pub fn write(&self, out: &mut [u8]) -> Option<usize> {
-        let mut out = Writer::new(out);
-        out.put(b"Authentication-Results: ");
-        out.put(self.hostname.as_bytes());
-        let (property, domain) = match self.domain {
+/// What a server has found out about a message: an `Authentication-Results:` field, and why the message is not where it was to go. Each is written as it is
+/// known; what there is no room for is left out, and nothing else.
+pub struct Findings<'a> {
+    out: &'a mut [u8],
+    written: usize,
+    /// Bytes that are kept for what is more important.
+    kept: usize,
+}
+
+impl<'a> Findings<'a> {
+    /// Begins the field behind the first `written` bytes. `hostname`: this server's, which is not doubted.
+    pub fn begin(out: &'a mut [u8], written: usize, hostname: &str) -> Findings<'a> {
+        let mut findings = Findings { out, written, kept: LINE_END.len() };
+        findings.add(|out| {
+            out.put(b"Authentication-Results: ");
+            out.put(hostname.as_bytes());
+        });
+        findings
+    }
+
+    /// So many bytes are not written into before it is said otherwise.
+    pub fn keep(&mut self, bytes: usize) {
+        self.kept = bytes + LINE_END.len();
+    }
+
+    /// What the domain says of the host that sent the message, in the words of RFC 8601 section 2.7.2.
+    pub fn sender(&mut self, spf: impl fmt::Display, domain: SenderDomain<'_>) {
+        let (property, domain) = match domain {
             SenderDomain::Path(domain) => ("mailfrom", domain),
             SenderDomain::Greeting(name) => ("helo", name),
         };
-        // A write that fails has filled the buffer, which the writer remembers.
-        let _ = write!(out, ";\r\n\tspf={} smtp.{property}=", self.spf);
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-        if domain.bytes().all(is_plain) {
-            out.put(domain.as_bytes());
-        } else {
-            out.put(b"\"");
-            out.put_filtered(domain.as_bytes(), |byte| is_text(byte) && !matches!(byte, b'"' | b'\\'));
-            out.put(b"\"");
+        self.result(format_args!("spf={spf} smtp.{property}="), Some(domain));
+    }
+
+    /// What a signature is worth, in the words of RFC 8601 section 2.7.1.
+    pub fn signature(&mut self, dkim: impl fmt::Display) {
+        self.result(format_args!("{dkim}"), None);
+    }
+
+    /// What the domain says in whose name the message was written, in the words of RFC 7489 section 11.2; where it cannot be told which domain that is, `None`.
+    pub fn author(&mut self, dmarc: impl fmt::Display, domain: Option<&str>) {
+        match domain {
+            Some(domain) => self.result(format_args!("dmarc={dmarc} header.from="), Some(domain)),
+            None => self.result(format_args!("dmarc={dmarc}"), None),
         }
-        out.put(b"\r\n");
-        out.finish()
+    }
+
+    /// The field is over. Why the message is not where it was to go, if it is not, is said in a field of its own; then as much white space follows as makes
+    /// the number of all bytes one that `unit` divides. Returns that number.
+    pub fn end(mut self, reason: Option<&str>, unit: usize) -> usize {
+        self.kept = 0;
+        self.add(|out| out.put(LINE_END));
+        self.kept = unit;
+        if let Some(reason) = reason {
+            self.add(|out| {
+                out.put(b"X-Barepost-Reason: ");
+                out.put_filtered(reason.as_bytes(), is_text);
+                out.put(LINE_END);
+            });
+        }
+        self.kept = 0;
+        let spaces = self.written.next_multiple_of(unit) - self.written;
+        self.written = self.written.saturating_sub(LINE_END.len());
+        self.add(|out| {
+            (0..spaces).for_each(|_| out.put(b" "));
+            out.put(LINE_END);
+        });
+        self.written
+    }
+
+    fn result(&mut self, result: fmt::Arguments<'_>, domain: Option<&str>) {
+        self.add(|out| {
+            // A write that fails has filled the buffer, which the writer remembers.
+            let _ = write!(out, ";\r\n\t{result}");
+            let Some(domain) = domain else { return };
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+            if domain.bytes().all(is_plain) {
+                out.put(domain.as_bytes());
+            } else {
+                out.put(b"\"");
+                out.put_filtered(domain.as_bytes(), |byte| is_text(byte) && !matches!(byte, b'"' | b'\\'));
+                out.put(b"\"");
+            }
+        });
+    }
+
+    fn add(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
+        let end = self.out.len().saturating_sub(self.kept);
+        let mut out = Writer::new(self.out.get_mut(self.written..end).unwrap_or_default());
+        write(&mut out);
+        self.written += out.finish().unwrap_or(0);
     }
 }
 

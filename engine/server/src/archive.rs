@@ -31,11 +31,11 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{CoreId, Machine, UnixTime};
+use machine::{CoreId, Machine};
 use pop3::LoginRefusal;
 use store::{
-    AccountId, Body, DeliveryId, Guid, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State, Store,
-    Uid, UidRange, Wake,
+    AccountId, Body, Closing, DeliveryId, Guid, INBOX, Origin, Outcome, Owners, Recipient, Refusal, Room, Share, State,
+    Store, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 use webmail::{Piece, Visit};
@@ -97,7 +97,7 @@ pub(crate) enum Request {
     /// Octets of a letter.
     Octets { page: Box<Page>, end: Option<End> },
     /// A letter that was prepared is to be delivered.
-    Commit(Letter, UnixTime),
+    Commit(Letter, Closing),
     /// Nobody wants the letter any more.
     Abort(Letter),
     /// A part of a body is wanted.
@@ -134,7 +134,7 @@ pub(crate) enum Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     /// It is delivered.
-    Commit(UnixTime),
+    Commit(Closing),
     /// It waits to be committed, with the space that it needs.
     Prepare,
 }
@@ -276,13 +276,14 @@ impl Archive {
     pub(crate) fn commit(
         &mut self,
         letter: LetterId,
-        date: UnixTime,
+        closing: impl Into<Closing>,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
+        let closing = closing.into();
         match (letter, &mut self.elsewhere) {
-            (LetterId::Own(delivery), _) => self.own.store.commit(delivery, date, continuation),
-            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.commit(letter, date, continuation),
-            (LetterId::Spread(letter), Some(_)) => self.prepare_spread(letter, date, continuation),
+            (LetterId::Own(delivery), _) => self.own.store.commit(delivery, closing, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.commit(letter, closing, continuation),
+            (LetterId::Spread(letter), Some(_)) => self.prepare_spread(letter, closing, continuation),
             _ => Err(Refusal::NoSuchDelivery),
         }
     }

@@ -96,8 +96,10 @@ impl Point {
 pub(crate) const HASHER: GateId = GateId(0);
 /// Who may go a step in a handshake of TLS: one frame a turn.
 pub(crate) const HANDSHAKES: GateId = GateId(1);
+/// Who may compute what a signature under a message is worth: one frame a turn.
+pub(crate) const SIGNATURES: GateId = GateId(2);
 /// How many gates there are.
-pub(crate) const GATES: usize = 2;
+pub(crate) const GATES: usize = 3;
 
 /// What all sessions share.
 pub(crate) struct Common {
@@ -142,6 +144,8 @@ pub(crate) struct Common {
     pub(crate) names: Names,
     /// Senders about whom something is being found out.
     pub(crate) checks: usize,
+    /// Bytes that are kept of messages while it is found out whose they are.
+    pub(crate) kept_for_proofs: usize,
     /// Certificates that are to take the place of others, the first one first.
     pub(crate) uploads: VecDeque<Upload>,
     /// Bytes of bodies that this core's sessions of HTTP may hold.

@@ -20,7 +20,7 @@ use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
 
 use crate::certificates::Certificates;
-use crate::common::{Common, HANDSHAKES, HASHER, Point};
+use crate::common::{Common, HANDSHAKES, HASHER, Point, SIGNATURES};
 use crate::configuration::User;
 use crate::cores::Lane;
 use crate::expiry::Expiry;
@@ -250,7 +250,7 @@ impl Engine {
 
     /// Phase 6: who has entered a gate does what he is there for, once. It takes long and can't be cut, so all that this turn had to say is on its way before.
     fn compute(&mut self) {
-        for gate in [HANDSHAKES, HASHER] {
+        for gate in [HANDSHAKES, HASHER, SIGNATURES] {
             if let Some(frame) = self.common.owner_of(gate) {
                 self.session_resumed(frame);
                 self.unfinished = true;

@@ -33,6 +33,8 @@ pub struct InUse {
     pub questions: usize,
     /// Senders about whom something is being found out.
     pub checks: usize,
+    /// Bytes that are kept of messages while it is found out whose they are.
+    pub kept_for_proofs: usize,
     /// Requests of the webmail that clerks of this core work on.
     pub visits: usize,
     /// Pages that are told of changes of this core's mail.
@@ -64,6 +66,7 @@ impl Sum for InUse {
             reads: one.reads + other.reads,
             questions: one.questions + other.questions,
             checks: one.checks + other.checks,
+            kept_for_proofs: one.kept_for_proofs + other.kept_for_proofs,
             visits: one.visits + other.visits,
             listeners: one.listeners + other.listeners,
             bodies: one.bodies + other.bodies,
@@ -99,6 +102,7 @@ impl Engine {
             reads: common.store.reads_under_way(),
             questions: common.names.under_way(),
             checks: common.checks,
+            kept_for_proofs: common.kept_for_proofs,
             visits: common.clerks.under_way(),
             listeners: common.clerks.listeners.count(),
             bodies: common.bodies + common.replies,

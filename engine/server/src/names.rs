@@ -59,6 +59,7 @@ pub(crate) struct Names {
     /// When it has, whatever happens.
     deadline: Instant,
     numbered: u64,
+    has_stopped: bool,
 }
 
 impl Names {
@@ -73,12 +74,13 @@ impl Names {
             is_stirred: false,
             deadline: Instant::NEVER,
             numbered: 0,
+            has_stopped: false,
         }
     }
 
-    /// Whether there may be a server to be asked.
+    /// Whether there may be a server to be asked, and somebody who asks it.
     pub(crate) fn can_be_asked(&self) -> bool {
-        self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
+        !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
     }
 
     /// The session of `frame` asks.
@@ -113,6 +115,7 @@ impl Names {
 
     /// Nobody wants to know anything any more.
     pub(crate) fn stop(&mut self, net: &mut Net) {
+        self.has_stopped = true;
         self.resolver = None;
         self.asked.clear();
         self.streams.drain(..).for_each(|(_, connection)| net.abort(connection));

@@ -275,7 +275,7 @@ impl Session {
     /// The machine is about to go away.
     pub(crate) fn stopping(&mut self, common: &mut Common) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
+            Talk::Smtp(talk) => talk.stopping(self.caller, common),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, common),

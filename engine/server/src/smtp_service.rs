@@ -1,9 +1,12 @@
 //! SMTP served: what a session wants done, done to the connection, the directory and the store.
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
-//! goes from the received frame into the store's buffers, behind the trace fields that are ours. Files of their own have logging in, `login`, and what is found out about who sends, `sender`.
+//! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
+//! last, and are read first. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and about whose a message is, `proof`, and the end of a message, `ending`.
 
+mod ending;
 mod login;
+mod proof;
 mod sender;
 
 use alloc::boxed::Box;
@@ -11,14 +14,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Micros;
-use message::{
-    Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, SENDER_FOUND_BYTES_MAX,
-    return_path,
-};
+use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
 use sasl::{Credentials, Puzzle};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
-use store::{Outcome, Recipient, Refusal, State};
+use store::{Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
@@ -28,7 +28,9 @@ use crate::names::{Known, QuestionNumber};
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 
+use ending::Ending;
 use login::Login;
+use proof::Proof;
 use sender::Finding;
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
@@ -38,8 +40,10 @@ const HOPS_MAX: u16 = 100;
 /// have all the memory.
 const UNREAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of the trace fields at most.
-pub(crate) const TRACE_BYTES_MAX: usize = RETURN_PATH_BYTES_MAX + SENDER_FOUND_BYTES_MAX + RECEIVED_BYTES_MAX;
+/// Bytes of the trace fields at most: of those that come first, and of those that come last.
+pub(crate) const TRACE_BYTES_MAX: usize = Head::OCTETS_MAX;
+
+const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_MAX);
 
 /// One SMTP connection.
 pub(crate) struct Conversation {
@@ -64,6 +68,9 @@ struct Incoming {
     letter: LetterId,
     identifier: Identifier,
     revision: Revision,
+    /// What is found out about it, if it is a stranger's.
+    proof: Option<Box<Proof>>,
+    ending: Ending,
 }
 
 impl Incoming {
@@ -72,11 +79,9 @@ impl Incoming {
         self.revise(common, continuation, |revision, own, store| revision.pass(bytes, own, store))
     }
 
-    /// All of it has come: what is still to be said about it goes into the store.
-    fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<(), MessageRefusal> {
-        let is_all = self.revise(common, continuation, |revision, own, store| revision.end(own, store))?;
-        // There is no room for a line or two, and no way to wait for it any more.
-        if is_all { Ok(()) } else { Err(MessageRefusal::TryLater) }
+    /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
+    fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
+        self.revise(common, continuation, |revision, own, store| revision.end(own, store))
     }
 
     fn revise<R>(
@@ -85,7 +90,7 @@ impl Incoming {
         continuation: Continuation,
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let Incoming { letter, identifier, revision } = self;
+        let Incoming { letter, identifier, revision, .. } = self;
         let Common { store, hostname, date_now, wall, .. } = common;
         let own = Reviser { hostname, identifier: identifier.as_bytes(), now: date_now.at(*wall) };
         act(revision, &own, &mut |bytes| store.append(*letter, bytes, continuation)).map_err(message_refusal)
@@ -141,14 +146,14 @@ impl Conversation {
     }
 
     pub(crate) fn has_message(&self) -> bool {
-        self.transaction.as_ref().is_some_and(|transaction| transaction.message.is_some())
+        self.message().is_some()
     }
 
     /// Whether it waits for a letter that holds of what others may wait for: see `pressure`.
     pub(crate) fn holds_and_waits(&self, common: &Common) -> bool {
         self.spread_letter().is_some_and(|letter| match self.session.waits_for() {
             smtp::WaitsFor::MessageRoom => true,
-            smtp::WaitsFor::Stored => common.store.is_preparing(letter),
+            smtp::WaitsFor::Stored => self.ends_without_room() || common.store.is_preparing(letter),
             _ => false,
         })
     }
@@ -158,8 +163,17 @@ impl Conversation {
         self.spread_letter().is_some_and(|letter| common.store.refuse_preparing(letter, Refusal::Busy))
     }
 
+    fn message(&self) -> Option<&Incoming> {
+        self.transaction.as_ref()?.message.as_ref()
+    }
+
+    /// Whether it waits for room for the end of its message.
+    fn ends_without_room(&self) -> bool {
+        self.message().is_some_and(|message| message.ending.waits_for_room())
+    }
+
     fn spread_letter(&self) -> Option<FrameId> {
-        match self.transaction.as_ref()?.message.as_ref()?.letter {
+        match self.message()?.letter {
             LetterId::Spread(letter) => Some(letter),
             LetterId::Own(_) | LetterId::Distant(_) => None,
         }
@@ -180,20 +194,38 @@ impl Conversation {
         matches!(self.login.as_deref(), Some(Login::Of(_)))
     }
 
-    /// The session's turn has come: its login is to be decided.
+    /// The session's turn has come: its login is to be decided, or a signature under its message.
     pub(crate) fn resumed(&mut self, caller: Caller, common: &mut Common) {
-        self.with(caller, common, login::decide);
+        self.with(caller, common, |session, hands| {
+            login::decide(session, hands);
+            ending::resumed(session, hands);
+        });
     }
 
-    /// This came of a question about who sends.
+    /// The machine is about to go away.
+    pub(crate) fn stopping(&mut self, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| {
+            session.stopping(hands);
+            ending::given_up(session, hands);
+        });
+    }
+
+    /// This came of a question about who sends, or about a message.
     pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, caller: Caller, common: &mut Common) {
-        self.with(caller, common, |session, hands| sender::name_known(number, known, session, hands));
+        self.with(caller, common, |session, hands| {
+            if let Some(known) = ending::name_known(number, known, session, hands) {
+                sender::name_known(number, known, session, hands);
+            }
+        });
     }
 
-    /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends.
+    /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
     pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
-            if !login::answer_held_back(session, hands) && !sender::given_up(session, hands) {
+            let is_other = login::answer_held_back(session, hands)
+                || sender::given_up(session, hands)
+                || ending::given_up(session, hands);
+            if !is_other {
                 session.deadline_expired(hands);
             }
         });
@@ -202,7 +234,10 @@ impl Conversation {
     /// The store has done what the session waited for.
     pub(crate) fn woken(&mut self, caller: Caller, point: Point, outcome: Outcome, common: &mut Common) {
         self.with(caller, common, |session, hands| match (point, outcome) {
-            (Point::MessageRoom, _) => session.message_room(hands),
+            (Point::MessageRoom, _) => {
+                session.message_room(hands);
+                ending::room_found(session, hands);
+            }
             (_, Outcome::Refused(refusal)) => session.message_stored(Err(message_refusal(refusal)), hands),
             (_, Outcome::Delivered) => {
                 let identifier = hands.identifier();
@@ -235,8 +270,9 @@ impl Hands<'_> {
     }
 
     fn message_dropped(&mut self) {
-        if let Some(transaction) = self.transaction.as_mut() {
-            transaction.message = None;
+        let message = self.transaction.as_mut().and_then(|transaction| transaction.message.take());
+        if let Some(mut proof) = message.and_then(|message| message.proof) {
+            proof.forget(self.caller, self.common);
         }
     }
 
@@ -244,7 +280,7 @@ impl Hands<'_> {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
-    /// Puts our trace fields in front of the message.
+    /// Puts our trace fields in front of the message: of a stranger's the one that says how it came.
     fn trace(
         &mut self,
         envelope: &Envelope<'_>,
@@ -275,11 +311,9 @@ impl Hands<'_> {
             at: common.date_now.at(common.wall),
         };
         let trace = common.trace.as_mut_slice();
-        let length = return_path(&transaction.reverse_path, trace)
-            .and_then(|start| {
-                let found = transaction.found(&common.hostname, envelope.greeting_name);
-                Some(start + found.map_or(Some(0), |found| found.write(trace.get_mut(start..)?))?)
-            })
+        let is_strange = transaction.message.as_ref().is_some_and(|message| message.proof.is_some());
+        let above = if is_strange { Some(0) } else { return_path(&transaction.reverse_path, trace) };
+        let length = above
             .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
             .ok_or(MessageRefusal::TryLater)?;
         let trace = common.trace.get(..length).unwrap_or_default();
@@ -357,6 +391,7 @@ impl smtp::Actions for Hands<'_> {
 
     fn transaction_end(&mut self) {
         sender::forget(self);
+        ending::forget(self);
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
             self.common.transactions.push(transaction);
@@ -368,29 +403,26 @@ impl smtp::Actions for Hands<'_> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         let letter = self.common.store.begin(&transaction.recipients).map_err(message_refusal)?;
         let identifier = self.common.identifiers.next();
-        transaction.message = Some(Incoming { letter, identifier, revision: Revision::new(origin) });
+        let proof = transaction.sender(envelope.greeting_name).map(Proof::new);
+        let revision = Revision::new(origin);
+        transaction.message = Some(Incoming { letter, identifier, revision, proof, ending: Ending::NotYet });
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
-        let continuation = self.continuation(Point::MessageRoom);
+        let (continuation, caller) = (self.continuation(Point::MessageRoom), self.caller);
         let (common, incoming) = self.message()?;
         let taken = incoming.put(bytes, common, continuation);
+        if let (Ok(taken), Some(proof)) = (taken, &mut incoming.proof) {
+            proof.arrived(bytes.get(..taken).unwrap_or(bytes), caller, common);
+        }
         let is_loop = incoming.revision.hops() >= HOPS_MAX;
         let taken = if is_loop { Err(MessageRefusal::Loop) } else { taken };
         taken.inspect_err(|_| self.message_abort())
     }
 
     fn message_end(&mut self) -> Result<(), MessageRefusal> {
-        let continuation = self.continuation(Point::MessageStored);
-        let (common, incoming) = self.message()?;
-        if let Err(refusal) = incoming.complete(common, continuation) {
-            self.message_abort();
-            return Err(refusal);
-        }
-        let (common, incoming) = self.message()?;
-        let committed = common.store.commit(incoming.letter, common.wall, continuation);
-        committed.map_err(message_refusal).inspect_err(|_| self.message_dropped())
+        ending::begin(self)
     }
 
     fn message_abort(&mut self) {

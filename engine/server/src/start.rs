@@ -69,6 +69,7 @@ impl Engine {
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
             checks: 0,
+            kept_for_proofs: 0,
             site,
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,

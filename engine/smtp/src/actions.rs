@@ -50,7 +50,8 @@ pub trait Actions: sasl::Host {
     /// Errors: the server has dropped the message; its remaining bytes are read and thrown away.
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal>;
 
-    /// The message is whole. [`crate::Session::message_stored`] tells later what came of it; not from within this call.
+    /// The message is whole. [`crate::Session::message_stored`] tells later what came of it; not from within this call. Until then the deadline is the host's to
+    /// set: there is none.
     ///
     /// Errors: the server has dropped the message, and `message_stored` is not called for it.
     fn message_end(&mut self) -> Result<(), MessageRefusal>;
@@ -233,4 +234,6 @@ pub enum MessageRefusal {
     Loop,
     /// It is too big: 552 5.3.4.
     TooBig,
+    /// Nobody proves that it is of the domain of its author, which wants such refused: 550 5.7.26 (RFC 7372).
+    Unproved,
 }

@@ -108,6 +108,9 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
         MessageRefusal::TryLater => b"451 4.3.0 Message not stored, try again later\r\n",
         MessageRefusal::Loop => b"554 5.4.6 Message came by too often: a mail loop\r\n",
         MessageRefusal::TooBig => TOO_BIG,
+        MessageRefusal::Unproved => {
+            b"550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n"
+        }
     }
 }
 

@@ -396,8 +396,8 @@ impl Session {
     /// end earns nothing, and neither does a command without an end: it was not taken.
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
-            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd, _) | (_, WaitsFor::Sender) => {}
-            (Expect::Stored | Expect::LoginAnswer, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
+            (Expect::Handshake | Expect::Closed | Expect::LongLineEnd | Expect::Stored, _) | (_, WaitsFor::Sender) => {}
+            (Expect::LoginAnswer, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
             (Expect::Command | Expect::LoginResponse, _) => actions.set_deadline(Some(COMMAND_TIMEOUT)),
             (Expect::MessageData(_) | Expect::ChunkData { .. }, _) => actions.set_deadline(Some(DATA_TIMEOUT)),
         }

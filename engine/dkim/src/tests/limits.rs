@@ -16,6 +16,29 @@ fn a_message_without_signatures_has_none() {
 }
 
 #[test]
+fn keys_that_are_to_be_known_are_named_once_the_header_is_there_and_those_of_what_cannot_count_are_not() {
+    let other = signed(&TAGS.replace("s=key", "s=other"), &FIELDS, BODY);
+    let sha1 = signed(&TAGS.replace("ed25519-sha256", "rsa-sha1"), &FIELDS, BODY);
+    let field = |message: &str| message.split_once("\r\nFrom:").unwrap().0.to_string();
+    let message = format!("{}\r\n{}\r\n{}", field(&other), field(&sha1), signed(TAGS, &FIELDS, BODY));
+    let header = message.find("\r\n\r\n").unwrap() + 4;
+    let mut knowledge = Knowledge::default();
+    let mut reading = Reading::to_verify();
+    reading.arrived(&message.as_bytes()[..header - 1]);
+    assert_eq!((reading.header(), reading.missing(&knowledge, NOW)), (None, Vec::new()));
+    reading.arrived(&message.as_bytes()[header - 1..header + 3]);
+    assert_eq!(reading.header(), Some(&message.as_bytes()[..header - 2]));
+    let missing = reading.missing(&knowledge, NOW);
+    let names: Vec<&str> = missing.iter().map(|question| question.name.as_str()).collect();
+    assert_eq!(names, ["other._domainkey.example.test", "key._domainkey.example.test"]);
+    assert!(!reading.is_cut() && reading.footprint() > header);
+    knowledge.learn(missing[0].clone(), Err(Unanswered::Silence));
+    assert_eq!(reading.missing(&knowledge, NOW), missing[1..]);
+    let message = reading.ended();
+    assert_eq!((message.missing(&knowledge, NOW), message.is_cut()), (missing[1..].to_vec(), false));
+}
+
+#[test]
 fn so_many_signatures_are_looked_at_and_the_others_are_said_not_to_be() {
     let mut message = signed(TAGS, &FIELDS, BODY);
     let (signature, _) = message.split_once("\r\n").unwrap();

@@ -10,6 +10,7 @@ mod summaries;
 use core::net::{IpAddr, Ipv4Addr};
 use std::format;
 use std::string::String;
+use std::vec::Vec;
 
 use machine::UnixTime;
 use proptest::prelude::*;
@@ -184,7 +185,6 @@ fn a_return_path_names_the_sender_or_nobody() {
 
 #[test]
 fn what_was_found_out_about_who_sends_names_the_domain_and_cannot_add_a_line() {
-    let mut out = [0; SENDER_FOUND_BYTES_MAX];
     for (domain, written) in [
         (SenderDomain::Path("elsewhere.test"), "mailfrom=elsewhere.test"),
         (SenderDomain::Greeting("client.test"), "helo=client.test"),
@@ -192,14 +192,46 @@ fn what_was_found_out_about_who_sends_names_the_domain_and_cannot_add_a_line() {
         (SenderDomain::Path("a;b\" c\\\r\n"), "mailfrom=\"a;b? c???\""),
         (SenderDomain::Greeting("é.test"), "helo=\"é.test\""),
     ] {
-        let found = SenderFound { hostname: "mail.test", spf: "pass", domain };
-        let whole = format!("Authentication-Results: mail.test;\r\n\tspf=pass smtp.{written}\r\n");
-        assert_eq!(found.write(&mut out).map(|length| &out[..length]), Some(whole.as_bytes()));
-        assert!((0..whole.len()).all(|size| found.write(&mut out[..size]).is_none()));
+        let mut out = [0; 1000];
+        let mut found = Findings::begin(&mut out, 0, "mail.test");
+        found.sender("pass", domain);
+        found.author("fail", Some("a\r\nb"));
+        let length = found.end(Some("a\nb"), 1);
+        let whole = format!(
+            "Authentication-Results: mail.test;\r\n\tspf=pass smtp.{written};\r\n\tdmarc=fail header.from=\"a??b\"\r\nX-Barepost-Reason: a?b\r\n"
+        );
+        assert_eq!(core::str::from_utf8(&out[..length]), Ok(whole.as_str()));
     }
-    let name = "(".repeat(255);
-    let longest = SenderFound { hostname: &name, spf: "permerror", domain: SenderDomain::Path(&name) };
-    assert!(longest.write(&mut out).is_some());
+}
+
+#[test]
+fn what_was_found_out_fills_up_to_a_number_of_bytes_and_leaves_out_what_has_no_room() {
+    for room in 80..400 {
+        for reason in [None, Some("because")] {
+            let mut out = [b'x'; 400];
+            let mut found = Findings::begin(&mut out[..room / 8 * 8], 3, "mail.test");
+            found.keep(reason.map_or(0, |reason| reason.len() + 32));
+            found.sender("pass", SenderDomain::Path("elsewhere.test"));
+            found.author("none", None);
+            found.signature("dkim=pass header.d=elsewhere.test header.s=key header.a=ed25519-sha256");
+            found.signature("dkim=none");
+            let length = found.end(reason, 8);
+            assert!(length.is_multiple_of(8) && length <= room);
+            let text = core::str::from_utf8(&out[3..length]).unwrap();
+            let lines: Vec<&str> = text.strip_suffix("\r\n").unwrap().split("\r\n").map(str::trim_end).collect();
+            let possible = [
+                "Authentication-Results: mail.test",
+                "\tspf=pass smtp.mailfrom=elsewhere.test",
+                "\tdmarc=none",
+                "\tdkim=pass header.d=elsewhere.test header.s=key header.a=ed25519-sha256",
+                "\tdkim=none",
+                "X-Barepost-Reason: because",
+            ];
+            assert!(lines.iter().all(|line| possible.contains(&line.trim_end_matches(';'))), "{text}");
+            assert_eq!(lines.last().unwrap().starts_with("X-"), reason.is_some(), "{text}");
+            assert!(room < 300 || lines.len() == possible.len() - usize::from(reason.is_none()), "{text}");
+        }
+    }
 }
 
 proptest! {

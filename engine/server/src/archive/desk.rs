@@ -13,9 +13,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{CoreId, UnixTime};
+use machine::CoreId;
 use sometimes::sometimes;
-use store::{DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
+use store::{Closing, DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
 use super::{End, Letter, LetterId, News, Page, Request, Status, on_core};
@@ -85,7 +85,7 @@ impl Desk {
     pub(super) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store, maildrops: &mut Maildrops) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
-            Request::Commit(letter, date) => self.commit(from, letter, date, store),
+            Request::Commit(letter, closing) => self.commit(from, letter, closing, store),
             Request::Abort(letter) => self.abort(from, letter, store),
             Request::BodyDone(body) => store.give_back(body),
             Request::OpenMaildrop { account, frame } => {
@@ -275,7 +275,7 @@ impl Desk {
             }
             self.tell(core, News::PageDone(page));
             match end {
-                Some(End::Commit(date)) => self.commit(core, letter, date, store),
+                Some(End::Commit(closing)) => self.commit(core, letter, closing, store),
                 Some(End::Prepare) if is_lost => self.forget(core, letter),
                 _ => {}
             }
@@ -283,10 +283,10 @@ impl Desk {
     }
 
     /// A letter is complete, and is delivered.
-    fn commit(&mut self, core: CoreId, letter: Letter, date: UnixTime, store: &mut Store) {
+    fn commit(&mut self, core: CoreId, letter: Letter, closing: Closing, store: &mut Store) {
         let Some(arrival) = self.arrival(core, letter) else { return };
         if let Some(Ok(delivery)) = arrival.delivery
-            && let Err(refusal) = store.commit(delivery, date, on_core(core, stored(letter)))
+            && let Err(refusal) = store.commit(delivery, closing, on_core(core, stored(letter)))
         {
             self.refuse(core, letter, refusal);
         }

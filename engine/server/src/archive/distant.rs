@@ -12,9 +12,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{CoreId, UnixTime};
+use machine::CoreId;
 use sometimes::sometimes;
-use store::{AccountId, Body, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
+use store::{AccountId, Body, Closing, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::Visit;
 
@@ -143,8 +143,13 @@ impl Distant {
         }
     }
 
-    pub(super) fn commit(&mut self, letter: Letter, date: UnixTime, continuation: Continuation) -> Result<(), Refusal> {
-        self.complete(letter, End::Commit(date), Expect::Stored, continuation)
+    pub(super) fn commit(
+        &mut self,
+        letter: Letter,
+        closing: Closing,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.complete(letter, End::Commit(closing), Expect::Stored, continuation)
     }
 
     /// Has a complete letter prepared; `continuation` is woken with [`Outcome::Room`] when it is.
@@ -153,11 +158,11 @@ impl Distant {
     }
 
     /// Commits a letter that is prepared.
-    pub(super) fn commit_prepared(&mut self, letter: Letter, date: UnixTime, continuation: Continuation) {
+    pub(super) fn commit_prepared(&mut self, letter: Letter, closing: Closing, continuation: Continuation) {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         (gathering.expect, gathering.continuation) = (Expect::Stored, Some(continuation));
         let owner = gathering.owner;
-        self.ask(owner, Request::Commit(letter, date));
+        self.ask(owner, Request::Commit(letter, closing));
     }
 
     /// All of a letter is there, and space for it.

@@ -11,9 +11,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use machine::{CoreId, UnixTime};
+use machine::CoreId;
 use sometimes::sometimes;
-use store::{Outcome, Recipient, Refusal, Wake};
+use store::{Closing, Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
 use super::{Archive, LetterId};
@@ -34,8 +34,8 @@ struct Parts {
     /// Octets that all parts have taken, modulo 2^32.
     taken: u32,
     stage: Stage,
-    /// When it was complete.
-    date: UnixTime,
+    /// What was said of it when it was complete.
+    closing: Option<Closing>,
     /// Parts that are not prepared yet, or were committed and have not ended.
     outstanding: usize,
     refused: Option<Refusal>,
@@ -193,11 +193,11 @@ impl Archive {
     pub(super) fn prepare_spread(
         &mut self,
         letter: FrameId,
-        date: UnixTime,
+        closing: Closing,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let parts = self.spread(letter).ok_or(Refusal::NoSuchDelivery)?;
-        (parts.stage, parts.date) = (Stage::Preparing, date);
+        (parts.stage, parts.closing) = (Stage::Preparing, Some(closing));
         (parts.outstanding, parts.continuation) = (parts.parts.len(), Some(continuation));
         for number in 0..parts.parts.len() {
             let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else { break };
@@ -244,17 +244,19 @@ impl Archive {
             return;
         }
         (parts.stage, parts.outstanding) = (Stage::Committed, parts.parts.len());
-        let date = parts.date;
+        let Some(closing) = parts.closing else { return };
         for number in 0..parts.parts.len() {
             let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else { return };
             let stored = part_at(letter, Point::PartStored);
             match (part.letter, &mut self.elsewhere) {
                 (LetterId::Own(delivery), Some(elsewhere)) => {
-                    if let Err(refusal) = self.own.store.commit(delivery, date, stored) {
+                    if let Err(refusal) = self.own.store.commit(delivery, closing, stored) {
                         elsewhere.distant.wake(LetterId::refused(stored, refusal));
                     }
                 }
-                (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.commit_prepared(letter, date, stored),
+                (LetterId::Distant(letter), Some(elsewhere)) => {
+                    elsewhere.distant.commit_prepared(letter, closing, stored)
+                }
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! What is found out about who sends, before a message of a stranger's begins: whether the domain in whose name it comes lets this host send (SPF, crate `spf`).
 //!
 //! DATA, or the first BDAT, waits for that, so a connection has at most one question under way, and none before it has named somebody here. What was found
-//! goes into the trace; nothing is refused for it.
+//! goes into the trace, and counts in what is found out about the message itself (`proof`); nothing is refused for it alone.
 //!
 //! Invariants:
 //! - Mail does not wait for longer than [`PATIENCE`], whatever name servers do: then, or where too much would have to be kept, the verdict is `temperror`.
@@ -12,14 +12,15 @@ use alloc::boxed::Box;
 
 use dns::{Knowledge, Missing, Question, Unanswered};
 use machine::{Instant, Micros};
-use message::{SenderDomain, SenderFound};
-use spf::{Sender, Verdict};
+use message::SenderDomain;
+use spf::Verdict;
 
 use crate::common::Common;
 use crate::names::{Known, QuestionNumber};
 use crate::services::Protocol;
 use crate::session::Caller;
 
+use super::proof::Sender;
 use super::{Hands, Transaction};
 
 /// As long as RFC 7208 section 4.6.4 wants a check to be able to take at least.
@@ -64,7 +65,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
     let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) = domain_of(reverse_path, greeting_name);
     // An address is no domain: nobody speaks for it.
     let domain = if domain.starts_with('[') { "" } else { domain };
-    let sender = Sender { address: caller.address, hello: greeting_name, local_part, domain };
+    let sender = spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
     let verdict = match spf::check(&sender, &check.knowledge) {
         Ok(verdict) => verdict,
         Err(_) if check.knowledge.bytes() > KNOWN_BYTES_MAX => Verdict::TempError,
@@ -141,8 +142,11 @@ fn domain_of<'a>(reverse_path: &'a str, greeting_name: &'a str) -> SenderDomain<
 
 impl Transaction {
     /// What was found out about who sends, if anything was.
-    pub(super) fn found<'a>(&'a self, hostname: &'a str, greeting_name: &'a str) -> Option<SenderFound<'a, Verdict>> {
+    pub(super) fn sender(&self, greeting_name: &str) -> Option<Sender> {
         let Finding::Found(spf) = self.finding else { return None };
-        Some(SenderFound { hostname, spf, domain: domain_of(&self.reverse_path, greeting_name) })
+        Some(match domain_of(&self.reverse_path, greeting_name) {
+            SenderDomain::Path(domain) => Sender { spf, domain: domain.into(), is_in_path: true },
+            SenderDomain::Greeting(name) => Sender { spf, domain: name.into(), is_in_path: false },
+        })
     }
 }

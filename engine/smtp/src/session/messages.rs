@@ -5,7 +5,7 @@
 //!
 //! Answers to: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
 
-use crate::actions::Actions;
+use crate::actions::{Actions, MessageRefusal};
 use crate::command::Place;
 use crate::content::{Dots, Position, Run, next_run};
 use crate::reply::{self, Reply};
@@ -123,7 +123,7 @@ impl Session {
                 actions.reply(reply);
                 self.message_answered(actions);
             }
-            Fate::Kept => match actions.message_end() {
+            Fate::Kept => match end(actions) {
                 Ok(()) => {
                     self.set_message(Message::Whole);
                     self.expect = Expect::Stored;
@@ -200,6 +200,12 @@ impl Session {
             transaction.message = message;
         }
     }
+}
+
+/// From now on it is the server that takes its time.
+fn end(actions: &mut impl Actions) -> Result<(), MessageRefusal> {
+    actions.set_deadline(None);
+    actions.message_end()
 }
 
 fn run_bytes(run: Run) -> usize {

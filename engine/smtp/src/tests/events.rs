@@ -56,6 +56,11 @@ fn the_store_s_time_is_not_the_client_s() {
     talk.store_answers = false;
     talk.says("DATA\r\n.\r\n");
     talk.replies();
+    assert_eq!(talk.world.deadline, None);
+    // From now on it is the host's to set.
+    talk.world.deadline = Some(Micros(1));
+    talk.says("NOOP\r\n");
+    assert_eq!(talk.world.deadline, Some(Micros(1)));
     talk.session.deadline_expired(&mut talk.world);
     assert_eq!(talk.session.waits_for(), WaitsFor::Stored);
     talk.session.message_stored(Ok(b"1"), &mut talk.world);

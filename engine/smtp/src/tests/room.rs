@@ -130,6 +130,10 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
         (MessageRefusal::TryLater, "451 4.3.0 Message not stored, try again later\r\n"),
         (MessageRefusal::Loop, "554 5.4.6 Message came by too often: a mail loop\r\n"),
         (MessageRefusal::TooBig, "552 5.3.4 Message too big\r\n"),
+        (
+            MessageRefusal::Unproved,
+            "550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n",
+        ),
     ] {
         let mut talk = Conversation::addressed();
         talk.world.bytes_refusal = Some((3, refusal));

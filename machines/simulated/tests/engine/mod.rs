@@ -23,6 +23,7 @@ mod marks;
 mod names;
 mod narrow;
 mod news;
+mod proofs;
 mod records;
 mod rows;
 mod scram;

@@ -13,12 +13,12 @@ use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, usual_sizes};
 
 /// Where strangers come from, by way of the host that is the gateway.
 const FAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
-const STRANGER: usize = 1;
-const SERVER: usize = 2;
+pub(super) const STRANGER: usize = 1;
+pub(super) const SERVER: usize = 2;
 
 const NAME_SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 12);
 
-const TEXT: u16 = 16;
+pub(super) const TEXT: u16 = 16;
 const IPV4: u16 = 1;
 
 /// Questions that a slow name server answers before it is late.
@@ -26,7 +26,7 @@ const LATE: usize = 7;
 
 /// What the name server does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mood {
+pub(super) enum Mood {
     Answers,
     /// Datagrams are too short for any answer.
     CutsShort,
@@ -36,19 +36,19 @@ enum Mood {
 }
 
 /// A name server, with all that it knows.
-struct NameServer {
+pub(super) struct NameServer {
     port: Port,
     listener: Connection,
     heard: Vec<u8>,
     /// An answer that it has kept, and for whom.
     late: Option<(IpEndpoint, Vec<u8>)>,
-    mood: Mood,
-    zone: Vec<(&'static str, u16, Vec<u8>)>,
+    pub(super) mood: Mood,
+    pub(super) zone: Vec<(&'static str, u16, Vec<u8>)>,
     /// The names that were asked for, and whether by a stream.
-    asked: Vec<(String, bool)>,
+    pub(super) asked: Vec<(String, bool)>,
 }
 
-fn text(text: &str) -> Vec<u8> {
+pub(super) fn text(text: &str) -> Vec<u8> {
     let mut data = vec![text.len() as u8];
     data.extend_from_slice(text.as_bytes());
     data
@@ -92,7 +92,7 @@ impl NameServer {
     }
 
     /// Answers what has come.
-    fn serve(&mut self, room: &mut Room) {
+    pub(super) fn serve(&mut self, room: &mut Room) {
         while let Some((from, question)) = room.hosts[SERVER].datagram(self.port) {
             let before = self.asked.len();
             if self.mood == Mood::Slow && before < LATE {
@@ -126,7 +126,7 @@ impl NameServer {
     }
 
     /// The next line of a conversation, while it serves.
-    fn line(&mut self, room: &mut Room, talk: &mut Talk) -> String {
+    pub(super) fn line(&mut self, room: &mut Room, talk: &mut Talk) -> String {
         let mut line = None;
         room.until("a line arrives", |room| {
             self.serve(room);
@@ -137,13 +137,13 @@ impl NameServer {
         line.unwrap_or_default()
     }
 
-    fn smtp(&mut self, room: &mut Room, talk: &mut Talk, command: &str) -> String {
+    pub(super) fn smtp(&mut self, room: &mut Room, talk: &mut Talk, command: &str) -> String {
         room.send(talk, format!("{command}\r\n").as_bytes());
         self.line(room, talk)
     }
 
     /// A stranger has said for whom a letter is that comes in this name.
-    fn begin(&mut self, room: &mut Room, path: &str) -> Talk {
+    pub(super) fn begin(&mut self, room: &mut Room, path: &str) -> Talk {
         let mut talk = room.connect_from(STRANGER, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
         for command in ["EHLO far.test", &format!("MAIL FROM:<{path}>"), "RCPT TO:<ada@barepost.test>"] {
@@ -177,11 +177,12 @@ impl NameServer {
         room.part(reader);
         assert!(letter.ends_with("\r\nLetter\r\n"), "{letter}");
         let (above, _) = letter.split_once("Received: from far.test ([203.0.113.7])").expect("a trace");
-        above.to_string()
+        // White space fills up.
+        above.split_inclusive("\r\n").map(|line| format!("{}\r\n", line.trim_end())).collect()
     }
 }
 
-fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
+pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
     let configuration = CONFIGURATION.replace(
         "address = \"10.0.0.2/24\"",
         "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]",
@@ -212,7 +213,8 @@ fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
 }
 
 fn trace(path: &str, found: &str) -> String {
-    format!("Return-Path: <{path}>\r\nAuthentication-Results: mail.barepost.test;\r\n\tspf={found}\r\n")
+    let host = "Authentication-Results: mail.barepost.test";
+    format!("Return-Path: <{path}>\r\n{host};\r\n\tspf={found};\r\n\tdmarc=permerror;\r\n\tdkim=none\r\n")
 }
 
 #[test]

@@ -1,0 +1,225 @@
+//! The end of a message: what stands between its last byte and its commit.
+//!
+//! ```text
+//!   Revising ──what its header lacks──> Proving ──whose it is──> Saying ──the trace fields above it──> Committed
+//!       └─ room ─┘                         └─ names, the gate ─┘    └─ room ─┘
+//! ```
+//! Invariant: a message is committed once, or given up, whatever its sender does meanwhile; who has not heard that it is stored will send it again.
+
+use alloc::vec::Vec;
+
+use message::{Findings, return_path};
+use smtp::MessageRefusal;
+use store::{Closing, Head, JUNK};
+
+use crate::common::{Common, Point};
+use crate::names::{Known, QuestionNumber};
+
+use super::proof::{Judgement, Proof};
+use super::{Hands, message_refusal};
+
+/// How far the end of a message has come.
+pub(super) enum Ending {
+    /// It goes on.
+    NotYet,
+    /// What it lacks goes into the store.
+    Revising,
+    /// It is found out whose it is.
+    Proving,
+    /// The trace fields above it go into the store.
+    Saying(Saying),
+    Committed,
+}
+
+/// Trace fields on their way into the store.
+pub(super) struct Saying {
+    fields: Vec<u8>,
+    taken: usize,
+    is_suspect: bool,
+}
+
+/// What comes of a step.
+enum Step {
+    Done(Ending),
+    /// Something else has to happen first.
+    Waits,
+}
+
+impl Ending {
+    /// Whether it waits for room in the store, if it waits.
+    pub(super) fn waits_for_room(&self) -> bool {
+        matches!(self, Ending::Revising | Ending::Saying(_))
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.waits_for_room() || matches!(self, Ending::Proving)
+    }
+}
+
+/// All of the message has come.
+pub(super) fn begin(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
+    let caller = hands.caller;
+    let (common, message) = hands.message()?;
+    message.ending = Ending::Revising;
+    if let Some(proof) = &mut message.proof {
+        proof.ended(caller, common);
+    }
+    go_on(hands)
+}
+
+/// There is room in the store.
+pub(super) fn room_found(session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    if hands.message().is_ok_and(|(_, message)| message.ending.waits_for_room()) {
+        go_on_later(session, hands);
+    }
+}
+
+/// The session's turn has come.
+pub(super) fn resumed(session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    let caller = hands.caller;
+    let Ok((common, message)) = hands.message() else { return };
+    if let (Ending::Proving, Some(proof)) = (&message.ending, &mut message.proof) {
+        proof.verify(caller, common);
+        go_on_later(session, hands);
+    }
+}
+
+/// This came of a question. It comes back where that was about something else than the message.
+pub(super) fn name_known(
+    number: QuestionNumber,
+    known: Known,
+    session: &mut smtp::Session,
+    hands: &mut Hands<'_>,
+) -> Option<Known> {
+    let caller = hands.caller;
+    let Ok((common, message)) = hands.message() else { return Some(known) };
+    let Some(proof) = &mut message.proof else { return Some(known) };
+    let others = proof.name_known(number, known);
+    if others.is_none() {
+        match message.ending {
+            Ending::Proving => go_on_later(session, hands),
+            _ => proof.seek(caller, common),
+        }
+    }
+    others
+}
+
+/// There is no more time: what is not known is unknown, and what has no room is not taken. False where nothing is under way.
+pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
+    let Ok((_, message)) = hands.message() else { return false };
+    match (&message.ending, &mut message.proof) {
+        (Ending::Proving, Some(proof)) => {
+            proof.time_is_up();
+            go_on_later(session, hands);
+        }
+        (Ending::Revising | Ending::Saying(_), _) => refuse(MessageRefusal::TryLater, session, hands),
+        _ => return false,
+    }
+    true
+}
+
+/// The transaction is over: what was not committed never will be.
+pub(super) fn forget(hands: &mut Hands<'_>) {
+    if let Ok((common, message)) = hands.message()
+        && message.ending.is_under_way()
+    {
+        common.store.abort(message.letter);
+    }
+    hands.message_dropped();
+}
+
+fn go_on_later(session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    if let Err(refusal) = go_on(hands) {
+        session.message_stored(Err(refusal), hands);
+    }
+}
+
+fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    smtp::Actions::message_abort(hands);
+    session.message_stored(Err(refusal), hands);
+}
+
+/// Goes on as far as it comes.
+///
+/// Errors: the message is given up.
+fn go_on(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
+    loop {
+        match step(hands) {
+            Ok(Step::Done(ending)) => hands.message()?.1.ending = ending,
+            Ok(Step::Waits) => return Ok(()),
+            Err(refusal) => {
+                smtp::Actions::message_abort(hands);
+                return Err(refusal);
+            }
+        }
+    }
+}
+
+fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
+    let (room, stored) = (hands.continuation(Point::MessageRoom), hands.continuation(Point::MessageStored));
+    let caller = hands.caller;
+    let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+    let (common, reverse_path) = (&mut *hands.common, &transaction.reverse_path);
+    let message = transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?;
+    let letter = message.letter;
+    match (&mut message.ending, &mut message.proof) {
+        (Ending::Revising, _) => {
+            let is_all = message.complete(common, room)?;
+            Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits })
+        }
+        (Ending::Proving, None) => Ok(Step::Done(Ending::Saying(Saying::NOTHING))),
+        (Ending::Proving, Some(proof)) => {
+            if !proof.is_known(caller, common) {
+                return Ok(Step::Waits);
+            }
+            common.set_deadline(caller.connection, None);
+            let saying = say(proof, reverse_path, common)?;
+            if let Some(mut proof) = message.proof.take() {
+                proof.forget(caller, common);
+            }
+            Ok(Step::Done(Ending::Saying(saying)))
+        }
+        (Ending::Saying(saying), _) => {
+            let rest = saying.fields.get(saying.taken..).unwrap_or_default();
+            saying.taken += common.store.append(letter, rest, room).map_err(message_refusal)?;
+            if saying.taken < saying.fields.len() {
+                return Ok(Step::Waits);
+            }
+            let closing = saying.closing(common);
+            common.store.commit(letter, closing, stored).map_err(message_refusal)?;
+            Ok(Step::Done(Ending::Committed))
+        }
+        (Ending::NotYet | Ending::Committed, _) => Ok(Step::Waits),
+    }
+}
+
+/// The trace fields of a message of which all is known.
+///
+/// Errors: the domain of its author wants it refused.
+fn say(proof: &Proof, reverse_path: &str, common: &mut Common) -> Result<Saying, MessageRefusal> {
+    let reason = match proof.judgement() {
+        Judgement::Accept => None,
+        Judgement::Suspect(reason) => Some(reason),
+        Judgement::Refuse => return Err(MessageRefusal::Unproved),
+    };
+    let trace = common.trace.as_mut_slice();
+    let start = return_path(reverse_path, trace).ok_or(MessageRefusal::TryLater)?;
+    let mut findings = Findings::begin(trace, start, &common.hostname);
+    findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
+    proof.write(&mut findings);
+    let length = findings.end(reason.as_deref(), Head::UNIT);
+    let fields = common.trace.get(..length).unwrap_or_default().to_vec();
+    Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
+}
+
+/// What a field takes that says why a message is suspicious, beside the reason; and the white space that fills up.
+const REASON_BYTES: usize = 32;
+
+impl Saying {
+    const NOTHING: Saying = Saying { fields: Vec::new(), taken: 0, is_suspect: false };
+
+    fn closing(&self, common: &Common) -> Closing {
+        let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);
+        Closing { date: common.wall, head, mailbox: self.is_suspect.then_some(JUNK) }
+    }
+}

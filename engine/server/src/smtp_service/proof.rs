@@ -1,0 +1,358 @@
+//! What is found out about whose a stranger's message is: what its signatures are worth (DKIM, crate `dkim`), and what the domain of its author wants of
+//! letters that nobody proves to be its own (DMARC, crate `dmarc`).
+//!
+//! Names are asked for as soon as the header is there, so that answers have usually come when the message ends; bodies are hashed as they come.
+//!
+//! Invariants:
+//! - A message does not wait longer than [`PATIENCE`] once all of it is there: what is not known then is said to be unknown, and nothing is refused for that.
+//! - Of all messages of a core [`KEPT_BYTES_MAX`] are kept for this, and what one piece and one answer bring more; a message that would need more is not looked at.
+//! - Signatures are computed behind a gate, one a turn.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use dkim::{Outcome, SIGNATURES_MAX};
+use dmarc::{Handling, Letter};
+use dns::{Knowledge, Missing, Name, Question, Unanswered};
+use machine::{Instant, Micros};
+use message::header::{Address, Header};
+use message::{Findings, SenderDomain};
+
+use crate::common::{Common, SIGNATURES};
+use crate::names::{Known, QuestionNumber};
+use crate::session::Caller;
+
+/// How long names may take once the message is there.
+const PATIENCE: Micros = Micros::from_secs(20);
+/// Bytes of headers and answers that are kept of all messages of a core.
+const KEPT_BYTES_MAX: usize = 2 << 20;
+/// Bytes of answers that are kept for one message.
+const KNOWN_BYTES_MAX: usize = 32 * 1024;
+
+/// What is known of whose a message is.
+pub(super) struct Proof {
+    sender: Sender,
+    stage: Stage,
+    author: Author,
+    knowledge: Knowledge,
+    /// What was asked, and is not answered.
+    asked: Vec<(QuestionNumber, Question)>,
+    /// What its signatures are worth, as far as that is known, from the top.
+    verdicts: Vec<dkim::Verdict>,
+    /// Bytes that are counted of it in [`Common::kept_for_proofs`].
+    kept: usize,
+    /// From the end of the message on.
+    until: Option<Instant>,
+    asks: Asks,
+    /// Whether it waits at the gate, or has passed it.
+    is_at_gate: bool,
+}
+
+/// What was found out about who sends it.
+pub(super) struct Sender {
+    pub(super) spf: spf::Verdict,
+    /// The domain in whose name he does.
+    pub(super) domain: Box<str>,
+    /// Whether that stands in the reverse path; else it is what he calls himself.
+    pub(super) is_in_path: bool,
+}
+
+enum Stage {
+    Arriving(dkim::Reading),
+    Arrived(Box<dkim::Message>),
+    /// Too much is kept of others.
+    NotLookedAt,
+}
+
+/// Whose message it says that it is.
+enum Author {
+    /// Nothing, yet.
+    Unknown,
+    Of(Name),
+    Nobody,
+    /// That cannot be told, for this reason.
+    Untold(&'static str),
+}
+
+/// Whether names may be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asks {
+    Yes,
+    /// What is not known is unknown.
+    NoMore,
+    /// There is nobody to be asked: nothing is said.
+    Nobody,
+}
+
+/// What is to be done with a message.
+pub(super) enum Judgement {
+    Accept,
+    /// It is suspicious, for this reason.
+    Suspect(String),
+    /// Its author's domain wants it refused.
+    Refuse,
+}
+
+impl Proof {
+    pub(super) fn new(sender: Sender) -> Box<Proof> {
+        Box::new(Proof {
+            sender,
+            stage: Stage::Arriving(dkim::Reading::to_verify()),
+            author: Author::Unknown,
+            knowledge: Knowledge::default(),
+            asked: Vec::new(),
+            verdicts: Vec::new(),
+            kept: 0,
+            until: None,
+            asks: Asks::Yes,
+            is_at_gate: false,
+        })
+    }
+
+    /// The next bytes of the message, as they came.
+    pub(super) fn arrived(&mut self, bytes: &[u8], caller: Caller, common: &mut Common) {
+        let Stage::Arriving(reading) = &mut self.stage else { return };
+        reading.arrived(bytes);
+        if matches!(self.author, Author::Unknown) {
+            if let Some(header) = reading.header() {
+                self.author = Author::of(header, reading.is_cut());
+                self.seek(caller, common);
+            }
+            self.count(common);
+        }
+    }
+
+    /// All of the message is there.
+    pub(super) fn ended(&mut self, caller: Caller, common: &mut Common) {
+        self.until = Some(common.now + PATIENCE);
+        if let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::NotLookedAt) {
+            let message = reading.ended();
+            if matches!(self.author, Author::Unknown) {
+                self.author = Author::of(message.header(), message.is_cut());
+            }
+            self.stage = Stage::Arrived(Box::new(message));
+        }
+        self.seek(caller, common);
+    }
+
+    /// Whether all is known that is to be, of a message that has ended. Goes on with finding it out.
+    pub(super) fn is_known(&mut self, caller: Caller, common: &mut Common) -> bool {
+        self.seek(caller, common);
+        self.count(common);
+        if !self.asked.is_empty() {
+            let left = self.until.map_or(PATIENCE, |until| until.since(common.now));
+            common.set_deadline(caller.connection, Some(left));
+            return false;
+        }
+        if self.is_verified() {
+            return true;
+        }
+        common.set_deadline(caller.connection, None);
+        if !core::mem::replace(&mut self.is_at_gate, true) {
+            common.enter(SIGNATURES, caller.connection.0);
+        }
+        false
+    }
+
+    /// One signature is computed, if its turn has come.
+    pub(super) fn verify(&mut self, caller: Caller, common: &mut Common) {
+        if !common.has_entered(SIGNATURES, caller.connection.0) {
+            return;
+        }
+        self.leave_gate(caller, common);
+        if let Stage::Arrived(message) = &self.stage {
+            self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, common.wall).ok());
+        }
+    }
+
+    /// This came of a question. It comes back where it is another's.
+    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
+        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { return Some(known) };
+        let (_, question) = self.asked.swap_remove(place);
+        match known {
+            Err(Unanswered::NoServer) => self.give_up(Asks::Nobody),
+            known => self.knowledge.learn(question, known),
+        }
+        None
+    }
+
+    /// Nothing more is found out.
+    pub(super) fn time_is_up(&mut self) {
+        self.give_up(Asks::NoMore);
+    }
+
+    fn give_up(&mut self, asks: Asks) {
+        self.asks = asks;
+        self.asked.clear();
+    }
+
+    /// What is kept of it no longer is.
+    pub(super) fn forget(&mut self, caller: Caller, common: &mut Common) {
+        self.leave_gate(caller, common);
+        self.recount(0, common);
+    }
+
+    fn leave_gate(&mut self, caller: Caller, common: &mut Common) {
+        if core::mem::take(&mut self.is_at_gate) {
+            common.leave(SIGNATURES, caller.connection.0);
+        }
+    }
+
+    /// Asks for what is to be known.
+    pub(super) fn seek(&mut self, caller: Caller, common: &mut Common) {
+        if self.knowledge.bytes() > KNOWN_BYTES_MAX || !common.names.can_be_asked() {
+            self.give_up(if self.asks == Asks::Yes { Asks::NoMore } else { self.asks });
+        }
+        loop {
+            let wanted = self.wanted(common);
+            if wanted.is_empty() {
+                return;
+            }
+            for question in wanted {
+                if self.asks == Asks::Yes {
+                    let number = common.names.ask(caller.connection.0, question.clone());
+                    self.asked.push((number, question));
+                } else {
+                    self.knowledge.learn(question, Err(Unanswered::Silence));
+                }
+            }
+        }
+    }
+
+    /// What is to be known, and was not asked yet.
+    fn wanted(&self, common: &Common) -> Vec<Question> {
+        let mut wanted = match &self.stage {
+            Stage::Arriving(reading) => reading.missing(&self.knowledge, common.wall),
+            Stage::Arrived(message) => message.missing(&self.knowledge, common.wall),
+            Stage::NotLookedAt => Vec::new(),
+        };
+        wanted.extend(self.author_says().err().map(|Missing(question)| question));
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.retain(|wanted| self.asked.iter().all(|(_, asked)| asked != wanted));
+        wanted
+    }
+
+    /// What the domain of the author says, if it can be told which that is. What could prove the message its own if name servers answered is not held against it.
+    fn author_says(&self) -> Result<Option<dmarc::Verdict>, Missing> {
+        let (Author::Of(author), false) = (&self.author, matches!(self.stage, Stage::NotLookedAt)) else {
+            return Ok(None);
+        };
+        let verdict = self.check(author, &[Outcome::Pass], &[spf::Verdict::Pass])?;
+        let is_unproved = matches!(verdict, dmarc::Verdict::Fail(_));
+        let outcomes = [Outcome::Pass, Outcome::TempError];
+        let best = || self.check(author, &outcomes, &[spf::Verdict::Pass, spf::Verdict::TempError]);
+        let is_open = is_unproved && best()? == dmarc::Verdict::Pass;
+        Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
+    }
+
+    /// The same where signatures that come to one of these, and a sender of whom one of these is said, prove something.
+    fn check(
+        &self,
+        author: &Name,
+        signatures: &[Outcome],
+        senders: &[spf::Verdict],
+    ) -> Result<dmarc::Verdict, Missing> {
+        let sender = Name::of_bytes(self.sender.domain.as_bytes()).ok();
+        let proving = self.verdicts.iter().filter(|verdict| signatures.contains(&verdict.outcome()));
+        let signers: Vec<Name> = proving.filter_map(|verdict| Some(verdict.signer.as_ref()?.domain.clone())).collect();
+        let sender = sender.as_ref().filter(|_| senders.contains(&self.sender.spf));
+        dmarc::check(&Letter { author, sender, signers: &signers }, &self.knowledge)
+    }
+
+    fn is_verified(&self) -> bool {
+        match &self.stage {
+            Stage::Arrived(message) => self.verdicts.len() >= message.signatures().min(SIGNATURES_MAX),
+            Stage::Arriving(_) | Stage::NotLookedAt => true,
+        }
+    }
+
+    /// What is to be done with a message of which all is known.
+    pub(super) fn judgement(&self) -> Judgement {
+        match (&self.author, self.author_says()) {
+            (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(Handling::Reject)))) => Judgement::Refuse,
+            (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(Handling::Quarantine)))) => {
+                Judgement::Suspect(format!("not proved to be of {author}, which wants such mail kept apart (DMARC)"))
+            }
+            (Author::Untold(reason), _) if self.asks != Asks::Nobody => Judgement::Suspect((*reason).into()),
+            _ => Judgement::Accept,
+        }
+    }
+
+    /// Writes down what was found out.
+    pub(super) fn write(&self, findings: &mut Findings<'_>) {
+        let domain = &*self.sender.domain;
+        let domain = if self.sender.is_in_path { SenderDomain::Path(domain) } else { SenderDomain::Greeting(domain) };
+        findings.sender(self.sender.spf, domain);
+        if self.asks == Asks::Nobody {
+            return;
+        }
+        match (&self.stage, &self.author, self.author_says()) {
+            (Stage::NotLookedAt, ..) => {
+                findings.author("temperror", None);
+                return findings.signature("dkim=temperror reason=\"too much mail is looked at\"");
+            }
+            (_, Author::Of(author), Ok(Some(verdict))) => findings.author(verdict, Some(author.as_str())),
+            _ => findings.author("permerror", None),
+        }
+        if self.verdicts.is_empty() {
+            findings.signature("dkim=none");
+        }
+        self.verdicts.iter().for_each(|verdict| findings.signature(verdict));
+    }
+
+    /// Counts what is kept of it; where that is too much, it is not looked at any more.
+    fn count(&mut self, common: &mut Common) {
+        let footprint = match &self.stage {
+            Stage::Arriving(reading) => reading.footprint(),
+            Stage::Arrived(message) => message.footprint(),
+            Stage::NotLookedAt => 0,
+        };
+        self.recount(footprint + self.knowledge.bytes(), common);
+        if common.kept_for_proofs > KEPT_BYTES_MAX && !matches!(self.stage, Stage::NotLookedAt) {
+            self.stage = Stage::NotLookedAt;
+            self.knowledge = Knowledge::default();
+            self.asked.clear();
+            self.recount(0, common);
+        }
+    }
+
+    fn recount(&mut self, bytes: usize, common: &mut Common) {
+        common.kept_for_proofs = common.kept_for_proofs + bytes - core::mem::replace(&mut self.kept, bytes);
+    }
+}
+
+impl Author {
+    /// As a header says, of which there is more if it `is_cut`.
+    fn of(header: &[u8], is_cut: bool) -> Author {
+        if is_cut {
+            return Author::Untold("the header is too long to tell whose it is");
+        }
+        let mut fields = Header::new(header).fields().filter(|field| field.is("From"));
+        let first = fields.next();
+        if fields.next().is_some() {
+            return Author::Untold("it says more than once whose it is");
+        }
+        let entries = first.map(|field| field.addresses()).unwrap_or_default();
+        let mailboxes = entries.into_iter().flat_map(|entry| match entry {
+            Address::Mailbox(mailbox) => Vec::from([mailbox]),
+            Address::Group { mailboxes, .. } => mailboxes,
+        });
+        let mut domains: Vec<Name> = mailboxes.filter_map(|mailbox| domain_of(&mailbox.address)).collect();
+        domains.dedup();
+        match (domains.pop(), domains.is_empty()) {
+            (None, _) => Author::Nobody,
+            (Some(domain), true) => Author::Of(domain),
+            (Some(_), false) => Author::Untold("it names people of several domains as its authors"),
+        }
+    }
+}
+
+/// An address of a host is no domain: nobody speaks for it.
+fn domain_of(address: &str) -> Option<Name> {
+    let (_, domain) = address.rsplit_once('@')?;
+    let is_literal = domain.starts_with('[');
+    Name::of_bytes(domain.as_bytes()).ok().filter(|_| !is_literal)
+}
