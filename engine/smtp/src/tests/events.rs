@@ -54,11 +54,10 @@ fn half_a_command_earns_no_time_and_a_whole_one_does() {
 fn the_store_s_time_is_not_the_client_s() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
+    // From the end of the message on it is the host's to set.
+    talk.world.end_patience = Some(Micros(1));
     talk.says("DATA\r\n.\r\n");
     talk.replies();
-    assert_eq!(talk.world.deadline, None);
-    // From now on it is the host's to set.
-    talk.world.deadline = Some(Micros(1));
     talk.says("NOOP\r\n");
     assert_eq!(talk.world.deadline, Some(Micros(1)));
     talk.session.deadline_expired(&mut talk.world);

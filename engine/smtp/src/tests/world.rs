@@ -38,6 +38,8 @@ pub(super) struct World {
     /// Given once the message has so many bytes.
     pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
     pub(super) end_refusal: Option<MessageRefusal>,
+    /// How long it takes at most until it is known what comes of a message.
+    pub(super) end_patience: Option<Micros>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) login_open: bool,
@@ -66,6 +68,7 @@ impl World {
             begin_refusal: None,
             bytes_refusal: None,
             end_refusal: None,
+            end_patience: None,
             deadline: None,
             closed: false,
             login_open: false,
@@ -211,6 +214,8 @@ impl Actions for World {
             return Err(refusal);
         }
         self.message_whole = true;
+        assert_eq!(self.deadline, None);
+        self.deadline = self.end_patience;
         self.messages.push(core::mem::take(&mut self.message));
         Ok(())
     }
