@@ -1,4 +1,5 @@
-//! `barepost test`: runs the parts of the tests two at a time, each within its budget, and sums them up.
+//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up. Those that compute on all processors come one after the other, the
+//! others two at a time.
 //!
 //! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
 //! always `N passed, N failed`.
@@ -80,11 +81,15 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
             part.name
         )));
     }
-    let outcomes = lanes::work_through(&parts, stop, |part| {
+    let run_one = |part: &&'static Part| {
         let outcome = run_part(house, part, options, stop)?;
         say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
         Ok(outcome)
-    })?;
+    };
+    let mut outcomes = Vec::new();
+    for side_by_side in groups(&parts) {
+        outcomes.extend(lanes::work_through(side_by_side, stop, run_one)?);
+    }
     let total = summarize(&outcomes);
     say(format_args!("\n{} passed, {} failed", total.passed, total.failed));
     if total.failed == 0 && !stop.is_requested() { Ok(()) } else { Err(Failure::Told) }
@@ -101,6 +106,11 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Part>, Failure> {
         })
     });
     named.collect()
+}
+
+/// Parts that may run side by side, in their order.
+fn groups<'p>(parts: &'p [&'static Part]) -> impl Iterator<Item = &'p [&'static Part]> {
+    parts.chunk_by(|one, next| !one.takes_all_processors() && !next.takes_all_processors())
 }
 
 fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) -> Result<Outcome, Failure> {
@@ -301,6 +311,15 @@ mod tests {
             let again = chosen(&parts.iter().map(|name| name.to_string()).collect::<Vec<_>>()).unwrap();
             assert!(again.iter().all(|part| part.boots_machines()), "{}", part.name);
         }
+    }
+
+    #[test]
+    fn what_computes_on_all_processors_has_them_alone_and_machines_run_side_by_side() {
+        let parts = chosen(&[]).unwrap();
+        let group_of = |name| groups(&parts).find(|group| group.iter().any(|part| part.name == name)).unwrap().len();
+        assert_eq!(["clippy", "unit", "sim", "fuzz"].map(group_of), [1; 4]);
+        assert!(group_of("boot") > 10, "{}", group_of("boot"));
+        assert_eq!(groups(&parts).map(<[_]>::len).sum::<usize>(), parts.len());
     }
 
     #[test]

@@ -393,6 +393,11 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 impl Part {
+    /// Whether two such at a time would only take as long as both.
+    pub(crate) fn takes_all_processors(&self) -> bool {
+        matches!(self.work, Work::Cargo(_) | Work::Rooms(_) | Work::Fuzz)
+    }
+
     /// Whether it boots machines that can have several cores.
     pub(crate) fn boots_machines(&self) -> bool {
         matches!(self.work, Work::Script(path, _) if path.starts_with("tests/"))
