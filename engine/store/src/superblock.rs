@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 const MAGIC: &[u8; 8] = b"BAREPOST";
 /// The format that this code reads and writes.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 const HEAD_BYTES: usize = 96;
 const ROOT_BYTES: usize = 32;
 const END: usize = HEAD_BYTES + SHARDS * ROOT_BYTES;

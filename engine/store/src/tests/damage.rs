@@ -354,7 +354,7 @@ fn refused(disk: &TestDisk) -> Reason {
 #[test]
 fn an_unknown_format_is_refused_without_writing() {
     let filled = filled();
-    for version in [1, crate::FORMAT_VERSION + 1] {
+    for version in [1, 2, crate::FORMAT_VERSION + 1] {
         let mut disk = filled.disk.clone();
         for page in rig_slots(&filled) {
             let mut bytes = disk.peek(page);
@@ -553,7 +553,7 @@ fn fsck_names_what_a_disk_holds_and_what_is_wrong() {
     assert!(report.is_clean(), "{report}");
     let text = report.to_string();
     assert!(
-        text.contains("format 2") && text.contains("2048 KiB: 126 segments of") || text.contains("KiB: 30 segments"),
+        text.contains("format 3") && text.contains("2048 KiB: 126 segments of") || text.contains("KiB: 30 segments"),
         "{text}"
     );
     assert!(text.contains("nothing is wrong"), "{text}");
