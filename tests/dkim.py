@@ -1,9 +1,10 @@
-"""The promise: what others sign passes here, what is signed here passes with others, and what somebody changed passes with neither.
+"""The promise: what others sign passes here, what is signed here passes with others, and what somebody changed passes with neither. What is submitted to
+a machine is signed with all of its keys, as `./barepost dns` publishes them.
 
 Messages with folded and repeated fields, empty bodies and blank lines at the end are signed by dkimpy and by `dkim`, and verified by the other one, cut
-into pieces anywhere; and again with one byte that is another, and with more white space.
+into pieces anywhere; and again with one byte that is another, and with more white space. smtplib submits, and dkimpy verifies what POP3 gives.
 
-Takes seconds; --quick leaves nothing out.
+Takes some ten seconds; --quick leaves nothing out.
 """
 
 import base64
@@ -12,11 +13,13 @@ import ctypes
 import logging
 import random
 import re
+import smtplib
 import subprocess
 import sys
 import time
 
 import barepost
+from mail import DOMAIN as OURS, PASSWORD
 from processes import ROOT, die_with_us
 
 TOOLS = ROOT / "target" / "tools" / "dkim"
@@ -155,6 +158,41 @@ class Signatures(barepost.Test):
         self.checker.stdin.close()
         self.assertEqual(self.checker.wait(60), 0)
         super().tearDown()
+
+
+class Submitted(barepost.SharedMachineTest):
+    def submit(self, letter):
+        """Sends a letter of ada's to grace, and returns how she has it."""
+        with smtplib.SMTP("127.0.0.1", self.machine.ports + 587, "client.test", timeout=60) as client:
+            client.login(f"ada@{OURS}", PASSWORD)
+            client.sendmail(f"ada@{OURS}", [f"grace@{OURS}"], letter)
+        return self.machine.mailbox("grace")[-1]
+
+    def published(self):
+        """What `./barepost dns` prints of keys: from names to texts, which name servers join of several strings."""
+        command = [barepost.COMMAND, "dns", "--data", self.machine.data]
+        lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60, preexec_fn=die_with_us).stdout.splitlines()
+        texts = [line.split(b" IN TXT ") for line in lines if b"._domainkey." in line and b" IN TXT " in line]
+        for _, text in texts:
+            self.assertLessEqual(max(map(len, re.findall(rb'"([^"]*)"', text))), 255)
+        return {name: b"".join(re.findall(rb'"([^"]*)"', text)) for name, text in texts}
+
+    def test_what_is_submitted_is_signed_with_each_key_that_is_published_and_passes_with_dkimpy(self):
+        keys = self.published()
+        self.assertEqual(sorted(keys), [f"barepost-{kind}._domainkey.{OURS}.".encode() for kind in ("ed25519", "rsa")])
+        header = f"From: Ada <ada@{OURS}>\r\nTo: grace@{OURS}\r\nSubject:  looms \r\n"
+        for body in ("", "Hello.\r\n", ".\r\n. \r\n a \t b \r\n\r\n\r\n", "A line of many. \r\n" * 60_000):
+            with self.subTest(len(body)):
+                found = self.submit(f"{header}\r\n{body}")
+                self.assertTrue(found.content.startswith(header.encode()), found.content[:400])
+                letter = dkim.DKIM(found.raw)
+                signatures = [value for name, value in letter.headers if name.lower() == b"dkim-signature"]
+                kinds = [re.search(rb" a=([a-z0-9-]*);", value)[1] for value in signatures]
+                self.assertEqual(kinds, [b"rsa-sha256", b"ed25519-sha256"])
+                for index in range(2):
+                    self.assertTrue(letter.verify(index, dnsfunc=lambda name, timeout=5: keys[name]), signatures[index])
+                other = dkim.DKIM(found.raw.replace(b"looms", b"rooms"))
+                self.assertFalse(any(other.verify(index, dnsfunc=lambda name, timeout=5: keys[name]) for index in range(2)))
 
 
 if __name__ == "__main__":

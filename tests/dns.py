@@ -5,15 +5,13 @@ NSD, a name server that others use, serves what was printed, in a network of the
 Takes seconds; --quick leaves nothing out.
 """
 
-import os
 import subprocess
-import textwrap
 
 import barepost
 import network
-from processes import ROOT, Process, die_with_us
+from peers import Nsd
+from processes import die_with_us
 
-NSD = ROOT / "target" / "tools" / "nsd"
 SERVER = "127.0.0.1"
 ADDRESSES = ("192.0.2.7", "2001:db8::7")
 ZONES = ("a.test", "2.0.192.in-addr.arpa", "8.b.d.0.1.0.0.2.ip6.arpa")
@@ -48,41 +46,10 @@ class Dns(barepost.Test):
 
     def serve(self, lines):
         """NSD, with these lines in the zones in which they belong."""
-        place = self.folder / "zones"
-        place.mkdir()
-        configuration = textwrap.dedent(f"""\
-            server:
-                ip-address: {SERVER}
-                username: ""
-                chroot: ""
-                zonesdir: "{place}"
-                database: ""
-                pidfile: ""
-                xfrdfile: "{place}/xfrd"
-                zonelistfile: "{place}/list"
-            remote-control:
-                control-enable: no
-            """)
         records = [line for line in lines if not line.startswith(";")]
-        for zone in ZONES:
-            own = [line for line in records if line.split()[0].endswith(f"{zone}.")]
-            records = [line for line in records if line not in own]
-            start = f"{zone}. 300 IN SOA ns.test. postmaster.test. 1 3600 600 86400 60\n{zone}. 300 IN NS ns.test.\n"
-            (place / zone).write_text("$TTL 300\n" + start + "\n".join(own) + "\n")
-            configuration += f'zone:\n    name: "{zone}"\n    zonefile: "{zone}"\n'
-        self.assertEqual(records, [], "lines of no zone")
-        (place / "nsd.conf").write_text(configuration)
-        checked = subprocess.run([NSD / "usr/sbin/nsd-checkconf", place / "nsd.conf"], capture_output=True, text=True,
-                                 env=self.environment(), timeout=20)
-        self.assertEqual(checked.stdout + checked.stderr, "")
-        command = [NSD / "usr/sbin/nsd", "-d", "-c", place / "nsd.conf"]
-        server = self.watch(Process(command, self.folder / "nsd.log", self.environment()))
-        server.wait_for_line("nsd started", 20)
-        return server
-
-    @staticmethod
-    def environment():
-        return {**os.environ, "LD_LIBRARY_PATH": str(NSD / "usr/lib/x86_64-linux-gnu")}
+        zones = {zone: [line for line in records if line.split()[0].endswith(f"{zone}.")] for zone in ZONES}
+        self.assertEqual(sum(map(len, zones.values())), len(records), "lines of no zone")
+        return self.watch(Nsd(self.folder, SERVER, zones))
 
     def test_what_is_printed_is_loaded_and_found_right(self):
         lines = self.printed()
@@ -94,11 +61,17 @@ class Dns(barepost.Test):
         records = [line for line in lines if not line.startswith(";")]
         self.assertGreater(len(records), 10)
         self.assertEqual(found, [f"right    {record}" for record in records])
+        keys = sorted((self.data_folder / "dkim").iterdir())
+        self.assertEqual([key.name for key in keys], ["barepost-ed25519.pem", "barepost-rsa.pem"])
+        for key in keys:
+            self.assertEqual(len([record for record in records if record.startswith(f"{key.stem}._domainkey.a.test. IN TXT")]), 1)
 
     def test_what_is_missing_or_wrong_is_found(self):
         lines = self.printed()
-        changed = [line.replace("MX 10 mail.a.test.", "MX 10 old.a.test.") for line in lines
-                   if not line.startswith("_dmarc.")]
+        changed = [line.replace("MX 10 mail.a.test.", "MX 10 old.a.test.").replace("k=ed25519; p=", "k=ed25519; p=AAAA")
+                   for line in lines if not line.startswith("_dmarc.")]
+        [key] = [line for line in lines if "k=ed25519" in line]
+        [wrong] = [line.partition(" IN ")[2] for line in changed if "k=ed25519" in line]
         # So many texts that the answer comes by a stream.
         changed += [f'a.test. IN TXT "site-verification={number:0200}"' for number in range(12)]
         self.serve(changed)
@@ -107,6 +80,7 @@ class Dns(barepost.Test):
         self.assertEqual(
             [line for line in found if not line.startswith("right ")],
             ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 old.a.test.",
+             f"wrong    {key}: there is {wrong}, by which what is signed here fails: the domain's key is broken",
              *(f"missing  {line}" for line in lines if line.startswith("_dmarc."))],
         )
         self.assertIn('right    a.test. IN TXT "v=spf1 mx -all"', found)

@@ -224,9 +224,10 @@ class Found:
         return without_trace(self.raw)
 
 
-# One Return-Path and one Received, which ends with its date; what follows is the client's.
+# One Return-Path, the signatures of what was submitted, and one Received, which ends with its date; what follows is the client's.
 TRACE = re.compile(
-    rb"Return-Path: <[^\r\n]*>\r\n"
+    rb"Return-Path: <[^\r\n]*> *\r\n"
+    rb"(?:DKIM-Signature: [^\r\n]*\r\n(?: [^\r\n]*\r\n)*)*"
     rb"Received: from [^\r\n]*\r\n"
     rb"(?:\t[^\r\n]*\r\n)*?"
     rb"\t(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}\r\n"

@@ -160,7 +160,7 @@ class Mail(barepost.SharedMachineTest):
             session.login(ADA, PASSWORD)
             self.assertEqual(session.mail(f"grace@{DOMAIN}")[0], 553)
             self.assertEqual(session.sendmail(ADA, [ADA], message), {})
-            self.assertRaises(smtplib.SMTPRecipientsRefused, session.sendmail, ADA, ["someone@elsewhere.test"], message)
+            self.assertRaises(smtplib.SMTPRecipientsRefused, session.sendmail, ADA, [f"nobody@{DOMAIN}"], message)
         with smtplib.SMTP("localhost", submission, "client.test", timeout=60) as session:
             session.ehlo()
             self.assertFalse(session.has_extn("auth"))

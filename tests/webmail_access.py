@@ -53,7 +53,7 @@ class Access(Reader):
         self.look("message")
         browser.follow("//a[.='Reply']")
         self.look("reply")
-        browser.write("#to", "bob@elsewhere.test")
+        browser.write("#to", f"bob@{DOMAIN}")
         browser.follow("button[value=send]")
         self.look("compose, refused")
         browser.go(self.address("/mail/"))

@@ -57,8 +57,9 @@ impl Hosted {
                 Sizes::memory_bytes_min(cores) >> 20
             ))
         })?;
-        let (configuration, site, certificates) = (data.configuration.clone(), data.site()?, data.certificates()?);
-        let setup = Setup { taps, cores, disk: data.disk()?, configuration, site, certificates, sizes };
+        let (configuration, site) = (data.configuration.clone(), data.site()?);
+        let (certificates, signing_keys) = (data.certificates()?, data.signing_keys()?);
+        let setup = Setup { taps, cores, disk: data.disk()?, configuration, site, certificates, signing_keys, sizes };
         let life = Life::start(setup).map_err(Failure::io("starting the machine"))?;
         Ok(Hosted { life, started, is_left: false })
     }

@@ -6,7 +6,7 @@
 //! - What we sign passes, whatever it is, with what we publish, and its lines need no folding.
 
 use dkim::{Message, Outcome, Reading, SigningKey};
-use dns::{Answer, Knowledge, Missing, Record, RecordKind};
+use dns::{Answer, Knowledge, Missing, Name, Record, RecordKind};
 use machine::UnixTime;
 
 /// A key of Ed25519 in PKCS#8, whose secret is 32 zeros.
@@ -43,8 +43,9 @@ pub fn run(data: &[u8]) {
 }
 
 fn signs(input: &Input<'_>, now: UnixTime) {
-    let key = SigningKey::new(&KEY, "example.test", "key").expect("a key");
-    let Ok(field) = read(Reading::to_sign(), input.message, input.cuts).sign(&key, now) else { return };
+    let key = SigningKey::new(&KEY, "key").expect("a key");
+    let domain = Name::parse("example.test").expect("a name");
+    let Ok(field) = read(Reading::to_sign(), input.message, input.cuts).sign(&key, &domain, now) else { return };
     let lines = field.strip_suffix("\r\n").expect("a field ends with its line");
     assert!(lines.split("\r\n").skip(1).all(|line| line.starts_with(' ') && line.len() < 78), "{field}");
     let signed = [field.as_bytes(), input.message].concat();

@@ -63,7 +63,8 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
     let mut first_machine = machines.next().ok_or("a machine has a core")?;
     let mut secret = [0; 32];
     first_machine.random(&mut secret);
-    let (first, others) = server::seeds(configuration, site()?, vec![trusting::certificate()?], sizes, cores, secret);
+    let (first, others) =
+        server::seeds(configuration, site()?, vec![trusting::certificate()?], Vec::new(), sizes, cores, secret);
     let first = Beginning { seed: first, machine: first_machine };
     let others = others.into_iter().zip(machines).map(|(seed, machine)| Beginning { seed, machine });
     Ok(std::iter::once(first).chain(others).collect())

@@ -70,6 +70,7 @@ impl Workplace {
             configuration: self.data.configuration_path.clone(),
             site: self.data.site_path.clone(),
             certificates: self.data.certificates_path.clone(),
+            signing_keys: self.data.signing_keys_path.clone(),
             plugin,
             linux: None,
         })?;

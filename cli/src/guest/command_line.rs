@@ -72,6 +72,8 @@ pub(crate) struct Setup {
     pub(crate) site: Option<PathBuf>,
     /// The packed certificates and their keys.
     pub(crate) certificates: PathBuf,
+    /// The packed keys with which letters are signed.
+    pub(crate) signing_keys: PathBuf,
     pub(crate) plugin: Option<Plugin>,
     pub(crate) linux: Option<Linux>,
 }
@@ -97,6 +99,7 @@ impl Setup {
             line.option("-fw_cfg", with_file("name=opt/barepost/site.pack,file=", site, ""));
         }
         line.option("-fw_cfg", with_file("name=opt/barepost/certificates.pack,file=", &self.certificates, ""));
+        line.option("-fw_cfg", with_file("name=opt/barepost/signing-keys.pack,file=", &self.signing_keys, ""));
 
         line.option("-netdev", self.network.backend());
         line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));

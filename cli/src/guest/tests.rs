@@ -17,6 +17,7 @@ fn setup() -> Setup {
         configuration: "barepost.toml".into(),
         site: Some("site.pack".into()),
         certificates: "certificates.pack".into(),
+        signing_keys: "signing-keys.pack".into(),
         plugin: None,
         linux: None,
     }

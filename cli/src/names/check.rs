@@ -3,7 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use dns::{Answer, Knowledge, Missing, Question, Record, Unanswered};
+use dkim::{Reading, Reason, SigningKey};
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, Unanswered};
+use machine::UnixTime;
 
 use super::records::{Wanted, Written};
 
@@ -39,9 +41,10 @@ impl Finding {
     }
 }
 
-/// Looks a record up. `ask` asks name servers; `addresses`: those of the machine.
+/// Looks a record up. `ask` asks name servers; `keys`: with which letters are signed; `addresses`: those of the machine.
 pub(super) fn judge(
     wanted: &Wanted,
+    keys: &[SigningKey],
     addresses: &[IpAddr],
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
 ) -> Finding {
@@ -49,6 +52,10 @@ pub(super) fn judge(
         Ok(answer) => answer.records,
         Err(why) => return Finding::Unknown(why),
     };
+    let is_key = |key: &&SigningKey| wanted.record == Record::Text(key.record().as_bytes().into());
+    if let Some(key) = keys.iter().find(is_key) {
+        return judge_key(key, wanted, &records);
+    }
     let alike: Vec<&Record> = records.iter().filter(|record| is_alike(record, &wanted.record)).collect();
     let others: Vec<&Record> = alike.iter().copied().filter(|record| **record != wanted.record).collect();
     let is_there = others.len() < alike.len();
@@ -80,6 +87,39 @@ fn is_alike(record: &Record, wanted: &Record) -> bool {
 /// What a text begins with, such as `v=spf1`.
 fn version(text: &[u8]) -> &[u8] {
     text.split(|byte| matches!(byte, b' ' | b';')).next().unwrap_or_default()
+}
+
+/// Of a key all texts are for the same, whatever they begin with. What is as good, a signature shows.
+fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
+    let texts: Vec<&Record> = records.iter().filter(|record| matches!(record, Record::Text(_))).collect();
+    match texts[..] {
+        [] => Finding::Missing,
+        [text] if *text == wanted.record => Finding::Right,
+        [text] => match reason_with(key, wanted, text) {
+            Some(Reason::Verified) => Finding::AsGood(format!("there is {}, which is the same key", Written(text))),
+            reason => {
+                let reason = reason.map(|reason| format!(", by which what is signed here fails: {reason}"));
+                Finding::Wrong(format!("there is {}{}", Written(text), reason.unwrap_or_default()))
+            }
+        },
+        _ => Finding::Wrong(format!("there are several, of which others take any: {}", Several(&texts))),
+    }
+}
+
+/// What a letter that is signed with a key comes to where the domain has published this.
+fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<Reason> {
+    let (_, domain) = wanted.owner.as_str().split_once("._domainkey.")?;
+    let letter = format!("From: postmaster@{domain}\r\n\r\n");
+    let now = UnixTime::from_seconds(0);
+    let mut unsigned = Reading::to_sign();
+    unsigned.arrived(letter.as_bytes());
+    let field = unsigned.ended().sign(key, &Name::parse(domain).ok()?, now).ok()?;
+    let mut signed = Reading::to_verify();
+    signed.arrived((field + &letter).as_bytes());
+    let mut knowledge = Knowledge::default();
+    let answer = Answer { exists: true, records: vec![text.clone()], is_authenticated: false };
+    knowledge.learn(wanted.question(), Ok(answer));
+    signed.ended().verify(0, &knowledge, now).ok().map(|verdict| verdict.reason)
 }
 
 /// A text says something else.
@@ -161,6 +201,7 @@ mod tests {
     use server::configuration::Configuration;
 
     use super::super::records::wanted;
+    use super::super::tests::key;
     use super::*;
 
     const CONFIGURATION: &str = "hostname = 'mail.a.test'\ndomains = ['a.test']\n";
@@ -177,7 +218,8 @@ mod tests {
     /// The findings that are not just right, where all is as wanted but that `owner` has these records in place of its own of their kind.
     fn findings(owner: &str, records: &[Record]) -> Vec<String> {
         let addresses = [ADDRESS.parse().unwrap()];
-        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &addresses).unwrap();
+        let keys = [key("key", 1)];
+        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &keys, &addresses).unwrap();
         let kind = records.first().map(std::mem::discriminant);
         let is_replaced = |record: &Record| kind.is_none_or(|kind| kind == std::mem::discriminant(record));
         let mut ask = |question: Question| {
@@ -187,7 +229,7 @@ mod tests {
             let records = if is_here { records.to_vec() } else { own };
             Ok(Answer { exists: !records.is_empty(), records, is_authenticated: false })
         };
-        let judged = all.iter().map(|wanted| (judge(wanted, &addresses, &mut ask), wanted));
+        let judged = all.iter().map(|wanted| (judge(wanted, &keys, &addresses, &mut ask), wanted));
         judged.filter(|(finding, _)| *finding != Finding::Right).map(|(finding, wanted)| finding.told(wanted)).collect()
     }
 
@@ -238,6 +280,27 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_right_if_signatures_pass_with_it() {
+        let owner = "key._domainkey.a.test";
+        let [own, other] = [1, 2].map(|number| key("key", number).record());
+        assert!(findings(owner, &[])[0].starts_with(&format!("missing  {owner}. IN TXT \"v=DKIM1; k=ed25519; p=")));
+        let spaced = own.replace("v=DKIM1; k", "k").replace(';', " ;");
+        let found = findings(owner, &[text(&spaced)]);
+        assert!(found[0].starts_with("right    key.") && found[0].ends_with("which is the same key"), "{found:?}");
+        for (record, reason) in [
+            (other, "fails: the signature is wrong"),
+            (own.replace("v=DKIM1; ", "v=DKIM1; t=y; "), "fails: the domain is only testing"),
+            ("v=DKIM1; k=ed25519; p=".into(), "fails: the domain has revoked the key"),
+            ("v=spf1 -all".into(), "fails: "),
+        ] {
+            let found = findings(owner, &[text(&record)]);
+            assert!(found[0].starts_with("wrong    key.") && found[0].contains(reason), "{found:?}");
+        }
+        let found = findings(owner, &[text(&own), text("v=spf1 -all")]);
+        assert!(found[0].starts_with("wrong    key.") && found[0].contains("there are several"), "{found:?}");
+    }
+
+    #[test]
     fn addresses_and_their_names_have_to_be_the_machines() {
         let found = findings("mail.a.test", &[Record::Address("192.0.2.9".parse().unwrap())]);
         assert_eq!(found, ["wrong    mail.a.test. IN A 192.0.2.7: there is A 192.0.2.9"]);
@@ -249,8 +312,8 @@ mod tests {
 
     #[test]
     fn name_servers_that_say_nothing_are_no_proof() {
-        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &[]).unwrap();
-        let finding = judge(&all[0], &[], &mut |_| Err(Unanswered::Silence));
+        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &[], &[]).unwrap();
+        let finding = judge(&all[0], &[], &[], &mut |_| Err(Unanswered::Silence));
         assert_eq!(finding, Finding::Unknown(Unanswered::Silence));
         assert!(!finding.is_right());
     }

@@ -8,11 +8,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind, Unanswered};
 use server::configuration::Configuration;
 
 use crate::failure::Failure;
-use crate::run::read_configuration;
+use crate::run::{read_configuration, signing_keys};
 use crate::stop::Stop;
 use crate::terminal::{remark, say};
 use asking::Servers;
@@ -23,7 +24,7 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where barepost.toml is
+    /// Where barepost.toml and the keys are with which letters are signed; those are made if there are none
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
     /// Where the Internet reaches the machine; those public addresses that barepost.toml gives it if none is named
@@ -40,25 +41,26 @@ pub(crate) struct Options {
 /// Errors: refused when the configuration is wrong; told when a record is not right.
 pub(crate) fn run(options: &Options, stop: &Stop) -> Result<(), Failure> {
     let (_, configuration) = read_configuration(&options.data.join("barepost.toml"))?;
+    let keys = signing_keys(&options.data, &configuration)?;
     let addresses = match &options.addresses[..] {
         [] => public_addresses(&configuration),
         named => named.to_vec(),
     };
     if options.check {
-        check(&configuration, addresses, options.server, stop)
+        check(&configuration, &keys, addresses, options.server, stop)
     } else {
-        print(&configuration, &addresses)
+        print(&configuration, &keys, &addresses)
     }
 }
 
-fn print(configuration: &Configuration, addresses: &[IpAddr]) -> Result<(), Failure> {
+fn print(configuration: &Configuration, keys: &[SigningKey], addresses: &[IpAddr]) -> Result<(), Failure> {
     if addresses.is_empty() {
         let host = configuration.hostname.as_str();
         remark(format_args!(
             "barepost: where does the Internet reach {host}? Say it by --address, for two records more"
         ));
     }
-    for wanted in records::wanted(configuration, addresses).map_err(too_long)? {
+    for wanted in records::wanted(configuration, keys, addresses).map_err(too_long)? {
         say(format_args!("; {}\n{wanted}", wanted.purpose));
     }
     Ok(())
@@ -66,6 +68,7 @@ fn print(configuration: &Configuration, addresses: &[IpAddr]) -> Result<(), Fail
 
 fn check(
     configuration: &Configuration,
+    keys: &[SigningKey],
     mut addresses: Vec<IpAddr>,
     server: Option<IpAddr>,
     stop: &Stop,
@@ -94,11 +97,11 @@ fn check(
     if !are_right {
         say(format_args!("missing  {}.: it has no address", configuration.hostname.as_str()));
     }
-    for wanted in records::wanted(configuration, &addresses).map_err(too_long)? {
+    for wanted in records::wanted(configuration, keys, &addresses).map_err(too_long)? {
         if stop.is_requested() {
             return Err(Failure::Told);
         }
-        let finding = check::judge(&wanted, &addresses, &mut ask);
+        let finding = check::judge(&wanted, keys, &addresses, &mut ask);
         if finding == Finding::Unknown(Unanswered::Silence) {
             // Nor would they on the next question, after as long a wait.
             return Err(Failure::broke(finding.told(&wanted)));
@@ -121,4 +124,15 @@ fn public_addresses(configuration: &Configuration) -> Vec<IpAddr> {
 
 fn too_long(NotAName: NotAName) -> Failure {
     Failure::refused("a name of the configuration is too long for what is to stand before it")
+}
+
+#[cfg(test)]
+mod tests {
+    use dkim::SigningKey;
+
+    /// A key of Ed25519.
+    pub(super) fn key(selector: &str, number: u8) -> SigningKey {
+        let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+        SigningKey::new(&[&head[..], &[number; 32]].concat(), selector).unwrap()
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind};
 use server::configuration::{Configuration, HostName};
 
@@ -31,11 +32,15 @@ pub(super) struct Wanted {
 /// All that there is to be, those of the machine first. `addresses`: where the Internet reaches it; without any there are no records of addresses.
 ///
 /// Errors: a name is too long.
-pub(super) fn wanted(configuration: &Configuration, addresses: &[IpAddr]) -> Result<Vec<Wanted>, NotAName> {
+pub(super) fn wanted(
+    configuration: &Configuration,
+    keys: &[SigningKey],
+    addresses: &[IpAddr],
+) -> Result<Vec<Wanted>, NotAName> {
     let host = Name::parse(configuration.hostname.as_str())?;
     let mut records = of_machine(configuration, &host, addresses);
     for domain in &configuration.domains {
-        records.extend(of_domain(domain, &host)?);
+        records.extend(of_domain(domain, keys, &host)?);
     }
     Ok(records)
 }
@@ -56,7 +61,7 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
     records
 }
 
-fn of_domain(domain: &HostName, host: &Name) -> Result<Vec<Wanted>, NotAName> {
+fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name) -> Result<Vec<Wanted>, NotAName> {
     let domain = domain.as_str();
     let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
     let name = Name::parse(domain)?;
@@ -72,8 +77,13 @@ fn of_domain(domain: &HostName, host: &Name) -> Result<Vec<Wanted>, NotAName> {
             format!("Mail from {domain} comes from there too, and only from there."),
         ),
     ];
-    let policy = format!("v=DMARC1; p=none; rua=mailto:postmaster@{domain}");
-    let purpose = "The postmaster hears of mail that says it is from here and does not come from there.";
+    for key in keys {
+        let purpose = "With this key letters are signed here: so others know that they are ours, and unchanged.";
+        records.push(Wanted::new(&key.name_at(&name)?, text(&key.record()), purpose.into()));
+    }
+    // Letters are signed by the very domain in whose name they are, and leave in its name too.
+    let policy = format!("v=DMARC1; p=reject; adkim=s; aspf=s; rua=mailto:postmaster@{domain}");
+    let purpose = "What says it is from here and is neither signed here nor comes from there is to be refused, and the postmaster hears of it.";
     records.push(Wanted::new(&below("_dmarc")?, text(&policy), purpose.into()));
     let reports = format!("v=TLSRPTv1; rua=mailto:postmaster@{domain}");
     let purpose = "The postmaster hears of mail that could not come under TLS.";
@@ -173,10 +183,16 @@ fn quoted(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    use crate::names::tests::key;
+
     fn lines(configuration: &str, addresses: &[&str]) -> Vec<String> {
         let configuration = Configuration::parse(configuration).unwrap();
         let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        wanted(&configuration, &addresses).unwrap().iter().map(Wanted::to_string).collect()
+        wanted(&configuration, &[key("one", 1), key("two", 2)], &addresses)
+            .unwrap()
+            .iter()
+            .map(Wanted::to_string)
+            .collect()
     }
 
     #[test]
@@ -192,7 +208,9 @@ mod tests {
                 "mail.a.test. IN TXT \"v=spf1 a -all\"",
                 "a.test. IN MX 10 mail.a.test.",
                 "a.test. IN TXT \"v=spf1 mx -all\"",
-                "_dmarc.a.test. IN TXT \"v=DMARC1; p=none; rua=mailto:postmaster@a.test\"",
+                &format!("one._domainkey.a.test. IN TXT \"{}\"", key("one", 1).record()),
+                &format!("two._domainkey.a.test. IN TXT \"{}\"", key("two", 2).record()),
+                "_dmarc.a.test. IN TXT \"v=DMARC1; p=reject; adkim=s; aspf=s; rua=mailto:postmaster@a.test\"",
                 "_smtp._tls.a.test. IN TXT \"v=TLSRPTv1; rua=mailto:postmaster@a.test\"",
                 "_submissions._tcp.a.test. IN SRV 0 1 465 mail.a.test.",
                 "_submission._tcp.a.test. IN SRV 0 1 587 mail.a.test.",
@@ -225,6 +243,6 @@ mod tests {
         let domain = [&["a".repeat(61).as_str(); 4].join("."), "test"].join(".");
         let configuration =
             Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['{domain}']\n")).unwrap();
-        assert_eq!(wanted(&configuration, &[]), Err(NotAName));
+        assert_eq!(wanted(&configuration, &[], &[]), Err(NotAName));
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn pack(
     if pairs.is_empty() {
         pairs.push(own(&folder.join(FOLDER), configuration, now)?);
     }
-    Ok(tls::pack(pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()))))
+    Ok(server::pack::pack(pairs.iter().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()))))
 }
 
 /// The certificate of a file and its key.

@@ -1,4 +1,4 @@
-//! The data folder: `barepost.toml`, `disk.img` and a certificate, made on the first run, checked before every boot.
+//! The data folder: `barepost.toml`, `disk.img`, a certificate and keys that sign letters, made on the first run, checked before every boot.
 //!
 //! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the lock is passed on to
 //! QEMU, so that it ends when the last of the two processes has.
@@ -10,14 +10,16 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use dkim::SigningKey;
 use http::Site;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use server::configuration::Configuration;
+use server::pack::BadPack;
 use tls::Certificate;
 
 use crate::disk;
 use crate::failure::Failure;
-use crate::run::{LEAVE_PATIENCE, certificates};
+use crate::run::{LEAVE_PATIENCE, certificates, signing};
 use crate::site;
 
 /// What is written on the first run.
@@ -37,6 +39,8 @@ pub(crate) struct DataFolder {
     pub(crate) site_path: Option<PathBuf>,
     /// The packed certificates and their keys.
     pub(crate) certificates_path: PathBuf,
+    /// The packed keys with which letters are signed.
+    pub(crate) signing_keys_path: PathBuf,
     disk: File,
 }
 
@@ -80,6 +84,8 @@ impl DataFolder {
         };
         let certificates_path = folder.join("certificates.pack");
         certificates::write(&certificates_path, &certificates::pack(&folder, &configuration, wrong)?)?;
+        let signing_keys_path = folder.join("signing-keys.pack");
+        certificates::write(&signing_keys_path, &signing::pack(&folder, &configuration)?)?;
         let is_demo = text == DEMO;
         Ok(DataFolder {
             configuration,
@@ -88,15 +94,19 @@ impl DataFolder {
             disk_path,
             site_path,
             certificates_path,
+            signing_keys_path,
             disk: file,
         })
     }
 
     /// The certificates, for a machine in this process.
     pub(crate) fn certificates(&self) -> Result<Vec<Certificate>, Failure> {
-        let path = &self.certificates_path;
-        let pack = std::fs::read(path).map_err(Failure::io("reading the packed certificates"))?;
-        tls::unpack(&pack).map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))
+        unpacked(&self.certificates_path, server::pack::certificates)
+    }
+
+    /// The keys with which letters are signed, for a machine in this process.
+    pub(crate) fn signing_keys(&self) -> Result<Vec<SigningKey>, Failure> {
+        unpacked(&self.signing_keys_path, server::pack::signing_keys)
     }
 
     /// The site, for a machine in this process. It stays for as long as that.
@@ -117,6 +127,12 @@ impl DataFolder {
             .map(drop)
             .map_err(|error| Failure::broke(format_args!("passing the lock of the disk on: {error}")))
     }
+}
+
+fn unpacked<T>(path: &Path, unpack: impl Fn(&[u8]) -> Result<Vec<T>, BadPack>) -> Result<Vec<T>, Failure> {
+    let broke = |error: &dyn Display| Failure::broke(format_args!("{}: {error}", path.display()));
+    let pack = std::fs::read(path).map_err(|error| broke(&error))?;
+    unpack(&pack).map_err(|error| broke(&error))
 }
 
 /// What a `barepost.toml` says, and its text.
@@ -219,8 +235,8 @@ mod tests {
         assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
         assert_eq!(
             std::fs::read_dir(&folder).unwrap().count(),
-            6,
-            "site and pack are left alone, and beside the certificate and its pack nothing else is there"
+            8,
+            "site and pack are left alone, and beside certificate and keys, and a pack of each, nothing else is there"
         );
     }
 

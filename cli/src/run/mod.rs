@@ -8,9 +8,11 @@ mod certificates;
 mod data;
 mod ready;
 mod serve;
+mod signing;
 
 pub(crate) use data::{DataFolder, read_configuration};
 pub(crate) use ready::watch as watch_services;
+pub(crate) use signing::keys as signing_keys;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -93,6 +95,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         configuration: data.configuration_path.clone(),
         site: data.site_path.clone(),
         certificates: data.certificates_path.clone(),
+        signing_keys: data.signing_keys_path.clone(),
         plugin: None,
         linux: None,
     };

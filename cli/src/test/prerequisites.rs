@@ -1,5 +1,4 @@
-//! What the integration tests need from Debian: mail clients, installed, and Postfix's `smtp-source`, unpacked beside
-//! the build. Postfix itself is never installed: it would start a mail server on this machine.
+//! What the integration tests need from Debian: mail clients, installed; and servers and libraries, unpacked beside the build.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,12 +45,56 @@ const PROGRAMS_OF_ONE: &[(&str, &str, &str)] = &[
 ];
 /// The script that reads the letters with which CPython tests its own reading of mail.
 const CORPUS: &str = "tests/webmail_corpus.py";
-/// The script that tries the suite of RFC 7208's authors.
-const POLICIES: &str = "tests/spf.py";
-/// The script that asks NSD.
-const ZONES: &str = "tests/dns.py";
-/// The script that signs with dkimpy.
-const SIGNATURES: &str = "tests/dkim.py";
+
+/// What is unpacked below `target/tools` and never installed: it would start servers on this machine, or be in the way of the host's own.
+struct Unpacked {
+    /// Of its folder there.
+    name: &'static str,
+    /// The scripts that need it.
+    scripts: &'static [&'static str],
+    packages: &'static str,
+    /// What is kept of it, in the words of a shell.
+    kept: &'static str,
+}
+
+const UNPACKED: &[Unpacked] = &[
+    Unpacked {
+        name: "python-letters",
+        scripts: &[CORPUS],
+        packages: "libpython3.11-testsuite",
+        kept: "usr/lib/python3*/test/test_email/data/*",
+    },
+    // pyspf carries the suite of RFC 7208's authors.
+    Unpacked {
+        name: "spf",
+        scripts: &["tests/spf.py"],
+        packages: "python3-spf python3-yaml",
+        kept: "usr/share/doc/python3-spf/rfc7208-tests.yml.gz usr/lib/python3/dist-packages/yaml",
+    },
+    Unpacked {
+        name: "nsd",
+        scripts: &["tests/dns.py", RELAY],
+        packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1",
+        kept: "*",
+    },
+    Unpacked {
+        name: "dkim",
+        scripts: &["tests/dkim.py"],
+        packages: "python3-dkim python3-nacl python3-cffi-backend libsodium23",
+        kept: "usr/lib/python3/dist-packages/* usr/lib/x86_64-linux-gnu/libsodium.so.23*",
+    },
+    Unpacked {
+        name: "exim",
+        scripts: &[RELAY],
+        packages: "exim4-daemon-light exim4-base libgnutls-dane0 libunbound8 libidn12 libevent-2.1-7",
+        kept: "*",
+    },
+    POSTFIX,
+];
+/// The script that has mail servers of others for peers.
+const RELAY: &str = "tests/relay.py";
+const POSTFIX: Unpacked = Unpacked { name: "postfix", scripts: &[RELAY], packages: "postfix", kept: "*" };
+
 /// Libraries that `smtp-source` needs beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
@@ -84,17 +127,8 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
     if script == ACCESS {
         npm::AXE.fetch(house, stop)?;
     }
-    if script == CORPUS && !house.target("tools/python-letters").exists() {
-        unpack_letters_of_python(house, stop)?;
-    }
-    if script == POLICIES && !house.target("tools/spf").exists() {
-        unpack_suite_of_policies(house, stop)?;
-    }
-    if script == ZONES && !house.target("tools/nsd").exists() {
-        unpack_nsd(house, stop)?;
-    }
-    if script == SIGNATURES && !house.target("tools/dkim").exists() {
-        unpack_dkimpy(house, stop)?;
+    for unpacked in UNPACKED.iter().filter(|unpacked| unpacked.scripts.contains(&script)) {
+        unpack(house, unpacked, stop)?;
     }
     let tools = house.target("tools/bin");
     if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {
@@ -117,56 +151,30 @@ fn has_module(name: &str) -> bool {
     perl.status().is_ok_and(|status| status.success())
 }
 
-/// Downloads Python's package of its own tests, and puts the letters from it under `target/tools/python-letters`.
-fn unpack_letters_of_python(house: &House, stop: &Stop) -> Result<(), Failure> {
-    let script = "rm -rf python-tests && mkdir python-tests && cd python-tests && dpkg -x ../libpython3*-testsuite_*.deb . \
-                  && rm ../libpython3*-testsuite_*.deb && mv usr/lib/python3*/test/test_email/data ../python-letters && rm -r ../python-tests";
-    unpack(house, "getting the letters of Python's tests", "libpython3.11-testsuite", script, stop)
-}
-
-/// Downloads pyspf, which carries the suite, and what reads it, and puts both under `target/tools/spf`.
-fn unpack_suite_of_policies(house: &House, stop: &Stop) -> Result<(), Failure> {
-    let script = "rm -rf spf-packages spf-suite && mkdir spf-packages && for package in python3-spf_*.deb python3-yaml_*.deb; do dpkg -x $package spf-packages; done \
-                  && rm python3-spf_*.deb python3-yaml_*.deb && mkdir spf-suite && mv spf-packages/usr/share/doc/python3-spf/rfc7208-tests.yml.gz spf-suite \
-                  && mv spf-packages/usr/lib/python3/dist-packages/yaml spf-suite && rm -r spf-packages && mv spf-suite spf";
-    unpack(house, "getting the suite of RFC 7208", "python3-spf python3-yaml", script, stop)
-}
-
-/// Downloads NSD, and libraries that it takes, and puts all of it under `target/tools/nsd`. It is never installed: it would start a name server on this machine.
-fn unpack_nsd(house: &House, stop: &Stop) -> Result<(), Failure> {
-    let packages = "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1";
-    let script = "rm -rf nsd-packages && mkdir nsd-packages && mv nsd_*.deb libevent-2.1-7_*.deb libfstrm0_*.deb libprotobuf-c1_*.deb nsd-packages \
-                  && for package in nsd-packages/*.deb; do dpkg -x $package nsd-packages; done && mv nsd-packages nsd";
-    unpack(house, "getting NSD", packages, script, stop)
-}
-
-/// Downloads dkimpy, and what it takes for Ed25519, and puts all of it under `target/tools/dkim`.
-fn unpack_dkimpy(house: &House, stop: &Stop) -> Result<(), Failure> {
-    let packages = "python3-dkim python3-nacl python3-cffi-backend libsodium23";
-    let script = "rm -rf dkim-packages dkim-library && mkdir dkim-packages && mv python3-dkim_*.deb python3-nacl_*.deb python3-cffi-backend_*.deb libsodium23_*.deb dkim-packages \
-                  && for package in dkim-packages/*.deb; do dpkg -x $package dkim-packages; done && mv dkim-packages/usr/lib/python3/dist-packages dkim-library \
-                  && mv dkim-packages/usr/lib/x86_64-linux-gnu/libsodium.so.23* dkim-library && rm -r dkim-packages && mv dkim-library dkim";
-    unpack(house, "getting dkimpy", packages, script, stop)
-}
-
-/// Downloads packages of Debian's to `target/tools`, and does there with them what `script` says.
-fn unpack(house: &House, doing: &str, package: &str, script: &str, stop: &Stop) -> Result<(), Failure> {
+/// Downloads packages of Debian's and unpacks them, unless that was done before.
+fn unpack(house: &House, unpacked: &Unpacked, stop: &Stop) -> Result<(), Failure> {
+    let Unpacked { name, packages, kept, .. } = unpacked;
+    let doing = format!("getting {packages}");
     let tools = house.target("tools");
-    std::fs::create_dir_all(&tools).map_err(Failure::io(doing))?;
+    if tools.join(name).exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&tools).map_err(Failure::io(&doing))?;
     // As root, apt would else complain that its own user cannot write here.
     let script = format!(
-        "get='apt-get -qq -o APT::Sandbox::User=root'; {{ $get download {package} || {{ $get update && $get download {package}; }}; }} && {script}"
+        "get='apt-get -qq -o APT::Sandbox::User=root'; rm -rf {name}.new {name}.kept && mkdir {name}.new {name}.kept && cd {name}.new \
+         && {{ $get download {packages} || {{ $get update && $get download {packages}; }}; }} && for package in *.deb; do dpkg -x $package .; done && rm *.deb \
+         && mv {kept} ../{name}.kept && cd .. && rm -r {name}.new && mv {name}.kept {name}"
     );
     let mut command = hold::command("sh");
     command.args(["-c", &script]).current_dir(&tools);
-    hold::run_to_success(&mut command, doing, UNPACK_BUDGET, stop)
+    hold::run_to_success(&mut command, &doing, UNPACK_BUDGET, stop)
 }
 
-/// Downloads the package, unpacks it under `target/tools`, and makes `target/tools/bin/smtp-source`, which finds its
-/// libraries there.
+/// Unpacks Postfix, and makes `target/tools/bin/smtp-source`, which finds its libraries there.
 fn unpack_smtp_source(house: &House, stop: &Stop) -> Result<(), Failure> {
     let doing = "getting smtp-source from Debian's package postfix";
-    unpack(house, doing, "postfix", "dpkg -x postfix_*.deb postfix && rm postfix_*.deb", stop)?;
+    unpack(house, &POSTFIX, stop)?;
     let bin = house.target("tools/bin");
     std::fs::create_dir_all(&bin).map_err(Failure::io(doing))?;
     let start = "#!/bin/sh\n\

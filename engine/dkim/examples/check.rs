@@ -11,7 +11,7 @@
 use std::io::{self, BufRead, Lines, StdinLock, Write};
 
 use dkim::{Message, Reading, SigningKey};
-use dns::{Answer, Knowledge, Missing, Question, Record, Unanswered};
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, Unanswered};
 use machine::UnixTime;
 
 type Failure = Box<dyn std::error::Error>;
@@ -27,10 +27,12 @@ fn main() -> Result<(), Failure> {
                 say(format_args!("verdicts\t{}", verdicts.join("\t")))?;
             }
             ["sign", now, key, domain, selector, pieces @ ..] => {
-                let key = SigningKey::new(&bytes(key)?, domain, selector).map_err(|why| format!("{why:?}"))?;
+                let key = SigningKey::new(&bytes(key)?, selector).map_err(|why| format!("{why:?}"))?;
+                let domain = Name::parse(domain).map_err(|why| format!("{why:?}"))?;
                 let message = read(Reading::to_sign(), pieces)?;
-                let field =
-                    message.sign(&key, UnixTime::from_seconds(now.parse()?)).map_err(|why| format!("{why:?}"))?;
+                let field = message
+                    .sign(&key, &domain, UnixTime::from_seconds(now.parse()?))
+                    .map_err(|why| format!("{why:?}"))?;
                 let field: String = field.bytes().map(|byte| format!("{byte:02x}")).collect();
                 say(format_args!("signed\t{}\t{field}", key.record()))?;
             }

@@ -8,13 +8,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 
 use base64ct::{Base64, Encoding};
-use dns::Name;
+use dns::{Name, NotAName};
 use machine::UnixTime;
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject;
 use x509_cert::der::Encode;
 use x509_cert::der::asn1::{AnyRef, BitStringRef};
 use x509_cert::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
@@ -48,10 +51,9 @@ const LINE_BYTES_MAX: usize = 76;
 /// Characters of a signature that are not divided.
 const PIECE: usize = 32;
 
-/// A key with which a domain signs.
+/// A key with which domains sign.
 pub struct SigningKey {
     pair: Pair,
-    domain: Name,
     selector: Name,
 }
 
@@ -60,9 +62,26 @@ enum Pair {
     Ed25519(Ed25519KeyPair),
 }
 
-/// It is no key in PKCS#8, of Ed25519 or of RSA with 2048 to 4096 bits; or the names are none that signatures can hold.
+/// Why something is no key to sign with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NotAKey;
+pub enum NotAKey {
+    /// Its text holds none.
+    NoKey,
+    /// It is of another kind, or RSA of another size.
+    OfAnotherKind,
+    /// It is called what no selector is called.
+    NoSelector,
+}
+
+impl fmt::Display for NotAKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            NotAKey::NoKey => "there is no private key, in PKCS#8 and PEM",
+            NotAKey::OfAnotherKind => "the key is none of Ed25519, nor of RSA with 2048 to 4096 bits",
+            NotAKey::NoSelector => "a selector is made of letters, digits, hyphens, underscores, and dots between them",
+        })
+    }
+}
 
 /// Why a message cannot be signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,26 +94,41 @@ pub enum Unsignable {
     BeginsFolded,
     /// It was not read to be signed.
     NotRead,
+    /// The domain and the key's selector are no names that a signature can hold.
+    NoName,
     /// The key cannot do it.
     KeyFails,
 }
 
 impl SigningKey {
-    /// A key in PKCS#8 (RFC 5958), and under which names the domain publishes it.
+    /// Reads a key in PKCS#8 that is written as PEM (RFC 7468). `selector`: under which name domains publish it.
     ///
-    /// Errors: [`NotAKey`].
-    pub fn new(pkcs8: &[u8], domain: &str, selector: &str) -> Result<SigningKey, NotAKey> {
-        let name = |text: &str| domain_of(text.as_bytes()).map_err(|_| NotAKey);
-        let (domain, selector) = (name(domain)?, name(selector)?);
-        key_name(&selector, &domain).map_err(|_| NotAKey)?;
-        let pair = match Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8) {
-            Ok(pair) => Pair::Ed25519(pair),
-            Err(_) => Pair::Rsa(RsaKeyPair::from_pkcs8(pkcs8).map_err(|_| NotAKey)?),
-        };
-        Ok(SigningKey { pair, domain, selector })
+    /// Errors: why it is none.
+    pub fn read(pem: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {
+        let key = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| NotAKey::NoKey)?;
+        SigningKey::new(key.secret_pkcs8_der(), selector)
     }
 
-    /// What the domain publishes, as text at `SELECTOR._domainkey.DOMAIN` (RFC 6376 §3.6).
+    /// The same of a key in PKCS#8 itself (RFC 5958).
+    ///
+    /// Errors: why it is none.
+    pub fn new(pkcs8: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {
+        let selector = domain_of(selector.as_bytes()).map_err(|_| NotAKey::NoSelector)?;
+        let pair = match Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8) {
+            Ok(pair) => Pair::Ed25519(pair),
+            Err(_) => Pair::Rsa(RsaKeyPair::from_pkcs8(pkcs8).map_err(|_| NotAKey::OfAnotherKind)?),
+        };
+        Ok(SigningKey { pair, selector })
+    }
+
+    /// Where a domain publishes it.
+    ///
+    /// Errors: that is no name, since it is too long.
+    pub fn name_at(&self, domain: &Name) -> Result<Name, NotAName> {
+        key_name(&self.selector, domain).map_err(|_| NotAName)
+    }
+
+    /// What a domain publishes of it, as text (RFC 6376 §3.6).
     pub fn record(&self) -> String {
         let (kind, key) = match &self.pair {
             Pair::Rsa(pair) => ("rsa", wrapped(pair.public_key().as_ref())),
@@ -103,7 +137,8 @@ impl SigningKey {
         format!("v=DKIM1; k={kind}; p={}", Base64::encode_string(&key))
     }
 
-    fn algorithm(&self) -> Algorithm {
+    /// How signatures are computed with it.
+    pub fn algorithm(&self) -> Algorithm {
         match self.pair {
             Pair::Rsa(_) => Algorithm::RsaSha256,
             Pair::Ed25519(_) => Algorithm::Ed25519Sha256,
@@ -125,10 +160,10 @@ impl SigningKey {
 }
 
 impl Message {
-    /// The field that signs it, with its line end: it goes above all others.
+    /// The field by which a domain signs it, with its line end: it goes above all others.
     ///
     /// Errors: [`Unsignable`].
-    pub fn sign(&self, key: &SigningKey, now: UnixTime) -> Result<String, Unsignable> {
+    pub fn sign(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<String, Unsignable> {
         let bodies = self.bodies.as_ref().ok_or(Unsignable::HeaderTooLong)?;
         let body = bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)?;
         if self.header.named(b"from").is_empty() {
@@ -137,8 +172,11 @@ impl Message {
         if self.header.begins_folded() {
             return Err(Unsignable::BeginsFolded);
         }
+        if domain_of(domain.as_str().as_bytes()).and_then(|domain| key_name(&key.selector, &domain)).is_err() {
+            return Err(Unsignable::NoName);
+        }
         let names = names(&self.header);
-        let mut lines = Lines::begin(key, now);
+        let mut lines = Lines::begin(key, domain, now);
         lines.add_names(&names);
         lines.add_word(&format!("bh={};", Base64::encode_string(body.digest.as_ref())));
         lines.add_word("b=");
@@ -174,14 +212,13 @@ struct Lines {
 
 impl Lines {
     /// The tags of each signature.
-    fn begin(key: &SigningKey, now: UnixTime) -> Lines {
-        let SigningKey { domain, selector, .. } = key;
+    fn begin(key: &SigningKey, domain: &Name, now: UnixTime) -> Lines {
         let text = String::from("DKIM-Signature: v=1;");
         let mut lines = Lines { column: text.len(), text };
         lines.add_word(&format!("a={};", key.algorithm()));
         lines.add_word("c=relaxed/relaxed;");
         lines.add_word(&format!("d={};", domain.as_str()));
-        lines.add_word(&format!("s={};", selector.as_str()));
+        lines.add_word(&format!("s={};", key.selector.as_str()));
         lines.add_word(&format!("t={};", now.seconds()));
         lines
     }

@@ -353,6 +353,11 @@ impl Archive {
         }
     }
 
+    /// Whether a letter with this origin is noted as arrived, or nobody knows that here.
+    pub(crate) fn may_have_arrived(&self, account: AccountId, origin: Origin) -> bool {
+        self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
+    }
+
     /// What the message of a letter's first recipient will be called, if all of it is this core's.
     pub(crate) fn guid(&self, letter: LetterId) -> Option<Guid> {
         if let LetterId::Own(delivery) = letter { self.own.store.guid(delivery) } else { None }

@@ -9,13 +9,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use http::{End, Reply};
 use machine::{CoreId, Instant, Machine, Micros, UnixTime};
 use store::{AccountId, AccountInfo, Guid, MailboxId, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Clerk, Desk, Digest, Next, Reception, Sessions, Stream, Visit, WrittenRows};
+use webmail::{Clerk, Desk, Digest, Next, Posting, Reception, Sessions, Stream, Visit, WrittenRows};
 
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
@@ -24,6 +25,7 @@ use crate::engine::Engine;
 use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
+use crate::queue;
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 /// Clerks of a core.
@@ -393,6 +395,15 @@ impl<M: Machine> Desk for At<'_, '_, M> {
 
     fn recipient(&self, address: &str) -> Option<AccountId> {
         self.office.directory.recipient_at(self.office.archive, address)
+    }
+
+    fn may_post(&self, address: &str) -> bool {
+        !self.office.directory.has_domain_of(address) && queue::may_be_posted(address)
+    }
+
+    fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
+        let known = self.office.archive.own.store.account(account);
+        queue::posting(account, known.map_or("", |known| known.address()), addresses)
     }
 
     fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {

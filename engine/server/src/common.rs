@@ -25,8 +25,10 @@ use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::names::Names;
 use crate::pop3_service::Orphan;
+use crate::queue::Queue;
 use crate::secure::{Channel, Secure, room_for_plaintext};
 use crate::session::Caller;
+use crate::signing::Signer;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 /// How long a connection may take to end once its session is over. Whoever reads slowly needs some of it.
@@ -63,10 +65,14 @@ pub(crate) enum Point {
     Clerk,
     /// The same of somebody who brings a letter to all whom it is for.
     Carrier,
+    /// A courier, who brings a letter to others: something that he asked the store for.
+    Courier,
+    /// The same: a part of the letter.
+    CourierRead,
 }
 
 impl Point {
-    const ALL: [Point; 14] = [
+    const ALL: [Point; 16] = [
         Point::MessageRoom,
         Point::MessageStored,
         Point::MessageRead,
@@ -81,6 +87,8 @@ impl Point {
         Point::PartStored,
         Point::Clerk,
         Point::Carrier,
+        Point::Courier,
+        Point::CourierRead,
     ];
 
     pub(crate) const fn entry(self) -> Entry {
@@ -96,7 +104,7 @@ impl Point {
 pub(crate) const HASHER: GateId = GateId(0);
 /// Who may go a step in a handshake of TLS: one frame a turn.
 pub(crate) const HANDSHAKES: GateId = GateId(1);
-/// Who may compute what a signature under a message is worth: one frame a turn.
+/// Who may compute a signature under a message, or what one is worth: one frame a turn.
 pub(crate) const SIGNATURES: GateId = GateId(2);
 /// How many gates there are.
 pub(crate) const GATES: usize = 3;
@@ -115,6 +123,8 @@ pub(crate) struct Common {
     pub(crate) clerks: Clerks,
     /// Their letters that have not left yet.
     pub(crate) holds: Holds,
+    /// What is to leave from their outboxes.
+    pub(crate) queue: Queue,
     /// Rows that their lists had.
     pub(crate) rows: WrittenRows,
     /// Deadlines of sessions, one each.
@@ -146,6 +156,8 @@ pub(crate) struct Common {
     pub(crate) checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.
     pub(crate) kept_for_proofs: usize,
+    /// With what letters of our own users are signed.
+    pub(crate) signer: Signer,
     /// Certificates that are to take the place of others, the first one first.
     pub(crate) uploads: VecDeque<Upload>,
     /// Bytes of bodies that this core's sessions of HTTP may hold.

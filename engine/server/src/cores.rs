@@ -38,6 +38,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use dkim::SigningKey;
 use dns::Question;
 use http::Site;
 use machine::{CoreId, Machine};
@@ -55,7 +56,7 @@ use crate::common::Common;
 use crate::configuration::Configuration;
 use crate::engine::{Engine, budget_of};
 use crate::logins::Failure;
-use crate::names::{Asker, Known, QuestionNumber};
+use crate::names::{Asker, Inquirer, Known, QuestionNumber};
 use crate::sending::{Parcel, Parcels};
 use crate::sizes::Sizes;
 
@@ -76,6 +77,7 @@ pub struct Seed {
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) site: Site,
     pub(crate) certificates: Vec<Certificate>,
+    pub(crate) signing_keys: Arc<[SigningKey]>,
     pub(crate) sizes: Sizes,
     /// Known to all cores of the machine, and to nobody else: from it come the keys in which they have to agree.
     pub(crate) secret: [u8; 32],
@@ -89,21 +91,23 @@ const _: () = is_carried_to_another_core::<Seed>();
 /// others' in their order.
 ///
 /// `sizes`: of each core. `site`: what is served by HTTP. `certificates`: for TLS, the one for everybody else first; without any there is none, and with one, the
-/// machine gives `randomness` a source before its first turn. `secret`: 32 bytes from a cryptographic generator.
+/// machine gives `randomness` a source before its first turn, as it does with `signing_keys`: those with which letters of our own users are signed, in the order in which their signatures stand above
+/// one; without any none is. `secret`: 32 bytes from a cryptographic generator.
 pub fn seeds(
     configuration: Configuration,
     site: Site,
     certificates: Vec<Certificate>,
+    signing_keys: Vec<SigningKey>,
     sizes: Sizes,
     cores: u8,
     secret: [u8; 32],
 ) -> (Seed, Vec<Seed>) {
     assert!((1..=CORES_MAX).contains(&cores), "a machine has 1 to 16 cores");
-    let configuration = Arc::new(configuration);
+    let (configuration, signing_keys) = (Arc::new(configuration), Arc::from(signing_keys));
     let seed = |core: u8, lanes| {
         let configuration = Arc::clone(&configuration);
-        let certificates = certificates.clone();
-        Seed { core: CoreId(core), cores, configuration, site, certificates, sizes, secret, lanes }
+        let (certificates, signing_keys) = (certificates.clone(), Arc::clone(&signing_keys));
+        Seed { core: CoreId(core), cores, configuration, site, certificates, signing_keys, sizes, secret, lanes }
     };
     let mut lanes = lanes(cores).into_iter();
     let first = seed(0, lanes.next().unwrap_or_default());
@@ -148,8 +152,8 @@ pub(crate) enum Message {
     Uploaded(FrameId, Box<Replaced>),
     /// To the first core, which asks name servers.
     NameAsked(Box<(Asker, Question)>),
-    /// From the first core: what came of this question of the session of this frame.
-    NameKnown(FrameId, QuestionNumber, Box<Known>),
+    /// From the first core: what came of this question.
+    NameKnown(Inquirer, QuestionNumber, Box<Known>),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<Failure>),
 }
@@ -220,7 +224,7 @@ impl Engine {
                 let (asker, question) = *asked;
                 self.common.names.asked_from(from, asker, question);
             }
-            Message::NameKnown(frame, number, known) => self.session_name_known(frame, number, *known),
+            Message::NameKnown(who, number, known) => self.name_known(who, number, *known),
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
             Message::Request(request) => {
                 if self.core == CoreId::FIRST && matches!(request, Request::Left) {

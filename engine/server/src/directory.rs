@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
+use dns::Name;
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::AccountId;
 
@@ -70,6 +71,16 @@ impl Directory {
     pub(crate) fn recipient_at(&self, store: &Archive, address: &str) -> Option<AccountId> {
         let (local_part, domain) = address.rsplit_once('@')?;
         self.reader_of(store, local_part, self.domain(domain)?).ok()
+    }
+
+    /// Whether an address that is written so is in a domain of ours.
+    pub(crate) fn has_domain_of(&self, address: &str) -> bool {
+        address.rsplit_once('@').is_some_and(|(_, domain)| self.domain(domain).is_some())
+    }
+
+    /// Whether a domain is one of ours.
+    pub(crate) fn has_domain(&self, name: &Name) -> bool {
+        self.domain(name.as_str()).is_some()
     }
 
     fn domain(&self, name: &str) -> Option<&Domain> {

@@ -144,6 +144,9 @@ impl Engine {
         if self.common.holds.has_work(self.common.now) {
             self.let_letters_leave(machine);
         }
+        if self.common.queue.has_work(&self.common.store.own.store, self.common.now) {
+            self.let_mail_leave();
+        }
         if self.common.names.is_stirred() || self.common.names.next_deadline() <= self.common.now {
             self.look_names_up();
         }
@@ -189,6 +192,9 @@ impl Engine {
                 Some(Point::CertificateKept) => self.certificate_kept(outcome, machine),
                 Some(Point::CertificateRemoved) => {}
                 Some(Point::Clerk) => self.clerk_woken(continuation.frame, outcome, machine),
+                Some(point @ (Point::Courier | Point::CourierRead)) => {
+                    self.courier_woken(continuation.frame, point, outcome);
+                }
                 Some(Point::Carrier) => self.carrier_woken(continuation.frame, outcome, machine),
                 Some(point) => self.session_woken(continuation.frame, point, outcome),
                 None => {}
@@ -290,12 +296,14 @@ impl Engine {
         let has_more =
             self.unfinished || self.is_untold || self.common.store.has_wakes() || self.common.clerks.can_go_on();
         let has_more = has_more || self.common.holds.has_to_look() || self.common.names.is_stirred();
+        let has_more = has_more || self.common.queue.has_to_look();
         if has_more || !self.common.ready.is_empty() || self.is_hurried() || self.has_upload_to_take_up() {
             return Next::Now;
         }
         let next = Instant::or_never(self.common.net.next_deadline())
             .min(Instant::or_never(self.common.deadlines.next_deadline()))
             .min(Instant::or_never(self.common.holds.next_deadline()))
+            .min(Instant::or_never(self.common.queue.next_deadline()))
             .min(self.common.names.next_deadline())
             .min(Instant::or_never(self.life.next_deadline()))
             .min(Instant::or_never(self.next_look()))
@@ -322,9 +330,25 @@ impl Engine {
                 {
                     self.name_stream_ended(connection);
                 }
+                Event::Buffered { connection } if self.common.queue.has_line(connection) => {
+                    self.line_bytes_wait(connection);
+                }
+                Event::Connected { connection } | Event::SendRoom { connection }
+                    if self.common.queue.has_line(connection) =>
+                {
+                    self.line_goes_on(connection);
+                }
+                Event::PeerClosed { connection } | Event::Closed { connection, .. }
+                    if self.common.queue.has_line(connection) =>
+                {
+                    self.line_ended(connection);
+                }
                 Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),
                 Event::PeerClosed { connection } => self.session_peer_closed(connection.0),
-                Event::Closed { connection, .. } => self.session_ends(connection.0),
+                Event::Closed { connection, .. } => {
+                    self.parted(connection);
+                    self.session_ends(connection.0);
+                }
                 Event::Connected { connection } => self.name_stream_opened(connection),
                 Event::Datagram { port, peer, ref bytes } => {
                     let place = bytes.clone();

@@ -35,8 +35,12 @@ pub struct InUse {
     pub checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.
     pub kept_for_proofs: usize,
+    /// Bytes that are kept of letters until they are signed.
+    pub kept_for_signatures: usize,
     /// Requests of the webmail that clerks of this core work on.
     pub visits: usize,
+    /// Letters that are brought to others.
+    pub couriers: usize,
     /// Pages that are told of changes of this core's mail.
     pub listeners: usize,
     /// Bytes of forms and replies of HTTP that sessions hold.
@@ -67,7 +71,9 @@ impl Sum for InUse {
             questions: one.questions + other.questions,
             checks: one.checks + other.checks,
             kept_for_proofs: one.kept_for_proofs + other.kept_for_proofs,
+            kept_for_signatures: one.kept_for_signatures + other.kept_for_signatures,
             visits: one.visits + other.visits,
+            couriers: one.couriers + other.couriers,
             listeners: one.listeners + other.listeners,
             bodies: one.bodies + other.bodies,
             blocks: one.blocks + other.blocks,
@@ -103,7 +109,9 @@ impl Engine {
             questions: common.names.under_way(),
             checks: common.checks,
             kept_for_proofs: common.kept_for_proofs,
+            kept_for_signatures: common.signer.kept,
             visits: common.clerks.under_way(),
+            couriers: common.queue.under_way(),
             listeners: common.clerks.listeners.count(),
             bodies: common.bodies + common.replies,
             blocks: sizes.blocks - pools.free_blocks(),

@@ -18,6 +18,8 @@
 //! | `logins` | a password, a gate, an answer in time; or a proof |
 //! | `names` | what sessions ask name servers |
 //! | `directory` | from a path to an account |
+//! | `author`, `signing` | in whose name a message is, and that domain's signatures under a letter of our own users |
+//! | `pack` | certificates and keys as a machine is handed them |
 //! | `life`, `making`, `start`, `sizes` | opening, making accounts, serving, stopping; sizes given once |
 //! | `in_use` | how much of them is in use |
 //! | `common` | what all sessions share |
@@ -27,6 +29,7 @@
 extern crate alloc;
 
 mod archive;
+mod author;
 mod certificates;
 mod clerks;
 mod common;
@@ -48,12 +51,15 @@ mod maildrop;
 mod making;
 mod names;
 mod outcomes;
+pub mod pack;
 mod pop3_service;
 mod pressure;
+mod queue;
 mod secure;
 mod sending;
 mod services;
 mod session;
+mod signing;
 mod sizes;
 mod smtp_service;
 mod start;

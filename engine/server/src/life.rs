@@ -222,6 +222,7 @@ impl Engine {
             assert!(listening, "there are fewer services than listeners");
         }
         self.common.holds.begin();
+        self.common.queue.begin();
         self.life = Life::Serving;
     }
 
@@ -232,6 +233,7 @@ impl Engine {
         }
         SERVICES.iter().for_each(|service| self.common.net.stop_listening(service.port));
         self.common.holds.stop();
+        self.stop_mail();
         self.tell_all(Session::stopping);
         self.common.names.stop(&mut self.common.net);
         self.life = Life::Stopping { until: self.common.now + FAREWELL };
@@ -302,6 +304,7 @@ impl Engine {
             && self.common.store.is_at_rest()
             && self.common.clerks.under_way() == 0
             && self.common.holds.under_way() == 0
+            && self.common.queue.under_way() == 0
     }
 
     /// Whether no other core may ask for something any more, or there is none.

@@ -1,4 +1,4 @@
-//! Names: what sessions ask name servers. The first core has the resolver (crate `dns`), which asks and remembers; the sessions of the others ask by
+//! Names: what sessions ask name servers, and couriers, who bring letters to others. The first core has the resolver (crate `dns`), which asks and remembers; those of other cores ask by
 //! messages, and their answers come as messages.
 //!
 //! Invariants:
@@ -28,11 +28,20 @@ const LIMITS: Limits = Limits { questions: 128, askers: 64, cache_bytes: 1 << 20
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asker {
-    /// None: a session of this core.
+    /// None: somebody of this core.
     pub(crate) core: Option<CoreId>,
-    pub(crate) frame: FrameId,
-    /// Which of its questions this is.
+    pub(crate) who: Inquirer,
+    /// Which of the core's questions this is.
     pub(crate) number: QuestionNumber,
+}
+
+/// Who on a core wants to know something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Inquirer {
+    /// The session of this frame.
+    Session(FrameId),
+    /// The courier of this frame.
+    Courier(FrameId),
 }
 
 /// Names a question of a session's.
@@ -83,15 +92,15 @@ impl Names {
         !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
     }
 
-    /// The session of `frame` asks.
-    pub(crate) fn ask(&mut self, frame: FrameId, question: Question) -> QuestionNumber {
+    /// Somebody of this core asks.
+    pub(crate) fn ask(&mut self, who: Inquirer, question: Question) -> QuestionNumber {
         self.numbered += 1;
         let number = QuestionNumber(self.numbered);
-        self.asked.push_back((Asker { core: None, frame, number }, question));
+        self.asked.push_back((Asker { core: None, who, number }, question));
         number
     }
 
-    /// A session of another core asks.
+    /// Somebody of another core asks.
     pub(crate) fn asked_from(&mut self, core: CoreId, asker: Asker, question: Question) {
         self.asked.push_back((Asker { core: Some(core), ..asker }, question));
     }
@@ -227,9 +236,17 @@ impl Engine {
         }
         for (asker, known) in told {
             match asker.core {
-                Some(core) => self.tell_core(core, Message::NameKnown(asker.frame, asker.number, Box::new(known))),
-                None => self.session_name_known(asker.frame, asker.number, known),
+                Some(core) => self.tell_core(core, Message::NameKnown(asker.who, asker.number, Box::new(known))),
+                None => self.name_known(asker.who, asker.number, known),
             }
+        }
+    }
+
+    /// This came of a question of this core's.
+    pub(crate) fn name_known(&mut self, who: Inquirer, number: QuestionNumber, known: Known) {
+        match who {
+            Inquirer::Session(frame) => self.session_name_known(frame, number, known),
+            Inquirer::Courier(frame) => self.courier_name_known(frame, number, known),
         }
     }
 

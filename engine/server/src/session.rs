@@ -380,7 +380,7 @@ impl Engine {
     /// Bytes lie in the frame that has just arrived.
     pub(crate) fn session_bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8]) {
         let Some((session, common)) = self.session_of(connection.0) else {
-            return self.name_bytes_arrived(connection, bytes);
+            return self.bytes_without_session(connection, bytes);
         };
         let taken = match session.caller.channel {
             Channel::Plain => session.text_arrived(bytes, common),
@@ -389,6 +389,16 @@ impl Engine {
         common.net.keep(connection, bytes.get(taken..).unwrap_or_default());
         session.ask(common);
         self.end_broken_session();
+    }
+
+    /// The same, by a connection that we have opened.
+    #[cold]
+    fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if self.common.queue.has_line(connection) {
+            self.line_bytes_arrived(connection, bytes);
+        } else {
+            self.name_bytes_arrived(connection, bytes);
+        }
     }
 
     /// There is more for the session of `frame`, or more room.

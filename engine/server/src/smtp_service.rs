@@ -2,10 +2,11 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and about whose a message is, `proof`, and the end of a message, `ending`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod ending;
 mod login;
+mod posting;
 mod proof;
 mod sender;
 
@@ -22,14 +23,16 @@ use store::{Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
-use crate::common::{Common, Point};
+use crate::common::{Common, Point, SIGNATURES};
 use crate::identifier::Identifier;
 use crate::names::{Known, QuestionNumber};
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
+use crate::signing::Signing;
 
 use ending::Ending;
 use login::Login;
+use posting::Posting;
 use proof::Proof;
 use sender::Finding;
 
@@ -58,7 +61,9 @@ pub(crate) struct Transaction {
     reverse_path: String,
     /// The first recipient as the client wrote it.
     first_recipient: String,
+    /// Those who are here.
     recipients: Vec<Recipient>,
+    posting: Posting,
     finding: Finding,
     message: Option<Incoming>,
 }
@@ -66,22 +71,39 @@ pub(crate) struct Transaction {
 /// A message on its way into the store.
 struct Incoming {
     letter: LetterId,
+    /// What stands above it and is not in the store yet.
+    head: Vec<u8>,
     identifier: Identifier,
     revision: Revision,
     /// What is found out about it, if it is a stranger's.
     proof: Option<Box<Proof>>,
+    /// What signs it, if it is submitted here.
+    signing: Option<Box<Signing>>,
     ending: Ending,
 }
 
 impl Incoming {
     /// Puts the next bytes of the message into the store, as they are to be kept. Returns how many were taken.
     fn put(&mut self, bytes: &[u8], common: &mut Common, continuation: Continuation) -> Result<usize, MessageRefusal> {
+        if !self.put_head(common, continuation)? {
+            return Ok(0);
+        }
         self.revise(common, continuation, |revision, own, store| revision.pass(bytes, own, store))
+    }
+
+    /// Puts what stands above it into the store. False: there is no room for all of it.
+    fn put_head(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
+        if !self.head.is_empty() {
+            let taken = common.store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
+            self.head.drain(..taken);
+        }
+        Ok(self.head.is_empty())
     }
 
     /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
     fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
-        self.revise(common, continuation, |revision, own, store| revision.end(own, store))
+        Ok(self.put_head(common, continuation)?
+            && self.revise(common, continuation, |revision, own, store| revision.end(own, store))?)
     }
 
     fn revise<R>(
@@ -90,10 +112,18 @@ impl Incoming {
         continuation: Continuation,
         act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let Incoming { letter, identifier, revision, .. } = self;
-        let Common { store, hostname, date_now, wall, .. } = common;
+        let Incoming { letter, identifier, revision, signing, .. } = self;
+        let Common { store, hostname, date_now, wall, signer, .. } = common;
         let own = Reviser { hostname, identifier: identifier.as_bytes(), now: date_now.at(*wall) };
-        act(revision, &own, &mut |bytes| store.append(*letter, bytes, continuation)).map_err(message_refusal)
+        let result = act(revision, &own, &mut |bytes| {
+            let taken = store.append(*letter, bytes, continuation)?;
+            if let Some(signing) = signing {
+                signing.arrived(bytes.get(..taken).unwrap_or_default());
+            }
+            Ok(taken)
+        });
+        let counted = signing.as_mut().map_or(Ok(()), |signing| signing.count(signer));
+        result.and_then(|result| counted.map(|()| result)).map_err(message_refusal)
     }
 }
 
@@ -104,6 +134,7 @@ impl Transaction {
             reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
             first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
             recipients: Vec::with_capacity(8),
+            posting: Posting::default(),
             finding: Finding::NotSought,
             message: None,
         }
@@ -113,6 +144,7 @@ impl Transaction {
         self.reverse_path.clear();
         self.first_recipient.clear();
         self.recipients.clear();
+        self.posting = Posting::default();
         self.finding = Finding::NotSought;
         self.message = None;
     }
@@ -271,8 +303,15 @@ impl Hands<'_> {
 
     fn message_dropped(&mut self) {
         let message = self.transaction.as_mut().and_then(|transaction| transaction.message.take());
-        if let Some(mut proof) = message.and_then(|message| message.proof) {
+        let Some(message) = message else { return };
+        if let Some(mut proof) = message.proof {
             proof.forget(self.caller, self.common);
+        }
+        if let Some(mut signing) = message.signing {
+            signing.forget(&mut self.common.signer);
+            if matches!(message.ending, Ending::Signing) {
+                self.common.leave(SIGNATURES, self.caller.connection.0);
+            }
         }
     }
 
@@ -280,14 +319,13 @@ impl Hands<'_> {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
-    /// Puts our trace fields in front of the message: of a stranger's the one that says how it came.
+    /// Puts our trace fields in front of the message: of one above which something is said last, the one that says how it came.
     fn trace(
         &mut self,
         envelope: &Envelope<'_>,
         letter: LetterId,
         identifier: Identifier,
     ) -> Result<(), MessageRefusal> {
-        let Some(transaction) = self.transaction.as_ref() else { return Err(MessageRefusal::TryLater) };
         let continuation = self.continuation(Point::MessageRoom);
         let assurance = match (self.caller.channel, self.account()) {
             (Channel::Plain, None) => Assurance::None,
@@ -295,6 +333,7 @@ impl Hands<'_> {
             (Channel::Tls, None) => Assurance::Tls,
             (Channel::Tls, Some(_)) => Assurance::TlsAndLogin,
         };
+        let Some(transaction) = self.transaction.as_mut() else { return Err(MessageRefusal::TryLater) };
         let common = &mut *self.common;
         let received = Received {
             greeting_name: envelope.greeting_name,
@@ -311,12 +350,18 @@ impl Hands<'_> {
             at: common.date_now.at(common.wall),
         };
         let trace = common.trace.as_mut_slice();
-        let is_strange = transaction.message.as_ref().is_some_and(|message| message.proof.is_some());
-        let above = if is_strange { Some(0) } else { return_path(&transaction.reverse_path, trace) };
+        let message = transaction.message.as_ref();
+        let is_said_last = message.is_some_and(|message| message.proof.is_some() || message.signing.is_some());
+        let is_elsewhere = transaction.posting.is_wanted();
+        let above = if is_said_last || is_elsewhere { Some(0) } else { return_path(&transaction.reverse_path, trace) };
         let length = above
             .and_then(|start| Some(start + received.write(trace.get_mut(start..)?)?))
             .ok_or(MessageRefusal::TryLater)?;
         let trace = common.trace.get(..length).unwrap_or_default();
+        if let Some(message) = transaction.message.as_mut().filter(|message| !message.head.is_empty()) {
+            message.head.extend_from_slice(trace);
+            return Ok(());
+        }
         let taken = common.store.append(letter, trace, continuation).map_err(message_refusal)?;
         if taken == length { Ok(()) } else { Err(MessageRefusal::TryLater) }
     }
@@ -368,19 +413,26 @@ impl smtp::Actions for Hands<'_> {
         }
         let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
         transaction.reverse_path.push_str(mail.reverse_path.text());
+        transaction.posting.note(mail);
         *self.transaction = Some(transaction);
         Ok(())
     }
 
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
-        let recipient = Recipient::inbox(self.recipient_account(path)?);
+        let recipient = match self.common.recipient(path) {
+            Ok(account) => Some(Recipient::inbox(account)),
+            Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
+            Err(refusal) => return Err(refusal),
+        };
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+        match recipient {
+            // Two addresses of one account get one copy.
+            Some(recipient) if transaction.recipients.contains(&recipient) => {}
+            Some(recipient) => transaction.add(recipient, &self.common.store)?,
+            None => transaction.add_elsewhere(path.text(), &self.common.store)?,
+        }
         if transaction.first_recipient.is_empty() {
             transaction.first_recipient.push_str(path.text());
-        }
-        // Two addresses of one account get one copy.
-        if !transaction.recipients.contains(&recipient) {
-            transaction.recipients.push(recipient);
         }
         Ok(())
     }
@@ -399,13 +451,16 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
-        let origin = if self.account().is_some() { Origin::Submitted } else { Origin::Relayed };
+        let account = self.account();
+        let origin = if account.is_some() { Origin::Submitted } else { Origin::Relayed };
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
-        let letter = self.common.store.begin(&transaction.recipients).map_err(message_refusal)?;
+        let (letter, head) = transaction.begin(account, self.common)?;
         let identifier = self.common.identifiers.next();
         let proof = transaction.sender(envelope.greeting_name).map(Proof::new);
         let revision = Revision::new(origin);
-        transaction.message = Some(Incoming { letter, identifier, revision, proof, ending: Ending::NotYet });
+        let signing = if origin == Origin::Submitted { self.common.signer.begin() } else { None };
+        let ending = Ending::NotYet;
+        transaction.message = Some(Incoming { letter, head, identifier, revision, proof, signing, ending });
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
     }
 

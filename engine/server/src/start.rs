@@ -28,15 +28,17 @@ use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
 use crate::names::Names;
+use crate::queue::Queue;
 use crate::secure::Secure;
 use crate::sending::Parcels;
+use crate::signing::Signer;
 use crate::sizes::Sizes;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
-        let Seed { core, cores, configuration, site, certificates, sizes, secret, lanes } = seed;
+        let Seed { core, cores, configuration, site, certificates, signing_keys, sizes, secret, lanes } = seed;
         let now = machine.now();
         let card = machine.card();
         if core == CoreId::FIRST {
@@ -52,6 +54,7 @@ impl Engine {
             store: Archive::new(core, cores, &sizes, random(machine), machine),
             clerks: Clerks::new(),
             holds: Holds::new(now),
+            queue: Queue::new(now),
             rows: WrittenRows::new(),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),
@@ -70,6 +73,7 @@ impl Engine {
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
             checks: 0,
             kept_for_proofs: 0,
+            signer: Signer::new(signing_keys),
             site,
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,

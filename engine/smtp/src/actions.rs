@@ -213,8 +213,6 @@ pub enum RecipientRefusal {
     UnknownUser,
     /// The domain is not the server's, and it relays for nobody: 550 5.7.1.
     NotLocal,
-    /// The domain is not the server's, and it cannot send to others: 550 5.3.3.
-    OutOfReach,
     /// No more recipients in this transaction: 452 4.5.3.
     TooMany,
     /// The mailbox has no room: 452 4.2.2.

@@ -95,7 +95,6 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal) -> Reply {
     match refusal {
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
-        RecipientRefusal::OutOfReach => b"550 5.3.3 Mail for other servers is not sent from here yet\r\n",
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
         RecipientRefusal::MailboxFull => b"452 4.2.2 Mailbox full\r\n",
         RecipientRefusal::Unavailable => b"450 4.2.1 Mailbox cannot be used now, try again later\r\n",

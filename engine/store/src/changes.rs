@@ -134,6 +134,16 @@ impl Store {
         move |account| changed >> account.shard().0 & 1 == 1
     }
 
+    /// A message that has come into an outbox since the store serves, each once; it may be gone already.
+    pub fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
+        self.posted.pop()
+    }
+
+    /// Whether there is one.
+    pub fn has_posted(&self) -> bool {
+        !self.posted.is_empty()
+    }
+
     /// All accounts, in no particular order.
     pub fn accounts(&self) -> impl Iterator<Item = AccountInfo<'_>> {
         let all = self.shards.iter().flat_map(|shard| shard.index.accounts.values());

@@ -14,7 +14,7 @@ use crate::record::{self, Record};
 use crate::segments::{Owner, Reason as Want};
 use crate::store::{Journal, Store};
 use crate::superblock::Root;
-use crate::types::{Filed, MailboxId, Outcome, State, WhyReadOnly};
+use crate::types::{Filed, MailboxId, OUTBOX, Outcome, State, Uid, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sometimes::{buggify, sometimes};
@@ -317,6 +317,11 @@ impl Store {
                     // A checkpoint's: it was made from this very index.
                     shard.index.forget_announced();
                     continue;
+                }
+                if let Record::Delivered { account, mailbox, entry, .. } = record
+                    && MailboxId(mailbox) == OUTBOX
+                {
+                    self.posted.push((account, Uid(entry.uid)));
                 }
                 shard.index.apply(&record, &mut |space| match space {
                     Space::Lives(page, pages) => self.segments.lives(page, pages),

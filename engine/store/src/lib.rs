@@ -78,6 +78,6 @@ pub use store::{Room, Space, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
     ARCHIVE, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits, MailboxId, MailboxInfo,
-    MarkChange, Marks, MessageInfo, Modseq, Origin, Outcome, Reason, Recipient, Refusal, SENT, State, Summarize, TRASH,
-    Uid, UidRange, Wake, WhyReadOnly,
+    MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin, Outcome, Reason, Recipient, Refusal, SENT, State,
+    Summarize, TRASH, Uid, UidRange, Wake, WhyReadOnly,
 };

@@ -17,7 +17,7 @@ use crate::layout::ShardId;
 use crate::notes::{self, NoteChange};
 use crate::record::{self, Place, REMOVED_RANGES};
 use crate::store::Store;
-use crate::types::{Filed, MailboxId, Origin, Outcome, Refusal, Uid, UidRange};
+use crate::types::{Filed, MailboxId, OUTBOX, Origin, Outcome, Refusal, Uid, UidRange};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -100,7 +100,7 @@ impl Store {
     /// at every moment in one of the two. `continuation` is woken with [`Outcome::Filed`], which says how far it went, or refused with `NoSuchMailbox` or
     /// `NoSuchMessage` (none of them is there).
     ///
-    /// Errors: `TooLarge` for more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `BuiltIn` for the outbox, into which nothing gets but by a delivery; `TooLarge` for more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn file(
         &mut self,
         account: AccountId,
@@ -109,6 +109,9 @@ impl Store {
         MailboxId(to): MailboxId,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
+        if MailboxId(to) == OUTBOX {
+            return Err(Refusal::BuiltIn);
+        }
         if uids.len() > REMOVED_RANGES {
             return Err(Refusal::TooLarge);
         }
@@ -141,6 +144,13 @@ impl Store {
     ) -> Result<(), Refusal> {
         let forgotten = NoteChange::Remove(Box::from(&origin.key()[..]));
         self.order(account, What::Note { changes: [forgotten].into() }, continuation)
+    }
+
+    /// Whether it is noted that this letter has arrived.
+    pub fn has_arrived(&self, account: AccountId, origin: Origin) -> bool {
+        let shard = self.shards.get(account.shard().index());
+        let known = shard.and_then(|shard| shard.index.accounts.get(&account));
+        known.is_some_and(|known| known.notes.contains_key(&origin.key()[..]))
     }
 
     fn order(&mut self, account: AccountId, what: What, continuation: Continuation) -> Result<(), Refusal> {

@@ -19,7 +19,7 @@ use crate::pool::Pool;
 use crate::reading::Read;
 use crate::segments::{Owner, Reason as Want, Segments, reserve_of};
 use crate::superblock::Superblock;
-use crate::types::{Limits, Outcome, Reason, Refusal, State, Summarize, Wake, WhyReadOnly};
+use crate::types::{Limits, Outcome, Reason, Refusal, State, Summarize, Uid, Wake, WhyReadOnly};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -127,6 +127,8 @@ pub struct Store {
     pub(crate) dirty: u64,
     /// The shards of which something has changed since somebody asked, a bit each.
     pub(crate) changed: u64,
+    /// What has come into outboxes since somebody asked.
+    pub(crate) posted: Vec<(AccountId, Uid)>,
     /// The shards in whose journal a damaged copy was met, a bit each: a checkpoint leaves it behind.
     pub(crate) heal: u64,
     pub(crate) resident_bytes: u64,
@@ -212,6 +214,7 @@ impl Store {
             group: Group::default(),
             dirty: 0,
             changed: 0,
+            posted: Vec::new(),
             heal: 0,
             resident_bytes: 0,
             awaiting: Vec::new(),

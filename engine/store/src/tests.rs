@@ -14,6 +14,7 @@ mod lies;
 mod mailboxes;
 mod model;
 mod notes;
+mod outbox;
 mod rig;
 mod sharing;
 mod soak;

@@ -59,10 +59,19 @@ pub const ARCHIVE: MailboxId = MailboxId(4);
 pub const JUNK: MailboxId = MailboxId(5);
 /// What is to be removed.
 pub const TRASH: MailboxId = MailboxId(6);
+/// What is on its way to others; what its flags and keywords mean is the affair of who brings it there.
+pub const OUTBOX: MailboxId = MailboxId(7);
 
 /// The mailboxes that every account has from its beginning to its end, and their names.
-pub const BUILT_IN: [(MailboxId, &str); 6] =
-    [(INBOX, "INBOX"), (DRAFTS, "Drafts"), (SENT, "Sent"), (ARCHIVE, "Archive"), (JUNK, "Junk"), (TRASH, "Trash")];
+pub const BUILT_IN: [(MailboxId, &str); 7] = [
+    (INBOX, "INBOX"),
+    (DRAFTS, "Drafts"),
+    (SENT, "Sent"),
+    (ARCHIVE, "Archive"),
+    (JUNK, "Junk"),
+    (TRASH, "Trash"),
+    (OUTBOX, "Outbox"),
+];
 
 /// A modification sequence (RFC 7162).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

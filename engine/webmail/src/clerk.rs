@@ -183,6 +183,12 @@ pub trait Desk {
     /// Whose mail an address is. `None`: nobody's here.
     fn recipient(&self, address: &str) -> Option<AccountId>;
 
+    /// Whether a letter can go to this address, which is nobody's here.
+    fn may_post(&self, address: &str) -> bool;
+
+    /// How a letter of an account goes to these addresses, all of which [`Desk::may_post`] has allowed.
+    fn posting(&self, account: AccountId, addresses: &[String]) -> Posting;
+
     /// Begins a letter. Errors: as [`Store::begin`].
     fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal>;
 
@@ -215,6 +221,15 @@ pub trait Desk {
 
     /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
     fn tell_password(&mut self, account: AccountId) -> bool;
+}
+
+/// How a letter goes to people elsewhere: from its writer's outbox.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Posting {
+    /// What stands above it there.
+    pub head: Vec<u8>,
+    /// The entries of the outbox that it is to be in.
+    pub entries: Vec<Recipient>,
 }
 
 /// What comes next.

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use store::{AccountId, MailboxId, Store};
+use store::{AccountId, MailboxId, OUTBOX, Store};
 
 use crate::chosen::Chosen;
 use crate::frame::{Frame, MailboxLink, Notice};
@@ -43,10 +43,14 @@ impl Surroundings {
     /// `open`: which mailbox the page is of.
     pub(crate) fn of(visitor: &Visitor, store: &Store, open: Option<MailboxId>) -> Surroundings {
         let known = store.account(visitor.account);
-        let mailboxes = known.iter().flat_map(|known| known.mailboxes()).map(|(id, name)| Beside {
+        let all = known.iter().flat_map(|known| known.mailboxes());
+        let all = all.filter_map(|(id, name)| Some((id, name, store.mailbox(visitor.account, id)?)));
+        // The outbox is there for people while something is in it.
+        let shown = all.filter(|(id, _, info)| *id != OUTBOX || info.messages > 0 || Some(*id) == open);
+        let mailboxes = shown.map(|(id, name, info)| Beside {
             id,
             name: name_for_people(name).to_string(),
-            unseen: store.mailbox(visitor.account, id).map_or(0, |info| info.unseen),
+            unseen: info.unseen,
             is_open: Some(id) == open,
         });
         Surroundings {

@@ -5,6 +5,7 @@
 //! conversation that stands still. Cores that are due get their turns in an order that the machine's dice say, and each finds
 //! what those before it have sent: over time every order of steps between cores is met that turns allow.
 
+use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Instant, Machine};
 use server::configuration::Configuration;
@@ -27,18 +28,19 @@ struct Core {
 }
 
 impl Engines {
-    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet. `certificates`: for TLS; without any, none is spoken.
+    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet. `certificates`: for TLS; without any, none is spoken. `signing_keys`: for the letters of its users; without any, none is signed.
     pub fn new(
         configuration: Configuration,
         site: Site,
         certificates: Vec<Certificate>,
+        signing_keys: Vec<SigningKey>,
         sizes: Sizes,
         cores: u8,
         machine: &mut SimulatedMachine,
     ) -> Engines {
         let mut secret = [0; 32];
         machine.random(&mut secret);
-        let (first, others) = seeds(configuration, site, certificates, sizes, cores, secret);
+        let (first, others) = seeds(configuration, site, certificates, signing_keys, sizes, cores, secret);
         let mut make = |number, seed| {
             machine.begin_turn(CoreId(number));
             Core { engine: Engine::new(seed, machine), next: Next::Now }

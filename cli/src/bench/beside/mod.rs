@@ -181,6 +181,7 @@ impl Beside {
             configuration: data.configuration_path.clone(),
             site: data.site_path.clone(),
             certificates: data.certificates_path.clone(),
+            signing_keys: data.signing_keys_path.clone(),
             plugin: Some(self.counters(side).plugin()),
             linux: (side == Side::Peer).then_some(linux),
         })

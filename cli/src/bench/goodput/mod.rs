@@ -209,6 +209,7 @@ fn start(kind: Kind, tools: &Tools, folder: &Path) -> Result<Machine, Failure> {
                 configuration: data.configuration_path.clone(),
                 site: data.site_path.clone(),
                 certificates: data.certificates_path.clone(),
+                signing_keys: data.signing_keys_path.clone(),
                 plugin: None,
                 linux: None,
             })?;

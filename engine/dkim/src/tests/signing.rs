@@ -1,5 +1,7 @@
 //! What we sign, as we and others look at it. Keys of RSA are of OpenSSL's making.
 
+use dns::NotAName;
+
 use super::*;
 use crate::{NotAKey, SigningKey, Unsignable};
 
@@ -19,13 +21,17 @@ fn ed25519() -> Vec<u8> {
 }
 
 fn keys() -> [SigningKey; 2] {
-    [ed25519(), rsa(RSA_2048)].map(|key| SigningKey::new(&key, "example.test", "key").unwrap())
+    [ed25519(), rsa(RSA_2048)].map(|key| SigningKey::new(&key, "key").unwrap())
 }
 
 fn field(key: &SigningKey, message: &str) -> Result<String, Unsignable> {
+    field_of(key, "example.test", message)
+}
+
+fn field_of(key: &SigningKey, domain: &str, message: &str) -> Result<String, Unsignable> {
     let mut reading = Reading::to_sign();
     message.as_bytes().chunks(7).for_each(|piece| reading.arrived(piece));
-    reading.ended().sign(key, NOW)
+    reading.ended().sign(key, &Name::of_bytes(domain.as_bytes()).unwrap(), NOW)
 }
 
 /// What a message comes to that has a signature of this key's.
@@ -98,8 +104,8 @@ fn a_signature_is_folded_into_lines_that_nobody_has_to_fold_again() {
 fn names_of_domains_may_be_as_long_as_names_are() {
     let label = "x".repeat(60);
     let domain = [label.as_str(); 3].join(".");
-    let key = SigningKey::new(&ed25519(), &domain, "key").unwrap();
-    let field = field(&key, "From: ada@example.test\r\n\r\n").unwrap();
+    let [key, _] = keys();
+    let field = field_of(&key, &domain, "From: ada@example.test\r\n\r\n").unwrap();
     assert!(field.contains(&format!("\r\n d={domain};\r\n s=key;")), "{field}");
 }
 
@@ -113,22 +119,37 @@ fn what_cannot_be_signed_is_not() {
     let long = format!("{FIELDS}X: {}\r\n\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
     assert_eq!(field(&key, &long), Err(Unsignable::HeaderTooLong));
     let relaxed = signed(&TAGS.replace("simple", "relaxed"), &super::FIELDS, BODY);
-    assert_eq!(read(relaxed.as_bytes()).sign(&key, NOW), Err(Unsignable::NotRead));
+    assert_eq!(
+        read(relaxed.as_bytes()).sign(&key, &Name::parse("example.test").unwrap(), NOW),
+        Err(Unsignable::NotRead)
+    );
 }
 
 #[test]
 fn what_is_no_key_or_too_short_or_has_no_name_signs_nothing() {
-    let is_refused =
-        |key: &[u8], domain: &str, selector: &str| SigningKey::new(key, domain, selector).err() == Some(NotAKey);
+    let refusal = |key: &[u8], selector: &str| SigningKey::new(key, selector).err();
     let key = ed25519();
-    assert!(!is_refused(&key, "example.test", "2026-11.key"));
-    assert!(is_refused(&[], "example.test", "key") && is_refused(&key[1..], "example.test", "key"));
-    assert!(is_refused(&rsa(RSA_1024), "example.test", "key"), "RFC 8301 §3.2");
-    for (domain, selector) in
-        [("", "key"), ("example.test", ""), ("a b", "key"), ("a.test;x=1", "key"), ("a.test", "k\r\n")]
-    {
-        assert!(is_refused(&key, domain, selector), "{domain} {selector}");
+    assert_eq!(refusal(&key, "2026-11.key"), None);
+    assert_eq!(refusal(&[], "key"), Some(NotAKey::OfAnotherKind));
+    assert_eq!(refusal(&key[1..], "key"), Some(NotAKey::OfAnotherKind));
+    assert_eq!(refusal(&rsa(RSA_1024), "key"), Some(NotAKey::OfAnotherKind), "RFC 8301 §3.2");
+    for selector in ["", "a b", "k;x=1", "k\r\n", "a..b"] {
+        assert_eq!(refusal(&key, selector), Some(NotAKey::NoSelector), "{selector}");
     }
-    let long = ["x"; 120].join(".");
-    assert!(is_refused(&key, &long, "selector"), "together they are no name");
+    let [key, _] = keys();
+    let long = ["x"; 125].join(".");
+    assert_eq!(key.name_at(&Name::parse(&long).unwrap()), Err(NotAName));
+    for domain in [&long, "a b", "a.test;x=1"] {
+        assert_eq!(field_of(&key, domain, "From: ada\r\n\r\n"), Err(Unsignable::NoName), "{domain}");
+    }
+}
+
+#[test]
+fn a_key_is_read_from_what_others_write() {
+    let key = SigningKey::read(RSA_2048.as_bytes(), "key").unwrap();
+    assert_eq!(key.record(), keys()[1].record());
+    assert_eq!(key.name_at(&Name::parse("example.test").unwrap()).unwrap().as_str(), "key._domainkey.example.test");
+    for text in ["", "nonsense", &RSA_2048.replace("PRIVATE", "PUBLIC")] {
+        assert_eq!(SigningKey::read(text.as_bytes(), "key").err(), Some(NotAKey::NoKey));
+    }
 }

@@ -1,19 +1,23 @@
 //! The end of a message: what stands between its last byte and its commit.
 //!
 //! ```text
-//!   Revising ──what its header lacks──> Proving ──whose it is──> Saying ──the trace fields above it──> Committed
-//!       └─ room ─┘                         └─ names, the gate ─┘    └─ room ─┘
+//!   Revising ──what its header lacks──> Proving ──whose it is───────┬─> Saying ──what stands above it──> Committed
+//!       └─ room ─┘   │                     └─ names, the gate ─┘      │     └─ room ─┘
+//!                    └─submitted here───> Signing ──our signatures──┘
+//!                                            └─ the gate ─┘
 //! ```
 //! Invariant: a message is committed once, or given up, whatever its sender does meanwhile; who has not heard that it is stored will send it again.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::{Findings, return_path};
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
 
-use crate::common::{Common, Point};
+use crate::common::{Common, Point, SIGNATURES};
 use crate::names::{Known, QuestionNumber};
+use crate::signing::Signing;
 
 use super::proof::{Judgement, Proof};
 use super::{Hands, message_refusal};
@@ -26,12 +30,14 @@ pub(super) enum Ending {
     Revising,
     /// It is found out whose it is.
     Proving,
-    /// The trace fields above it go into the store.
+    /// It is signed.
+    Signing,
+    /// What stands above it goes into the store.
     Saying(Saying),
     Committed,
 }
 
-/// Trace fields on their way into the store.
+/// Trace fields and signatures on their way into the store.
 pub(super) struct Saying {
     fields: Vec<u8>,
     taken: usize,
@@ -52,7 +58,7 @@ impl Ending {
     }
 
     fn is_under_way(&self) -> bool {
-        self.waits_for_room() || matches!(self, Ending::Proving)
+        self.waits_for_room() || matches!(self, Ending::Proving | Ending::Signing)
     }
 }
 
@@ -78,10 +84,15 @@ pub(super) fn room_found(session: &mut smtp::Session, hands: &mut Hands<'_>) {
 pub(super) fn resumed(session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let caller = hands.caller;
     let Ok((common, message)) = hands.message() else { return };
-    if let (Ending::Proving, Some(proof)) = (&message.ending, &mut message.proof) {
-        proof.verify(caller, common);
-        go_on_later(session, hands);
+    match (&message.ending, &mut message.proof, &mut message.signing) {
+        (Ending::Proving, Some(proof), _) => proof.verify(caller, common),
+        (Ending::Signing, _, Some(signing)) if common.has_entered(SIGNATURES, caller.connection.0) => {
+            common.leave(SIGNATURES, caller.connection.0);
+            signing.sign(&common.signer, common.wall);
+        }
+        _ => return,
     }
+    go_on_later(session, hands);
 }
 
 /// This came of a question. It comes back where that was about something else than the message.
@@ -160,12 +171,28 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
     let caller = hands.caller;
     let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
     let (common, reverse_path) = (&mut *hands.common, &transaction.reverse_path);
+    // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
+    let is_elsewhere = transaction.posting.is_wanted();
     let message = transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let letter = message.letter;
     match (&mut message.ending, &mut message.proof) {
         (Ending::Revising, _) => {
             let is_all = message.complete(common, room)?;
-            Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits })
+            let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
+                return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
+            };
+            signing.ended(&common.directory);
+            Ok(Step::Done(Ending::Signing))
+        }
+        (Ending::Signing, _) => {
+            let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
+            if signing.is_open() {
+                common.enter(SIGNATURES, caller.connection.0);
+                return Ok(Step::Waits);
+            }
+            let saying = above(signing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
+            signing.forget(&mut common.signer);
+            Ok(Step::Done(Ending::Saying(saying)))
         }
         (Ending::Proving, None) => Ok(Step::Done(Ending::Saying(Saying::NOTHING))),
         (Ending::Proving, Some(proof)) => {
@@ -210,6 +237,14 @@ fn say(proof: &Proof, reverse_path: &str, common: &mut Common) -> Result<Saying,
     let length = findings.end(reason.as_deref(), Head::UNIT);
     let fields = common.trace.get(..length).unwrap_or_default().to_vec();
     Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
+}
+
+/// What stands above a message that was submitted here.
+fn above(signing: &Signing, path: Option<&String>, common: &mut Common) -> Result<Saying, MessageRefusal> {
+    let trace = common.trace.as_mut_slice();
+    let length = path.map_or(Some(0), |path| return_path(path, trace)).ok_or(MessageRefusal::TryLater)?;
+    let fields = signing.head(common.trace.get(..length).unwrap_or_default());
+    Ok(Saying { fields, taken: 0, is_suspect: false })
 }
 
 /// What a field takes that says why a message is suspicious, beside the reason; and the white space that fills up.

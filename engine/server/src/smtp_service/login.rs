@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use sasl::Credentials;
-use smtp::{ForwardPath, LoginRefusal, RecipientRefusal, ReversePath, SenderRefusal};
+use smtp::{Domain, ForwardPath, LoginRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
 use crate::logins::{Attempt, AttemptState, Decision};
@@ -98,11 +98,9 @@ impl Hands<'_> {
         }
     }
 
-    /// The account that mail for `path` is delivered to.
-    pub(super) fn recipient_account(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
-        self.common.recipient(path).map_err(|refusal| match refusal {
-            RecipientRefusal::NotLocal if self.account().is_some() => RecipientRefusal::OutOfReach,
-            refusal => refusal,
-        })
+    /// Whether mail for `path`, which is none of ours, goes to whoever else takes it: for who is logged in, and to a domain by its name.
+    pub(super) fn may_relay(&self, path: &ForwardPath<'_>) -> bool {
+        let ForwardPath::Mailbox(mailbox) = path else { return false };
+        self.account().is_some() && matches!(mailbox.domain, Domain::Name(_))
     }
 }

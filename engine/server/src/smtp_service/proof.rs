@@ -17,11 +17,11 @@ use dkim::{Outcome, SIGNATURES_MAX};
 use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros};
-use message::header::{Address, Header};
 use message::{Findings, SenderDomain};
 
+use crate::author::Author;
 use crate::common::{Common, SIGNATURES};
-use crate::names::{Known, QuestionNumber};
+use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::session::Caller;
 
 /// How long names may take once the message is there.
@@ -64,16 +64,6 @@ enum Stage {
     Arrived(Box<dkim::Message>),
     /// Too much is kept of others.
     NotLookedAt,
-}
-
-/// Whose message it says that it is.
-enum Author {
-    /// Nothing, yet.
-    Unknown,
-    Of(Name),
-    Nobody,
-    /// That cannot be told, for this reason.
-    Untold(&'static str),
 }
 
 /// Whether names may be asked for.
@@ -212,7 +202,7 @@ impl Proof {
             }
             for question in wanted {
                 if self.asks == Asks::Yes {
-                    let number = common.names.ask(caller.connection.0, question.clone());
+                    let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
                     self.asked.push((number, question));
                 } else {
                     self.knowledge.learn(question, Err(Unanswered::Silence));
@@ -322,37 +312,4 @@ impl Proof {
     fn recount(&mut self, bytes: usize, common: &mut Common) {
         common.kept_for_proofs = common.kept_for_proofs + bytes - core::mem::replace(&mut self.kept, bytes);
     }
-}
-
-impl Author {
-    /// As a header says, of which there is more if it `is_cut`.
-    fn of(header: &[u8], is_cut: bool) -> Author {
-        if is_cut {
-            return Author::Untold("the header is too long to tell whose it is");
-        }
-        let mut fields = Header::new(header).fields().filter(|field| field.is("From"));
-        let first = fields.next();
-        if fields.next().is_some() {
-            return Author::Untold("it says more than once whose it is");
-        }
-        let entries = first.map(|field| field.addresses()).unwrap_or_default();
-        let mailboxes = entries.into_iter().flat_map(|entry| match entry {
-            Address::Mailbox(mailbox) => Vec::from([mailbox]),
-            Address::Group { mailboxes, .. } => mailboxes,
-        });
-        let mut domains: Vec<Name> = mailboxes.filter_map(|mailbox| domain_of(&mailbox.address)).collect();
-        domains.dedup();
-        match (domains.pop(), domains.is_empty()) {
-            (None, _) => Author::Nobody,
-            (Some(domain), true) => Author::Of(domain),
-            (Some(_), false) => Author::Untold("it names people of several domains as its authors"),
-        }
-    }
-}
-
-/// An address of a host is no domain: nobody speaks for it.
-fn domain_of(address: &str) -> Option<Name> {
-    let (_, domain) = address.rsplit_once('@')?;
-    let is_literal = domain.starts_with('[');
-    Name::of_bytes(domain.as_bytes()).ok().filter(|_| !is_literal)
 }

@@ -16,7 +16,7 @@ use message::SenderDomain;
 use spf::Verdict;
 
 use crate::common::Common;
-use crate::names::{Known, QuestionNumber};
+use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::services::Protocol;
 use crate::session::Caller;
 
@@ -70,7 +70,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
         Ok(verdict) => verdict,
         Err(_) if check.knowledge.bytes() > KNOWN_BYTES_MAX => Verdict::TempError,
         Err(Missing(question)) => {
-            let number = common.names.ask(caller.connection.0, question.clone());
+            let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
             check.asked = Some((number, question));
             let left = check.until.since(common.now);
             common.set_deadline(caller.connection, Some(left));

@@ -1,12 +1,11 @@
 //! Certificates and keys as files hold them: what is wrong is said.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::UnixTime;
 
 use super::world::{pems, pems_p256, seed};
-use crate::{BadPack, Certificate, CertificateError, pack, unpack};
+use crate::{Certificate, CertificateError};
 
 fn parse(certificate: &str, key: &str) -> Result<Certificate, CertificateError> {
     Certificate::parse(certificate.as_bytes(), key.as_bytes())
@@ -45,24 +44,6 @@ fn an_rsa_key_whose_signature_takes_too_long_is_refused() {
     let said = alloc::format!("{}", CertificateError::SlowKey);
     assert!(said.contains("3072 bits") && said.contains("ECDSA P-256"), "{said}");
     parse(include_str!("keys/rsa3072.pem"), include_str!("keys/rsa3072.key.pem")).unwrap();
-}
-
-#[test]
-fn a_pack_of_certificates_is_unpacked_as_it_was_and_one_that_was_cut_is_refused() {
-    seed(32);
-    let (one, other) = (pems_p256("one.test"), pems_p256("other.test"));
-    let pairs = [&one, &other].map(|pems| (pems.certificate.as_bytes(), pems.key.as_bytes()));
-    let packed = pack(pairs);
-    let names: Vec<_> =
-        unpack(&packed).unwrap().iter().flat_map(|one| one.names().map(String::from).collect::<Vec<_>>()).collect();
-    assert_eq!(names, ["one.test", "other.test"]);
-    assert!(unpack(&[]).unwrap().is_empty());
-    let first = 8 + one.certificate.len() + one.key.len();
-    for length in (1..packed.len()).filter(|length| *length != first) {
-        assert_eq!(unpack(&packed[..length]).unwrap_err(), BadPack::Cut, "{length}");
-    }
-    let mixed = pack([(one.certificate.as_bytes(), other.key.as_bytes())]);
-    assert_eq!(unpack(&mixed).unwrap_err(), BadPack::Certificate(CertificateError::KeyOfAnother));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! | flags | what is known | what is done |
 //! |---|---|---|
 //! | `HELD` | nobody has it | whom it is for is read; it is marked `LEAVING` |
-//! | `LEAVING` | nothing takes it back; some may have it | it is brought to one after the other; then it is marked `LEFT` |
+//! | `LEAVING` | nothing takes it back; some may have it | it is brought to one after the other, and for all who are elsewhere into its writer's outbox; then it is marked `LEFT` |
 //! | `LEFT` | everybody has it | what it answers is marked so; with each the note that it has arrived is forgotten; then it is filed into Sent, which takes the mark away |
 //!
 //! Invariants:
@@ -16,15 +16,19 @@
 //!
 //! What a letter answers only this life of the machine knows: after a power cut it is not marked. Marked before, it would be so for a letter that was taken back.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::header::{Address, Header};
 use store::{
-    AccountId, Body, DRAFTS, Flags, MailboxId, MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid,
-    UidRange,
+    AccountId, Body, DRAFTS, Flags, Guid, MailboxId, MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal,
+    SENT, Uid, UidRange,
 };
 
-use super::Desk;
+use super::{Desk, Posting};
+
+/// Bits of a message's number; above them an origin says which entry of the outbox it is of.
+const GUID_BITS: u32 = 48;
 
 /// Somebody who brings a letter to all whom it is for.
 #[derive(Debug)]
@@ -34,7 +38,9 @@ pub struct Carrier {
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
     recipients: Vec<AccountId>,
-    /// The one who is next.
+    /// The addresses of those who are elsewhere.
+    elsewhere: Vec<String>,
+    /// The one who is next, or the entry of the outbox.
     next: usize,
     /// How much of the letter was read, and what of it is not taken yet.
     offset: u32,
@@ -98,6 +104,7 @@ impl Carrier {
             answers,
             stage: Stage::Sealed,
             recipients: Vec::new(),
+            elsewhere: Vec::new(),
             next: 0,
             offset: 0,
             rest: Vec::new(),
@@ -205,7 +212,7 @@ impl Carrier {
         let bytes = body.bytes();
         if self.stage == Stage::Sealed {
             let flags = self.info(desk).map_or(Flags::default(), |info| info.flags);
-            self.stage = match addressed(bytes, &mut self.recipients, desk) {
+            self.stage = match self.look_at_addresses(bytes, desk) {
                 _ if flags.contains(Flags::LEFT) => Stage::Answered,
                 _ if flags.contains(Flags::LEAVING) => Stage::Brought,
                 true => Stage::Marked,
@@ -221,15 +228,26 @@ impl Carrier {
 
     /// Begins a letter to the next one who has none.
     fn bring(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let Some(recipient) = self.recipients.get(self.next) else {
+        let Some((recipient, head)) = self.next_one(desk)? else {
             self.stage = Stage::Left;
             return Ok(());
         };
-        let origin = Origin::of(self.account, self.info(desk)?.guid);
-        desk.begin_letter(&[Recipient { once: Some(origin), ..Recipient::inbox(*recipient) }])?;
-        (self.stage, self.offset) = (Stage::Handed, 0);
-        self.rest.clear();
+        desk.begin_letter(&[recipient])?;
+        (self.stage, self.offset, self.rest) = (Stage::Handed, 0, head);
         Ok(())
+    }
+
+    /// The next one of those who are here, or the next entry of the outbox, and what stands above the letter there. Each has an origin of its own.
+    fn next_one(&self, desk: &impl Desk) -> Result<Option<(Recipient, Vec<u8>)>, Refusal> {
+        let Guid(guid) = self.info(desk)?.guid;
+        let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
+        let Some(entry) = self.next.checked_sub(self.recipients.len()) else {
+            let here = self.recipients.get(self.next).map(|account| Recipient::inbox(*account));
+            return Ok(here.map(|recipient| (Recipient { once: origin(guid), ..recipient }, Vec::new())));
+        };
+        let Posting { head, entries } = desk.posting(self.account, &self.elsewhere);
+        let once = origin(guid ^ (entry as u128 + 1) << GUID_BITS);
+        Ok(entries.get(entry).map(|recipient| (Recipient { once, ..*recipient }, head)))
     }
 
     /// Hands on what was read, or reads on; what is complete is delivered.
@@ -261,32 +279,33 @@ impl Carrier {
     }
 
     fn forget(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let Some(recipient) = self.recipients.get(self.next) else {
+        let Some((Recipient { account, once: Some(origin), .. }, _)) = self.next_one(desk)? else {
             self.stage = Stage::Filed;
             return Ok(());
         };
-        let origin = Origin::of(self.account, self.info(desk)?.guid);
-        desk.forget_arrival(*recipient, origin)?;
+        desk.forget_arrival(account, origin)?;
         self.is_waiting = true;
         Ok(())
     }
-}
 
-/// The accounts that a letter is for, each once. False: somebody has none.
-fn addressed(bytes: &[u8], accounts: &mut Vec<AccountId>, desk: &impl Desk) -> bool {
-    let header = Header::new(bytes);
-    let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));
-    let people = fields.flat_map(|field| field.addresses()).flat_map(|address| match address {
-        Address::Mailbox(mailbox) => alloc::vec![mailbox],
-        Address::Group { mailboxes, .. } => mailboxes,
-    });
-    let mut has_all = true;
-    for mailbox in people {
-        match desk.recipient(&mailbox.address) {
-            Some(account) if accounts.contains(&account) => {}
-            Some(account) => accounts.push(account),
-            None => has_all = false,
+    /// The accounts that a letter is for, each once, and the addresses of those who are elsewhere. False: somebody cannot get it.
+    fn look_at_addresses(&mut self, bytes: &[u8], desk: &impl Desk) -> bool {
+        let header = Header::new(bytes);
+        let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));
+        let people = fields.flat_map(|field| field.addresses()).flat_map(|address| match address {
+            Address::Mailbox(mailbox) => alloc::vec![mailbox],
+            Address::Group { mailboxes, .. } => mailboxes,
+        });
+        let mut can_all = true;
+        for mailbox in people {
+            match desk.recipient(&mailbox.address) {
+                Some(account) if self.recipients.contains(&account) => {}
+                Some(account) => self.recipients.push(account),
+                None if self.elsewhere.contains(&mailbox.address) => {}
+                None if desk.may_post(&mailbox.address) => self.elsewhere.push(mailbox.address),
+                None => can_all = false,
+            }
         }
+        can_all
     }
-    has_all
 }

@@ -10,8 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use store::{
-    AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, MarkChange, Marks, Refusal, Store, TRASH, Uid,
-    UidRange,
+    AccountId, BUILT_IN, DRAFTS, Filed, Flags, INBOX, JUNK, MailboxId, MarkChange, Marks, OUTBOX, Refusal, Store,
+    TRASH, Uid, UidRange,
 };
 
 use super::{Desk, Done, READS_MAX, Step, why};
@@ -156,20 +156,22 @@ impl Changes {
         self.left = together(all).into();
     }
 
-    /// Once: of drafts, those that are on their way are not meant.
+    /// Once: of drafts, and of what is in the outbox, those that are on their way are not meant.
     fn leave_alone_what_leaves(&mut self, account: AccountId, store: &Store) {
         if core::mem::replace(&mut self.is_looked_through, true) {
             return;
         }
-        let drafts = |messages: &Messages| messages.mailbox == DRAFTS;
+        let may_leave = |messages: &Messages| [DRAFTS, OUTBOX].contains(&messages.mailbox);
         let leaves = |(_, flags, _): &(Uid, Flags, u16)| flags.are_on_their_way();
-        let is_touched = |messages| drafts(messages) && in_range(store, account, *messages).any(|one| leaves(&one));
+        let is_touched = |messages| may_leave(messages) && in_range(store, account, *messages).any(|one| leaves(&one));
         if !self.left.iter().any(is_touched) {
             return;
         }
-        let (meant, others): (Vec<Messages>, Vec<Messages>) = self.left.drain(..).partition(drafts);
-        let staying = meant.into_iter().flat_map(|messages| in_range(store, account, messages));
-        let keys = staying.filter(|one| !leaves(one)).map(|(uid, ..)| Key { mailbox: DRAFTS.0, uid: uid.0 });
+        let (meant, others): (Vec<Messages>, Vec<Messages>) = self.left.drain(..).partition(may_leave);
+        let keys = meant.into_iter().flat_map(|messages| {
+            let staying = in_range(store, account, messages).filter(|one| !leaves(one));
+            staying.map(move |(uid, ..)| Key { mailbox: messages.mailbox.0, uid: uid.0 })
+        });
         self.left = together(keys.collect()).into_iter().chain(others).collect();
     }
 

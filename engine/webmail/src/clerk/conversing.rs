@@ -13,7 +13,9 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use message::Summary;
-use store::{AccountId, Body as Octets, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, Refusal, SENT, Store, TRASH};
+use store::{
+    AccountId, Body as Octets, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, TRASH,
+};
 
 use super::letters::{Opening, Shown};
 use super::rows::{self, Found, RowText};
@@ -293,7 +295,8 @@ pub(super) fn is_thrown_away(mailbox: MailboxId) -> bool {
 fn others(store: &Store, account: AccountId, (mailbox, opened): (MailboxId, MessageInfo)) -> Vec<Found> {
     let known = store.account(account);
     let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
-    let mailboxes = all.filter(|id| *id == mailbox || !is_thrown_away(*id));
+    // What is in the outbox is in Sent too.
+    let mailboxes = all.filter(|id| *id == mailbox || !is_thrown_away(*id) && *id != OUTBOX);
     let places = mailboxes.flat_map(|id| {
         let uids = store.conversation_in(account, id, opened.conversation).rev();
         uids.take(SHOWN_MAX + 1).map(move |uid| (id, uid))

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::LazyCell;
 
 use message::Summary;
-use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, Refusal, SENT, Store};
+use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store};
 
 use super::conversing::is_thrown_away;
 use super::written::Facts;
@@ -50,7 +50,7 @@ pub(super) enum Known {
 
 impl Found {
     pub(super) fn new(mailbox: MailboxId, info: MessageInfo) -> Found {
-        Found { mailbox, info, together: Together::alone(&info), known: Known::Nothing }
+        Found { mailbox, info, together: Together::alone(mailbox, &info), known: Known::Nothing }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -122,7 +122,11 @@ pub(super) struct Together {
 
 impl Together {
     /// One message.
-    fn alone(info: &MessageInfo) -> Together {
+    fn alone(mailbox: MailboxId, info: &MessageInfo) -> Together {
+        if mailbox == OUTBOX {
+            // What flags mean there is nobody's but his who brings it to others.
+            return Together { messages: 1, is_unread: false, is_starred: false, is_answered: false };
+        }
         let [is_seen, is_starred, is_answered] =
             [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
         Together { messages: 1, is_unread: !is_seen, is_starred, is_answered }
@@ -131,13 +135,14 @@ impl Together {
     /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
     pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: &MessageInfo) -> Together {
         let all = store.conversation(account, info.conversation).take(COUNTED_MAX);
-        let counts = |id: MailboxId| id == mailbox || id != DRAFTS && !is_thrown_away(id);
+        let counts = |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
         let messages = all.filter(|(id, _)| counts(*id)).count() as u32;
         if messages <= 1 {
-            return Together::alone(info);
+            return Together::alone(mailbox, info);
         }
         let here = store.conversation_in(account, mailbox, info.conversation).rev().take(MARKS_MAX);
-        let here = here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(&info));
+        let here =
+            here.filter_map(|uid| store.message(account, mailbox, uid)).map(|info| Together::alone(mailbox, &info));
         let unmarked = Together { messages, is_unread: false, is_starred: false, is_answered: false };
         here.fold(unmarked, |together, one| Together {
             messages,

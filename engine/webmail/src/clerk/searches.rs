@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use store::{AccountId, Body, Flags, JUNK, MailboxId, Store, TRASH, Uid};
+use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
 
 use super::lists::ROWS_MAX;
 use super::rows::{self, Found};
@@ -107,8 +107,9 @@ impl Searching {
         let left = self.left.get_or_insert_with(|| {
             let known = store.account(account);
             let all = known.iter().flat_map(|known| known.mailboxes());
-            // What was thrown away is looked through only by name.
-            let wanted = all.filter(|(id, _)| only.map_or(*id != TRASH && *id != JUNK, |only| *id == only));
+            // What was thrown away, and what is in Sent too, is looked through only by name.
+            let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
+            let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
             let all: VecDeque<(MailboxId, String)> = wanted.map(|(id, name)| (id, name.to_string())).collect();
             all.into_iter().skip_while(|(id, _)| before.is_some_and(|before| before.mailbox != id.0)).collect()
         });

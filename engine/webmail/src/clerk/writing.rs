@@ -7,7 +7,7 @@
 //! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
 //! - The files of a letter are written to a draft as they come, and go along from there ([`Arriving`]).
 //! - A draft keeps its files: each that its page names goes along with what is written next, copied from the draft that this replaces ([`Copying`]).
-//! - Nothing is held that could not be delivered at once: whoever is not on this server is refused before.
+//! - Nothing is held that could not be brought to all at once: who is neither on this server nor elsewhere is refused before.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -253,25 +253,27 @@ impl Writing {
         Ok(0)
     }
 
-    /// Who gets it, the writer's own copy included; or why it cannot be sent.
-    fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<Vec<Recipient>, String> {
+    /// Who here gets it, the writer's own copy included, and whether it is for somebody elsewhere, too; or why it cannot be sent.
+    fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<(Vec<Recipient>, bool), String> {
+        let mut elsewhere = 0;
         let mut recipients = alloc::vec![Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(account) }];
         let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc].into_iter().flat_map(|list| mailboxes(list));
         for mailbox in all {
-            let Some(account) = desk.recipient(&mailbox.address) else {
-                return Err(format!(
-                    "“{}” is not somebody on this server, and mail to others cannot be sent yet. Your letter was not sent: it is kept on this page.",
-                    if mailbox.address.is_empty() { &mailbox.name } else { &mailbox.address }
-                ));
-            };
-            let recipient = Recipient::inbox(account);
-            if !recipients.contains(&recipient) {
-                recipients.push(recipient);
+            match desk.recipient(&mailbox.address).map(Recipient::inbox) {
+                Some(recipient) if recipients.contains(&recipient) => {}
+                Some(recipient) => recipients.push(recipient),
+                None if desk.may_post(&mailbox.address) => elsewhere += 1,
+                None => {
+                    return Err(format!(
+                        "“{}” is nobody on this server, and no address elsewhere. Your letter was not sent: it is kept on this page.",
+                        if mailbox.address.is_empty() { &mailbox.name } else { &mailbox.address }
+                    ));
+                }
             }
         }
-        match recipients.len() {
+        match recipients.len() + elsewhere {
             1 => Err("Whom is it for? Your letter was not sent: it is kept on this page.".into()),
-            2..=RECIPIENTS_MAX => Ok(recipients),
+            2..=RECIPIENTS_MAX => Ok((recipients, elsewhere > 0)),
             _ => Err(format!(
                 "A letter goes to at most {} people. It was not sent: it is kept on this page.",
                 RECIPIENTS_MAX - 1
@@ -279,15 +281,16 @@ impl Writing {
         }
     }
 
-    /// Whose it is if it is held, for the present: its writer's alone.
+    /// Whose it is if it is held, for the present: its writer's alone. What goes to others is held in any case, be it for no time: a carrier brings it.
     fn held_or(
         &mut self,
-        recipients: Vec<Recipient>,
+        (recipients, is_for_others): (Vec<Recipient>, bool),
         account: AccountId,
         desk: &impl Desk,
     ) -> Result<Vec<Recipient>, String> {
         let known = desk.store().account(account);
-        let Some(seconds) = known.and_then(|known| Chosen::by(&known).hold.seconds()) else { return Ok(recipients) };
+        let chosen = known.and_then(|known| Chosen::by(&known).hold.seconds());
+        let Some(seconds) = chosen.or(is_for_others.then_some(0)) else { return Ok(recipients) };
         if !desk.may_hold() {
             return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
         }
@@ -433,8 +436,10 @@ impl Writing {
         }
         let list = |mailbox: MailboxId| Page::List { mailbox: mailbox.0, stretch: Stretch::Newest }.to_string();
         let (said, then) = match (self.then, self.kept) {
-            (Then::Send, Some(key)) => (Said { undo: Some(Undo::Sending(key)), ..Said::done("Sending…") }, list(INBOX)),
-            (Then::Send, None) => (Said::done("Your letter was sent."), list(INBOX)),
+            (Then::Send, Some(key)) if self.hold.is_some_and(|(seconds, _)| seconds > 0) => {
+                (Said { undo: Some(Undo::Sending(key)), ..Said::done("Sending…") }, list(INBOX))
+            }
+            (Then::Send, _) => (Said::done("Your letter was sent."), list(INBOX)),
             (Then::Drop, _) => (Said::done("The letter was discarded."), list(INBOX)),
             (Then::Keep, Some(key)) => {
                 let start = Start::Draft { draft: key, answers: self.draft.answers };
@@ -442,7 +447,7 @@ impl Writing {
             }
             (Then::Keep, None) => (Said::done("The draft was saved."), list(DRAFTS)),
         };
-        let seconds = self.hold.map(|(seconds, _)| seconds);
+        let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
         Done { reply: answer::elsewhere(&then), said: Some(Said { seconds, ..said }) }
     }
 }

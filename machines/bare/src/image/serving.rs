@@ -3,9 +3,11 @@
 use alloc::vec::Vec;
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Release};
+use dkim::SigningKey;
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
+use server::pack::{self, BadPack};
 use server::{Ending, Engine, Next, Seed, Sizes};
 use tls::Certificate;
 
@@ -17,6 +19,9 @@ const SITE_FILE: &str = "opt/barepost/site.pack";
 
 /// What the certificates are called there, with their keys.
 const CERTIFICATES_FILE: &str = "opt/barepost/certificates.pack";
+
+/// What the keys are called there with which letters are signed.
+const SIGNING_KEYS_FILE: &str = "opt/barepost/signing-keys.pack";
 
 /// The cores whose engines are not made yet.
 static UNMADE: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +41,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     };
     let mut secret = [0; 32];
     machine.random(&mut secret);
-    let (seed, seeds) = server::seeds(configuration(), site, certificates(), sizes, cores, secret);
+    let (seed, seeds) = server::seeds(configuration(), site, certificates(), signing_keys(), sizes, cores, secret);
     UNMADE.store(usize::from(cores), Release);
     for (core, seed) in others.into_iter().zip(seeds) {
         core.live(move |machine| {
@@ -80,14 +85,24 @@ fn site() -> Site {
     }
 }
 
-/// The certificates; none if none are handed over. The file holds keys: what was read of it is wiped.
+/// The certificates; none if none are handed over.
 fn certificates() -> Vec<Certificate> {
-    let Some(mut file) = fw_cfg::file(CERTIFICATES_FILE) else { return Vec::new() };
-    let certificates = tls::unpack(&file);
+    unpacked(CERTIFICATES_FILE, pack::certificates)
+}
+
+/// The keys with which letters are signed; none if none are handed over.
+fn signing_keys() -> Vec<SigningKey> {
+    unpacked(SIGNING_KEYS_FILE, pack::signing_keys)
+}
+
+/// What a file of keys holds. What was read of it is wiped.
+fn unpacked<T>(name: &str, unpack: impl Fn(&[u8]) -> Result<Vec<T>, BadPack>) -> Vec<T> {
+    let Some(mut file) = fw_cfg::file(name) else { return Vec::new() };
+    let all = unpack(&file);
     file.fill(0);
-    match certificates {
-        Ok(certificates) => certificates,
-        Err(error) => end::refuse(format_args!("{CERTIFICATES_FILE}: {error}")),
+    match all {
+        Ok(all) => all,
+        Err(error) => end::refuse(format_args!("{name}: {error}")),
     }
 }
 

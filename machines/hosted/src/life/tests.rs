@@ -29,6 +29,7 @@ fn begin(cores: u8, disk: File) -> (Life, UnixStream) {
         configuration: Configuration::parse(CONFIGURATION).unwrap(),
         site: Site::default(),
         certificates: Vec::new(),
+        signing_keys: Vec::new(),
         sizes: Sizes::for_memory(256 << 20, cores).unwrap(),
     };
     (Life::start(setup).unwrap(), linux)

@@ -60,8 +60,15 @@ impl Make {
         (machine.queues, machine.strays) = (self.cores.queues, rates.strays);
         machine.clocks.clone_from(&self.cores.clocks);
         let configuration = configuration(self.address);
-        let engines =
-            Engines::new(configuration, site::packed(), certificates(), self.sizes, self.cores.count, &mut machine);
+        let engines = Engines::new(
+            configuration,
+            site::packed(),
+            certificates(),
+            Vec::new(),
+            self.sizes,
+            self.cores.count,
+            &mut machine,
+        );
         (machine, engines)
     }
 }

@@ -18,6 +18,10 @@ pub(super) const SERVER: usize = 2;
 
 const NAME_SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 12);
 
+/// What the configuration says of the network, so that this server is asked.
+pub(super) const NAME_SERVER_LINE: &str = "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]";
+
+const EXCHANGER: u16 = 15;
 pub(super) const TEXT: u16 = 16;
 const IPV4: u16 = 1;
 
@@ -89,6 +93,27 @@ impl NameServer {
         room.hosts[STRANGER].move_to(FAR);
         (self.port, self.listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
         room.until("the engine serves", |room| room.console_says("serving"));
+    }
+
+    /// One that knows who takes mail for `far.test` and others, in a room that has no other hosts yet.
+    pub(super) fn of_mail(room: &mut Room) -> NameServer {
+        assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
+        let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
+        let exchanger = |preference: u8, host: &str| {
+            let labels = host.split('.').flat_map(|label| [&[label.len() as u8][..], label.as_bytes()].concat());
+            [0, preference].into_iter().chain(labels).chain([0]).collect::<Vec<u8>>()
+        };
+        let zone = vec![
+            ("far.test", EXCHANGER, exchanger(20, "mx.far.test")),
+            ("far.test", EXCHANGER, exchanger(10, "gone.far.test")),
+            ("mx.far.test", IPV4, vec![10, 0, 0, 13]),
+            ("gone.far.test", IPV4, vec![10, 0, 0, 99]),
+            ("null.test", EXCHANGER, vec![0, 0, 0]),
+            ("silent.test", IPV4, vec![10, 0, 0, 98]),
+            ("two.test", EXCHANGER, exchanger(10, "silent.test")),
+            ("two.test", EXCHANGER, exchanger(20, "mx.far.test")),
+        ];
+        NameServer { port, listener, heard: Vec::new(), late: None, mood: Mood::Answers, zone, asked: Vec::new() }
     }
 
     /// Answers what has come.

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use dkim::{Reading, SigningKey};
+use dns::Name;
 use machine::{Machine, Micros};
 use server::InUse;
 use simulated::room::letters_on;
@@ -27,8 +28,8 @@ const KEY: [u8; 48] = {
     key
 };
 
-fn key(domain: &str) -> SigningKey {
-    SigningKey::new(&KEY, domain, "key").expect("a key")
+fn key() -> SigningKey {
+    SigningKey::new(&KEY, "key").expect("a key")
 }
 
 /// A room where the name server knows of domains that say what is to be done with letters in their names.
@@ -47,7 +48,7 @@ fn proving(seed: u64, mood: Mood) -> (Room, NameServer) {
     }
     for domain in ["signed.test", "strict.test", "below.signed.test", "below.strict.test"] {
         let name: &'static str = format!("key._domainkey.{domain}").leak();
-        server.zone.push((name, TEXT, text(&key(domain).record())));
+        server.zone.push((name, TEXT, text(&key().record())));
     }
     (room, server)
 }
@@ -56,7 +57,8 @@ fn proving(seed: u64, mood: Mood) -> (Room, NameServer) {
 fn signed(room: &mut Room, domain: &str, letter: &str) -> String {
     let mut reading = Reading::to_sign();
     reading.arrived(letter.as_bytes());
-    reading.ended().sign(&key(domain), room.machine.wall_clock()).expect("it can be signed") + letter
+    let domain = Name::parse(domain).expect("a name");
+    reading.ended().sign(&key(), &domain, room.machine.wall_clock()).expect("it can be signed") + letter
 }
 
 fn letter(from: &str) -> String {

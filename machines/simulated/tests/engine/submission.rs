@@ -63,7 +63,6 @@ fn who_has_logged_in_sends_mail_over_tls_of_either_kind() {
         assert!(room.engines.in_use() != server::InUse::default());
         for (command, code) in [
             ("MAIL FROM:<countess@barepost.test>", "250"),
-            ("RCPT TO:<someone@elsewhere.test>", "550 5.3.3"),
             ("RCPT TO:<nobody@barepost.test>", "550 5.1.1"),
             ("RCPT TO:<grace@barepost.test>", "250"),
             ("DATA", "354"),

@@ -12,6 +12,7 @@ pub(crate) mod prover;
 pub(crate) mod shielded;
 mod talk;
 
+use dkim::SigningKey;
 use http::Site;
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
@@ -123,6 +124,14 @@ impl Room {
         Room::certified(seed, disk, sizes, configuration, site, Vec::new())
     }
 
+    /// A room whose engine signs letters of its users, and serves.
+    pub(crate) fn signing(seed: u64, keys: Vec<SigningKey>) -> Room {
+        let (disk, site) = (MemoryDisk::blank(DISK_BYTES), Site::default());
+        let mut room = Room::keyed(seed, disk, usual_sizes(), CONFIGURATION, site, Vec::new(), keys);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        room
+    }
+
     /// A room whose engine has not had its first turn. With several cores the card has a pair of queues for each of them or one for all, as the seed says.
     pub(crate) fn certified(
         seed: u64,
@@ -132,10 +141,23 @@ impl Room {
         site: Site,
         certificates: Vec<Certificate>,
     ) -> Room {
+        Room::keyed(seed, disk, sizes, configuration, site, certificates, Vec::new())
+    }
+
+    /// The same, which signs letters of its users with these keys.
+    pub(crate) fn keyed(
+        seed: u64,
+        disk: MemoryDisk,
+        sizes: Sizes,
+        configuration: &str,
+        site: Site,
+        certificates: Vec<Certificate>,
+        signing_keys: Vec<SigningKey>,
+    ) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
         (machine.queues, machine.strays) = if seed.is_multiple_of(2) { (1, 0) } else { (CORES, 20) };
         let configuration = Configuration::parse(configuration).expect("the configuration is valid");
-        let engines = Engines::new(configuration, site, certificates, sizes, CORES, &mut machine);
+        let engines = Engines::new(configuration, site, certificates, signing_keys, sizes, CORES, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
         Room {

@@ -1,0 +1,190 @@
+//! The keys with which letters are signed (DKIM, RFC 6376): those that lie in the data folder's `dkim`, a file each, called after its selector.
+//!
+//! Where there are none, two are made: one of RSA, which everybody can verify, and one of Ed25519, which is harder to break and costs less (RFC 8463). Whoever wants others puts them there.
+//! Every domain of the configuration signs with all of them. What cannot be signed with is refused before anything boots, with the file that holds it.
+
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use dkim::{Algorithm, SigningKey};
+use dns::Name;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rcgen::{KeyPair, PKCS_ED25519};
+use rsa::Generate;
+use rsa::pkcs8::{EncodePrivateKey, LineEnding};
+use server::configuration::Configuration;
+
+use crate::failure::Failure;
+
+use super::certificates::write;
+
+/// Where they lie, and what their names end in.
+const FOLDER: &str = "dkim";
+const EXTENSION: &str = "pem";
+/// The selectors of those that are made.
+const RSA: &str = "barepost-rsa";
+const ED25519: &str = "barepost-ed25519";
+/// A key of more bits has a record that some name servers cannot serve, and takes several times as long.
+const RSA_BITS: usize = 2048;
+/// As many signatures have room above a letter, if names are not long; and who changes a key has the old one for a while.
+const KEYS_MAX: usize = 4;
+
+/// The data folder's keys, in the order in which their signatures stand above letters: made if there are none.
+///
+/// Errors: refused when a file cannot be read, or holds none.
+pub(crate) fn keys(folder: &Path, configuration: &Configuration) -> Result<Vec<SigningKey>, Failure> {
+    Ok(named(folder, configuration)?.into_iter().map(|(_, key)| key).collect())
+}
+
+/// The same, packed for the machine.
+///
+/// Errors: the same.
+pub(super) fn pack(folder: &Path, configuration: &Configuration) -> Result<Vec<u8>, Failure> {
+    let keys = named(folder, configuration)?;
+    Ok(server::pack::pack(keys.iter().map(|((selector, pem), _)| (selector.as_bytes(), pem.as_slice()))))
+}
+
+fn named(folder: &Path, configuration: &Configuration) -> Result<Vec<(Named, SigningKey)>, Failure> {
+    // Keys are not even read without it.
+    hosted::provide_randomness();
+    let folder = folder.join(FOLDER);
+    let mut files = files(&folder)?;
+    if files.is_empty() {
+        make(&folder)?;
+        files = self::files(&folder)?;
+    }
+    if files.len() > KEYS_MAX {
+        let count = files.len();
+        return Err(Failure::refused(format_args!("{}: {count} keys; at most {KEYS_MAX} sign", folder.display())));
+    }
+    let mut keys = Vec::new();
+    for (selector, pem) in files {
+        let refused = |why: &dyn std::fmt::Display| {
+            Failure::refused(format_args!("{}: {why}", file_of(&folder, &selector).display()))
+        };
+        let key = SigningKey::read(&pem, &selector).map_err(|error| refused(&error))?;
+        for domain in &configuration.domains {
+            let name = Name::parse(domain.as_str()).and_then(|domain| key.name_at(&domain));
+            name.map_err(|_| refused(&format_args!("the name is too long for keys of {}", domain.as_str())))?;
+        }
+        keys.push(((selector, pem), key));
+    }
+    // Whoever looks at the uppermost signature alone, or stops where he does not know an algorithm, has seen one that everybody can verify.
+    keys.sort_by_key(|(_, key)| key.algorithm() != Algorithm::RsaSha256);
+    Ok(keys)
+}
+
+/// A selector, and what its file says.
+type Named = (String, Vec<u8>);
+
+/// The file of a key. A selector may have dots.
+fn file_of(folder: &Path, selector: &str) -> PathBuf {
+    folder.join(format!("{selector}.{EXTENSION}"))
+}
+
+/// All keys that lie there, in the order of their selectors.
+fn files(folder: &Path) -> Result<Vec<Named>, Failure> {
+    let refused = |path: &Path, error| Failure::refused(format_args!("{}: {error}", path.display()));
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(refused(folder, error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| refused(folder, error))?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            let selector = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            files.push((selector, std::fs::read(&path).map_err(|error| refused(&path, error))?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    let broke = |error: &dyn std::fmt::Display| Failure::broke(format_args!("making a key: {error}"));
+    let refused = |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
+    let seed = <[u8; 32]>::try_generate().map_err(|error| broke(&error))?;
+    let key = rsa::PrivateKey::new(&mut ChaCha20Rng::from_seed(seed), RSA_BITS).map_err(|error| broke(&error))?;
+    let rsa = key.to_pkcs8_pem(LineEnding::LF).map_err(|error| broke(&error))?;
+    let ed25519 = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| broke(&error))?.serialize_pem();
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+    for (selector, pem) in [(RSA, rsa.as_str()), (ED25519, &ed25519)] {
+        write(&file_of(folder, selector), pem.as_bytes())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn configuration(domain: &str) -> Configuration {
+        Configuration::parse(&format!("hostname = 'mail.a.test'\ndomains = ['a.test', '{domain}']\n")).unwrap()
+    }
+
+    fn records(folder: &Path) -> Vec<String> {
+        keys(folder, &configuration("b.test")).unwrap().iter().map(SigningKey::record).collect()
+    }
+
+    #[test]
+    fn keys_of_both_kinds_are_made_on_the_first_run_and_kept_and_nobody_else_may_read_them() {
+        let place = tempfile::tempdir().unwrap();
+        let made = records(place.path());
+        assert_eq!(made.len(), 2);
+        assert!(made[0].starts_with("v=DKIM1; k=rsa; p=") && made[1].starts_with("v=DKIM1; k=ed25519; p="), "{made:?}");
+        assert_eq!(records(place.path()), made);
+        for (name, mode) in [("dkim", 0o700), ("dkim/barepost-rsa.pem", 0o600), ("dkim/barepost-ed25519.pem", 0o600)] {
+            let permissions = place.path().join(name).metadata().unwrap().permissions();
+            assert_eq!(permissions.mode() & 0o777, mode, "{name}");
+        }
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(records(other.path())[0], made[0]);
+    }
+
+    #[test]
+    fn keys_that_are_there_are_used_and_no_other_is_made() {
+        let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let made = records(other.path());
+        std::fs::create_dir(place.path().join("dkim")).unwrap();
+        std::fs::copy(other.path().join("dkim/barepost-rsa.pem"), place.path().join("dkim/2026-11.key.pem")).unwrap();
+        std::fs::write(place.path().join("dkim/notes.txt"), "no key").unwrap();
+        assert_eq!(records(place.path()), made[..1]);
+        let domain = Name::parse("a.test").unwrap();
+        let [key] = &keys(place.path(), &configuration("b.test")).unwrap()[..] else { panic!("one key") };
+        assert_eq!(key.name_at(&domain).unwrap().as_str(), "2026-11.key._domainkey.a.test");
+    }
+
+    #[test]
+    fn a_file_that_holds_no_key_to_sign_with_is_refused_with_its_name_and_its_reason() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("dkim");
+        std::fs::create_dir(&folder).unwrap();
+        let refusal = |name: &str, text: &str, domain: &str| {
+            std::fs::write(folder.join(name), text).unwrap();
+            let failure = keys(place.path(), &configuration(domain)).err().unwrap();
+            std::fs::remove_file(folder.join(name)).unwrap();
+            assert_eq!(failure.status(), 2);
+            assert!(failure.to_string().contains(&folder.join(name).display().to_string()), "{failure}");
+            failure.to_string()
+        };
+        hosted::provide_randomness();
+        let right = KeyPair::generate_for(&PKCS_ED25519).unwrap().serialize_pem();
+        let other = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap().serialize_pem();
+        assert!(refusal("2026.key.pem", "nonsense", "b.test").contains("there is no private key"));
+        assert!(refusal("key.pem", &other, "b.test").contains("none of Ed25519, nor of RSA"));
+        assert!(refusal("two words.pem", &right, "b.test").contains("a selector is made of"));
+        let long = ["x".repeat(60).as_str(); 4].join(".");
+        assert!(refusal("key.pem", &right, &long).contains("too long for keys of x"));
+        for number in 0..=KEYS_MAX {
+            std::fs::write(folder.join(format!("key{number}.pem")), &right).unwrap();
+        }
+        let failure = keys(place.path(), &configuration("b.test")).err().unwrap();
+        assert!(failure.to_string().ends_with("5 keys; at most 4 sign"), "{failure}");
+    }
+}

@@ -1,0 +1,121 @@
+//! What a machine is handed that lies in files on its host: certificates with their keys, and keys that sign letters with their names. In pairs of texts, each with its length before it.
+//!
+//! The machine parses them again; what is packed is what stood in the files.
+
+use alloc::vec::Vec;
+
+use dkim::{NotAKey, SigningKey};
+use tls::{Certificate, CertificateError};
+
+/// Bytes of a length.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// What is wrong with a pack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BadPack {
+    /// It ends too early.
+    Cut,
+    /// One of the certificates is not to be used.
+    Certificate(CertificateError),
+    /// One of the keys is none.
+    SigningKey(NotAKey),
+}
+
+impl core::fmt::Display for BadPack {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            BadPack::Cut => out.write_str("it ends too early"),
+            BadPack::Certificate(error) => write!(out, "{error}"),
+            BadPack::SigningKey(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+/// Packs texts: those of certificates, each with that of its key; or of selectors, each with that of its key.
+pub fn pack<'t>(pairs: impl IntoIterator<Item = (&'t [u8], &'t [u8])>) -> Vec<u8> {
+    let mut pack = Vec::new();
+    for text in pairs.into_iter().flat_map(|(one, other)| [one, other]) {
+        pack.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        pack.extend_from_slice(text);
+    }
+    pack
+}
+
+/// The certificates of a pack, the one for everybody else first.
+///
+/// Errors: the pack was cut, or a certificate is not to be used.
+pub fn certificates(pack: &[u8]) -> Result<Vec<Certificate>, BadPack> {
+    read(pack, |certificate, key| Certificate::parse(certificate, key).map_err(BadPack::Certificate))
+}
+
+/// The keys of a pack that sign letters, in the order in which their signatures stand above one.
+///
+/// Errors: the pack was cut, or a key is none.
+pub fn signing_keys(pack: &[u8]) -> Result<Vec<SigningKey>, BadPack> {
+    read(pack, |selector, key| {
+        let selector = core::str::from_utf8(selector).map_err(|_| NotAKey::NoSelector);
+        selector.and_then(|selector| SigningKey::read(key, selector)).map_err(BadPack::SigningKey)
+    })
+}
+
+fn read<T>(mut pack: &[u8], read: impl Fn(&[u8], &[u8]) -> Result<T, BadPack>) -> Result<Vec<T>, BadPack> {
+    let mut all = Vec::new();
+    while !pack.is_empty() {
+        let one = next(&mut pack).ok_or(BadPack::Cut)?;
+        let other = next(&mut pack).ok_or(BadPack::Cut)?;
+        all.push(read(one, other)?);
+    }
+    Ok(all)
+}
+
+fn next<'p>(pack: &mut &'p [u8]) -> Option<&'p [u8]> {
+    let (length, rest) = pack.split_first_chunk::<LENGTH_BYTES>()?;
+    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *pack = rest;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = include_str!("../../dkim/src/tests/rsa_2048.pem");
+    const CERTIFICATE: &str = include_str!("../../tls/src/tests/keys/rsa3072.pem");
+    const CERTIFICATE_KEY: &str = include_str!("../../tls/src/tests/keys/rsa3072.key.pem");
+
+    fn packed(pairs: &[(&str, &str)]) -> Vec<u8> {
+        pack(pairs.iter().map(|(one, other)| (one.as_bytes(), other.as_bytes())))
+    }
+
+    #[test]
+    fn a_pack_is_unpacked_as_it_was_and_one_that_was_cut_is_refused() {
+        let pack = packed(&[("one", KEY), ("two", KEY)]);
+        let names: Vec<_> = signing_keys(&pack).unwrap();
+        let domain = dns::Name::parse("a.test").unwrap();
+        let names: Vec<_> = names.iter().map(|key| key.name_at(&domain).unwrap()).collect();
+        assert_eq!(
+            names.iter().map(dns::Name::as_str).collect::<Vec<_>>(),
+            ["one._domainkey.a.test", "two._domainkey.a.test"]
+        );
+        assert!(signing_keys(&[]).unwrap().is_empty());
+        for length in (1..pack.len()).filter(|length| *length != pack.len() / 2) {
+            assert_eq!(signing_keys(&pack[..length]).err(), Some(BadPack::Cut), "{length}");
+        }
+        let pack = packed(&[(CERTIFICATE, CERTIFICATE_KEY); 2]);
+        assert_eq!(certificates(&pack).unwrap().len(), 2);
+        assert_eq!(certificates(&pack[1..]).unwrap_err(), BadPack::Cut);
+    }
+
+    #[test]
+    fn what_is_no_certificate_and_no_key_is_refused() {
+        let mixed = certificates(&packed(&[(CERTIFICATE, KEY)])).unwrap_err();
+        assert_eq!(mixed, BadPack::Certificate(CertificateError::KeyOfAnother));
+        for (selector, key, error) in [("a b", KEY, NotAKey::NoSelector), ("key", CERTIFICATE, NotAKey::NoKey)] {
+            assert_eq!(signing_keys(&packed(&[(selector, key)])).err(), Some(BadPack::SigningKey(error)));
+        }
+        assert_eq!(
+            signing_keys(&pack([(&[0xff][..], KEY.as_bytes())])).err(),
+            Some(BadPack::SigningKey(NotAKey::NoSelector))
+        );
+    }
+}

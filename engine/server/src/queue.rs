@@ -1,0 +1,317 @@
+//! The queue: letters for somebody elsewhere, and the couriers who bring them there.
+//!
+//! A letter for somebody elsewhere lies in the outbox of whoever sends it, on the core that owns his account, until everybody whom it is for has it or it is known that he
+//! never will. So what is to leave is what the store says, and this table is made anew from the outboxes when the core begins to serve. An entry is one message of an
+//! outbox and stands for up to [`entry::RECIPIENTS`] of a letter's recipients; its keywords say who of them is done with (`entry`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `entry` | what an outbox holds: envelope and marks |
+//! | `courier` | one entry from its beginning to its end |
+//! | `parts` | what is read of it |
+//! | `sorting` | what comes next for whom, and what of it is durable |
+//! | `bringing` | what comes to somebody here: the letter, or a report |
+//! | `reports` | that somebody does not get it |
+//! | `road` | to which hosts it goes, and the connection to one of them |
+//!
+//! Invariants:
+//! - An entry is in one place at most: it waits, or a courier has it. At most [`COURIERS_MAX`] couriers of a core are at work; each has one connection at most.
+//! - A destination that is down is left alone with all that goes there, and at one that is slow there are few at a time; others go on.
+//! - What waits takes a few words an entry, and the store bounds how many there are. Who has come just now goes before those who were tried already.
+//! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
+//! - A core that stops begins with none. What is on its way then is given up, but for letters of which the peer has every byte: for its answer we wait as long as for sessions.
+
+mod bringing;
+mod courier;
+mod entry;
+mod parts;
+mod reports;
+mod road;
+mod sorting;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::{Instant, Micros};
+use net::ConnectionId;
+use relay::destinations::{Destinations, Ended, Limits};
+use store::{AccountId, OUTBOX, Outcome, Store, Uid};
+use tasks::{DelayQueue, FrameId, FrameTable};
+
+use crate::common::{Common, Point};
+use crate::engine::Engine;
+use crate::names::{Known, QuestionNumber};
+
+use courier::{Courier, Hands, Way};
+pub(crate) use entry::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, may_be_posted, posting};
+
+/// Entries of a core that leave at a time.
+const COURIERS_MAX: usize = 32;
+
+/// Destinations of which something is known, and connections to each.
+const DESTINATIONS: Limits = Limits { destinations: 4096, connections: 4 };
+
+/// How long a peer to whom we have said QUIT may take to answer.
+const PARTING: Micros = Micros::from_secs(30);
+
+/// When the store is asked again at the latest that has refused something.
+const INSISTENCE: Micros = Micros::from_secs(1);
+
+/// Whose, and which message of his outbox.
+type Place = (AccountId, Uid);
+
+/// What is to leave from the outboxes of a core.
+pub(crate) struct Queue {
+    /// What waits, by when it is due. Who has come just now is due since ever.
+    waiting: BTreeSet<(Instant, Place)>,
+    couriers: FrameTable<Option<Box<Courier>>>,
+    deadlines: DelayQueue,
+    /// Those whom the store has refused something that they ask for again: in the next turn, and at this time at the latest.
+    again: Vec<FrameId>,
+    again_at: Instant,
+    destinations: Destinations,
+    /// What waits until somebody leaves the road to this domain, first come first served.
+    behind: BTreeMap<String, VecDeque<Place>>,
+    /// Whose the connections are.
+    lines: Vec<(ConnectionId, FrameId)>,
+    /// Connections on which QUIT was said, and when that was long enough.
+    parting: Vec<(ConnectionId, Instant)>,
+    is_to_look: bool,
+    is_serving: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(now: Instant) -> Queue {
+        Queue {
+            waiting: BTreeSet::new(),
+            couriers: FrameTable::with_capacity(COURIERS_MAX),
+            deadlines: DelayQueue::with_capacity(COURIERS_MAX, now),
+            again: Vec::new(),
+            again_at: now,
+            destinations: Destinations::new(DESTINATIONS),
+            behind: BTreeMap::new(),
+            lines: Vec::with_capacity(COURIERS_MAX),
+            parting: Vec::new(),
+            is_to_look: false,
+            is_serving: false,
+        }
+    }
+
+    /// The core serves: letters may leave.
+    pub(crate) fn begin(&mut self) {
+        (self.is_to_look, self.is_serving) = (true, true);
+    }
+
+    /// Couriers at work.
+    pub(crate) fn under_way(&self) -> usize {
+        self.couriers.len()
+    }
+
+    /// Whether somebody's mail leaves by this connection.
+    #[inline]
+    pub(crate) fn has_line(&self, connection: ConnectionId) -> bool {
+        !self.lines.is_empty() && self.courier_on(connection).is_some()
+    }
+
+    fn courier_on(&self, connection: ConnectionId) -> Option<FrameId> {
+        self.lines.iter().find(|(own, _)| *own == connection).map(|(_, frame)| *frame)
+    }
+
+    /// Whether there is something to do.
+    #[inline]
+    pub(crate) fn has_work(&self, store: &Store, now: Instant) -> bool {
+        self.is_serving && (self.is_to_look || store.has_posted())
+            || !self.again.is_empty()
+            || self.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// When there is, whatever happens.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let begins = self.waiting.first().filter(|_| self.can_begin()).map(|(at, _)| *at);
+        let parts = self.parting.iter().map(|(_, until)| *until).min();
+        let again = (!self.again.is_empty()).then_some(self.again_at);
+        [begins, parts, again, self.deadlines.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether the outboxes are to be looked through, which no event announces.
+    pub(crate) fn has_to_look(&self) -> bool {
+        self.is_to_look && self.is_serving
+    }
+
+    fn can_begin(&self) -> bool {
+        self.is_serving && self.couriers.len() < COURIERS_MAX
+    }
+
+    /// What has come into the outboxes waits from now on.
+    fn take_in(&mut self, store: &mut Store, now: Instant) {
+        if !self.is_serving {
+            return;
+        }
+        if core::mem::take(&mut self.is_to_look) {
+            while store.next_posted().is_some() {}
+            for account in store.accounts() {
+                let left = store.messages(account.id(), OUTBOX).filter(|info| entry::is_to_leave(info.flags));
+                self.waiting.extend(left.map(|info| (now, (account.id(), info.uid))));
+            }
+        }
+        while let Some(place) = store.next_posted() {
+            self.waiting.insert((Instant::START, place));
+        }
+    }
+
+    /// A courier for the next entry that is due.
+    fn next_to_leave(&mut self, now: Instant) -> Option<FrameId> {
+        let (at, place) = self.waiting.first().copied().filter(|(at, _)| self.can_begin() && *at <= now)?;
+        let frame = self.couriers.insert(Some(Box::new(Courier::new(place)))).ok()?;
+        self.waiting.remove(&(at, place));
+        Some(frame)
+    }
+
+    /// A destination is left alone. What waits for others to leave the road there is looked at, and waits for the same time if it is not too old for that.
+    fn leave_alone(&mut self, domain: &str) {
+        let behind = self.behind.remove(domain).into_iter().flatten();
+        self.waiting.extend(behind.map(|place| (Instant::START, place)));
+    }
+
+    /// Somebody leaves a road. Who waits for that is next.
+    fn road_left(&mut self, domain: &str, how: Ended, now: Instant, random: u64) {
+        self.destinations.ended(domain, how, now, random);
+        let Some(behind) = self.behind.get_mut(domain) else { return };
+        self.waiting.extend(behind.pop_front().map(|place| (Instant::START, place)));
+        if behind.is_empty() {
+            self.behind.remove(domain);
+        }
+    }
+
+    /// What becomes of an entry whose courier is done with it.
+    fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
+        let place = courier.place();
+        match (next, courier.waits_behind) {
+            (None, _) => {}
+            (Some(_), Some(domain)) => self.behind.entry(domain).or_default().push_back(place),
+            (Some(at), None) => {
+                self.waiting.insert((at, place));
+            }
+        }
+    }
+
+    /// The next connection that took too long to part.
+    fn next_late(&mut self, now: Instant) -> Option<ConnectionId> {
+        let late = self.parting.iter().position(|(_, until)| *until <= now)?;
+        Some(self.parting.swap_remove(late).0)
+    }
+}
+
+/// A courier does something.
+fn step(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way) {
+    let Some(mut courier) = common.queue.couriers.get_mut(frame).and_then(Option::take) else { return };
+    let way = act(&mut courier, &mut Hands { frame, common });
+    let queue = &mut common.queue;
+    if let Way::Over(next) = way {
+        queue.couriers.remove(frame);
+        queue.deadlines.cancel(frame);
+        queue.put_back(*courier, next);
+        return;
+    }
+    if let Some(place) = queue.couriers.get_mut(frame) {
+        *place = Some(courier);
+    }
+    if way == Way::Turn {
+        queue.again.push(frame);
+        queue.again_at = common.now + INSISTENCE;
+    }
+}
+
+impl Engine {
+    /// Phase 4 too: letters leave whose time has come, and couriers who can go on do.
+    #[inline(never)]
+    pub(crate) fn let_mail_leave(&mut self) {
+        let common = &mut self.common;
+        common.queue.take_in(&mut common.store.own.store, common.now);
+        while let Some(connection) = common.queue.next_late(common.now) {
+            common.net.abort(connection);
+        }
+        while let Some(frame) = common.queue.deadlines.next_due(common.now) {
+            step(frame, common, Courier::deadline_expired);
+        }
+        for frame in core::mem::take(&mut common.queue.again) {
+            step(frame, common, Courier::go_on);
+        }
+        while let Some(frame) = common.queue.next_to_leave(common.now) {
+            step(frame, common, Courier::go_on);
+        }
+    }
+
+    /// The machine stops.
+    pub(crate) fn stop_mail(&mut self) {
+        let common = &mut self.common;
+        common.queue.is_serving = false;
+        for (connection, _) in core::mem::take(&mut common.queue.parting) {
+            common.net.abort(connection);
+        }
+        let all: Vec<FrameId> = common.queue.couriers.iter().map(|(frame, _)| frame).collect();
+        all.into_iter().for_each(|frame| step(frame, common, Courier::stopping));
+    }
+
+    #[inline(never)]
+    pub(crate) fn courier_woken(&mut self, frame: FrameId, point: Point, outcome: Outcome) {
+        let common = &mut self.common;
+        match (common.queue.couriers.get(frame), point) {
+            (None, _) => common.forget(outcome),
+            (_, Point::CourierRead) => step(frame, common, |courier, hands| courier.part_arrived(outcome, hands)),
+            _ => step(frame, common, |courier, hands| courier.woken(outcome, hands)),
+        }
+    }
+
+    /// This came of a question of the courier of this frame.
+    pub(crate) fn courier_name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known) {
+        step(frame, &mut self.common, |courier, hands| courier.name_known(number, known, hands));
+    }
+
+    /// A connection that a courier has opened is established, or has room again for what is to be sent.
+    #[cold]
+    pub(crate) fn line_goes_on(&mut self, connection: ConnectionId) {
+        self.on_line(connection, Courier::line_goes_on);
+    }
+
+    /// Bytes have come by such a connection.
+    #[cold]
+    pub(crate) fn line_bytes_arrived(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        self.on_line(connection, |courier, hands| courier.bytes_arrived(bytes, hands));
+    }
+
+    /// The same, and they wait in the connection.
+    #[cold]
+    pub(crate) fn line_bytes_wait(&mut self, connection: ConnectionId) {
+        loop {
+            let count = self.common.net.copy_waiting(connection, self.scratch.as_mut_slice());
+            if count == 0 {
+                return;
+            }
+            self.common.net.consumed(connection, count);
+            let Some(frame) = self.common.queue.courier_on(connection) else { return };
+            let bytes = self.scratch.get(..count).unwrap_or_default();
+            step(frame, &mut self.common, |courier, hands| courier.bytes_arrived(bytes, hands));
+        }
+    }
+
+    /// The peer says no more by such a connection.
+    #[cold]
+    pub(crate) fn line_ended(&mut self, connection: ConnectionId) {
+        self.on_line(connection, Courier::line_ended);
+    }
+
+    /// A connection is over, on which QUIT was said.
+    #[cold]
+    pub(crate) fn parted(&mut self, connection: ConnectionId) {
+        self.common.queue.parting.retain(|(own, _)| *own != connection);
+    }
+
+    fn on_line(&mut self, connection: ConnectionId, act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way) {
+        if let Some(frame) = self.common.queue.courier_on(connection) {
+            step(frame, &mut self.common, act);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What is brought to somebody here: the letter, or a report. It arrives once, however often it is brought, until that is forgotten.
+
+use alloc::vec::Vec;
+
+use relay::report::Kind;
+use store::{AccountId, Guid, MessageInfo, Origin, Recipient, Refusal};
+
+use crate::common::{Common, Point};
+
+use super::courier::{Courier, Deed, Hands, Stage, bits};
+use super::entry::{self, RECIPIENTS};
+
+/// Bits of a message's number; above them an origin says what a report is of.
+const GUID_BITS: u32 = 48;
+
+impl Courier {
+    /// What is brought comes from here: the letter for who is here, each report, and that it takes long.
+    fn origin(&self, deed: Deed, hands: &Hands<'_>) -> Result<Origin, Refusal> {
+        let Guid(guid) = self.info(hands)?.guid;
+        let number = match deed {
+            Deed::Letter(..) => 0,
+            Deed::Report(bit) => 1 + u128::from(bit),
+            Deed::Delay => 1 + RECIPIENTS as u128,
+        };
+        Ok(Origin::of(self.place.0, Guid(guid ^ number << GUID_BITS)))
+    }
+
+    /// Whether a delivery is still noted that cannot be repeated: all who are here are done with, and so is he of whom it was reported.
+    pub(super) fn look_for_arrivals(&mut self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
+        let Common { directory, store, .. } = &*hands.common;
+        let done = u32::from(info.keywords) | u32::from(entry::is_delay_told(info.flags)) << RECIPIENTS;
+        if !self.arrivals.is_empty() || bits(open).any(|bit| directory.has_domain_of(self.address(bit))) {
+            return !self.arrivals.is_empty();
+        }
+        let new = done & !core::mem::replace(&mut self.looked_for, done);
+        let mut deeds: Vec<(AccountId, Deed)> = Vec::new();
+        for bit in bits(new as u16) {
+            let account = directory.recipient_at(store, self.address(bit));
+            deeds.extend(account.map(|account| (account, Deed::Letter(bit, account))));
+            deeds.push((self.place.0, Deed::Report(bit)));
+        }
+        deeds.extend((new >> RECIPIENTS != 0).then_some((self.place.0, Deed::Delay)));
+        let noted = deeds.into_iter().filter_map(|(account, deed)| Some((account, self.origin(deed, hands).ok()?)));
+        self.arrivals = noted.filter(|(account, origin)| store.may_have_arrived(*account, *origin)).collect();
+        !self.arrivals.is_empty()
+    }
+
+    /// Begins a letter to somebody here, or a report.
+    pub(super) fn bring(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let account = match deed {
+            Deed::Letter(_, account) => account,
+            Deed::Report(bit) if !self.is_told(bit, Kind::Failed) => {
+                self.came(deed);
+                return Ok(());
+            }
+            Deed::Report(_) | Deed::Delay => self.place.0,
+        };
+        let once = self.origin(deed, hands)?;
+        self.letter = Some(hands.common.store.begin(&[Recipient { once: Some(once), ..Recipient::inbox(account) }])?);
+        self.rewind();
+        let reverse_path = self.envelope().map_or("", |envelope| &envelope.reverse_path);
+        self.rest = match deed {
+            Deed::Letter(..) => {
+                let mut field = [0; message::RETURN_PATH_BYTES_MAX];
+                let length = message::return_path(reverse_path, &mut field).unwrap_or(0);
+                [field.get(..length).unwrap_or_default(), &self.signatures].concat()
+            }
+            Deed::Report(bit) => self.report(bit, hands)?,
+            Deed::Delay => self.delay_report(hands)?,
+        };
+        self.stage = Stage::Handed(deed);
+        Ok(())
+    }
+
+    /// Hands on what was read, or reads on; what is complete is delivered.
+    pub(super) fn hand(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
+        let continuation = hands.continuation(Point::Courier);
+        if !self.rest.is_empty() {
+            let taken = hands.common.store.append(letter, &self.rest, continuation)?;
+            self.rest.drain(..taken);
+            // The store wakes us when it takes more.
+            self.is_waiting = !self.rest.is_empty();
+            return Ok(());
+        }
+        if matches!(deed, Deed::Letter(..)) && self.read_on(hands)? {
+            return Ok(());
+        }
+        hands.common.store.commit(letter, hands.common.wall, continuation)?;
+        (self.stage, self.is_waiting) = (Stage::Delivered(deed), true);
+        Ok(())
+    }
+
+    /// Somebody here has what was brought to him.
+    pub(super) fn came(&mut self, deed: Deed) {
+        match deed {
+            Deed::Letter(bit, _) | Deed::Report(bit) => {
+                self.failed.retain(|(failed, _)| *failed != bit);
+                self.to_mark |= 1 << bit;
+            }
+            Deed::Delay => self.is_delay_to_mark = true,
+        }
+        self.stage = Stage::Sorted;
+    }
+}

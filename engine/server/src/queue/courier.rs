@@ -1,0 +1,337 @@
+//! A courier: one entry of an outbox, until everybody for whom it stands is done with.
+//!
+//! ```text
+//!   opened ──▸ sorted ─┬─▸ brought, handed, delivered: to somebody here, or a report to who sent it ─▸ marked ─┐
+//!                ▴     ├─▸ sought, called, spoken: to a host that takes it (`road`) ──────────────────▸ marked ─┤
+//!                │     ├─▸ forgotten: that it was brought here ────────────────────────────────────────────────┤
+//!                │     ├─▸ removed, or left to wait                                                             │
+//!                └─────┴────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//! Invariants:
+//! - Who is here gets it by a delivery that arrives once, and so does who sent it a report, each under an origin of its own; that is forgotten only when the mark is durable that makes
+//!   another delivery impossible. So neither comes twice, whenever the power fails.
+//! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
+//! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
+//! - Of a letter no more is in memory than a part as the store reads it, and what waits to be sent.
+//! - A letter without a reverse path is never reported.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::{Instant, Micros};
+use relay::Envelope;
+use relay::destinations::Ended;
+use store::{AccountId, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
+use tasks::{Continuation, FrameId};
+
+use crate::archive::LetterId;
+use crate::common::{Common, Point};
+use crate::names::{Known, QuestionNumber};
+
+use super::Place;
+use super::parts::{Entry, Wanted};
+use super::reports::Why;
+use super::road::{Line, Road};
+
+/// When an entry is looked at again of which the store has refused something.
+pub(super) const AGAIN: Micros = Micros::from_secs(60);
+
+/// Who brings one entry to all for whom it stands.
+pub(super) struct Courier {
+    pub(super) place: Place,
+    pub(super) stage: Stage,
+    /// What he has asked for has not come.
+    pub(super) is_waiting: bool,
+    /// A part of the entry was asked for and has not come; whether it is still wanted.
+    pub(super) reading: Option<Wanted>,
+    /// What signs the letter, above the rest of the entry.
+    pub(super) signatures: Vec<u8>,
+    pub(super) entry: Option<Entry>,
+    /// Those who are not tried any more in this round.
+    pub(super) put_off: u16,
+    /// Those who are done with, which is not durable yet; and whether the same is so of that it was told that it takes long.
+    pub(super) to_mark: u16,
+    pub(super) is_delay_to_mark: bool,
+    /// Why those who are not tried any more in this round did not get it.
+    pub(super) later: Vec<(u8, Why)>,
+    /// That it takes long cannot be told in this round.
+    pub(super) is_delay_put_off: bool,
+    /// Those of whom it is to be reported that they do not get it.
+    pub(super) failed: VecDeque<(u8, Why)>,
+    /// Deliveries that no longer can be repeated, and those for whom they were looked for.
+    pub(super) arrivals: Vec<(AccountId, Origin)>,
+    pub(super) looked_for: u32,
+    pub(super) letter: Option<LetterId>,
+    /// A destination is left alone until then; at another there are as many as may be, and this one is next.
+    pub(super) waits_until: Option<Instant>,
+    pub(super) waits_behind: Option<String>,
+    /// How much of the entry was read, and what of it is not taken yet.
+    pub(super) offset: u32,
+    pub(super) rest: Vec<u8>,
+    pub(super) road: Road,
+    pub(super) line: Option<Line>,
+}
+
+/// What is to be done next, or is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// The beginning of the entry is to be read.
+    Opened,
+    /// It is to be seen what comes next.
+    Sorted,
+    /// Something is to be brought to somebody here.
+    Brought(Deed),
+    /// He is given what it says.
+    Handed(Deed),
+    /// He has all, and it is on its way to the disk.
+    Delivered(Deed),
+    /// What was done is to be marked.
+    Marked,
+    /// A delivery that cannot be repeated is to be forgotten.
+    Forgotten,
+    /// It is to be found out which hosts take mail for those on the road.
+    Sought,
+    /// One of these hosts is to be called.
+    Called,
+    /// It is spoken with.
+    Spoken,
+    /// All are done with: the entry is to be removed.
+    Removed,
+    /// That was all. When the entry is to be tried again, if it is.
+    Over(Option<Instant>),
+}
+
+/// What is brought to somebody here. With the bit of the recipient.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Deed {
+    /// The letter.
+    Letter(u8, AccountId),
+    /// That somebody does not get it.
+    Report(u8),
+    /// That it takes long, for all who have not got it.
+    Delay,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// The courier waits for what he has asked for.
+    Waits,
+    /// The store does not do what he has asked for: he asks again in the next turn.
+    Turn,
+    /// He is done. When the entry is to be tried again, if it is.
+    Over(Option<Instant>),
+}
+
+/// What came of it for somebody elsewhere.
+#[derive(Clone, Debug)]
+pub(super) enum Come {
+    Delivered,
+    Later(Why),
+    Never(Why),
+}
+
+/// What a courier works with.
+pub(super) struct Hands<'a> {
+    pub(super) frame: FrameId,
+    pub(super) common: &'a mut Common,
+}
+
+impl Hands<'_> {
+    pub(super) fn continuation(&self, point: Point) -> Continuation {
+        Continuation { frame: self.frame, entry: point.entry() }
+    }
+}
+
+impl Courier {
+    pub(super) fn new(place: Place) -> Courier {
+        Courier {
+            place,
+            stage: Stage::Opened,
+            is_waiting: false,
+            reading: None,
+            signatures: Vec::new(),
+            entry: None,
+            put_off: 0,
+            to_mark: 0,
+            is_delay_to_mark: false,
+            later: Vec::new(),
+            is_delay_put_off: false,
+            failed: VecDeque::new(),
+            arrivals: Vec::new(),
+            looked_for: 0,
+            letter: None,
+            waits_until: None,
+            waits_behind: None,
+            offset: 0,
+            rest: Vec::new(),
+            road: Road::default(),
+            line: None,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Goes on as far as he can without waiting.
+    pub(super) fn go_on(&mut self, hands: &mut Hands<'_>) -> Way {
+        while !self.is_waiting {
+            let asked = match self.stage {
+                Stage::Opened => self.read(self.signatures.len() as u32, hands),
+                Stage::Sorted => self.sort(hands),
+                Stage::Brought(deed) => self.bring(deed, hands),
+                Stage::Handed(deed) => self.hand(deed, hands),
+                Stage::Delivered(_) => {
+                    self.is_waiting = true;
+                    Ok(())
+                }
+                Stage::Marked => self.mark(hands),
+                Stage::Forgotten => self.forget(hands),
+                Stage::Sought => self.seek(hands),
+                Stage::Called => self.call(hands),
+                Stage::Spoken => self.speak(hands),
+                Stage::Removed => self.remove(hands),
+                Stage::Over(next) => {
+                    self.drop_letter(hands);
+                    return Way::Over(next);
+                }
+            };
+            match asked {
+                Ok(()) => {}
+                Err(refusal) if self.has_to_insist(refusal) => return Way::Turn,
+                Err(refusal) => self.refused(refusal, hands),
+            }
+        }
+        Way::Waits
+    }
+
+    /// What he has asked the store for has come, or is done. Then he goes on.
+    pub(super) fn woken(&mut self, outcome: Outcome, hands: &mut Hands<'_>) -> Way {
+        if !self.has_asked_for(&outcome) {
+            return self.go_on(hands);
+        }
+        self.is_waiting = false;
+        match outcome {
+            Outcome::Changed => match self.stage {
+                Stage::Removed => self.stage = Stage::Over(None),
+                Stage::Forgotten => {
+                    self.arrivals.pop();
+                    self.stage = Stage::Sorted;
+                }
+                _ => {
+                    (self.to_mark, self.is_delay_to_mark) = (0, false);
+                    self.stage = Stage::Sorted;
+                }
+            },
+            Outcome::Delivered => {
+                if let Stage::Delivered(deed) = self.stage {
+                    self.letter = None;
+                    self.came(deed);
+                }
+            }
+            Outcome::Refused(refusal) if self.has_to_insist(refusal) => return Way::Turn,
+            Outcome::Refused(refusal) => self.refused(refusal, hands),
+            // Nothing else is asked for.
+            _ => {}
+        }
+        self.go_on(hands)
+    }
+
+    /// Whether this is an answer to what he waits for. Of a letter that was given up something may still come.
+    fn has_asked_for(&self, outcome: &Outcome) -> bool {
+        match (outcome, self.stage) {
+            (Outcome::Changed, Stage::Marked | Stage::Forgotten | Stage::Removed) => true,
+            (Outcome::Delivered, Stage::Delivered(_)) | (Outcome::Room, Stage::Handed(_)) => true,
+            (Outcome::Refused(_), Stage::Sought | Stage::Called | Stage::Spoken) => false,
+            (Outcome::Refused(_), _) => true,
+            _ => false,
+        }
+    }
+
+    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known, hands: &mut Hands<'_>) -> Way {
+        if self.stage == Stage::Sought && self.road.learn(number, known) {
+            self.is_waiting = false;
+        }
+        self.go_on(hands)
+    }
+
+    /// The machine stops: a letter of which a peer has every byte is waited for, and what goes to the disk; all else is given up.
+    pub(super) fn stopping(&mut self, hands: &mut Hands<'_>) -> Way {
+        match self.stage {
+            Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
+            Stage::Sought | Stage::Called | Stage::Spoken => {
+                self.hang_up(hands);
+                self.leave_road(Ended::Unknown, hands);
+                Way::Over(None)
+            }
+            _ => Way::Waits,
+        }
+    }
+
+    /// Whether he asks for the same again: the store has too much to do, or no room for a mark. Who went away without that would bring everything once more.
+    fn has_to_insist(&self, refusal: Refusal) -> bool {
+        refusal == Refusal::Busy || (self.stage, refusal) == (Stage::Marked, Refusal::DiskFull)
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal, hands: &mut Hands<'_>) {
+        match (self.stage, refusal) {
+            (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
+                self.drop_letter(hands);
+                self.want_no_part();
+                if refusal == Refusal::Arrived {
+                    return self.came(deed);
+                }
+                self.put_off(deed);
+            }
+            (Stage::Forgotten, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
+                self.arrivals.pop();
+                self.stage = Stage::Sorted;
+            }
+            (Stage::Spoken, _) => self.body_lost(),
+            (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
+            _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
+        }
+    }
+
+    /// That is not done in this round.
+    fn put_off(&mut self, deed: Deed) {
+        match deed {
+            Deed::Letter(bit, _) | Deed::Report(bit) => {
+                self.put_off |= 1 << bit;
+                self.failed.retain(|(failed, _)| *failed != bit);
+            }
+            Deed::Delay => self.is_delay_put_off = true,
+        }
+        self.stage = Stage::Sorted;
+    }
+
+    pub(super) fn drop_letter(&mut self, hands: &mut Hands<'_>) {
+        if let Some(letter) = self.letter.take() {
+            hands.common.store.abort(letter);
+        }
+    }
+
+    pub(super) fn info(&self, hands: &Hands<'_>) -> Result<MessageInfo, Refusal> {
+        let (account, uid) = self.place;
+        hands.common.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
+    }
+
+    pub(super) fn envelope(&self) -> Option<&Envelope> {
+        self.entry.as_ref().map(|entry| &entry.envelope)
+    }
+
+    pub(super) fn stage(&mut self, stage: Stage) {
+        self.stage = stage;
+    }
+
+    pub(super) fn is_at(&self, stage: Stage) -> bool {
+        self.stage == stage
+    }
+}
+
+/// The bits that are set, the lowest first.
+pub(super) fn bits(set: u16) -> impl Iterator<Item = u8> {
+    (0..16).filter(move |bit| set >> bit & 1 == 1)
+}

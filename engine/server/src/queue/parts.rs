@@ -1,0 +1,134 @@
+//! What is read of an entry: at first its beginning, where signatures, the envelope and the letter's header are, and then the letter, part by part.
+//!
+//! What signs a letter was known when all of it was there, and stands above its envelope, which others do not see: to them it is the beginning of the letter.
+//!
+//! Invariants:
+//! - One part is asked for at a time. One that nobody wants any more comes all the same, and wakes nobody.
+
+use alloc::vec::Vec;
+
+use relay::{Envelope, envelope};
+use store::{Body, Flags, OUTBOX, Outcome, Refusal};
+
+use crate::common::Point;
+
+use super::courier::{Courier, Hands, Stage, Way};
+use super::entry;
+
+/// Whether something that comes is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    Yes,
+    No,
+    /// No, but another part is, and is asked for when this one has come.
+    Another,
+}
+
+/// What an entry holds.
+pub(super) struct Entry {
+    pub(super) envelope: Envelope,
+    /// Where the letter goes on below its signatures.
+    pub(super) letter_at: u32,
+    /// The number of the first recipient for whom it stands.
+    pub(super) first: usize,
+    /// The letter's header, or its beginning.
+    pub(super) header: Vec<u8>,
+}
+
+/// Bytes of a letter's header that a report shows at most.
+const HEADER_BYTES_MAX: usize = 8 * 1024;
+
+impl Courier {
+    /// A part of the entry has come that he has asked for, or cannot be read.
+    pub(super) fn part_arrived(&mut self, outcome: Outcome, hands: &mut Hands<'_>) -> Way {
+        let wanted = self.reading.take();
+        let is_wanted = wanted == Some(Wanted::Yes);
+        match outcome {
+            Outcome::Body(body) => {
+                if is_wanted {
+                    self.body_arrived(&body, hands);
+                }
+                hands.common.store.give_back(body);
+            }
+            Outcome::Refused(refusal) if is_wanted => self.refused(refusal, hands),
+            _ => {}
+        }
+        // He may wait for something else by now.
+        self.is_waiting &= wanted == Some(Wanted::No);
+        self.go_on(hands)
+    }
+
+    /// What is being read is not wanted any more.
+    pub(super) fn want_no_part(&mut self) {
+        self.reading = self.reading.map(|_| Wanted::No);
+    }
+
+    /// Octets of the letter.
+    pub(super) fn letter_octets(&self, hands: &Hands<'_>) -> Result<u32, Refusal> {
+        Ok(self.info(hands)?.octets.saturating_sub(self.letter_at()) + self.signatures.len() as u32)
+    }
+
+    fn letter_at(&self) -> u32 {
+        self.entry.as_ref().map_or(0, |entry| entry.letter_at)
+    }
+
+    /// The letter is to be read from its beginning.
+    pub(super) fn rewind(&mut self) {
+        self.offset = self.letter_at();
+        self.rest.clone_from(&self.signatures);
+    }
+
+    /// Reads on, if there is more of it. False: there is none.
+    pub(super) fn read_on(&mut self, hands: &mut Hands<'_>) -> Result<bool, Refusal> {
+        let is_more = self.offset < self.info(hands)?.octets;
+        if is_more {
+            self.read(self.offset, hands)?;
+        }
+        Ok(is_more)
+    }
+
+    pub(super) fn read(&mut self, offset: u32, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        if self.reading == Some(Wanted::No) {
+            self.reading = Some(Wanted::Another);
+        } else if self.reading.is_none() {
+            let ((account, uid), continuation) = (self.place, hands.continuation(Point::CourierRead));
+            hands.common.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
+            self.reading = Some(Wanted::Yes);
+        }
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    /// A part of the entry: the first time the envelope is in it, and then what is handed on.
+    fn body_arrived(&mut self, body: &Body, hands: &Hands<'_>) {
+        if self.stage != Stage::Opened {
+            self.rest = body.bytes().to_vec();
+            self.offset = self.offset.saturating_add(body.bytes().len() as u32);
+            return;
+        }
+        let mut below = body.bytes();
+        if self.signatures.is_empty() {
+            let (signatures, rest) = below.split_at_checked(entry::signatures_length(below)).unwrap_or_default();
+            self.signatures = signatures.to_vec();
+            // Above an entry of several parts they are a part by themselves, and the next one is read.
+            if rest.is_empty() && !signatures.is_empty() {
+                return;
+            }
+            below = rest;
+        }
+        let flags = self.info(hands).map_or(Flags::default(), |info| info.flags);
+        let Ok((envelope, length)) = envelope::read(below) else {
+            // Whatever this is, it did not come from here.
+            self.stage = Stage::Over(None);
+            return;
+        };
+        let letter = below.get(length..).unwrap_or_default();
+        let end = memchr::memmem::find(letter, b"\r\n\r\n").map_or(letter.len(), |at| at + 2);
+        let header = letter.get(..end.min(HEADER_BYTES_MAX)).unwrap_or_default();
+        let header = header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec();
+        let first = entry::first_recipient(flags);
+        let letter_at = (self.signatures.len() + length) as u32;
+        self.entry = Some(Entry { envelope, letter_at, first, header });
+        self.stage = Stage::Sorted;
+    }
+}

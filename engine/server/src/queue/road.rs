@@ -1,0 +1,359 @@
+//! Roads: from a domain to the hosts that take its mail, and the connection to one of them.
+//!
+//! Each host is called in turn until one speaks with us; what it says then of the letter's recipients counts. A host that has no port open, is silent, or sends us away before we have named anybody is followed by the
+//! next one (RFC 5321 section 5.1).
+//!
+//! Invariants:
+//! - Whatever a peer does or leaves undone, he is waited for no longer than RFC 5321 section 4.5.3.2 wants it, and for [`CONVERSATION`] in all.
+//! - Nobody is given up for what one host says of itself while another could not be asked.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use dns::{Knowledge, Missing, Name, Question};
+use machine::{Instant, Micros};
+use net::ConnectionId;
+use relay::destinations::Ended;
+use relay::route::{Families, Route, Target, Us, route};
+use relay::{Action, Cause, Client, Envelope, Letter, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
+use store::Refusal;
+
+use crate::names::{Inquirer, Known, QuestionNumber};
+
+use super::PARTING;
+use super::courier::{Come, Courier, Hands, Stage, Way, bits};
+use super::entry::bit_of;
+use super::reports::Why;
+
+/// Where mail comes from other hosts.
+const PORT: u16 = 25;
+
+/// How long a host may take to accept a connection.
+const CALL_PATIENCE: Micros = Micros::from_secs(30);
+
+/// How long a connection may last: a peer who says a word now and then would keep it for ever.
+const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
+
+/// Where somebody's mail is to be brought.
+#[derive(Default)]
+pub(super) struct Road {
+    domain: String,
+    /// Those who are there.
+    together: u16,
+    random: u64,
+    knowledge: Knowledge,
+    /// What was asked, and is not answered.
+    asked: Option<(QuestionNumber, Question)>,
+    /// The hosts that were not called yet.
+    hosts: VecDeque<IpAddr>,
+    /// What the others came to.
+    missed: Option<Come>,
+}
+
+impl Road {
+    pub(super) fn to(domain: String, together: u16, random: u64) -> Road {
+        Road { domain, together, random, ..Road::default() }
+    }
+
+    /// This came of a question; false: it is not the one that was asked.
+    pub(super) fn learn(&mut self, number: QuestionNumber, known: Known) -> bool {
+        let asked = self.asked.take_if(|(asked, _)| *asked == number);
+        let is_asked = asked.is_some();
+        asked.into_iter().for_each(|(_, question)| self.knowledge.learn(question, known.clone()));
+        is_asked
+    }
+}
+
+/// A connection to a host that takes mail.
+pub(super) struct Line {
+    connection: ConnectionId,
+    client: Client,
+    is_open: bool,
+    /// When it was long enough.
+    until: Instant,
+    /// The client wants more of the letter.
+    wants_body: bool,
+    /// All of the letter was given to the client.
+    is_body_over: bool,
+    /// What came of it so far.
+    came: Vec<(u8, Outcome)>,
+}
+
+impl Line {
+    /// Whether the peer has every byte of the letter, and has not said what becomes of it.
+    pub(super) fn is_said(&self) -> bool {
+        self.is_body_over && self.client.output().is_empty()
+    }
+}
+
+impl Courier {
+    /// Finds out which hosts take the mail.
+    pub(super) fn seek(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let common = &mut *hands.common;
+        let Road { domain, random, knowledge, .. } = &self.road;
+        let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let own = common.net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
+        let own = own.map(IpAddr::V6).chain(common.net.address().map(|own| IpAddr::V4(own.address)));
+        let addresses: Vec<IpAddr> = own.collect();
+        let has = |is_of_family: fn(&IpAddr) -> bool| addresses.iter().any(is_of_family);
+        let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
+            (true, true) => Families::Both,
+            (false, true) => Families::Ipv6,
+            _ => Families::Ipv4,
+        };
+        let us = Us { name: &name, addresses: &addresses, families };
+        match route(&Target::Domain(smtp::Domain::Name(domain)), &us, *random, knowledge) {
+            Err(Missing(question)) => {
+                let number = common.names.ask(Inquirer::Courier(hands.frame), question.clone());
+                self.road.asked = Some((number, question));
+                self.is_waiting = true;
+            }
+            Ok(Route::By(hops)) => {
+                self.road.hosts = hops.into_iter().map(|hop| hop.address).collect();
+                self.stage(Stage::Called);
+            }
+            Ok(Route::Nowhere(why)) if why.is_temporary() => {
+                self.settle_all(&Come::Later(Why::Nowhere(why)), Ended::Unknown, hands);
+            }
+            Ok(Route::Nowhere(why)) => {
+                self.settle_all(&Come::Never(Why::Nowhere(why)), Ended::Unknown, hands);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the next host.
+    pub(super) fn call(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let Some(host) = self.road.hosts.pop_front() else {
+            let missed = self.road.missed.take().unwrap_or(nobody());
+            self.settle_all(&missed, Ended::Failed, hands);
+            return Ok(());
+        };
+        let common = &mut *hands.common;
+        let Ok(connection) = common.net.connect(common.now, SocketAddr::new(host, PORT)) else {
+            self.miss(nobody());
+            return Ok(());
+        };
+        let settings = Settings { hello: common.hostname.clone(), tls: Tls::Never, login: None };
+        let client = Client::new(settings);
+        let until = common.now + CONVERSATION;
+        self.line = Some(Line {
+            connection,
+            client,
+            is_open: false,
+            until,
+            wants_body: false,
+            is_body_over: false,
+            came: Vec::new(),
+        });
+        common.queue.lines.push((connection, hands.frame));
+        common.queue.deadlines.set(hands.frame, common.now + CALL_PATIENCE);
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    /// The host has accepted the connection, or takes more of what is to be sent.
+    pub(super) fn line_goes_on(&mut self, hands: &mut Hands<'_>) -> Way {
+        if self.is_at(Stage::Called) {
+            let letter = self.letter_for_peer(hands);
+            if let (Some(line), Some(letter)) = (&mut self.line, letter) {
+                line.is_open = true;
+                line.client.deliver(letter);
+            }
+            self.rewind();
+            self.stage(Stage::Spoken);
+        }
+        self.is_waiting = false;
+        self.go_on(hands)
+    }
+
+    fn letter_for_peer(&self, hands: &Hands<'_>) -> Option<Letter> {
+        let bytes = self.letter_octets(hands).ok()?.into();
+        let envelope = self.envelope()?;
+        let recipients = bits(self.road.together).filter_map(|bit| self.recipient(bit).cloned()).collect();
+        Some(Letter { envelope: Envelope { recipients, ..envelope.clone() }, bytes })
+    }
+
+    /// The peer has said something.
+    pub(super) fn bytes_arrived(&mut self, bytes: &[u8], hands: &mut Hands<'_>) -> Way {
+        if let Some(line) = &mut self.line {
+            line.client.arrived(bytes);
+        }
+        self.is_waiting = false;
+        self.go_on(hands)
+    }
+
+    /// The peer says no more.
+    pub(super) fn line_ended(&mut self, hands: &mut Hands<'_>) -> Way {
+        self.lost(Lost::Closed, hands)
+    }
+
+    /// Nobody answers.
+    pub(super) fn deadline_expired(&mut self, hands: &mut Hands<'_>) -> Way {
+        self.lost(Lost::Silence, hands)
+    }
+
+    fn lost(&mut self, lost: Lost, hands: &mut Hands<'_>) -> Way {
+        match &mut self.line {
+            Some(line) if line.is_open => line.client.lost(lost),
+            _ => self.hang_up(hands),
+        }
+        self.is_waiting = false;
+        self.go_on(hands)
+    }
+
+    /// The letter cannot be read on.
+    pub(super) fn body_lost(&mut self) {
+        if let Some(line) = &mut self.line {
+            line.client.lost(Lost::GivenUp);
+        }
+    }
+
+    /// Says what there is to say, and does what the client wants done.
+    pub(super) fn speak(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        loop {
+            let Some(line) = &mut self.line else {
+                self.is_waiting = true;
+                return Ok(());
+            };
+            let common = &mut *hands.common;
+            let output = line.client.output();
+            if !output.is_empty() {
+                let sent = common.net.send(common.now, line.connection, output);
+                line.client.sent(sent);
+            }
+            match line.client.next_action() {
+                Some(Action::NeedBody) => line.wants_body = true,
+                Some(Action::Done { recipient, outcome }) => line.came.push((bit_of(recipient), outcome)),
+                Some(Action::Idle) => {
+                    line.client.quit();
+                    let output = line.client.output();
+                    let sent = common.net.send(common.now, line.connection, output);
+                    line.client.sent(sent);
+                    self.part(hands);
+                    return Ok(());
+                }
+                Some(Action::HangUp) => {
+                    self.hang_up(hands);
+                    return Ok(());
+                }
+                Some(Action::StartTls) => line.client.lost(Lost::Tls),
+                None if line.wants_body => match self.give_body(hands)? {
+                    Given::Something => {}
+                    Given::Later => break,
+                },
+                None => break,
+            }
+        }
+        self.is_waiting = true;
+        if let Some(line) = &self.line {
+            let until = (hands.common.now + line.client.patience()).min(line.until);
+            hands.common.queue.deadlines.set(hands.frame, until);
+        }
+        Ok(())
+    }
+
+    /// Gives the client of what was read, or reads on.
+    fn give_body(&mut self, hands: &mut Hands<'_>) -> Result<Given, Refusal> {
+        if self.rest.is_empty() {
+            if self.read_on(hands)? {
+                return Ok(Given::Later);
+            }
+            if let Some(line) = &mut self.line {
+                (line.wants_body, line.is_body_over) = (false, true);
+                line.client.body_ended();
+            }
+            return Ok(Given::Something);
+        }
+        let Courier { line: Some(line), rest, .. } = self else { return Ok(Given::Later) };
+        let taken = line.client.body(rest);
+        rest.drain(..taken);
+        line.wants_body = false;
+        Ok(Given::Something)
+    }
+
+    /// There is nothing more to be said to this host.
+    fn part(&mut self, hands: &mut Hands<'_>) {
+        let common = &mut *hands.common;
+        if let Some(line) = &self.line {
+            common.net.close(line.connection);
+            common.queue.parting.push((line.connection, common.now + PARTING));
+        }
+        self.line_is_over(hands);
+    }
+
+    /// The connection is ended at once.
+    pub(super) fn hang_up(&mut self, hands: &mut Hands<'_>) {
+        if let Some(line) = &self.line {
+            hands.common.net.abort(line.connection);
+        }
+        self.line_is_over(hands);
+    }
+
+    /// What was heard counts, unless it was nothing and there is another host.
+    fn line_is_over(&mut self, hands: &mut Hands<'_>) {
+        self.want_no_part();
+        self.is_waiting = false;
+        hands.common.queue.deadlines.cancel(hands.frame);
+        hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
+        self.stage(Stage::Called);
+        let Some(line) = self.line.take() else { return };
+        // Before anybody was named it is the host that is spoken of, and the next one may be another.
+        let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage <= Talk::Login,
+            Outcome::Delivered(_) => false,
+        };
+        if line.came.iter().all(is_of_host) {
+            let first = line.came.into_iter().next();
+            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome)));
+            return;
+        }
+        for (bit, outcome) in line.came {
+            self.settle(bit, come_of(outcome), hands);
+        }
+        self.arrive(Ended::Reached, hands);
+    }
+
+    /// This host was none. As long as one of them may be one later, that is what counts.
+    fn miss(&mut self, come: Come) {
+        if !matches!(self.road.missed, Some(Come::Later(_))) {
+            self.road.missed = Some(come);
+        }
+    }
+
+    /// The road ends here, whatever came of it. An entry that waits for it is next.
+    pub(super) fn leave_road(&mut self, how: Ended, hands: &mut Hands<'_>) {
+        let Road { domain, random, .. } = core::mem::take(&mut self.road);
+        hands.common.queue.road_left(&domain, how, hands.common.now, random);
+    }
+
+    /// The same came of it for all who are on this road.
+    fn settle_all(&mut self, come: &Come, how: Ended, hands: &mut Hands<'_>) {
+        for bit in bits(self.road.together) {
+            self.settle(bit, come.clone(), hands);
+        }
+        self.arrive(how, hands);
+    }
+}
+
+/// Whether the client was given something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Given {
+    Something,
+    Later,
+}
+
+/// No host was there.
+pub(super) fn nobody() -> Come {
+    Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }))
+}
+
+fn come_of(outcome: Outcome) -> Come {
+    match outcome {
+        Outcome::Delivered(_) => Come::Delivered,
+        Outcome::Later(reason) => Come::Later(Why::Said(reason)),
+        Outcome::Never(reason) => Come::Never(Why::Said(reason)),
+    }
+}

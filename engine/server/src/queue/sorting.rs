@@ -1,0 +1,185 @@
+//! What comes next for whom, and what of it is durable.
+//!
+//! Invariants:
+//! - What is done with is marked before anything else is begun.
+//! - Who is here goes first, then reports, then who is elsewhere, one destination after the other.
+
+use machine::{Instant, Micros};
+use relay::destinations::{Admission, Ended};
+use relay::schedule::{self, Next};
+use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
+
+use crate::common::Point;
+
+use super::courier::{AGAIN, Come, Courier, Deed, Hands, Stage, bits};
+use super::entry::{self, RECIPIENTS};
+use super::parts::Entry;
+use super::reports::{Why, delayed};
+use super::road::{Road, nobody};
+
+impl Courier {
+    /// Looks what comes next.
+    pub(super) fn sort(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let info = self.info(hands)?;
+        if !entry::is_to_leave(info.flags) {
+            self.stage = Stage::Over(None);
+            return Ok(());
+        }
+        if self.to_mark != 0 || self.is_delay_to_mark {
+            self.stage = Stage::Marked;
+            return Ok(());
+        }
+        let all = self.all();
+        let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
+        let open = all & !info.keywords & !self.put_off & !failed;
+        if let Some(next) = self.next_here(open, hands) {
+            self.stage = next;
+        } else if let Some((bit, _)) = self.failed.front() {
+            self.stage = Stage::Brought(Deed::Report(*bit));
+        } else if self.look_for_arrivals(all & !info.keywords, info, hands) {
+            self.stage = Stage::Forgotten;
+        } else if all & !info.keywords == 0 {
+            self.stage = Stage::Removed;
+        } else if open != 0 && hands.common.queue.is_serving && can_be_marked(hands) {
+            self.set_out(open, info.guid.0 as u64 ^ hands.common.now.0, hands);
+        } else if self.is_delay_to_be_told(all & !info.keywords, info, hands) {
+            self.stage = Stage::Brought(Deed::Delay);
+        } else {
+            let after = match self.next_attempt(hands) {
+                Next::After(after) => after,
+                // Who is put off for good was failed; whom the store has refused is not.
+                Next::GiveUp => AGAIN,
+            };
+            let at = hands.common.now + after;
+            self.stage = Stage::Over(Some(self.waits_until.map_or(at, |until| until.min(at))));
+        }
+        Ok(())
+    }
+
+    /// What is to be done for somebody whose address is one of ours, if there is one. Of whom there is no such, it is reported.
+    fn next_here(&mut self, open: u16, hands: &mut Hands<'_>) -> Option<Stage> {
+        let directory = &hands.common.directory;
+        let own = bits(open).find(|bit| directory.has_domain_of(self.address(*bit)))?;
+        match directory.recipient_at(&hands.common.store, self.address(own)) {
+            Some(account) => Some(Stage::Brought(Deed::Letter(own, account))),
+            None => {
+                self.failed.push_back((own, Why::Nobody));
+                Some(Stage::Sorted)
+            }
+        }
+    }
+
+    /// The bits of all for whom it stands.
+    pub(super) fn all(&self) -> u16 {
+        let count = |entry: &Entry| entry.envelope.recipients.len().saturating_sub(entry.first).min(RECIPIENTS);
+        ((1u32 << self.entry.as_ref().map_or(0, count)) - 1) as u16
+    }
+
+    /// The recipient who has this bit.
+    pub(super) fn recipient(&self, bit: u8) -> Option<&relay::Recipient> {
+        let entry = self.entry.as_ref()?;
+        entry.envelope.recipients.get(entry.first + usize::from(bit))
+    }
+
+    /// His address.
+    pub(super) fn address(&self, bit: u8) -> &str {
+        self.recipient(bit).map_or("", |recipient| &recipient.address)
+    }
+
+    pub(super) fn mark(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Courier));
+        let flags = if self.is_delay_to_mark { entry::DELAY_TOLD } else { Flags::default() };
+        let set = Marks { flags, keywords: self.to_mark };
+        let change = MarkChange { clear: Marks::default(), set };
+        hands.common.store.own.store.mark(account, OUTBOX, uid, change, continuation)?;
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    pub(super) fn forget(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let Some((account, origin)) = self.arrivals.last().copied() else {
+            self.stage = Stage::Sorted;
+            return Ok(());
+        };
+        let continuation = hands.continuation(Point::Courier);
+        hands.common.store.forget_arrival(account, origin, continuation)?;
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (self.place, hands.continuation(Point::Courier));
+        hands.common.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
+        self.is_waiting = true;
+        Ok(())
+    }
+
+    /// Those of `open` who are to get it by one road: at the domain of the first of them, if it is to be tried now.
+    fn set_out(&mut self, open: u16, random: u64, hands: &mut Hands<'_>) {
+        let domain = |courier: &Courier, bit| {
+            let address = courier.address(bit);
+            address.rsplit_once('@').map_or("", |(_, domain)| domain).to_ascii_lowercase()
+        };
+        let Some(first) = bits(open).next() else { return };
+        let name = domain(self, first);
+        let together = bits(open).filter(|bit| domain(self, *bit) == name).fold(0, |bits, bit| bits | 1 << bit);
+        match hands.common.queue.destinations.admit(&name, hands.common.now) {
+            Admission::Go => {
+                self.road = Road::to(name, together, random);
+                self.stage = Stage::Sought;
+            }
+            Admission::WaitUntil(until) => {
+                hands.common.queue.leave_alone(&name);
+                bits(together).for_each(|bit| self.settle(bit, nobody(), hands));
+                self.waits_until = Some(self.waits_until.map_or(until, |known: Instant| known.min(until)));
+            }
+            Admission::Busy => {
+                self.put_off |= together;
+                self.waits_behind = Some(name);
+            }
+        }
+    }
+
+    /// When the entry would be tried again.
+    fn next_attempt(&self, hands: &Hands<'_>) -> Next {
+        let Ok(info) = self.info(hands) else { return Next::After(AGAIN) };
+        schedule::next_attempt(age(info, hands), info.guid.0 as u64 ^ hands.common.now.0)
+    }
+
+    /// Whether who sent it is to hear that it takes long, of those who still wait.
+    fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
+        !entry::is_delay_told(info.flags)
+            && !self.is_delay_put_off
+            && schedule::is_delay_to_be_told(age(info, hands))
+            && bits(open).any(|bit| self.is_told(bit, delayed(info)))
+    }
+
+    /// This came of it for somebody elsewhere.
+    pub(super) fn settle(&mut self, bit: u8, come: Come, hands: &Hands<'_>) {
+        match come {
+            Come::Delivered => self.to_mark |= 1 << bit,
+            Come::Later(why) if self.next_attempt(hands) == Next::GiveUp => self.failed.push_back((bit, why)),
+            Come::Later(why) => {
+                self.put_off |= 1 << bit;
+                self.later.push((bit, why));
+            }
+            Come::Never(why) => self.failed.push_back((bit, why)),
+        }
+    }
+
+    /// All on the road are settled, and it has ended so.
+    pub(super) fn arrive(&mut self, how: Ended, hands: &mut Hands<'_>) {
+        self.leave_road(how, hands);
+        self.stage = Stage::Sorted;
+    }
+}
+
+/// How long a letter is here.
+fn age(info: MessageInfo, hands: &Hands<'_>) -> Micros {
+    Micros(hands.common.wall.0.saturating_sub(info.internal_date.0))
+}
+
+/// Whether what comes of a letter can be noted.
+fn can_be_marked(hands: &Hands<'_>) -> bool {
+    hands.common.store.own.store.state() == State::Serving
+}

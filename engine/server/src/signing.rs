@@ -1,0 +1,139 @@
+//! Signatures under letters of our own users: of the domain in whose name a letter is written, if it is one of ours, one with each key (DKIM, crate `dkim`).
+//!
+//! A letter is signed when it is accepted: it is hashed as it goes into the store, and what signs it stands above it, appended last ([`store::Head`]). So it is read once, whatever becomes of it: brought to
+//! somebody here, or sent to others as often as it takes.
+//!
+//! Invariants:
+//! - What is signed is what is stored. No more of a letter is in memory than its header.
+//! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut.
+//! - Of the headers of all letters of a core [`KEPT_BYTES_MAX`] are kept. A letter that would need more is refused for now, rather than going unsigned.
+//!
+//! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use dkim::{Message, Reading, SigningKey};
+use dns::Name;
+use machine::UnixTime;
+use store::{Head, Refusal};
+
+use crate::author::Author;
+use crate::directory::Directory;
+
+/// Bytes of headers that are kept of all letters of a core.
+const KEPT_BYTES_MAX: usize = 2 << 20;
+
+/// With what a core signs, and what that takes now.
+pub(crate) struct Signer {
+    /// In the order in which their signatures stand above a letter.
+    keys: Arc<[SigningKey]>,
+    /// Bytes that are kept of letters until they are signed.
+    pub(crate) kept: usize,
+}
+
+impl Signer {
+    pub(crate) fn new(keys: Arc<[SigningKey]>) -> Signer {
+        Signer { keys, kept: 0 }
+    }
+
+    /// Begins to sign a letter, if there is anything to sign with.
+    pub(crate) fn begin(&self) -> Option<Box<Signing>> {
+        let stage = Stage::Arriving(Reading::to_sign());
+        (!self.keys.is_empty()).then(|| Box::new(Signing { stage, signatures: Vec::new(), kept: 0 }))
+    }
+}
+
+/// A letter that is being signed.
+pub(crate) struct Signing {
+    stage: Stage,
+    /// Those that are made, a field each.
+    signatures: Vec<String>,
+    /// Bytes that are counted of it in [`Signer::kept`].
+    kept: usize,
+}
+
+enum Stage {
+    Arriving(Reading),
+    /// All of it is there, and this domain signs it, next with the key of this number.
+    Arrived(Box<Message>, Name, usize),
+    /// There is nothing more to be signed.
+    Over,
+}
+
+impl Signing {
+    /// The next octets of the letter, as they are stored.
+    pub(crate) fn arrived(&mut self, octets: &[u8]) {
+        if let Stage::Arriving(reading) = &mut self.stage {
+            reading.arrived(octets);
+        }
+    }
+
+    /// Counts what is kept of it.
+    ///
+    /// Errors: it is too much, for now.
+    pub(crate) fn count(&mut self, signer: &mut Signer) -> Result<(), Refusal> {
+        let bytes = match &self.stage {
+            Stage::Arriving(reading) => reading.footprint(),
+            Stage::Arrived(message, ..) => message.footprint(),
+            Stage::Over => 0,
+        };
+        signer.kept = signer.kept + bytes - core::mem::replace(&mut self.kept, bytes);
+        if signer.kept > KEPT_BYTES_MAX { Err(Refusal::Busy) } else { Ok(()) }
+    }
+
+    /// There is no more of the letter.
+    pub(crate) fn ended(&mut self, directory: &Directory) {
+        if let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) {
+            let message = reading.ended();
+            if let Author::Of(domain) = Author::of(message.header(), message.is_cut())
+                && directory.has_domain(&domain)
+            {
+                self.stage = Stage::Arrived(Box::new(message), domain, 0);
+            }
+        }
+    }
+
+    /// Whether there is something to compute.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Arrived(..))
+    }
+
+    /// Computes one signature.
+    pub(crate) fn sign(&mut self, signer: &Signer, now: UnixTime) {
+        let Stage::Arrived(message, domain, next) = &mut self.stage else { return };
+        self.signatures.extend(signer.keys.get(*next).and_then(|key| message.sign(key, domain, now).ok()));
+        *next += 1;
+        if *next >= signer.keys.len() {
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// It is not needed any more.
+    pub(crate) fn forget(&mut self, signer: &mut Signer) {
+        self.stage = Stage::Over;
+        // What is less can be counted.
+        let _ = self.count(signer);
+    }
+
+    /// What stands above the letter: `first`, and as many signatures as there is room for.
+    pub(crate) fn head(&self, first: &[u8]) -> Vec<u8> {
+        let mut head = first.to_vec();
+        for signature in &self.signatures {
+            if head.len() + signature.len() <= Head::OCTETS_MAX - Head::UNIT {
+                head.extend_from_slice(signature.as_bytes());
+            }
+        }
+        fill_up(&mut head);
+        head
+    }
+}
+
+/// Adds as much white space to the last line as makes the number of octets one that a head can have. Behind a signature it means nothing (RFC 6376 sections 3.4.2 and 3.5).
+fn fill_up(head: &mut Vec<u8>) {
+    let spaces = head.len().next_multiple_of(Head::UNIT) - head.len();
+    let end = head.len().saturating_sub(b"\r\n".len());
+    head.splice(end..end, core::iter::repeat_n(b' ', spaces));
+}

@@ -1,0 +1,317 @@
+//! A host far away that takes mail for `far.test`, in all its moods, and the world around a room in which it is.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use dkim::SigningKey;
+use http::Site;
+use machine::{Instant, Micros};
+use server::Sizes;
+use simulated::{Connection, Dice, MemoryDisk};
+
+use super::names::{NAME_SERVER_LINE, NameServer};
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
+
+/// NUL, the name, NUL, `lovelace`.
+pub(super) const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
+
+pub(super) const PEER: usize = 3;
+/// Connections that the peer takes at a time.
+pub(super) const LISTENERS: usize = 4;
+
+/// What the peer does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mood {
+    Takes,
+    /// Not now.
+    RefusesForNow,
+    /// Never; but others it takes.
+    RefusesBob,
+    /// It accepts connections and says nothing.
+    Silent,
+    /// It resets the connection in the middle of a message.
+    Cuts,
+    /// It has the whole message, and says nothing of it.
+    SwallowsAnswer,
+    /// The same of Bob never, and of others when its mood is another.
+    Thinks,
+    /// It takes no mail at all.
+    SendsAway,
+    /// It greets for ever, a line a minute.
+    Drips,
+}
+
+/// A letter that the peer has answered for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Taken {
+    pub(super) from: String,
+    pub(super) to: Vec<String>,
+    pub(super) content: Vec<u8>,
+}
+
+/// One conversation of the peer's.
+pub(super) struct Conversation {
+    pub(super) connection: Connection,
+    pub(super) is_greeted: bool,
+    pub(super) is_thought_over: bool,
+    /// When the next line of its greeting is due.
+    drips_at: Instant,
+    pub(super) heard: Vec<u8>,
+    pub(super) is_message: bool,
+    pub(super) open: Taken,
+}
+
+/// A host that takes mail for `far.test`.
+pub(super) struct Peer {
+    pub(super) mood: Mood,
+    pub(super) conversations: Vec<Conversation>,
+    pub(super) taken: Vec<Taken>,
+    /// How often somebody has named a recipient.
+    pub(super) named: usize,
+}
+
+pub(super) fn nothing() -> Taken {
+    Taken { from: String::new(), to: Vec::new(), content: Vec::new() }
+}
+
+impl Conversation {
+    pub(super) fn awaited(room: &mut Room) -> Conversation {
+        let connection = room.hosts[PEER].listen(25);
+        Conversation {
+            connection,
+            is_greeted: false,
+            is_thought_over: false,
+            drips_at: room.machine.now,
+            heard: Vec::new(),
+            is_message: false,
+            open: nothing(),
+        }
+    }
+
+    /// What is answered to a line.
+    fn answer(&mut self, line: &str, mood: Mood) -> &'static str {
+        let path = || line.split(['<', '>']).nth(1).unwrap_or_default().to_string();
+        match line.get(..4).unwrap_or_default() {
+            "EHLO" => "250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 9000000\r\n",
+            "MAIL" => {
+                self.open = Taken { from: path(), ..nothing() };
+                "250 2.1.0 OK\r\n"
+            }
+            "RCPT" if mood == Mood::RefusesForNow => "450 4.2.0 Not now\r\n",
+            "RCPT" if [Mood::RefusesBob, Mood::Thinks].contains(&mood) && path().starts_with("bob") => {
+                "550 5.1.1 No such user\r\n"
+            }
+            "RCPT" => {
+                self.open.to.push(path());
+                "250 2.1.5 OK\r\n"
+            }
+            "DATA" if self.open.to.is_empty() => "554 5.5.1 No valid recipients\r\n",
+            "DATA" => {
+                self.is_message = true;
+                "354 Go on\r\n"
+            }
+            "QUIT" => "221 2.0.0 Bye\r\n",
+            _ => "250 2.0.0 OK\r\n",
+        }
+    }
+}
+
+impl Peer {
+    pub(super) fn new(mood: Mood, room: &mut Room) -> Peer {
+        let conversations = (0..LISTENERS).map(|_| Conversation::awaited(room)).collect();
+        Peer { mood, conversations, taken: Vec::new(), named: 0 }
+    }
+
+    pub(super) fn serve(&mut self, room: &mut Room) {
+        for index in 0..self.conversations.len() {
+            self.speak(index, room);
+        }
+    }
+
+    fn speak(&mut self, index: usize, room: &mut Room) {
+        let Peer { mood, conversations, taken, named } = self;
+        let talk = &mut conversations[index];
+        if room.hosts[PEER].is_over(talk.connection) {
+            *talk = Conversation::awaited(room);
+            return;
+        }
+        let host = &mut room.hosts[PEER];
+        talk.heard.extend(host.received(talk.connection));
+        if *mood == Mood::Drips && host.is_open(talk.connection) && talk.drips_at <= room.machine.now {
+            talk.drips_at = room.machine.now + Micros::from_secs(60);
+            host.send(talk.connection, b"220-far.test\r\n");
+        }
+        if !talk.is_greeted && host.is_open(talk.connection) && ![Mood::Silent, Mood::Drips].contains(mood) {
+            talk.is_greeted = true;
+            let is_away = *mood == Mood::SendsAway;
+            host.send(talk.connection, if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" });
+        }
+        if talk.is_thought_over && *mood != Mood::Thinks {
+            talk.is_thought_over = false;
+            taken.push(talk.open.clone());
+            host.send(talk.connection, b"250 2.0.0 Taken\r\n");
+        }
+        if talk.is_greeted && !host.is_open(talk.connection) {
+            host.close(talk.connection);
+        }
+        loop {
+            if talk.is_message {
+                if *mood == Mood::Cuts && talk.heard.len() > 5_000 {
+                    host.abort(talk.connection);
+                    return;
+                }
+                let end = if talk.heard.starts_with(b".\r\n") {
+                    Some(0)
+                } else {
+                    talk.heard.windows(5).rposition(|five| five == b"\r\n.\r\n").map(|at| at + 2)
+                };
+                let Some(end) = end else { return };
+                talk.open.content = unstuffed(&talk.heard[..end]);
+                talk.heard.drain(..end + 3);
+                talk.is_message = false;
+                if [Mood::SwallowsAnswer, Mood::Thinks].contains(mood) {
+                    talk.is_thought_over = *mood == Mood::Thinks;
+                    continue;
+                }
+                taken.push(talk.open.clone());
+                host.send(talk.connection, b"250 2.0.0 Taken\r\n");
+            }
+            let Some(end) = talk.heard.windows(2).position(|two| two == b"\r\n") else { return };
+            let line: Vec<u8> = talk.heard.drain(..end + 2).take(end).collect();
+            let line = String::from_utf8(line).expect("commands are text");
+            *named += usize::from(line.starts_with("RCPT"));
+            let answer = talk.answer(&line, *mood);
+            host.send(talk.connection, answer.as_bytes());
+        }
+    }
+}
+
+pub(super) fn unstuffed(bytes: &[u8]) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect()
+}
+
+/// The world around a room.
+pub(super) struct World {
+    pub(super) names: NameServer,
+    pub(super) peer: Peer,
+}
+
+pub(super) fn configuration() -> String {
+    CONFIGURATION.replace("address = \"10.0.0.2/24\"", NAME_SERVER_LINE)
+}
+
+pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World) {
+    serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood)
+}
+
+pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, World) {
+    world_of(Room::configured(seed, disk, usual_sizes(), &configuration()), mood)
+}
+
+/// The same with room for so little at a time.
+pub(super) fn serving_narrowly(seed: u64, disk: MemoryDisk, transactions: usize, mood: Mood) -> (Room, World) {
+    let sizes = Sizes { transactions, ..usual_sizes() };
+    world_of(Room::configured(seed, disk, sizes, &configuration()), mood)
+}
+
+pub(super) fn serving_pages(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+    let certificates = vec![trust.certificate.clone()];
+    world_of(Room::certified(seed, disk, usual_sizes(), &configuration(), Site::default(), certificates), mood)
+}
+
+/// The same, which signs letters of its users with these keys.
+pub(super) fn serving_signed(seed: u64, mood: Mood, trust: &Trust, keys: Vec<SigningKey>) -> (Room, World) {
+    let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
+    world_of(Room::keyed(seed, disk, usual_sizes(), &configuration(), Site::default(), certificates, keys), mood)
+}
+
+pub(super) fn world_of(mut room: Room, mood: Mood) -> (Room, World) {
+    let names = NameServer::of_mail(&mut room);
+    assert_eq!(room.add_host(), PEER);
+    let peer = Peer::new(mood, &mut room);
+    let mut world = World { names, peer };
+    world.until(&mut room, "the engine serves", |_, room| room.console_says("serving"));
+    (room, world)
+}
+
+impl World {
+    pub(super) fn until(
+        &mut self,
+        room: &mut Room,
+        what: &str,
+        mut reached: impl FnMut(&mut World, &mut Room) -> bool,
+    ) {
+        room.until(what, |room| {
+            self.names.serve(room);
+            self.peer.serve(room);
+            reached(self, room)
+        });
+    }
+
+    pub(super) fn pass(&mut self, room: &mut Room, seconds: u64) {
+        let end = room.machine.now + Micros::from_secs(seconds);
+        self.until(room, "time has passed", |_, room| room.machine.now >= end);
+    }
+
+    pub(super) fn reply(&mut self, room: &mut Room, talk: &mut Talk) -> String {
+        let mut line = None;
+        self.until(room, "a reply arrives", |_, room| {
+            line = std::iter::from_fn(|| room.line_heard(talk)).find(|line| line.as_bytes().get(3) != Some(&b'-'));
+            line.is_some()
+        });
+        line.unwrap_or_default()
+    }
+
+    pub(super) fn say(&mut self, room: &mut Room, talk: &mut Talk, command: &str) -> String {
+        room.send(talk, format!("{command}\r\n").as_bytes());
+        self.reply(room, talk)
+    }
+
+    /// Ada submits a letter, and is told that it is taken.
+    pub(super) fn submit(&mut self, room: &mut Room, recipients: &[&str], content: &[u8]) {
+        let mut talk = room.connect(587);
+        assert!(self.reply(room, &mut talk).starts_with("220 "));
+        for command in ["EHLO client.test", ADA, "MAIL FROM:<ada@barepost.test> BODY=8BITMIME"] {
+            let reply = self.say(room, &mut talk, command);
+            assert!(reply.starts_with('2'), "{command}: {reply}");
+        }
+        for recipient in recipients {
+            let reply = self.say(room, &mut talk, &format!("RCPT TO:<{recipient}>"));
+            assert!(reply.starts_with("250 "), "{recipient}: {reply}");
+        }
+        assert!(self.say(room, &mut talk, "DATA").starts_with("354 "));
+        room.send(&talk, &stuffed(content));
+        let reply = self.say(room, &mut talk, ".");
+        assert!(reply.starts_with("250 "), "{reply}");
+        room.close(&talk);
+    }
+
+    /// What is in somebody's inbox.
+    pub(super) fn inbox(&mut self, room: &mut Room, user: &str) -> Vec<String> {
+        let mut talk = room.log_in(user);
+        let count = room.pop3(&mut talk, "STAT");
+        let count: usize = count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+        let all = (1..=count).map(|number| String::from_utf8_lossy(&room.retrieve_any(&mut talk, number)).into_owned());
+        let all = all.collect();
+        room.pop3(&mut talk, "QUIT");
+        room.close(&talk);
+        all
+    }
+
+    /// Cuts the power, and goes on with what is left of the disk; the world stays as it was.
+    pub(super) fn power_cut(self, room: Room, seed: u64) -> (Room, World) {
+        let (taken, mood) = (self.peer.taken, self.peer.mood);
+        let (room, mut world) = serving_on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood);
+        world.peer.taken = taken;
+        (room, world)
+    }
+}
+
+pub(super) const LETTER: &[u8] =
+    b"Subject: Away\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\n.\r\n..two\r\nZ\xc3\xbcrich\r\n.end\r\n";
+
+/// What left is what was submitted, below our own trace.
+pub(super) fn is_whole(content: &[u8], submitted: &[u8]) -> bool {
+    content.starts_with(b"Received: from client.test ([10.0.0.1])\r\n") && content.ends_with(submitted)
+}

@@ -1,0 +1,331 @@
+//! Mail that leaves: a letter for somebody elsewhere, from who submits it to a host that takes mail for his domain.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use server::InUse;
+use simulated::{Dice, MemoryDisk};
+
+use super::far::{ADA, LETTER, Mood, is_whole, serving, serving_pages};
+use super::room::DISK_BYTES;
+use super::room::Room;
+use super::room::shielded::Trust;
+use super::settings::forget_connections;
+use super::webmail::Browser;
+
+#[test]
+fn a_letter_for_somebody_elsewhere_reaches_his_host_once_and_as_it_was_submitted() {
+    for seed in [700, 701] {
+        let (mut room, mut world) = serving(seed, Mood::Takes);
+        let long = [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(56_000)].concat();
+        assert!(long.len() > 2_000_000);
+        for (number, letter) in [LETTER, &long].into_iter().enumerate() {
+            world.submit(&mut room, &["bob@far.test"], letter);
+            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            let taken = world.peer.taken[number].clone();
+            assert_eq!((taken.from.as_str(), &taken.to[..]), ("ada@barepost.test", &["bob@far.test".to_string()][..]));
+            assert!(is_whole(&taken.content, letter), "{}", taken.content.len());
+        }
+        world.pass(&mut room, 20_000);
+        assert_eq!(world.peer.taken.len(), 2);
+        assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn who_is_here_and_who_is_elsewhere_get_one_letter_each() {
+    let (mut room, mut world) = serving(702, Mood::Takes);
+    let many: Vec<String> = (0..20).map(|number| format!("friend{number}@far.test")).collect();
+    let all: Vec<&str> =
+        many.iter().map(String::as_str).chain(["grace@barepost.test", "\"ada\"@barepost.test"]).collect();
+    world.submit(&mut room, &all, LETTER);
+    world.until(&mut room, "all have it", |world, _| {
+        world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= many.len()
+    });
+    world.pass(&mut room, 10_000);
+    let mut reached: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+    let mut wanted = many.clone();
+    reached.sort();
+    wanted.sort();
+    assert_eq!(reached, wanted);
+    assert!(world.peer.taken.iter().all(|taken| is_whole(&taken.content, LETTER)));
+    for user in ["grace", "ada"] {
+        let inbox = world.inbox(&mut room, user);
+        assert_eq!(inbox.len(), 1, "{inbox:?}");
+        assert!(inbox[0].starts_with("Return-Path: <ada@barepost.test>\r\nReceived: from client.test"), "{}", inbox[0]);
+        assert!(inbox[0].ends_with(".end\r\n") && !inbox[0].contains("friend"), "{}", inbox[0]);
+    }
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_letter_that_is_refused_for_now_is_tried_again_until_it_is_taken() {
+    let (mut room, mut world) = serving(703, Mood::RefusesForNow);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 6 * 3600);
+    let tried = world.peer.named;
+    assert!((4..60).contains(&tried), "it was tried {tried} times in six hours");
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 5 * 3600);
+    assert_eq!(world.peer.taken.len(), 1);
+    world.pass(&mut room, 20 * 3600);
+    assert_eq!((world.peer.taken.len(), world.peer.named), (1, tried + 1));
+}
+
+#[test]
+fn who_sends_hears_once_of_each_who_never_gets_it_and_nobody_hears_of_reports() {
+    let (mut room, mut world) = serving(704, Mood::RefusesBob);
+    let all = ["bob@far.test", "carol@far.test", "dave@null.test", "eve@nowhere.test"];
+    world.submit(&mut room, &all, LETTER);
+    world.pass(&mut room, 10_000);
+    assert_eq!(world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect::<Vec<_>>(), ["carol@far.test"]);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!(inbox.len(), 3, "{inbox:?}");
+    for address in ["bob@far.test", "dave@null.test", "eve@nowhere.test"] {
+        let of = |text: &&String| text.contains(&format!("Final-Recipient: rfc822; {address}"));
+        assert_eq!(inbox.iter().filter(of).count(), 1, "{inbox:?}");
+    }
+    for report in &inbox {
+        assert!(report.starts_with("Return-Path: <>\r\n") && report.contains("Subject: Away"), "{report}");
+    }
+    world.pass(&mut room, 90_000);
+    assert_eq!(world.inbox(&mut room, "ada").len(), 3);
+    let talk = &mut room.connect(587);
+    world.reply(&mut room, talk);
+    for command in ["EHLO client.test", ADA, "MAIL FROM:<>", "RCPT TO:<bob@far.test>", "DATA", "Gone.\r\n."] {
+        world.say(&mut room, talk, command);
+    }
+    world.pass(&mut room, 10_000);
+    assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.named), (3, 3));
+    room.close(talk);
+}
+
+/// Whatever a host does to us, the letter is neither lost nor there twice.
+#[test]
+fn a_host_that_is_silent_or_breaks_off_gets_the_letter_once_when_it_is_well_again() {
+    for (seed, mood) in [(705, Mood::Silent), (706, Mood::Cuts), (707, Mood::SwallowsAnswer)] {
+        let (mut room, mut world) = serving(seed, mood);
+        let letter = [LETTER, &b"Line.\r\n".repeat(10_000)].concat();
+        world.submit(&mut room, &["bob@far.test"], &letter);
+        world.pass(&mut room, 1800);
+        assert_eq!(world.peer.taken.len(), 0);
+        world.peer.mood = Mood::Takes;
+        world.pass(&mut room, 6 * 3600);
+        assert_eq!(world.peer.taken.len(), 1, "{mood:?}");
+        assert!(is_whole(&world.peer.taken[0].content, &letter));
+        assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// It says so of all who wait, and the power may fail at any step of it. After that the clock begins anew.
+#[test]
+fn after_four_hours_who_sent_it_hears_once_that_it_takes_long() {
+    let is_delay = |text: &&String| text.contains("Action: delayed");
+    let mut steps = 0;
+    loop {
+        let (mut room, mut world) = serving(714, Mood::RefusesForNow);
+        world.submit(&mut room, &["bob@far.test", "dave@silent.test", "eve@nowhere.test"], LETTER);
+        let start = room.machine.now;
+        world.pass(&mut room, 4 * 3600 - 60);
+        assert_eq!(world.inbox(&mut room, "ada").iter().filter(is_delay).count(), 0);
+        for _ in 0..steps {
+            world.names.serve(&mut room);
+            world.peer.serve(&mut room);
+            room.step();
+        }
+        let is_over = room.machine.now.since(start) > Micros::from_secs(9 * 3600);
+        let (mut room, mut world) = world.power_cut(room, 5000 + steps);
+        world.pass(&mut room, 10 * 3600);
+        let inbox = world.inbox(&mut room, "ada");
+        let [told] = &inbox.iter().filter(is_delay).collect::<Vec<_>>()[..] else { panic!("{inbox:?}") };
+        let names = ["bob@far.test", "dave@silent.test"].map(|name| told.contains(&format!("rfc822; {name}")));
+        assert!(names == [true, true] && !told.contains("eve@") && told.contains("Will-Retry-Until: "), "{told}");
+        if is_over {
+            break;
+        }
+        steps += 1 + steps / 40;
+    }
+}
+
+#[test]
+fn after_five_days_who_sent_it_hears_that_nobody_took_it() {
+    let (mut room, mut world) = serving(708, Mood::RefusesForNow);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 4 * 86_400);
+    let is_final = |text: &String| text.contains("Action: failed");
+    assert_eq!(world.inbox(&mut room, "ada").iter().filter(|text| is_final(text)).count(), 0);
+    world.pass(&mut room, 2 * 86_400);
+    assert_eq!(world.inbox(&mut room, "ada").iter().filter(|text| is_final(text)).count(), 1);
+    let tried = world.peer.named;
+    world.pass(&mut room, 86_400);
+    assert_eq!((world.peer.named, world.peer.taken.len()), (tried, 0));
+}
+
+/// The same night again and again, with the power cut a step later each time: nobody is forgotten, who is here has it once and hears once, and who is elsewhere has it twice at most where the power fails
+/// between his host's answer and our mark.
+#[test]
+fn a_letter_that_leaves_is_neither_lost_nor_sent_in_vain_whenever_the_power_fails() {
+    let (mut once, mut twice) = (0, 0);
+    for seed in [709, 710] {
+        let mut steps = 0;
+        loop {
+            let (mut room, mut world) = serving(seed, Mood::RefusesBob);
+            // A letter that is answered for is in the store; one that has to be sent again by its writer is not looked at.
+            world.submit(&mut room, &["bob@far.test", "carol@far.test", "grace@barepost.test"], LETTER);
+            let start = room.machine.now;
+            for _ in 0..steps {
+                world.names.serve(&mut room);
+                world.peer.serve(&mut room);
+                room.step();
+            }
+            let is_over = room.machine.now.since(start).as_secs() > 50;
+            let (mut room, mut world) = world.power_cut(room, 3000 + steps);
+            world.pass(&mut room, 5 * 3600);
+            let taken = world.peer.taken.iter().filter(|taken| taken.to == ["carol@far.test"]).count();
+            assert!((1..=2).contains(&taken), "{taken} after {steps} steps in {seed}");
+            (once, twice) = (once + usize::from(taken == 1), twice + usize::from(taken == 2));
+            let counts = (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len());
+            assert_eq!(counts, (1, 1), "after {steps} steps in {seed}");
+            if is_over {
+                break;
+            }
+            steps += 1 + steps / 40;
+        }
+    }
+    assert!(once > 8 * twice && once > 60, "{once} once, {twice} twice");
+}
+
+#[test]
+fn a_machine_that_stops_in_the_middle_of_a_letter_sends_it_in_its_next_life() {
+    for (seed, mood) in [(711, Mood::Silent), (712, Mood::SwallowsAnswer), (713, Mood::Takes)] {
+        let (mut room, mut world) = serving(seed, mood);
+        world.submit(&mut room, &["bob@far.test"], &[LETTER, &b"Line.\r\n".repeat(20_000)].concat());
+        if mood == Mood::Takes {
+            world.until(&mut room, "the message has begun", |world, _| {
+                world.peer.conversations.iter().any(|talk| talk.is_message)
+            });
+        } else {
+            world.pass(&mut room, 60);
+        }
+        room.machine.stop = true;
+        world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+        let before = world.peer.taken.len();
+        world.peer.mood = Mood::Takes;
+        let (mut room, mut world) = world.power_cut(room, seed);
+        world.pass(&mut room, 7200);
+        assert_eq!((before, world.peer.taken.len()), (0, 1));
+        assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// Who writes a letter in the webmail, for somebody here and two elsewhere.
+fn write_away(ada: &mut Browser, room: &mut Room) -> String {
+    let token = ada.get(room, "/mail/compose").token();
+    let people = "Bob <bob@far.test>, grace@barepost.test";
+    let form = [
+        ("token", token.as_str()),
+        ("to", people),
+        ("bcc", "carol@far.test"),
+        ("subject", "Away"),
+        ("text", "It computes."),
+        ("do", "send"),
+    ];
+    ada.post(room, "/mail/compose", &form).text()
+}
+
+#[test]
+fn a_letter_that_is_written_here_for_somebody_elsewhere_is_in_the_outbox_until_he_has_it() {
+    let trust = Trust::new("mail.barepost.test");
+    for (seed, hold) in [(720, ""), (721, "0")] {
+        let (mut room, mut world) = serving_pages(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+        let mut ada = Browser::new(&trust);
+        ada.log_in(&mut room, "ada", "lovelace");
+        if !hold.is_empty() {
+            ada.hold(&mut room, hold);
+        }
+        let page = write_away(&mut ada, &mut room);
+        assert!(page.contains(if hold.is_empty() { "Sending…" } else { "Your letter was sent." }), "{page}");
+        assert!(!page.contains(">Outbox<"), "{page}");
+        world.pass(&mut room, 15);
+        let page = ada.get(&mut room, "/mail/box/3").text();
+        assert!(page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"), "{page}");
+        let page = ada.get(&mut room, "/mail/box/7").text();
+        assert!(page.contains("<span class=\"subject\">Away</span>") && page.contains("Sending…"), "{page}");
+        // What leaves is not touched, and nothing else is put there.
+        let token = ada.get(&mut room, "/mail/compose").token();
+        for (key, what, to) in [("7.1", "erase", ""), ("7.1", "trash", ""), ("7.1", "read", ""), ("3.1", "move", "7")] {
+            let form = [("token", token.as_str()), ("here", "/mail/box/7"), ("key", key), ("to", to), ("do", what)];
+            ada.send(&mut room, "/mail/act", &form);
+        }
+        assert_eq!(world.inbox(&mut room, "grace").len(), 1);
+        ada.hang_up(&mut room);
+        world.peer.mood = Mood::Takes;
+        world.pass(&mut room, 3600);
+        let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+        assert_eq!(to, ["bob@far.test", "carol@far.test"]);
+        let [taken] = &world.peer.taken[..] else { panic!("it is one letter") };
+        let content = String::from_utf8(taken.content.clone()).expect("it is text");
+        assert!(content.contains("To: Bob <bob@far.test>") && !content.contains("carol"), "{content}");
+        assert!(!content.contains("Envelope") && !content.contains("Return-Path"), "{content}");
+        assert_eq!(taken.from, "ada@barepost.test");
+        let page = ada.get(&mut room, "/mail/box/3").text();
+        assert!(!page.contains(">Outbox<") && page.contains("<span class=\"subject\">Away</span>"), "{page}");
+        assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+        ada.hang_up(&mut room);
+        world.until(&mut room, "nothing is in use", |_, room| room.engines.in_use() == InUse::default());
+    }
+}
+
+#[test]
+fn a_letter_that_is_written_here_leaves_whenever_the_power_fails() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut steps, mut nights) = (0, 0);
+    loop {
+        // So nobody has it before, and it is known who put it there twice.
+        let (mut room, mut world) = serving_pages(722, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+        let mut ada = Browser::new(&trust);
+        ada.log_in(&mut room, "ada", "lovelace");
+        write_away(&mut ada, &mut room);
+        world.pass(&mut room, 9);
+        let start = room.machine.now;
+        for _ in 0..steps {
+            world.names.serve(&mut room);
+            world.peer.serve(&mut room);
+            room.step();
+        }
+        let is_over = room.machine.now.since(start).as_secs() > 40;
+        let disk = room.machine.disk.power_cut(&mut Dice::new(steps));
+        let (mut room, mut world) = serving_pages(4000 + steps, disk, Mood::Takes, &trust);
+        forget_connections(&mut [&mut ada]);
+        world.pass(&mut room, 3600);
+        assert_eq!(world.peer.taken.len(), 1, "after {steps} steps");
+        nights += 1;
+        assert_eq!(world.inbox(&mut room, "grace").len(), 1, "after {steps} steps");
+        let page = ada.get(&mut room, "/mail/box/3").text();
+        assert!(page.contains("1–1 of 1") && !page.contains(">Outbox<"), "{page}");
+        if is_over {
+            break;
+        }
+        steps += 1 + steps / 40;
+    }
+    assert!(nights > 40, "{nights}");
+}
+
+/// While one host is silent others get their mail, and no more connections lead there than to any.
+#[test]
+fn a_host_that_is_silent_holds_up_nobody_else() {
+    let (mut room, mut world) = serving(723, Mood::Takes);
+    for number in 0..40 {
+        world.submit(&mut room, &[&format!("friend{number}@silent.test")], LETTER);
+    }
+    world.pass(&mut room, 5);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    let start = room.machine.now;
+    world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
+    assert!(room.machine.now.since(start) < Micros::from_secs(60), "{:?}", room.machine.now.since(start));
+    world.pass(&mut room, 1800);
+    assert_eq!(world.peer.taken.len(), 1);
+}

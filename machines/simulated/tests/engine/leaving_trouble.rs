@@ -1,0 +1,131 @@
+//! What goes wrong while mail leaves: hosts that are down, away or endless, a disk that is busy or broken, and a machine that stops. Nobody gets a letter twice, nobody is forgotten, and nothing stands still.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use simulated::{Dice, Mood as DiskMood};
+
+use super::far::{LETTER, Mood, PEER, World, serving, serving_narrowly};
+use super::room::Room;
+
+/// Steps until the peer has begun to hear a message.
+fn until_message(world: &mut World, room: &mut Room) {
+    world.until(room, "a message has begun", |world, _| world.peer.conversations.iter().any(|talk| talk.is_message));
+}
+
+/// How many have reached the peer's host.
+fn callers(world: &World, room: &Room) -> usize {
+    world.peer.conversations.iter().filter(|talk| room.hosts[PEER].is_open(talk.connection)).count()
+}
+
+#[test]
+fn what_was_read_for_a_connection_that_is_lost_opens_no_other() {
+    let (mut room, mut world) = serving(740, Mood::Takes);
+    let letter = [LETTER, &b"Line.\r\n".repeat(100_000)].concat();
+    world.submit(&mut room, &["bob@far.test", "carol@two.test"], &letter);
+    until_message(&mut world, &mut room);
+    room.machine.disk.mood = DiskMood::Waits;
+    world.until(&mut room, "a part of the letter is being read", |_, room| room.machine.disk.waiting() > 0);
+    let talk = world.peer.conversations.iter().find(|talk| talk.is_message).expect("it has begun").connection;
+    room.hosts[PEER].abort(talk);
+    // Now the first host of the other domain is called, who does not answer.
+    world.pass(&mut room, 10);
+    assert!(room.machine.disk.waiting() > 0);
+    while room.machine.disk.waiting() > 0 {
+        room.machine.disk.carry_out_next();
+    }
+    room.machine.disk.mood = DiskMood::Works;
+    world.pass(&mut room, 10);
+    assert_eq!(world.peer.taken.len(), 0, "the next one is not called while the first is waited for");
+    world.until(&mut room, "carol has it", |world, _| !world.peer.taken.is_empty());
+    world.pass(&mut room, 7200);
+    let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+    assert_eq!(to, ["carol@two.test", "bob@far.test"]);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn couriers_who_find_the_store_busy_go_on_when_it_is_not() {
+    for (seed, transactions) in [(741, 1), (742, 2)] {
+        let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
+        for number in 0..8 {
+            world.submit(&mut room, &[&format!("friend{number}@far.test"), "grace@barepost.test"], LETTER);
+        }
+        // All are due at once when a core begins to serve.
+        let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
+        let (mut room, mut world) = serving_narrowly(seed, disk, transactions, Mood::Takes);
+        world.pass(&mut room, 240);
+        assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (8, 8));
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_machine_that_stops_still_hears_what_becomes_of_a_whole_letter_also_where_somebody_was_refused() {
+    let (mut room, mut world) = serving(743, Mood::Thinks);
+    world.submit(&mut room, &["bob@far.test", "carol@far.test"], LETTER);
+    world.until(&mut room, "the whole letter is there", |world, _| {
+        world.peer.conversations.iter().any(|talk| talk.is_thought_over)
+    });
+    room.machine.stop = true;
+    world.pass(&mut room, 1);
+    assert!(room.ended.is_none());
+    world.peer.mood = Mood::RefusesBob;
+    world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+    assert_eq!(world.peer.taken.len(), 1);
+    let (mut room, mut world) = world.power_cut(room, 743);
+    world.pass(&mut room, 7200);
+    assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (1, 1));
+}
+
+/// A host has a letter, and the disk does not take it down: sent again each time that is tried, it would be sent for ever.
+#[test]
+fn what_the_disk_does_not_note_is_not_sent_again_and_nothing_else_leaves() {
+    for (seed, mood) in [(744, DiskMood::FailsWrites), (745, DiskMood::FailsFlushes)] {
+        let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
+        world.submit(&mut room, &["dave@far.test"], LETTER);
+        world.pass(&mut room, 120);
+        world.peer.mood = Mood::Thinks;
+        world.submit(&mut room, &["carol@far.test"], LETTER);
+        world.until(&mut room, "the whole letter is there", |world, _| {
+            world.peer.conversations.iter().any(|talk| talk.is_thought_over)
+        });
+        room.machine.disk.mood = mood;
+        world.peer.mood = Mood::Takes;
+        world.pass(&mut room, 7200);
+        let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+        assert_eq!(to, ["carol@far.test"]);
+    }
+}
+
+#[test]
+fn letters_for_a_host_that_is_down_are_given_up_in_time_however_many_they_are() {
+    let (mut room, mut world) = serving(746, Mood::Takes);
+    for number in 0..200 {
+        world.submit(&mut room, &[&format!("friend{number}@silent.test")], LETTER);
+    }
+    world.pass(&mut room, 5 * 86_400 + 8 * 3600);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!(inbox.iter().filter(|text| text.contains("Action: failed")).count(), 200);
+}
+
+#[test]
+fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_down() {
+    let (mut room, mut world) = serving(747, Mood::SendsAway);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 1800);
+    assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 7200);
+    assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (0, 1));
+}
+
+#[test]
+fn a_host_that_says_a_word_now_and_then_is_left() {
+    let (mut room, mut world) = serving(748, Mood::Drips);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.until(&mut room, "the host is called", |world, room| callers(world, room) == 1);
+    let start = room.machine.now;
+    world.until(&mut room, "it is left", |world, room| callers(world, room) == 0);
+    assert!(room.machine.now.since(start) < Micros::from_secs(3 * 3600), "{:?}", room.machine.now.since(start));
+}

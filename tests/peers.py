@@ -1,0 +1,275 @@
+"""Servers that others made, on hosts of a network of the test's own (network): NSD, Postfix, Exim and Postfix's smtp-sink.
+
+They lie below target/tools, where they were unpacked and never installed. What they need of a host (accounts of their own, a resolver, a folder that these may enter) they find in a namespace of mounts,
+which vanishes with the process that made it.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import smtplib
+import subprocess
+import textwrap
+
+import network
+from processes import ROOT, Process, children, until
+
+TOOLS = ROOT / "target" / "tools"
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+# Where peers keep what they have. Their own accounts could not enter the folders above a test's.
+PLACE = pathlib.Path("/mnt")
+READY_SECONDS = 30
+
+
+def enter(resolver=None):
+    """Moves this process into a network and mounts of its own. `resolver`: the name server that programs here ask."""
+    network.enter()
+    network.show()
+    _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", PLACE)
+    accounts = {"passwd": "postfix:x:801:801::/:/bin/false\nDebian-exim:x:802:802::/:/bin/false\n",
+                "group": "postfix:x:801:\nDebian-exim:x:802:\npostdrop:x:803:\n"}
+    for name, lines in accounts.items():
+        there = pathlib.Path("/etc", name).read_text().splitlines(keepends=True)
+        own = {line.partition(":")[0] for line in lines.splitlines()}
+        _put_over(pathlib.Path("/etc", name), "".join(line for line in there if line.partition(":")[0] not in own) + lines)
+    if resolver:
+        _put_over(pathlib.Path("/etc/resolv.conf"), f"nameserver {resolver}\n")
+    (PLACE / "tools").mkdir()
+    _mount("--bind", TOOLS, PLACE / "tools")
+
+
+def _put_over(path, text):
+    """Lets programs here find this text in a file of the host's."""
+    copy = PLACE / path.name
+    copy.write_text(text)
+    _mount("--bind", copy, path.resolve())
+
+
+def _mount(*arguments):
+    done = subprocess.run(["mount", *map(str, arguments)], capture_output=True, text=True, timeout=20)
+    if done.returncode != 0:
+        raise AssertionError(f"mount {arguments}: {done.stderr.strip()}")
+
+
+def add_hosts(*addresses):
+    """Hosts at addresses of the Internet."""
+    for address in addresses:
+        network.ip(f"addr add {address} dev lo")
+
+
+class Nsd(Process):
+    """A name server that has these zones: {name: lines of a zone file}."""
+
+    def __init__(self, folder, address, zones):
+        self.folder = pathlib.Path(folder, "zones")
+        self.folder.mkdir()
+        configuration = textwrap.dedent(f"""\
+            server:
+                ip-address: {address}
+                username: ""
+                chroot: ""
+                zonesdir: "{self.folder}"
+                database: ""
+                pidfile: ""
+                xfrdfile: "{self.folder}/xfrd"
+                zonelistfile: "{self.folder}/list"
+            remote-control:
+                control-enable: no
+            """)
+        for name, lines in zones.items():
+            start = f"$ORIGIN {name}.\n$TTL 300\n@ IN SOA ns.test. postmaster.test. 1 3600 600 86400 60\n@ IN NS ns.test.\n"
+            (self.folder / name).write_text(start + "\n".join(lines) + "\n")
+            configuration += f'zone:\n    name: "{name}"\n    zonefile: "{name}"\n'
+        settings = self.folder / "nsd.conf"
+        settings.write_text(configuration)
+        programs = TOOLS / "nsd/usr/sbin"
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(TOOLS / "nsd" / LIBRARIES)}
+        checked = subprocess.run([programs / "nsd-checkconf", settings], capture_output=True, text=True, env=environment, timeout=20)
+        if checked.stdout or checked.stderr:
+            raise AssertionError(checked.stdout + checked.stderr)
+        super().__init__([programs / "nsd", "-d", "-c", settings], self.folder / "nsd.log", environment)
+        self.wait_for_line("nsd started", READY_SECONDS)
+
+
+class MailServer:
+    """A mail server with a Maildir in which all is that came for its domain."""
+
+    def __init__(self, name, account):
+        self.folder = PLACE / name
+        self.folder.mkdir()
+        self.maildir = self.folder / "mail" / "box"
+        self.maildir.parent.mkdir()
+        shutil.chown(self.maildir.parent, account, account)
+
+    def letters(self):
+        """What has come, with the line ends of mail."""
+        files = sorted((self.maildir / "new").glob("*"), key=lambda file: file.stat().st_mtime_ns)
+        return [file.read_bytes().replace(b"\n", b"\r\n") for file in files]
+
+    def wait_for(self, count, seconds):
+        """The letters, once there are so many."""
+        return until(lambda: len(found := self.letters()) >= count and found, seconds, f"{count} letters at {self.folder.name}")
+
+    def kill(self):
+        """Ends it and all that it started, and forgets what it had."""
+        own = children(self.process.pid)
+        self.process.kill()
+        for pid in own:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.folder)
+
+
+def _await_port(address):
+    """Waits until somebody listens on port 25."""
+    listening = f" {''.join(f'{int(part):02X}' for part in reversed(address.split('.')))}:0019 00000000:0000 0A "
+    until(lambda: listening in pathlib.Path("/proc/net/tcp").read_text(), READY_SECONDS, f"a server at {address}")
+
+
+class Postfix(MailServer):
+    """Postfix at an address, for a domain. What it says of itself is in the test's folder. Mail to `nobody` there is refused."""
+
+    def __init__(self, folder, address, host, domain):
+        super().__init__(domain, "postfix")
+        self.address = address
+        tools = PLACE / "tools/postfix/usr"
+        self.environment = {"LD_LIBRARY_PATH": str(tools / "lib/postfix"), "MAIL_CONFIG": str(self.folder), "PATH": os.environ["PATH"]}
+        queue = self.folder / "queue"
+        for name in "active bounce corrupt defer deferred flush hold incoming private maildrop public saved trace pid".split():
+            (queue / name).mkdir(parents=True)
+            if name != "pid":
+                shutil.chown(queue / name, "postfix", "postdrop" if name in ("maildrop", "public") else "root")
+        (self.folder / "data").mkdir()
+        shutil.chown(self.folder / "data", "postfix", "postfix")
+        certificate = make_certificate(self.folder, host)
+        settings = {
+            "compatibility_level": "3.6",
+            "queue_directory": queue,
+            "data_directory": self.folder / "data",
+            "command_directory": tools / "sbin",
+            "daemon_directory": tools / "lib/postfix/sbin",
+            "meta_directory": PLACE / "tools/postfix/etc/postfix",
+            "shlib_directory": tools / "lib/postfix",
+            "import_environment": "MAIL_CONFIG LD_LIBRARY_PATH PATH",
+            "maillog_file": self.folder / "log",
+            "maillog_file_prefixes": PLACE,
+            "mail_owner": "postfix",
+            "setgid_group": "postdrop",
+            "myhostname": host,
+            "inet_interfaces": address,
+            "mynetworks": f"{address}/32",
+            "inet_protocols": "ipv4",
+            "mydestination": "",
+            "alias_maps": "",
+            "virtual_mailbox_domains": domain,
+            "virtual_mailbox_base": self.maildir.parent,
+            "virtual_mailbox_maps": "static:box/",
+            "virtual_uid_maps": "static:801",
+            "virtual_gid_maps": "static:801",
+            "message_size_limit": "60000000",
+            "mailbox_size_limit": "0",
+            "virtual_mailbox_limit": "0",
+            "smtpd_recipient_restrictions": f"check_recipient_access inline:{{nobody@{domain}=REJECT}}, permit_mynetworks, reject_unauth_destination",
+            "smtp_bind_address": address,
+            "smtpd_tls_security_level": "may",
+            "smtpd_tls_chain_files": certificate,
+            "smtp_tls_security_level": "may",
+        }
+        (self.folder / "main.cf").write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
+        services = f"{address}:25 inet n - n - - smtpd\n"
+        for line in ("pickup unix n - n 60 1", "cleanup unix n - n - 0", "qmgr unix n - n 300 1", "rewrite unix - - n - - trivial-rewrite", "bounce unix - - n - 0",
+                     "defer unix - - n - 0 bounce", "trace unix - - n - 0 bounce", "smtp unix - - n - -", "error unix - - n - -", "virtual unix - n n - -",
+                     "tlsmgr unix - - n 1000? 1", "anvil unix - - n - 1", "scache unix - - n - 1", "proxymap unix - - n - -", "flush unix n - n 1000? 0",
+                     "showq unix n - n - -", "postlog unix-dgram n - n - 1 postlogd"):
+            name, *rest = line.split()
+            services += " ".join([name, *rest, *([name] if len(rest) == 6 else [])]) + "\n"
+        (self.folder / "master.cf").write_text(services)
+        self.process = Process([tools / "lib/postfix/sbin/master", "-d", "-c", self.folder], pathlib.Path(folder, f"{domain}.log"), self.environment)
+        _await_port(address)
+
+    def send(self, sender, recipient, letter):
+        """Takes a letter from a user of its own, who sits at the same host."""
+        with smtplib.SMTP(self.address, 25, timeout=READY_SECONDS, source_address=(self.address, 0)) as session:
+            session.sendmail(sender, [recipient], letter)
+
+    def log(self):
+        return (self.folder / "log").read_text()
+
+
+class Exim(MailServer):
+    """Exim at an address, for a domain. Mail to `nobody` there is refused."""
+
+    def __init__(self, folder, address, host, domain):
+        super().__init__(domain, "Debian-exim")
+        shutil.chown(self.folder, "Debian-exim", "Debian-exim")
+        certificate = make_certificate(self.folder, host)
+        shutil.chown(certificate, "Debian-exim", "Debian-exim")
+        program = PLACE / "tools/exim/usr/sbin/exim4"
+        settings = self.folder / "exim.conf"
+        settings.write_text(textwrap.dedent(f"""\
+            primary_hostname = {host}
+            exim_path = {program}
+            keep_environment = LD_LIBRARY_PATH
+            spool_directory = {self.folder}/spool
+            log_file_path = {self.folder}/%slog
+            local_interfaces = {address}
+            daemon_smtp_ports = 25
+            tls_advertise_hosts = *
+            tls_certificate = {certificate}
+            acl_smtp_rcpt = recipient
+            acl_smtp_data = accept
+            message_size_limit = 60M
+            begin acl
+            recipient:
+              deny local_parts = nobody
+                   message = there is nobody of this name
+              accept domains = {domain}
+              deny message = relaying is not permitted
+            begin routers
+            box:
+              driver = accept
+              transport = box
+            begin transports
+            box:
+              driver = appendfile
+              directory = {self.maildir}
+              maildir_format
+              create_directory
+              user = Debian-exim
+            """))
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(PLACE / "tools/exim" / LIBRARIES)}
+        self.process = Process([program, "-C", settings, "-bdf"], pathlib.Path(folder, f"{domain}.log"), environment)
+        _await_port(address)
+
+
+class Sink(Process):
+    """smtp-sink at an address, which keeps what it takes. `how`: its options for being slow, refusing and breaking off."""
+
+    def __init__(self, folder, address, *how):
+        self.folder = PLACE / f"sink-{address}"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        tools = PLACE / "tools/postfix/usr"
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(tools / "lib/postfix")}
+        command = [tools / "sbin/smtp-sink", "-v", "-u", "root", *how, "-d", f"{self.folder}/%s.", f"{address}:25", "100"]
+        super().__init__(command, pathlib.Path(folder, f"sink-{address}.log"), environment)
+        _await_port(address)
+
+    def heard(self, command):
+        """How often it was told this."""
+        return sum(command in line for line in self.lines())
+
+    def letters(self):
+        """What it has taken, with the line ends of mail, and the envelope in fields of its own above."""
+        return [file.read_bytes().replace(b"\n", b"\r\n") for file in sorted(self.folder.iterdir())]
+
+
+def make_certificate(folder, host):
+    """A file with a key and a certificate that nobody has signed but its owner."""
+    path = pathlib.Path(folder, "certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}",
+                    "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True, timeout=60)
+    path.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
+    return path

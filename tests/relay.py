@@ -1,0 +1,215 @@
+"""The promise: mail leaves for servers that others made, as it was submitted, once, and who sends it hears of what does not arrive; their mail comes.
+
+The machine is a Linux process at a tap interface, and behind its gateway is an Internet of the test's own: NSD knows the domains, Postfix and Exim take mail for two of them, and Postfix's smtp-sink is slow, refuses and breaks off
+for others.
+
+Takes a minute; --quick leaves nothing out.
+"""
+
+import base64
+import email
+import email.policy
+import itertools
+import re
+
+import barepost
+import network
+import peers
+from hosted import CONFIGURATION, LINUX, TAP, HostedTest
+from mail import DOMAIN, PASSWORD, Letters
+from processes import until
+
+NAME_SERVER = "198.51.100.1"
+POSTFIX, EXIM, SINK, CLOSED, SLOW = (f"198.51.100.{number}" for number in range(11, 16))
+# Domains without MX, each at a host of its own: {name: address}.
+PLAIN = {f"host{number}.test": f"198.51.100.{100 + number}" for number in range(10)}
+ADA, GRACE = f"ada@{DOMAIN}", f"grace@{DOMAIN}"
+SUBMISSION = 587
+# As other hosts find each other.
+ZONES = {
+    "postfix.test": [f"@ IN MX 10 mx\n@ IN TXT \"v=spf1 ip4:{POSTFIX} -all\"\nmx IN A {POSTFIX}"],
+    "exim.test": [f"@ IN MX 5 closed\n@ IN MX 10 mx\nclosed IN A {CLOSED}\nmx IN A {EXIM}"],
+    # So many hosts that the answer comes by a stream.
+    "sink.test": [f"@ IN MX 1 mx\nmx IN A {SINK}", *(f"@ IN MX 9 one-of-the-hosts-that-are-not-there-{number}" for number in range(99))],
+    "slow.test": [f"@ IN A {SLOW}"],
+    **{name: [f"@ IN A {address}"] for name, address in PLAIN.items()},
+    "nowhere.test": ["@ IN MX 0 ."],
+    "test": [],
+    DOMAIN: ["@ IN MX 10 mail\nmail IN A 10.9.0.2"],
+}
+
+
+class Relay(HostedTest):
+    configuration = CONFIGURATION.replace("[network]\n", f'[network]\ngateway = "{LINUX}"\ndns = ["{NAME_SERVER}"]\n')
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.letters = Letters(barepost.options.seed)
+
+    def setUp(self):
+        super().setUp()
+        self.watch(peers.Nsd(self.folder, NAME_SERVER, ZONES))
+
+    def letter(self, number, size=2000):
+        """One that says all that a submitted one has to."""
+        head = f"Date: Mon, 23 Nov 2026 12:00:00 +0000\r\nMessage-ID: <{number}.{barepost.options.seed}@{DOMAIN}>\r\n".encode()
+        return head + self.letters.make(number, size).replace(b"sender@client.test", ADA.encode())
+
+    def submit(self, machine, recipients, letter, parameters=""):
+        """As Ada's mail program does it."""
+        with barepost.Smtp(SUBMISSION, host=machine.host) as session:
+            session.ehlo()
+            login = base64.b64encode(f"\0{ADA}\0{PASSWORD}".encode()).decode()
+            self.assertEqual(session.command(f"AUTH PLAIN {login}").code, 235)
+            reply = session.deliver(ADA, recipients, letter, parameters)
+        self.assertEqual(reply.code, 250, reply)
+
+    def assertWhole(self, found, sent):
+        """What has come is what was sent, below what hosts on its way have put above."""
+        self.assertIn(sent[:100], found)
+        self.assertSame(found[found.index(sent[:100]):], sent)
+
+    def reports(self, machine, count, seconds=20):
+        """What Ada has heard of mail that did not arrive: (recipient, action, status), by recipient."""
+        found = until(lambda: len(there := machine.mailbox("ada")) >= count and there, seconds, f"{count} reports")
+        heard = []
+        for letter in found:
+            message = email.message_from_bytes(letter.raw, policy=email.policy.default)
+            self.assertEqual(message.get_content_type(), "multipart/report")
+            self.assertEqual(message["Return-Path"], "<>")
+            words, fields, _ = message.iter_parts()
+            of_all, *of_each = fields.get_payload()
+            self.assertEqual(of_all["Reporting-MTA"], f"dns; mail.{DOMAIN}")
+            for one in of_each:
+                recipient = one["Final-Recipient"].partition(";")[2].strip()
+                self.assertIn(recipient, words.get_content())
+                heard.append((recipient, one["Action"], one["Status"]))
+        return sorted(heard)
+
+    def test_letters_reach_postfix_and_exim_as_they_were_submitted(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
+        machine = self.boot()
+        sizes = (300, 2_000, 70_000, 5_000_000)
+        for number, size in enumerate(sizes):
+            self.submit(machine, ["bob@postfix.test", "eve@exim.test", GRACE], self.letter(number, size))
+        for peer in (postfix, exim):
+            found = {re.search(rb"X-Letter: \d+/(\d+)/", letter)[1]: letter for letter in peer.wait_for(len(sizes), 60)}
+            self.assertEqual(len(found), len(sizes))
+            for number, size in enumerate(sizes):
+                self.assertWhole(found[str(number).encode()], self.letter(number, size))
+        self.assertEqual(len(machine.mailbox("grace")), len(sizes))
+        self.assertEqual(machine.mailbox("ada"), [])
+
+    def test_what_postfix_sends_comes_and_is_answered(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        machine = self.boot()
+        postfix.send("bob@postfix.test", ADA, "From: bob@postfix.test\r\nTo: ada\r\nSubject: question\r\n\r\nWell?\r\n")
+        found = until(lambda: machine.mailbox("ada"), 20, "Bob's letter")[0].raw.decode()
+        self.assertIn("spf=pass smtp.mailfrom=postfix.test; dmarc=none header.from=postfix.test", found.replace("\r\n\t", " "))
+        self.submit(machine, ["bob@postfix.test"], self.letter(1))
+        self.assertWhole(postfix.wait_for(1, 20)[0], self.letter(1))
+
+    def test_who_sends_hears_of_everybody_who_does_not_get_it(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
+        machine = self.boot()
+        nobody = ["nobody@postfix.test", "nobody@exim.test", "x@nowhere.test", "x@unknown.exim.test"]
+        self.submit(machine, [*nobody, "bob@postfix.test", "eve@exim.test"], self.letter(1))
+        expected = zip(nobody, ("5.7.1", "5.1.0", "5.1.10", "5.1.2"), strict=True)
+        self.assertEqual(self.reports(machine, 4), sorted((who, "failed", status) for who, status in expected))
+        for peer in (postfix, exim):
+            self.assertWhole(peer.wait_for(1, 20)[0], self.letter(1))
+
+    def test_a_letter_that_is_refused_for_now_goes_once_when_the_power_has_failed(self):
+        refusing = self.watch(peers.Sink(self.folder, SINK, "-r", "rcpt"))
+        data = self.data()
+        machine = self.boot(data)
+        self.submit(machine, ["bob@sink.test"], self.letter(1))
+        until(lambda: refusing.heard("RCPT"), 30, "a first attempt")
+        machine.kill()
+        refusing.kill()
+        sink = self.watch(peers.Sink(self.folder, SINK))
+        machine = self.boot(data)
+        self.assertWhole(until(sink.letters, 30, "the letter")[0], self.letter(1) + b"\r\n")
+        self.assertEqual(machine.stop(), 0)
+        self.boot(data)
+        self.assertEqual((len(sink.letters()), machine.mailbox("ada")), (1, []))
+
+    def test_hosts_that_can_little_get_letters_too(self):
+        sinks = [self.watch(peers.Sink(self.folder, address, *how))
+                 for address, how in zip(PLAIN.values(), (["-e"], ["-p"], ["-8"], ["-E"], ["-a"]), strict=False)]
+        machine = self.boot()
+        for domain, _ in zip(PLAIN, sinks, strict=False):
+            self.submit(machine, [f"bob@{domain}"], self.letter(1))
+        for sink in sinks:
+            self.assertWhole(until(sink.letters, 30, f"a letter at {sink.folder.name}")[0], self.letter(1) + b"\r\n")
+
+    def test_hosts_that_break_off_or_are_not_ready_get_letters_once_they_are_well(self):
+        ailments = [[how, when] for how in ("-q", "-Q") for when in ("EHLO", "MAIL", "RCPT", "DATA")] + [["-r", "MAIL"], ["-r", "."]]
+        ill = [self.watch(peers.Sink(self.folder, address, *how)) for address, how in zip(PLAIN.values(), ailments, strict=True)]
+        data = self.data()
+        machine = self.boot(data)
+        for domain in PLAIN:
+            self.submit(machine, [f"bob@{domain}"], self.letter(1))
+        for sink, (_, when) in zip(ill, ailments, strict=True):
+            until(lambda sink=sink: sink.heard("disconnect"), 30, f"{when} at {sink.folder.name}")
+            sink.kill()
+        self.assertEqual(machine.stop(), 0)
+        well = [self.watch(peers.Sink(self.folder, address)) for address in PLAIN.values()]
+        machine = self.boot(data)
+        for sink in well:
+            self.assertWhole(until(sink.letters, 30, f"a letter at {sink.folder.name}")[0], self.letter(1) + b"\r\n")
+        self.assertEqual([len(sink.letters()) for sink in well], [1] * len(well))
+        self.assertEqual(machine.mailbox("ada"), [])
+
+    def test_a_slow_host_holds_up_nobody_else(self):
+        slow = self.watch(peers.Sink(self.folder, SLOW, "-p", "-W", "DATA:2"))
+        fast = self.watch(peers.Sink(self.folder, SINK))
+        machine = self.boot()
+        count = 20
+        for number in range(count):
+            self.submit(machine, ["bob@slow.test"], self.letter(number))
+            self.submit(machine, ["eve@sink.test"], self.letter(number))
+        until(lambda: len(fast.letters()) == count, 30, "letters at the fast host")
+        self.assertLess(len(slow.letters()), count)
+        until(lambda: len(slow.letters()) == count, 60, "letters at the slow host")
+
+    def test_nobody_is_relayed_for_whatever_he_calls_himself_and_whom_he_writes_to(self):
+        sink = self.watch(peers.Sink(self.folder, SINK))
+        machine = self.boot()
+        whom = [
+            "bob@sink.test", "bob@SINK.TEST", "bob@sink.test.", f"bob@[{SINK}]", f"bob@[IPv6:::ffff:{SINK}]",
+            # Source routes (RFC 5321 appendix C), which are passed over.
+            f"@{DOMAIN}:bob@sink.test", f"@mail.{DOMAIN},@{DOMAIN}:bob@sink.test", f"@[{machine.host}]:bob@sink.test",
+            # The percent hack, bang paths, and two at signs, on all names of the machine's.
+            *(f"{local}@{host}" for host in (DOMAIN, f"mail.{DOMAIN}", f"[{machine.host}]", "localhost")
+              for local in ("bob%sink.test", '"bob%sink.test"', "sink.test!bob", '"sink.test!bob"', '"bob@sink.test"', "bob@sink.test")),
+            f"bob@{DOMAIN}@sink.test", f"bob%{DOMAIN}@sink.test", f"{DOMAIN}!bob@sink.test", f"ada%{DOMAIN}@sink.test", "bob%sink.test", "sink.test!bob", '"bob@sink.test"',
+            "bob", "bob@", "@sink.test", f"ada@{DOMAIN} bob@sink.test", f"ada@{DOMAIN},bob@sink.test", f"ada@{DOMAIN}\0@sink.test", f"<ada@{DOMAIN}>,<bob@sink.test>",
+        ]
+        senders = ["", "bob@sink.test", ADA, f"postmaster@{DOMAIN}", f"ada@mail.{DOMAIN}", f"ada@[{machine.host}]", "ada@localhost", "root@[127.0.0.1]"]
+        login = base64.b64encode(f"\0{ADA}\0wrong".encode()).decode()
+        taken = []
+        for port, source in ((25, SLOW), (25, LINUX), (SUBMISSION, LINUX)):
+            for sender, first in itertools.product(senders, range(0, len(whom), 5)):
+                # A session each for a few: who is refused often is sent away.
+                with barepost.Smtp(port, host=machine.host, source=(source, 0)) as session:
+                    session.ehlo(f"mail.{DOMAIN}")
+                    session.command(f"AUTH PLAIN {login}")
+                    for recipient in whom[first:first + 5]:
+                        session.command("RSET")
+                        session.command(f"MAIL FROM:<{sender}>")
+                        if session.command(f"RCPT TO:<{recipient}>").is_positive:
+                            taken.append((port, source, sender, recipient))
+                    is_taken = session.command(f"RCPT TO:<{ADA}>").is_positive
+                    self.assertEqual(is_taken, port == 25, "else all of this shows nothing")
+        self.assertEqual(taken, [])
+        self.assertEqual(sink.heard("connect"), 0)
+
+
+if __name__ == "__main__":
+    peers.enter(NAME_SERVER)
+    peers.add_hosts(*(f"{address}/32" for address in (NAME_SERVER, POSTFIX, EXIM, SINK, CLOSED, SLOW, *PLAIN.values())))
+    barepost.main()
