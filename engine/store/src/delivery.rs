@@ -180,11 +180,13 @@ impl Store {
                 return Err(Refusal::TooLarge);
             }
             taken += delivery.take(rest);
-            if taken < octets.len()
-                && let Err(wanted) = self.make_space(id.0)?
-            {
-                self.wait_for_room(id.0, wanted, continuation);
-                return Ok(taken);
+            if taken < octets.len() {
+                if let Err(wanted) = self.make_space(id.0)? {
+                    self.wait_for_room(id.0, wanted, continuation);
+                    return Ok(taken);
+                }
+                // It may have tried again without being woken.
+                self.stop_waiting_for_room(id.0);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The stores of all other cores: what is known of them here, and what is asked of them.
 //!
 //! Letters gather in pages of our own. A letter has one as soon as it begins, sends it when it is full or complete, and takes
-//! another if there is one to spare; otherwise it waits until one of its own comes home.
+//! another if there is one to spare; otherwise it waits until one of its own comes home, and goes on with that.
 //!
 //! Invariants:
 //! - What concerns an account is asked of the core that owns it, the *owner*.
@@ -50,7 +50,6 @@ struct Owner {
 struct Gathering {
     owner: CoreId,
     page: Option<Box<Page>>,
-    pages_under_way: u32,
     expect: Expect,
     /// Who waits for room, or for the end.
     continuation: Option<Continuation>,
@@ -99,14 +98,8 @@ impl Distant {
         }
         let mut page = self.pages.pop().ok_or(Refusal::Busy)?;
         page.recipients.extend_from_slice(recipients);
-        let gathering = Gathering {
-            owner,
-            page: Some(page),
-            pages_under_way: 0,
-            expect: Expect::Octets,
-            continuation: None,
-            refused: None,
-        };
+        let gathering =
+            Gathering { owner, page: Some(page), expect: Expect::Octets, continuation: None, refused: None };
         self.letters.insert(gathering).map(Letter).map_err(|gathering| {
             gathering.page.into_iter().for_each(|page| self.put_back(page));
             Refusal::Busy
@@ -267,12 +260,13 @@ impl Distant {
         }
     }
 
-    /// A page has come home: its letter may go on.
-    pub(crate) fn page_done(&mut self, page: Box<Page>) {
+    /// A page has come home: its letter goes on with it, if it waits for one.
+    pub(crate) fn page_done(&mut self, mut page: Box<Page>) {
         let letter = page.letter;
-        self.put_back(page);
-        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
-        gathering.pages_under_way = gathering.pages_under_way.saturating_sub(1);
+        page.clear();
+        let gathering = self.letters.get_mut(letter.0).filter(|gathering| gathering.waits_for_page());
+        let Some(gathering) = gathering else { return self.pages.push(page) };
+        gathering.page = Some(page);
         self.offer_room(letter);
     }
 
@@ -351,8 +345,7 @@ impl Distant {
     }
 
     fn put_back(&mut self, mut page: Box<Page>) {
-        page.recipients.clear();
-        page.length = 0;
+        page.clear();
         self.pages.push(page);
     }
 
@@ -361,7 +354,6 @@ impl Distant {
         let Some(gathering) = self.letters.get_mut(letter.0) else { return };
         let Some(mut page) = gathering.page.take() else { return };
         page.letter = letter;
-        gathering.pages_under_way += 1;
         let owner = gathering.owner;
         self.ask(owner, Request::Octets { page, end });
     }
@@ -389,7 +381,18 @@ impl Distant {
     }
 }
 
+impl Gathering {
+    fn waits_for_page(&self) -> bool {
+        self.expect == Expect::Octets && self.page.is_none() && self.continuation.is_some()
+    }
+}
+
 impl Page {
+    fn clear(&mut self) {
+        self.recipients.clear();
+        self.length = 0;
+    }
+
     /// Takes as many octets as there is room for.
     fn take(&mut self, octets: &[u8]) -> usize {
         let Some(room) = self.octets.get_mut(self.length..) else { return 0 };

@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// A delivery that is given up waits for nothing: it must not be woken in place of another.
+    /// A delivery that is given up, or has found what it waited for, waits for nothing: it must not be woken in place of another.
     pub(super) fn stop_waiting_for_room(&mut self, id: FrameId) {
         let Some(delivery) = self.deliveries.get_mut(id) else { return };
         if core::mem::take(&mut delivery.wants_room) {

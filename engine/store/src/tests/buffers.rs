@@ -1,6 +1,7 @@
 //! Buffers are few, and nobody who waits for one is forgotten.
 
 use super::rig::{MIB, NOW, Rig, body, limits};
+use crate::layout::PIECE_PAGES;
 use crate::types::{Limits, Outcome, Recipient};
 use crate::{AccountId, DeliveryId};
 use alloc::vec::Vec;
@@ -35,6 +36,25 @@ fn who_waits_for_a_buffer_behind_others_who_have_left_gets_it() {
     rig.store.abort(holders.pop().unwrap());
     rig.exchange();
     assert!(matches!(rig.outcomes.get(&last), Some(Outcome::Room)));
+}
+
+#[test]
+fn who_has_found_a_buffer_without_being_woken_is_not_woken_in_place_of_another() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada");
+    let mut buffers: Vec<_> = core::iter::from_fn(|| rig.store.pool.take_sparing(PIECE_PAGES)).collect();
+    let (early, _) = begun(&mut rig, ada);
+    let (late, woken_late) = begun(&mut rig, ada);
+    assert!(woken_late.is_some());
+    rig.store.give(buffers.pop().unwrap());
+    // The early one is woken, and before it tries again there is more of the late one, as from another core.
+    let (_, continuation) = rig.continuation();
+    assert_eq!(rig.store.append(late, &body(2, 100), continuation), Ok(100));
+    let (number, continuation) = rig.continuation();
+    assert_eq!(rig.store.append(early, &body(3, 100), continuation), Ok(0));
+    rig.store.give(buffers.pop().unwrap());
+    rig.exchange();
+    assert!(matches!(rig.outcomes.get(&number), Some(Outcome::Room)));
 }
 
 #[test]

@@ -104,19 +104,41 @@ fn a_letter_for_people_of_all_cores_can_begin_where_a_core_has_place_for_one_let
     let sizes = Sizes { transactions: 1, ..usual_sizes() };
     let mut room = Room::configured(22, MemoryDisk::blank(32 << 20), sizes, &configuration);
     room.until("the engine serves", |room| room.console_says("serving"));
-    let mut talk = room.connect(25);
-    room.smtp_reply(&mut talk);
-    room.smtp(&mut talk, "EHLO client.test");
-    room.smtp(&mut talk, "MAIL FROM:<>");
-    for name in &names {
-        assert!(room.smtp(&mut talk, &format!("RCPT TO:<{name}>")).starts_with("250 "));
+    for letter in [b"Subject: short\r\n\r\nHello.\r\n".to_vec(), long_letter(1)] {
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        room.smtp(&mut talk, "EHLO client.test");
+        room.smtp(&mut talk, "MAIL FROM:<>");
+        for name in &names {
+            assert!(room.smtp(&mut talk, &format!("RCPT TO:<{name}>")).starts_with("250 "));
+        }
+        let reply = room.smtp(&mut talk, "DATA");
+        assert!(reply.starts_with("354 "), "{reply}");
+        room.send(&talk, &[stuffed(&letter), b".\r\n".to_vec()].concat());
+        let reply = room.smtp_reply(&mut talk);
+        assert!(reply.starts_with("250 "), "{reply}");
+        room.part(talk);
     }
-    let reply = room.smtp(&mut talk, "DATA");
-    assert!(reply.starts_with("354 "), "{reply}");
-    room.send(&talk, b"Subject: short\r\n\r\nHello.\r\n.\r\n");
-    let reply = room.smtp_reply(&mut talk);
-    assert!(reply.starts_with("250 "), "{reply}");
-    room.part(talk);
+}
+
+/// Letters that have begun wait for buffers of one core, with as many of their pages on the way as may be, and more come of them meanwhile.
+#[test]
+fn letters_for_a_core_that_has_few_buffers_all_go_on_as_others_end() {
+    for seed in [24, 25] {
+        let mut room = Room::new(seed);
+        let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
+        let letters = 0..40 * usize::from(CORES);
+        let mut talks: Vec<Talk> =
+            letters.map(|number| room.begin_message_from(hosts[number % 8], "grace@barepost.test")).collect();
+        let letter = long_letter(1);
+        let (first, last) = letter.split_at(letter.len() - 10);
+        talks.iter().for_each(|talk| room.send(talk, first));
+        talks.iter().for_each(|talk| room.send(talk, &[last, b".\r\n"].concat()));
+        for talk in &mut talks {
+            let reply = room.smtp_reply(talk);
+            assert!(reply.starts_with("250 "), "{reply}");
+        }
+    }
 }
 
 #[test]

@@ -5,13 +5,13 @@
 use dkim::{Algorithm, Reading, Reason, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Record};
 use machine::{Machine, Micros, UnixTime};
-use server::InUse;
+use server::{InUse, Sizes};
 
 use crate::CORES;
 
 use super::far::{Mood, serving_signed};
 use super::room::shielded::Trust;
-use super::room::{Room, Talk, stuffed};
+use super::room::{Room, Talk, stuffed, usual_sizes};
 
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 
@@ -202,7 +202,9 @@ fn many_letters_at_a_time_are_signed_one_signature_a_turn_and_who_leaves_meanwhi
 
 #[test]
 fn of_all_headers_of_letters_that_are_not_signed_yet_some_is_kept_and_who_would_need_more_tries_again_later() {
-    let mut room = Room::signing(6, keys());
+    // The store has buffers for all of them.
+    let sizes = Sizes { buffer_bytes: 16 << 20, ..usual_sizes() };
+    let mut room = Room::signing_in(sizes, 6, keys());
     let long = format!("From: ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(100));
     let mut talks: Vec<Talk> = (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
     talks.iter().for_each(|talk| room.send(talk, long.as_bytes()));

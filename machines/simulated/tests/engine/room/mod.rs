@@ -126,8 +126,12 @@ impl Room {
 
     /// A room whose engine signs letters of its users, and serves.
     pub(crate) fn signing(seed: u64, keys: Vec<SigningKey>) -> Room {
+        Room::signing_in(usual_sizes(), seed, keys)
+    }
+
+    pub(crate) fn signing_in(sizes: Sizes, seed: u64, keys: Vec<SigningKey>) -> Room {
         let (disk, site) = (MemoryDisk::blank(DISK_BYTES), Site::default());
-        let mut room = Room::keyed(seed, disk, usual_sizes(), CONFIGURATION, site, Vec::new(), keys);
+        let mut room = Room::keyed(seed, disk, sizes, CONFIGURATION, site, Vec::new(), keys);
         room.until("the engine serves", |room| room.console_says("serving"));
         room
     }
