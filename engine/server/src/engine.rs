@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use machine::{CoreId, Instant, Machine, Micros, Sector};
-use net::{Event, Events, Output};
+use net::{ConnectionId, Event, Events, Output};
 use sometimes::buggify;
 use store::{CRASH_SECTOR, State, Wake};
 use tasks::{Budget, FrameId};
@@ -258,7 +258,10 @@ impl Engine {
     fn compute(&mut self) {
         for gate in [HANDSHAKES, HASHER, SIGNATURES] {
             if let Some(frame) = self.common.owner_of(gate) {
-                self.session_resumed(frame);
+                match self.common.queue.courier_on(ConnectionId(frame)) {
+                    Some(courier) => self.line_handshake_resumed(courier),
+                    None => self.session_resumed(frame),
+                }
                 self.unfinished = true;
             }
         }

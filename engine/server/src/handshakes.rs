@@ -96,7 +96,7 @@ impl Session {
             return;
         }
         handshake.stage = Stage::Bytes;
-        let event = self.step_in_handshake(common);
+        let event = common.step_in_handshake(self.caller.connection);
         common.leave(HANDSHAKES, frame);
         match event {
             Some(Event::Established(agreed)) => {

@@ -12,7 +12,8 @@
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
 //! | `reports` | that somebody does not get it |
-//! | `road` | to which hosts it goes, and the connection to one of them |
+//! | `road` | to which hosts it goes |
+//! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //!
 //! Invariants:
 //! - An entry is in one place at most: it waits, or a courier has it. At most [`COURIERS_MAX`] couriers of a core are at work; each has one connection at most.
@@ -27,6 +28,7 @@ mod entry;
 mod parts;
 mod reports;
 mod road;
+mod secrecy;
 mod sorting;
 
 use alloc::boxed::Box;
@@ -115,7 +117,8 @@ impl Queue {
         !self.lines.is_empty() && self.courier_on(connection).is_some()
     }
 
-    fn courier_on(&self, connection: ConnectionId) -> Option<FrameId> {
+    /// Whose mail does.
+    pub(crate) fn courier_on(&self, connection: ConnectionId) -> Option<FrameId> {
         self.lines.iter().find(|(own, _)| *own == connection).map(|(_, frame)| *frame)
     }
 
@@ -276,25 +279,16 @@ impl Engine {
         self.on_line(connection, Courier::line_goes_on);
     }
 
-    /// Bytes have come by such a connection.
-    #[cold]
-    pub(crate) fn line_bytes_arrived(&mut self, connection: ConnectionId, bytes: &[u8]) {
-        self.on_line(connection, |courier, hands| courier.bytes_arrived(bytes, hands));
-    }
-
-    /// The same, and they wait in the connection.
+    /// Bytes wait in such a connection.
     #[cold]
     pub(crate) fn line_bytes_wait(&mut self, connection: ConnectionId) {
-        loop {
-            let count = self.common.net.copy_waiting(connection, self.scratch.as_mut_slice());
-            if count == 0 {
-                return;
-            }
-            self.common.net.consumed(connection, count);
-            let Some(frame) = self.common.queue.courier_on(connection) else { return };
-            let bytes = self.scratch.get(..count).unwrap_or_default();
-            step(frame, &mut self.common, |courier, hands| courier.bytes_arrived(bytes, hands));
-        }
+        self.on_line(connection, Courier::bytes_wait);
+    }
+
+    /// It is the turn of this courier for a step in a handshake.
+    #[cold]
+    pub(crate) fn line_handshake_resumed(&mut self, frame: FrameId) {
+        step(frame, &mut self.common, Courier::handshake_resumed);
     }
 
     /// The peer says no more by such a connection.

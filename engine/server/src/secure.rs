@@ -1,12 +1,14 @@
 //! TLS between connections and their sessions: what a core has for it, and the bytes on their way through.
 //!
+//! What a courier says to another host goes the same ways (`queue::secrecy`).
+//!
 //! A session on TLS stands in the same table as any other, speaks through the same hands and knows nothing of it. What arrives is opened where it lies: in the received frame,
 //! or, when a record came in several, in this core's scratch buffer, and what the session leaves goes back to where it waited. What is said is sealed
 //! into the block that segments point into. So no plaintext is copied on its way in but what waits, and each byte once on its way out.
 //!
 //! Invariants:
 //! - A connection in the clear pays nothing for this but a look at [`Channel`].
-//! - The table's slot of a connection is empty before its client's first byte and after its session's end.
+//! - The table's slot of a connection is empty before its client's first byte, or ours, and after its session's end, or its courier's.
 //! - What was opened and not taken lies at the stream's front as it was opened: put back before anybody looks again.
 
 use alloc::boxed::Box;
@@ -18,8 +20,8 @@ use machine::{BLOCK_BYTES, Instant, UnixTime};
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
-    Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX,
-    Sealed, Settings, Text, TicketKeys,
+    Certificate, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, RECORD_BYTES_MAX,
+    SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
 };
 
 use crate::common::Common;
@@ -58,6 +60,10 @@ pub(crate) struct Secure {
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
+    /// How other hosts are called.
+    client: Option<ClientSettings>,
+    /// Handshakes with them. There are no more than couriers.
+    calls: usize,
     /// How those ended that are over.
     pub(crate) outcomes: Handshakes,
     /// What TLS itself has to say, on its way to the connection.
@@ -72,12 +78,13 @@ impl Secure {
     /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
     pub(crate) fn new(certificates: &[Certificate], secret: &[u8; 32], connections: usize) -> Secure {
         let (clock, tickets) = (Clock::default(), TicketKeys::new(secret));
-        let connections = if certificates.is_empty() { 0 } else { connections };
         Secure {
             settings: settings(certificates, &clock, &tickets),
             certificates: certificates.to_vec(),
             connections: (0..connections).map(|_| None).collect(),
             handshakes: 0,
+            client: ClientSettings::for_anybody(&clock).ok(),
+            calls: 0,
             outcomes: Handshakes::default(),
             handshakes_max: (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN),
             out: vec![0; FLIGHT_BYTES_MAX].into_boxed_slice(),
@@ -115,9 +122,9 @@ impl Secure {
         self.certificates.iter().any(|certificate| certificate.is_for(host))
     }
 
-    /// Handshakes that have begun and not ended.
+    /// Handshakes that have begun and not ended, whoever has called whom.
     pub(crate) fn handshakes(&self) -> usize {
-        self.handshakes
+        self.handshakes + self.calls
     }
 
     /// Connections that TLS is spoken on, or is about to be.
@@ -148,6 +155,22 @@ impl Secure {
         let has_begun = place.is_some();
         self.handshakes += usize::from(has_begun);
         has_begun
+    }
+
+    /// A host that we have called is to speak TLS with us: the first step of the handshake is due. False: it cannot begin.
+    pub(crate) fn call(&mut self, connection: ConnectionId, host: Option<&str>) -> bool {
+        let begun = self.client.as_ref().and_then(|client| Connection::connect(client, host).ok());
+        let Some(place) = self.connections.get_mut(connection.index()) else { return false };
+        assert!(place.is_none(), "a connection's slot is taken again only after its courier ended");
+        *place = begun.map(Box::new);
+        let has_begun = place.is_some();
+        self.calls += usize::from(has_begun);
+        has_begun
+    }
+
+    /// A handshake with a host that we have called is done, or will never be.
+    pub(crate) fn call_ended(&mut self) {
+        self.calls -= 1;
     }
 
     /// Whether the client has said anything yet.
@@ -203,7 +226,8 @@ impl Secure {
         self.connections.get(connection.index())?.as_deref()
     }
 
-    fn of_mut(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
+    /// The connection's TLS, if it is spoken.
+    pub(crate) fn of_mut(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(connection.index())?.as_deref_mut()
     }
 }
@@ -227,7 +251,7 @@ pub(crate) fn room_for_plaintext(room: usize) -> usize {
 
 /// What is wanted of a record at the front.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Opening {
+pub(crate) enum Opening {
     /// Its plaintext.
     Next,
     /// More than the plaintext that lies there.
@@ -238,7 +262,7 @@ enum Opening {
 
 impl Common {
     /// Works on the front of what has arrived, sends what TLS has to say to it, and says how many bytes are done with.
-    fn open(&mut self, connection: ConnectionId, bytes: &mut [u8], opening: Opening) -> (usize, Event) {
+    pub(crate) fn open(&mut self, connection: ConnectionId, bytes: &mut [u8], opening: Opening) -> (usize, Event) {
         let Common { secure, net, now, wall, .. } = self;
         let Secure { connections, out, clock, .. } = secure;
         let Some(tls) = connections.get_mut(connection.index()).and_then(Option::as_mut) else {
@@ -261,7 +285,11 @@ impl Common {
     }
 
     /// Works with `work` on what waits in the connection, until it makes no progress.
-    fn work_on_waiting(&mut self, connection: ConnectionId, mut work: impl FnMut(&mut [u8], &mut Common) -> usize) {
+    pub(crate) fn work_on_waiting(
+        &mut self,
+        connection: ConnectionId,
+        mut work: impl FnMut(&mut [u8], &mut Common) -> usize,
+    ) {
         let mut scratch = take(&mut self.secure.scratch);
         loop {
             let waiting = self.net.copy_waiting(connection, &mut scratch);
@@ -278,6 +306,20 @@ impl Common {
             }
         }
         self.secure.scratch = scratch;
+    }
+
+    /// Goes one step in the connection's handshake.
+    pub(crate) fn step_in_handshake(&mut self, connection: ConnectionId) -> Option<Event> {
+        let mut happened = None;
+        self.work_on_waiting(connection, |bytes, common| {
+            if happened.is_some() {
+                return 0;
+            }
+            let (done, event) = common.open(connection, bytes, Opening::Step);
+            happened = Some(event);
+            done
+        });
+        happened
     }
 }
 
@@ -345,20 +387,5 @@ impl Session {
                 }
             }
         }
-    }
-
-    /// Goes one step in the handshake.
-    pub(crate) fn step_in_handshake(&mut self, common: &mut Common) -> Option<Event> {
-        let mut happened = None;
-        let connection = self.caller.connection;
-        common.work_on_waiting(connection, |bytes, common| {
-            if happened.is_some() {
-                return 0;
-            }
-            let (done, event) = common.open(connection, bytes, Opening::Step);
-            happened = Some(event);
-            done
-        });
-        happened
     }
 }

@@ -395,7 +395,8 @@ impl Engine {
     #[cold]
     fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
         if self.common.queue.has_line(connection) {
-            self.line_bytes_arrived(connection, bytes);
+            self.common.net.keep(connection, bytes);
+            self.line_bytes_wait(connection);
         } else {
             self.name_bytes_arrived(connection, bytes);
         }

@@ -10,6 +10,7 @@
 use alloc::boxed::Box;
 use core::mem::replace;
 
+use crate::client::ClientSettings;
 use crate::failure::Failure;
 use crate::handshake::{Handshake, Stepped};
 use crate::protection::Text;
@@ -105,6 +106,15 @@ impl Connection {
     /// Errors: the library has refused the settings.
     pub fn accept(settings: &Settings) -> Result<Connection, Failure> {
         Ok(Connection { expect: Expect::Handshake(Box::new(Handshake::new(settings)?)) })
+    }
+
+    /// We have connected to a server, and are about to speak TLS: the first word is ours, so [`Event::Work`] is due before anything has arrived.
+    ///
+    /// `host`: the name by which the server is called, for it to choose its certificate by.
+    ///
+    /// Errors: the library has refused the settings.
+    pub fn connect(settings: &ClientSettings, host: Option<&str>) -> Result<Connection, Failure> {
+        Ok(Connection { expect: Expect::Handshake(Box::new(Handshake::of_client(settings, host)?)) })
     }
 
     /// Looks at the first record of what has arrived and was not done with; opens it where it lies.

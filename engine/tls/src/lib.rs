@@ -1,4 +1,4 @@
-//! TLS 1.3 and 1.2: the server's side of one connection, worked on where its records lie.
+//! TLS 1.3 and 1.2: one side of one connection, worked on where its records lie: the server's, or that of a client that brings mail.
 //!
 //! The handshake is rustls', and so are all secrets. Once a handshake is done rustls hands over the keys, and from then on a connection is two keys of ring's
 //! and a few counters: records are opened in the buffer in which they arrived, and sealed in the buffer from which they are sent. So each byte
@@ -16,7 +16,7 @@
 //! - After a failure nothing is sent but the alert that says so.
 //!
 //! Deliberately absent: RSA key exchange, CBC, SHA-1, renegotiation, compression, early data, and everything before TLS 1.2. A message after the handshake that is
-//! cut over several records is refused: the only one there is has five bytes.
+//! cut over several records is refused from clients: the only one there is has five bytes. Of servers' tickets nothing is kept, however they are cut.
 //!
 //! A step of a handshake cannot be cut: it is a call into a library. The longest, measured on a real core (one key exchange with X25519 and one signature), by the certificate's key:
 //!
@@ -24,11 +24,13 @@
 //! |---|---|---|---|---|
 //! | 0.1 ms | 0.1 ms | 0.5 ms | 0.65 ms | 22 ms |
 //!
+//! As a client we check no signature where nothing says whose it has to be: making a key of X25519MLKEM768 is the longest step then, and opening what is answered, each under 0.2 ms.
+//!
 //! A client that exchanges keys by X25519MLKEM768 makes that 0.08 to 0.1 ms longer; a whole handshake with its connection then takes 2.34 million instructions in the image instead of 1.43.
 //!
 //! Randomness comes from the machine: ring asks the crate `getrandom`, which is ours. The time of day is what [`Clock`] was last told.
 //!
-//! Answers to: RFC 8446, draft-ietf-tls-ecdhe-mlkem, RFC 5246, RFC 5077 and RFC 8446 section 4.6.1 (tickets), RFC 5288, RFC 7905, RFC 7301 (ALPN), RFC 6066 section 3 (SNI), RFC 6125 section 6.4.
+//! Answers to: RFC 8446, draft-ietf-tls-ecdhe-mlkem, RFC 5246, RFC 5077 and RFC 8446 section 4.6.1 (tickets), RFC 5288, RFC 7905, RFC 7301 (ALPN), RFC 3207 and RFC 7435 (as a client), RFC 6066 section 3 (SNI), RFC 6125 section 6.4.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,6 +40,7 @@ extern crate std;
 
 mod alert;
 mod certificate;
+mod client;
 mod clock;
 mod connection;
 mod failure;
@@ -52,6 +55,7 @@ mod traffic;
 
 pub use alert::Alert;
 pub use certificate::{CHAIN_BYTES_MAX, Certificate, CertificateError, Day, Fingerprint, RSA_BITS_MAX};
+pub use client::ClientSettings;
 pub use clock::Clock;
 pub use connection::{Agreed, Connection, Event, Progress, Sealed, Version};
 pub use failure::{Failure, Reason};

@@ -2,15 +2,17 @@
 //!
 //! Invariants:
 //! - A record is opened once. What of its plaintext was not taken lies opened at the stream's front, and `left` and `behind` say how much.
-//! - Records that bring nothing (empty ones, warnings, new keys) are few between two that do.
+//! - Records that bring nothing (empty ones, warnings, new keys, tickets) are few between two that do.
+//! - Nothing comes between the parts of a message that is cut over several records.
 //!
-//! Answers to: RFC 8446 sections 4.6.3 (new keys), 5.4, 5.5 and 6; RFC 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
+//! Answers to: RFC 8446 sections 4.6.1 (tickets), 4.6.3 (new keys), 5.1, 5.4, 5.5 and 6; RFC 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
 
 use core::mem::replace;
 
+use rustls::client::ClientConnectionData;
 use rustls::kernel::KernelConnection;
 use rustls::server::ServerConnectionData;
-use rustls::{ExtractedSecrets, ProtocolVersion};
+use rustls::{ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion};
 
 use crate::alert::Alert;
 use crate::connection::{Event, Progress, Sealed, Version};
@@ -20,6 +22,10 @@ use crate::record::{Content, Front, bytes_wanted};
 
 /// How many records in a row may bring nothing.
 const IDLE_RECORDS_MAX: u8 = 32;
+
+/// How a message begins that brings a ticket (RFC 8446 section 4.6.1): its kind, and three bytes that say how long the rest is.
+const TICKET: u8 = 4;
+const MESSAGE_HEADER_BYTES: usize = 4;
 
 /// A message that announces new keys (RFC 8446 section 4.6.3), without its last byte.
 const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
@@ -31,7 +37,9 @@ const UPDATE_REQUESTED: u8 = 1;
 pub(crate) struct Traffic {
     receive: Half,
     send: Half,
-    kernel: KernelConnection<ServerConnectionData>,
+    kernel: Kernel,
+    /// Bytes of a ticket that are still to come.
+    ticket_rest: u32,
     /// Plaintext at the stream's front that was opened and not taken: of one record, or of several.
     left: u32,
     /// Bytes of the last of them behind that.
@@ -43,13 +51,43 @@ pub(crate) struct Traffic {
     is_closed: bool,
 }
 
+/// What rustls keeps of a connection, for new keys. Which side of it is ours.
+pub(crate) enum Kernel {
+    OfServer(KernelConnection<ServerConnectionData>),
+    OfClient(KernelConnection<ClientConnectionData>),
+}
+
+impl Kernel {
+    fn protocol_version(&self) -> ProtocolVersion {
+        match self {
+            Kernel::OfServer(kernel) => kernel.protocol_version(),
+            Kernel::OfClient(kernel) => kernel.protocol_version(),
+        }
+    }
+
+    fn update_tx_secret(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
+        match self {
+            Kernel::OfServer(kernel) => kernel.update_tx_secret(),
+            Kernel::OfClient(kernel) => kernel.update_tx_secret(),
+        }
+    }
+
+    fn update_rx_secret(&mut self) -> Result<(u64, ConnectionTrafficSecrets), Error> {
+        match self {
+            Kernel::OfServer(kernel) => kernel.update_rx_secret(),
+            Kernel::OfClient(kernel) => kernel.update_rx_secret(),
+        }
+    }
+}
+
 impl Traffic {
-    pub(crate) fn new(secrets: ExtractedSecrets, kernel: KernelConnection<ServerConnectionData>) -> Option<Traffic> {
+    pub(crate) fn new(secrets: ExtractedSecrets, kernel: Kernel) -> Option<Traffic> {
         let is_tls13 = kernel.protocol_version() == ProtocolVersion::TLSv1_3;
         Some(Traffic {
             receive: Half::new(secrets.rx.0, secrets.rx.1, is_tls13)?,
             send: Half::new(secrets.tx.0, secrets.tx.1, is_tls13)?,
             kernel,
+            ticket_rest: 0,
             left: 0,
             behind: 0,
             wanted: 0,
@@ -99,6 +137,9 @@ impl Traffic {
             Ok(opened) => opened,
             Err(alert) => return self.fail(alert, out),
         };
+        if self.ticket_rest > 0 && content != Content::Handshake {
+            return self.fail(Alert::UNEXPECTED_MESSAGE, out);
+        }
         if content == Content::ApplicationData && text > 0 {
             self.idle_records = 0;
             self.left += text as u32;
@@ -142,10 +183,36 @@ impl Traffic {
             Content::ApplicationData => Ok((0, Event::Nothing)),
             Content::Alert => self.alert_arrived(text).map(|event| (0, event)),
             Content::Handshake if self.is_tls13() => {
+                let text = self.behind_tickets(text)?;
+                if text.is_empty() {
+                    return Ok((0, Event::Nothing));
+                }
                 self.new_keys_arrived(text, out).map(|written| (written, Event::Nothing))
             }
             Content::Handshake => Err(Alert::NO_RENEGOTIATION),
             Content::ChangeCipherSpec => Err(Alert::UNEXPECTED_MESSAGE),
+        }
+    }
+
+    /// Passes over tickets, which a client of ours never brings back; a record may hold several, and a part of one.
+    fn behind_tickets<'a>(&mut self, mut text: &'a [u8]) -> Result<&'a [u8], Alert> {
+        if text.is_empty() {
+            return Err(Alert::UNEXPECTED_MESSAGE);
+        }
+        if matches!(self.kernel, Kernel::OfServer(_)) {
+            return Ok(text);
+        }
+        loop {
+            let passed = text.len().min(self.ticket_rest as usize);
+            self.ticket_rest -= passed as u32;
+            text = text.get(passed..).unwrap_or_default();
+            match *text {
+                [TICKET, high, middle, low, ..] => {
+                    self.ticket_rest = u32::from_be_bytes([0, high, middle, low]);
+                    text = text.get(MESSAGE_HEADER_BYTES..).unwrap_or_default();
+                }
+                _ => return Ok(text),
+            }
         }
     }
 

@@ -32,7 +32,8 @@ use crate::names::{Known, QuestionNumber};
 use super::Place;
 use super::parts::{Entry, Wanted};
 use super::reports::Why;
-use super::road::{Line, Road};
+use super::road::Road;
+use super::secrecy::Line;
 
 /// When an entry is looked at again of which the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);

@@ -1,23 +1,21 @@
-//! Roads: from a domain to the hosts that take its mail, and the connection to one of them.
+//! Roads: from a domain to the hosts that take its mail, and what is said to one of them.
 //!
 //! Each host is called in turn until one speaks with us; what it says then of the letter's recipients counts. A host that has no port open, is silent, or sends us away before we have named anybody is followed by the
-//! next one (RFC 5321 section 5.1).
+//! next one (RFC 5321 section 5.1). One that offers TLS and cannot keep to it is called once more without.
 //!
 //! Invariants:
-//! - Whatever a peer does or leaves undone, he is waited for no longer than RFC 5321 section 4.5.3.2 wants it, and for [`CONVERSATION`] in all.
+//! - Whatever a peer does or leaves undone, he is waited for no longer than RFC 5321 section 4.5.3.2 wants it, and for [`super::secrecy::CONVERSATION`] in all.
 //! - Nobody is given up for what one host says of itself while another could not be asked.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr};
 
 use dns::{Knowledge, Missing, Name, Question};
-use machine::{Instant, Micros};
-use net::ConnectionId;
 use relay::destinations::Ended;
 use relay::route::{Families, Route, Target, Us, route};
-use relay::{Action, Cause, Client, Envelope, Letter, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
+use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Stage as Talk};
 use store::Refusal;
 
 use crate::names::{Inquirer, Known, QuestionNumber};
@@ -26,15 +24,7 @@ use super::PARTING;
 use super::courier::{Come, Courier, Hands, Stage, Way, bits};
 use super::entry::bit_of;
 use super::reports::Why;
-
-/// Where mail comes from other hosts.
-const PORT: u16 = 25;
-
-/// How long a host may take to accept a connection.
-const CALL_PATIENCE: Micros = Micros::from_secs(30);
-
-/// How long a connection may last: a peer who says a word now and then would keep it for ever.
-const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
+use super::secrecy::{CALL_PATIENCE, Host, Line};
 
 /// Where somebody's mail is to be brought.
 #[derive(Default)]
@@ -47,7 +37,7 @@ pub(super) struct Road {
     /// What was asked, and is not answered.
     asked: Option<(QuestionNumber, Question)>,
     /// The hosts that were not called yet.
-    hosts: VecDeque<IpAddr>,
+    hosts: VecDeque<Host>,
     /// What the others came to.
     missed: Option<Come>,
 }
@@ -63,28 +53,6 @@ impl Road {
         let is_asked = asked.is_some();
         asked.into_iter().for_each(|(_, question)| self.knowledge.learn(question, known.clone()));
         is_asked
-    }
-}
-
-/// A connection to a host that takes mail.
-pub(super) struct Line {
-    connection: ConnectionId,
-    client: Client,
-    is_open: bool,
-    /// When it was long enough.
-    until: Instant,
-    /// The client wants more of the letter.
-    wants_body: bool,
-    /// All of the letter was given to the client.
-    is_body_over: bool,
-    /// What came of it so far.
-    came: Vec<(u8, Outcome)>,
-}
-
-impl Line {
-    /// Whether the peer has every byte of the letter, and has not said what becomes of it.
-    pub(super) fn is_said(&self) -> bool {
-        self.is_body_over && self.client.output().is_empty()
     }
 }
 
@@ -111,7 +79,7 @@ impl Courier {
                 self.is_waiting = true;
             }
             Ok(Route::By(hops)) => {
-                self.road.hosts = hops.into_iter().map(|hop| hop.address).collect();
+                self.road.hosts = hops.into_iter().map(Host::of).collect();
                 self.stage(Stage::Called);
             }
             Ok(Route::Nowhere(why)) if why.is_temporary() => {
@@ -132,24 +100,13 @@ impl Courier {
             return Ok(());
         };
         let common = &mut *hands.common;
-        let Ok(connection) = common.net.connect(common.now, SocketAddr::new(host, PORT)) else {
+        let Some(line) = Line::to(host, common) else {
             self.miss(nobody());
             return Ok(());
         };
-        let settings = Settings { hello: common.hostname.clone(), tls: Tls::Never, login: None };
-        let client = Client::new(settings);
-        let until = common.now + CONVERSATION;
-        self.line = Some(Line {
-            connection,
-            client,
-            is_open: false,
-            until,
-            wants_body: false,
-            is_body_over: false,
-            came: Vec::new(),
-        });
-        common.queue.lines.push((connection, hands.frame));
+        common.queue.lines.push((line.connection(), hands.frame));
         common.queue.deadlines.set(hands.frame, common.now + CALL_PATIENCE);
+        self.line = Some(line);
         self.is_waiting = true;
         Ok(())
     }
@@ -159,8 +116,7 @@ impl Courier {
         if self.is_at(Stage::Called) {
             let letter = self.letter_for_peer(hands);
             if let (Some(line), Some(letter)) = (&mut self.line, letter) {
-                line.is_open = true;
-                line.client.deliver(letter);
+                line.opened(letter);
             }
             self.rewind();
             self.stage(Stage::Spoken);
@@ -177,9 +133,18 @@ impl Courier {
     }
 
     /// The peer has said something.
-    pub(super) fn bytes_arrived(&mut self, bytes: &[u8], hands: &mut Hands<'_>) -> Way {
+    pub(super) fn bytes_wait(&mut self, hands: &mut Hands<'_>) -> Way {
         if let Some(line) = &mut self.line {
-            line.client.arrived(bytes);
+            line.hear(hands.common);
+        }
+        self.is_waiting = false;
+        self.go_on(hands)
+    }
+
+    /// It is the turn of the handshake with the host.
+    pub(super) fn handshake_resumed(&mut self, hands: &mut Hands<'_>) -> Way {
+        if let Some(line) = &mut self.line {
+            line.step(hands.common);
         }
         self.is_waiting = false;
         self.go_on(hands)
@@ -197,7 +162,7 @@ impl Courier {
 
     fn lost(&mut self, lost: Lost, hands: &mut Hands<'_>) -> Way {
         match &mut self.line {
-            Some(line) if line.is_open => line.client.lost(lost),
+            Some(line) if line.is_open() => line.client.lost(lost),
             _ => self.hang_up(hands),
         }
         self.is_waiting = false;
@@ -219,19 +184,13 @@ impl Courier {
                 return Ok(());
             };
             let common = &mut *hands.common;
-            let output = line.client.output();
-            if !output.is_empty() {
-                let sent = common.net.send(common.now, line.connection, output);
-                line.client.sent(sent);
-            }
+            line.say(common);
             match line.client.next_action() {
                 Some(Action::NeedBody) => line.wants_body = true,
                 Some(Action::Done { recipient, outcome }) => line.came.push((bit_of(recipient), outcome)),
                 Some(Action::Idle) => {
                     line.client.quit();
-                    let output = line.client.output();
-                    let sent = common.net.send(common.now, line.connection, output);
-                    line.client.sent(sent);
+                    line.say(common);
                     self.part(hands);
                     return Ok(());
                 }
@@ -239,7 +198,7 @@ impl Courier {
                     self.hang_up(hands);
                     return Ok(());
                 }
-                Some(Action::StartTls) => line.client.lost(Lost::Tls),
+                Some(Action::StartTls) => line.begin_handshake(common),
                 None if line.wants_body => match self.give_body(hands)? {
                     Given::Something => {}
                     Given::Later => break,
@@ -249,7 +208,7 @@ impl Courier {
         }
         self.is_waiting = true;
         if let Some(line) = &self.line {
-            let until = (hands.common.now + line.client.patience()).min(line.until);
+            let until = line.deadline(hands.common.now);
             hands.common.queue.deadlines.set(hands.frame, until);
         }
         Ok(())
@@ -277,17 +236,17 @@ impl Courier {
     /// There is nothing more to be said to this host.
     fn part(&mut self, hands: &mut Hands<'_>) {
         let common = &mut *hands.common;
-        if let Some(line) = &self.line {
-            common.net.close(line.connection);
-            common.queue.parting.push((line.connection, common.now + PARTING));
+        if let Some(line) = &mut self.line {
+            line.close(common);
+            common.queue.parting.push((line.connection(), common.now + PARTING));
         }
         self.line_is_over(hands);
     }
 
     /// The connection is ended at once.
     pub(super) fn hang_up(&mut self, hands: &mut Hands<'_>) {
-        if let Some(line) = &self.line {
-            hands.common.net.abort(line.connection);
+        if let Some(line) = &mut self.line {
+            line.end(hands.common);
         }
         self.line_is_over(hands);
     }
@@ -300,6 +259,9 @@ impl Courier {
         hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
         self.stage(Stage::Called);
         let Some(line) = self.line.take() else { return };
+        if let Some(host) = line.to_be_called_in_the_clear() {
+            return self.road.hosts.push_front(host);
+        }
         // Before anybody was named it is the host that is spoken of, and the next one may be another.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(reason) | Outcome::Never(reason) => reason.stage <= Talk::Login,

@@ -27,7 +27,7 @@ fn talk(wire: &mut super::world::Wire) {
     assert_eq!(wire.client_heard(), (answer, false));
 }
 
-fn pems_of_all_kinds() -> Vec<Pems> {
+pub(super) fn pems_of_all_kinds() -> Vec<Pems> {
     vec![
         pems_p256("mail.test"),
         pems(&["mail.test"], &rcgen::PKCS_ECDSA_P384_SHA384),

@@ -1,7 +1,8 @@
-//! Tests: our side against rustls' client, all in memory, with randomness from a seed.
+//! Tests: our side against rustls' client and rustls' server, all in memory, with randomness from a seed.
 
 mod broken;
 mod certificates;
+mod client;
 mod handshakes;
 mod hybrid;
 mod memory;

@@ -8,6 +8,7 @@ use machine::{Instant, Micros};
 use server::Sizes;
 use simulated::{Connection, Dice, MemoryDisk};
 
+use super::far_secrets::{Secrecy, Veil};
 use super::names::{NAME_SERVER_LINE, NameServer};
 use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
@@ -47,6 +48,8 @@ pub(super) struct Taken {
     pub(super) from: String,
     pub(super) to: Vec<String>,
     pub(super) content: Vec<u8>,
+    /// Whether it came over TLS.
+    pub(super) is_sealed: bool,
 }
 
 /// One conversation of the peer's.
@@ -59,11 +62,17 @@ pub(super) struct Conversation {
     pub(super) heard: Vec<u8>,
     pub(super) is_message: bool,
     pub(super) open: Taken,
+    /// How it speaks TLS, once it does.
+    pub(super) veil: Veil,
 }
 
 /// A host that takes mail for `far.test`.
 pub(super) struct Peer {
     pub(super) mood: Mood,
+    pub(super) secrecy: Secrecy,
+    /// How often somebody has said EHLO in the clear, and how often he has asked for TLS.
+    pub(super) greeted: usize,
+    pub(super) asked: usize,
     pub(super) conversations: Vec<Conversation>,
     pub(super) taken: Vec<Taken>,
     /// How often somebody has named a recipient.
@@ -71,7 +80,7 @@ pub(super) struct Peer {
 }
 
 pub(super) fn nothing() -> Taken {
-    Taken { from: String::new(), to: Vec::new(), content: Vec::new() }
+    Taken { from: String::new(), to: Vec::new(), content: Vec::new(), is_sealed: false }
 }
 
 impl Conversation {
@@ -85,16 +94,23 @@ impl Conversation {
             heard: Vec::new(),
             is_message: false,
             open: nothing(),
+            veil: Veil::default(),
         }
     }
 
+    fn say(&mut self, room: &mut Room, bytes: &[u8]) {
+        self.veil.say(room, self.connection, bytes);
+    }
+
     /// What is answered to a line.
-    fn answer(&mut self, line: &str, mood: Mood) -> &'static str {
+    fn answer(&mut self, line: &str, mood: Mood, secrecy: Secrecy) -> &'static str {
         let path = || line.split(['<', '>']).nth(1).unwrap_or_default().to_string();
         match line.get(..4).unwrap_or_default() {
+            "EHLO" if !self.veil.is_on() && secrecy != Secrecy::None => secrecy.hello(),
+            "STAR" => secrecy.answer(),
             "EHLO" => "250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 9000000\r\n",
             "MAIL" => {
-                self.open = Taken { from: path(), ..nothing() };
+                self.open = Taken { from: path(), is_sealed: self.veil.is_on(), ..nothing() };
                 "250 2.1.0 OK\r\n"
             }
             "RCPT" if mood == Mood::RefusesForNow => "450 4.2.0 Not now\r\n",
@@ -119,7 +135,8 @@ impl Conversation {
 impl Peer {
     pub(super) fn new(mood: Mood, room: &mut Room) -> Peer {
         let conversations = (0..LISTENERS).map(|_| Conversation::awaited(room)).collect();
-        Peer { mood, conversations, taken: Vec::new(), named: 0 }
+        let secrecy = Secrecy::None;
+        Peer { mood, secrecy, greeted: 0, asked: 0, conversations, taken: Vec::new(), named: 0 }
     }
 
     pub(super) fn serve(&mut self, room: &mut Room) {
@@ -129,36 +146,40 @@ impl Peer {
     }
 
     fn speak(&mut self, index: usize, room: &mut Room) {
-        let Peer { mood, conversations, taken, named } = self;
+        let Peer { mood, secrecy, greeted, asked, conversations, taken, named } = self;
         let talk = &mut conversations[index];
-        if room.hosts[PEER].is_over(talk.connection) {
+        let connection = talk.connection;
+        if room.hosts[PEER].is_over(connection) {
             *talk = Conversation::awaited(room);
             return;
         }
-        let host = &mut room.hosts[PEER];
-        talk.heard.extend(host.received(talk.connection));
-        if *mood == Mood::Drips && host.is_open(talk.connection) && talk.drips_at <= room.machine.now {
+        talk.heard.extend(talk.veil.heard(room, connection));
+        let is_open = room.hosts[PEER].is_open(connection);
+        if *mood == Mood::Drips && is_open && talk.drips_at <= room.machine.now {
             talk.drips_at = room.machine.now + Micros::from_secs(60);
-            host.send(talk.connection, b"220-far.test\r\n");
+            talk.say(room, b"220-far.test\r\n");
         }
-        if !talk.is_greeted && host.is_open(talk.connection) && ![Mood::Silent, Mood::Drips].contains(mood) {
+        if !talk.is_greeted && is_open && ![Mood::Silent, Mood::Drips].contains(mood) {
             talk.is_greeted = true;
             let is_away = *mood == Mood::SendsAway;
-            host.send(talk.connection, if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" });
+            talk.say(room, if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" });
         }
         if talk.is_thought_over && *mood != Mood::Thinks {
             talk.is_thought_over = false;
             taken.push(talk.open.clone());
-            host.send(talk.connection, b"250 2.0.0 Taken\r\n");
+            talk.say(room, b"250 2.0.0 Taken\r\n");
         }
-        if talk.is_greeted && !host.is_open(talk.connection) {
-            host.close(talk.connection);
+        if talk.is_greeted && !room.hosts[PEER].is_open(connection) {
+            room.hosts[PEER].close(connection);
         }
         loop {
             if talk.is_message {
                 if *mood == Mood::Cuts && talk.heard.len() > 5_000 {
-                    host.abort(talk.connection);
+                    room.hosts[PEER].abort(connection);
                     return;
+                }
+                if *secrecy == Secrecy::Spoils && talk.veil.is_on() && talk.heard.len() > 5_000 {
+                    return talk.veil.spoil(room, connection);
                 }
                 let end = if talk.heard.starts_with(b".\r\n") {
                     Some(0)
@@ -174,14 +195,20 @@ impl Peer {
                     continue;
                 }
                 taken.push(talk.open.clone());
-                host.send(talk.connection, b"250 2.0.0 Taken\r\n");
+                talk.say(room, b"250 2.0.0 Taken\r\n");
             }
             let Some(end) = talk.heard.windows(2).position(|two| two == b"\r\n") else { return };
             let line: Vec<u8> = talk.heard.drain(..end + 2).take(end).collect();
             let line = String::from_utf8(line).expect("commands are text");
             *named += usize::from(line.starts_with("RCPT"));
-            let answer = talk.answer(&line, *mood);
-            host.send(talk.connection, answer.as_bytes());
+            *greeted += usize::from(line.starts_with("EHLO") && !talk.veil.is_on());
+            let answer = talk.answer(&line, *mood, *secrecy);
+            talk.say(room, answer.as_bytes());
+            if line == "STARTTLS" {
+                *asked += 1;
+                assert_eq!(talk.heard, b"", "nothing is said in the clear behind it");
+                talk.veil.begin(*secrecy, room, connection);
+            }
         }
     }
 }
@@ -301,9 +328,9 @@ impl World {
 
     /// Cuts the power, and goes on with what is left of the disk; the world stays as it was.
     pub(super) fn power_cut(self, room: Room, seed: u64) -> (Room, World) {
-        let (taken, mood) = (self.peer.taken, self.peer.mood);
+        let (taken, mood, secrecy) = (self.peer.taken, self.peer.mood, self.peer.secrecy);
         let (room, mut world) = serving_on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood);
-        world.peer.taken = taken;
+        (world.peer.taken, world.peer.secrecy) = (taken, secrecy);
         (room, world)
     }
 }

@@ -1,0 +1,109 @@
+//! What we want of servers that we call: versions, algorithms, and who they have to be.
+//!
+//! Nobody vouches for most hosts that take mail, and what is sent to them would go in the clear if not over TLS. So any certificate will do where nothing says which it has to be: who listens
+//! hears nothing, and who stands in between and can change what is said could have taken the offer of TLS away as well (RFC 7435 section 1.2, RFC 3207 section 6). What such a server signs says as little, and is not looked at:
+//! certificates and algorithms that no library reads any more are as good as others.
+//!
+//! No tickets are asked for or brought back: who calls twice is not to be known by that.
+//!
+//! Answers to: RFC 3207, RFC 7435, RFC 6066 section 3 (SNI).
+
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::crypto::ring;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, ServerName, UnixTime};
+
+use crate::clock::Clock;
+use crate::hybrid::X25519_MLKEM768;
+use crate::settings::SettingsError;
+
+/// How servers are called.
+#[derive(Clone)]
+pub struct ClientSettings {
+    config: Arc<ClientConfig>,
+}
+
+impl ClientSettings {
+    /// Any server will do. `clock`: the one of the core that the connections are on.
+    ///
+    /// Errors: the library has refused.
+    pub fn for_anybody(clock: &Clock) -> Result<ClientSettings, SettingsError> {
+        let mut provider = ring::default_provider();
+        provider.kx_groups.insert(0, X25519_MLKEM768);
+        let builder = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
+        let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody));
+        let mut config = builder.with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        // For the records, which are ours once the handshake is done.
+        config.enable_secret_extraction = true;
+        Ok(ClientSettings { config: Arc::new(config) })
+    }
+
+    /// `host`: as whom the server knows itself; `None`, or no name: it is not told.
+    pub(crate) fn begin(&self, host: Option<&str>) -> Result<UnbufferedClientConnection, Error> {
+        let name = host.and_then(|host| ServerName::try_from(host.to_string()).ok());
+        let name = name.unwrap_or(ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0; 4]))));
+        UnbufferedClientConnection::new(self.config.clone(), name)
+    }
+}
+
+/// What servers may sign with whom nobody asks for a proof.
+const SCHEMES: [SignatureScheme; 11] = [
+    SignatureScheme::ECDSA_NISTP256_SHA256,
+    SignatureScheme::ECDSA_NISTP384_SHA384,
+    SignatureScheme::ECDSA_NISTP521_SHA512,
+    SignatureScheme::ED25519,
+    SignatureScheme::ED448,
+    SignatureScheme::RSA_PSS_SHA256,
+    SignatureScheme::RSA_PSS_SHA384,
+    SignatureScheme::RSA_PSS_SHA512,
+    SignatureScheme::RSA_PKCS1_SHA256,
+    SignatureScheme::RSA_PKCS1_SHA384,
+    SignatureScheme::RSA_PKCS1_SHA512,
+];
+
+/// Takes every server for the one that was called.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        SCHEMES.to_vec()
+    }
+}

@@ -1,0 +1,357 @@
+//! Our side as the client, against rustls' server.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use std::io::{Read, Write};
+
+use proptest::prelude::{ProptestConfig, any, prop, proptest};
+use rustls::crypto::ring::kx_group::{SECP256R1, SECP384R1, X25519};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{HandshakeKind, NamedGroup, ServerConfig, ServerConnection, SupportedProtocolVersion};
+
+use super::handshakes::pems_of_all_kinds;
+use super::world::{BOTH, Pems, pems_p256, provider, seed};
+use crate::hybrid::X25519_MLKEM768 as HYBRID_SERVER;
+use crate::protection::Half;
+use crate::record::Content;
+use crate::{Agreed, Alert, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Version};
+
+/// A server's settings.
+fn server(
+    pems: &Pems,
+    provider: rustls::crypto::CryptoProvider,
+    versions: &[&'static SupportedProtocolVersion],
+) -> ServerConfig {
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
+    let chain = vec![CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(pems.key.as_bytes()).unwrap();
+    builder.with_no_client_auth().with_single_cert(chain, key).unwrap()
+}
+
+fn plain_server(version: &'static SupportedProtocolVersion) -> ServerConfig {
+    server(&pems_p256("mx.test"), provider(), &[version])
+}
+
+/// Our client, and a server of rustls'.
+struct Call {
+    client: Connection,
+    server: ServerConnection,
+    /// What has arrived at the client and was not done with.
+    stream: Vec<u8>,
+    to_server: Vec<u8>,
+    heard: Vec<u8>,
+    /// What has happened at the client, but for plaintext and for nothing.
+    events: Vec<Event>,
+    steps: usize,
+}
+
+impl Call {
+    fn to(config: ServerConfig, host: Option<&str>) -> Call {
+        let settings = ClientSettings::for_anybody(&Clock::default()).unwrap();
+        Call {
+            client: Connection::connect(&settings, host).unwrap(),
+            server: ServerConnection::new(Arc::new(config)).unwrap(),
+            stream: Vec::new(),
+            to_server: Vec::new(),
+            heard: Vec::new(),
+            events: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Bytes arrive at the client.
+    fn arrive(&mut self, bytes: &[u8]) {
+        self.stream.extend_from_slice(bytes);
+        let mut out = vec![0; FLIGHT_BYTES_MAX];
+        for _ in 0..10_000 + bytes.len() {
+            let mut progress = self.client.receive(&mut self.stream, &mut out);
+            if progress.event == Event::Work {
+                self.steps += 1;
+                progress = self.client.work(&mut self.stream, &mut out);
+            }
+            self.stream.drain(..progress.done);
+            self.to_server.extend_from_slice(&out[..progress.written]);
+            match progress.event {
+                Event::Bytes => return,
+                Event::Nothing => {}
+                Event::Plaintext(count) => {
+                    self.heard.extend_from_slice(&self.stream[..count]);
+                    let done = self.client.taken(count);
+                    self.stream.drain(..done);
+                }
+                event => self.events.push(event),
+            }
+        }
+        panic!("it comes to no end");
+    }
+
+    /// Moves bytes both ways until nobody has more to say. `cut`: bytes that arrive at once.
+    ///
+    /// Errors: what the server says is wrong with us.
+    fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
+        self.arrive(&[]);
+        loop {
+            let mut heard = std::mem::take(&mut self.to_server);
+            let is_silent = heard.is_empty();
+            while !heard.is_empty() {
+                let count = self.server.read_tls(&mut heard.as_slice()).unwrap();
+                heard.drain(..count);
+                self.server.process_new_packets()?;
+            }
+            let mut said = Vec::new();
+            while self.server.wants_write() {
+                self.server.write_tls(&mut said).unwrap();
+            }
+            if is_silent && said.is_empty() {
+                return Ok(());
+            }
+            said.chunks(cut).for_each(|bytes| self.arrive(bytes));
+        }
+    }
+
+    fn agreed(&self) -> Agreed {
+        match self.events.as_slice() {
+            [Event::Established(agreed)] => *agreed,
+            events => panic!("{events:?}"),
+        }
+    }
+
+    /// The client says all of this. What the server hears.
+    fn say(&mut self, mut text: &[u8], cut: usize) -> Vec<u8> {
+        let mut heard = Vec::new();
+        let mut block = [0; 4096];
+        while !text.is_empty() {
+            let sealed = self.client.seal(text, &mut block);
+            assert!(sealed.taken > 0 && sealed.written > 0, "there is room");
+            text = &text[sealed.taken..];
+            self.to_server.extend_from_slice(&block[..sealed.written]);
+            self.settle(cut).unwrap();
+            let mut part = [0; 8192];
+            while let Ok(count @ 1..) = self.server.reader().read(&mut part) {
+                heard.extend_from_slice(&part[..count]);
+            }
+        }
+        heard
+    }
+
+    /// Something of more than one record is said in both directions.
+    fn talk(&mut self, cut: usize) {
+        let letter: Vec<u8> = (0..40_000_u32).map(|number| number as u8).collect();
+        assert_eq!(self.say(&letter, cut), letter);
+        for part in letter.chunks(15_000) {
+            self.server.writer().write_all(part).unwrap();
+            self.settle(cut).unwrap();
+        }
+        assert_eq!(std::mem::take(&mut self.heard), letter);
+    }
+}
+
+#[test]
+fn every_suite_and_group_carries_bytes_both_ways_whatever_certificate_is_shown() {
+    seed(200);
+    let mut seen = 0;
+    for pems in pems_of_all_kinds() {
+        for suite in provider().cipher_suites {
+            for group in [HYBRID_SERVER].into_iter().chain(provider().kx_groups) {
+                if !group.usable_for_version(suite.version().version) {
+                    continue;
+                }
+                let mut provider = provider();
+                provider.cipher_suites = vec![suite];
+                provider.kx_groups = vec![group];
+                // None of the certificates is for this name, and none is vouched for.
+                let mut call = Call::to(server(&pems, provider, &[suite.version()]), Some("other.test"));
+                // A suite of TLS 1.2 is for one kind of key.
+                if call.settle(usize::MAX).is_err() {
+                    continue;
+                }
+                call.talk(usize::MAX);
+                let version = if suite.tls13().is_some() { Version::Tls13 } else { Version::Tls12 };
+                assert_eq!(call.agreed(), Agreed { protocol: None, is_resumed: false, version });
+                assert_eq!(call.server.negotiated_key_exchange_group().map(|group| group.name()), Some(group.name()));
+                assert_eq!(call.server.server_name(), Some("other.test"));
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 4 * (6 * 3 + 3));
+}
+
+#[test]
+fn how_a_server_s_bytes_are_cut_changes_nothing() {
+    for version in BOTH {
+        let mut first = None;
+        for cut in [usize::MAX, 1, 2, 5, 6, 100, 1448] {
+            seed(201);
+            let mut call = Call::to(plain_server(version), Some("mx.test"));
+            call.settle(cut).unwrap();
+            let steps = call.steps;
+            call.talk(cut);
+            let story = (call.agreed(), steps);
+            assert_eq!(story, *first.get_or_insert(story), "cut to {cut}");
+            assert!(steps <= 8, "one record a step: {steps}");
+        }
+    }
+}
+
+#[test]
+fn who_knows_the_hybrid_group_speaks_it_at_once_and_who_does_not_is_not_asked_again() {
+    seed(202);
+    for (groups, agreed, how) in [
+        (vec![HYBRID_SERVER, X25519], NamedGroup::X25519MLKEM768, HandshakeKind::Full),
+        (vec![X25519, SECP256R1], NamedGroup::X25519, HandshakeKind::Full),
+        (vec![SECP384R1], NamedGroup::secp384r1, HandshakeKind::FullWithHelloRetryRequest),
+    ] {
+        let mut provider = provider();
+        provider.kx_groups = groups;
+        let mut call = Call::to(server(&pems_p256("mx.test"), provider, BOTH), Some("mx.test"));
+        call.settle(usize::MAX).unwrap();
+        call.talk(usize::MAX);
+        assert_eq!(call.server.negotiated_key_exchange_group().map(|group| group.name()), Some(agreed));
+        assert_eq!(call.server.handshake_kind(), Some(how));
+    }
+}
+
+#[test]
+fn a_host_without_a_name_is_told_none() {
+    seed(203);
+    for host in [None, Some("192.0.2.1"), Some("no name"), Some("")] {
+        let mut call = Call::to(plain_server(&rustls::version::TLS13), host);
+        call.settle(usize::MAX).unwrap();
+        call.talk(usize::MAX);
+        assert_eq!(call.server.server_name(), None);
+    }
+}
+
+/// A server that gives tickets as they come, each in a record of its own.
+#[test]
+fn tickets_are_passed_over() {
+    seed(204);
+    let mut config = plain_server(&rustls::version::TLS13);
+    config.send_tls13_tickets = 20;
+    config.session_storage = rustls::server::ServerSessionMemoryCache::new(100);
+    let mut call = Call::to(config, Some("mx.test"));
+    call.settle(usize::MAX).unwrap();
+    call.talk(100);
+    call.agreed();
+}
+
+/// What the server says is not what it seals: somebody who has its keys does that.
+fn forged(call: &mut Call) -> Half {
+    let another = ServerConnection::new(Arc::new(plain_server(&rustls::version::TLS13))).unwrap();
+    let server = std::mem::replace(&mut call.server, another);
+    let (number, secrets) = server.dangerous_extract_secrets().unwrap().tx;
+    Half::new(number, secrets, true).unwrap()
+}
+
+#[test]
+fn tickets_may_be_cut_and_joined_in_any_way_but_nothing_else_comes_between() {
+    let ticket = |length: usize| {
+        let [_, high, middle, low] = (length as u32).to_be_bytes();
+        [vec![4, high, middle, low], vec![7; length]].concat()
+    };
+    let new_keys = [24, 0, 0, 1, 0];
+    let two = [ticket(200), ticket(0), ticket(100)].concat();
+    for (records, is_fine) in [
+        (vec![(Content::Handshake, two.clone())], true),
+        (vec![(Content::Handshake, two[..50].to_vec()), (Content::Handshake, two[50..].to_vec())], true),
+        (vec![(Content::Handshake, [two.clone(), new_keys.to_vec()].concat())], true),
+        (
+            vec![
+                (Content::Handshake, ticket(20_000)[..9_000].to_vec()),
+                (Content::Handshake, ticket(20_000)[9_000..].to_vec()),
+            ],
+            true,
+        ),
+        (vec![(Content::Handshake, two[..50].to_vec()), (Content::ApplicationData, b"250 OK\r\n".to_vec())], false),
+        (vec![(Content::Handshake, two[..50].to_vec()), (Content::Alert, vec![1, 0])], false),
+        (vec![(Content::Handshake, two[..2].to_vec())], false),
+        (vec![(Content::Handshake, Vec::new())], false),
+        (vec![(Content::Handshake, [new_keys.to_vec(), two.clone()].concat())], false),
+        (vec![(Content::Handshake, vec![0, 0, 0, 0])], false),
+        (vec![(Content::Handshake, ticket(1)); 40], false),
+    ] {
+        seed(205);
+        let mut config = plain_server(&rustls::version::TLS13);
+        config.enable_secret_extraction = true;
+        config.send_tls13_tickets = 0;
+        let mut call = Call::to(config, Some("mx.test"));
+        call.settle(usize::MAX).unwrap();
+        let mut forger = forged(&mut call);
+        for (content, text) in &records {
+            let mut record = vec![0; 20_000];
+            let (_, written) = forger.seal(*content, text.as_slice(), &mut record);
+            call.arrive(&record[..written]);
+        }
+        let failed = call.events.iter().any(|event| matches!(event, Event::Failed(_)));
+        assert_eq!(failed, !is_fine, "{:?}", call.events);
+        assert_eq!(call.heard, b"");
+    }
+}
+
+#[test]
+fn who_does_not_speak_tls_is_left_with_a_word() {
+    for (said, alert) in
+        [(b"220 mail.test\r\n".to_vec(), Alert::DECODE_ERROR), (vec![0x16, 3, 1, 0xff, 0xff], Alert::RECORD_OVERFLOW)]
+    {
+        seed(206);
+        let mut call = Call::to(plain_server(&rustls::version::TLS13), Some("mx.test"));
+        call.arrive(&[]);
+        call.arrive(&said);
+        assert_eq!(call.events, [Event::Failed(Failure::Refused(alert))]);
+        assert_eq!(call.client.seal(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken, 0, "nothing is said then");
+    }
+}
+
+#[test]
+fn a_server_s_refusal_is_heard() {
+    seed(207);
+    let mut provider = provider();
+    provider.kx_groups = vec![HYBRID_SERVER];
+    // It speaks a group that its version does not know: there is no common ground.
+    let mut call = Call::to(server(&pems_p256("mx.test"), provider, &[&rustls::version::TLS12]), Some("mx.test"));
+    assert!(call.settle(usize::MAX).is_err());
+    let mut said = Vec::new();
+    while call.server.wants_write() {
+        call.server.write_tls(&mut said).unwrap();
+    }
+    call.arrive(&said);
+    assert!(matches!(call.events.as_slice(), [Event::Failed(Failure::PeerGaveUp(_))]), "{:?}", call.events);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Whatever a server says instead of what it should, at whatever point, comes to an end and to nothing.
+    #[test]
+    fn a_handshake_that_is_spoilt_comes_to_nothing(
+        which in 0..2_usize,
+        at in any::<prop::sample::Index>(),
+        bits in 1..=u8::MAX,
+        garbage in prop::collection::vec(any::<u8>(), 0..100),
+        cut in 1..3000_usize,
+    ) {
+        seed(208);
+        let mut call = Call::to(plain_server(BOTH[which]), Some("mx.test"));
+        call.arrive(&[]);
+        let mut hello = std::mem::take(&mut call.to_server);
+        while !hello.is_empty() {
+            let count = call.server.read_tls(&mut hello.as_slice()).unwrap();
+            hello.drain(..count);
+            call.server.process_new_packets().unwrap();
+        }
+        let mut said = Vec::new();
+        while call.server.wants_write() {
+            call.server.write_tls(&mut said).unwrap();
+        }
+        let place = at.index(said.len());
+        said[place] ^= bits;
+        said.extend_from_slice(&garbage);
+        said.chunks(cut).for_each(|bytes| call.arrive(bytes));
+        // A byte of what is signed or named may be another; the keys then are not those of the server.
+        let _ = call.settle(usize::MAX);
+        proptest::prop_assert_eq!(call.heard.len(), 0);
+    }
+}

@@ -1,0 +1,163 @@
+//! How a host far away speaks TLS, and how it fails to: rustls' server.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+use simulated::Connection;
+
+use super::far::PEER;
+use super::room::Room;
+use super::room::shielded::Trust;
+
+/// What a host does about TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Secrecy {
+    /// It says nothing of it.
+    None,
+    /// It speaks it, with a certificate for another name, by nobody's authority, that has ended.
+    Tls12,
+    Tls13,
+    /// It offers it, and then does not want to.
+    Refuses,
+    /// It offers it, and what it says then is none.
+    Babbles,
+    FallsSilent,
+    /// A byte a minute.
+    Drips,
+    HangsUp,
+    /// It says more than that TLS may begin: what somebody on the way might say.
+    Injects,
+    /// It speaks it, and in the middle of a message it does not any more.
+    Spoils,
+    /// It speaks it, and then hangs up when it is greeted.
+    HangsUpLater,
+}
+
+impl Secrecy {
+    /// What is said to EHLO in the clear: whoever remembers it over TLS sends nothing.
+    pub(super) fn hello(self) -> &'static str {
+        match self {
+            Secrecy::Tls12 | Secrecy::Tls13 => "250-far.test\r\n250-STARTTLS\r\n250 SIZE 1\r\n",
+            _ => "250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 STARTTLS\r\n",
+        }
+    }
+
+    pub(super) fn answer(self) -> &'static str {
+        match self {
+            Secrecy::None => "502 5.5.1 What?\r\n",
+            Secrecy::Refuses => "454 4.7.0 TLS not available\r\n",
+            Secrecy::Injects => "220 2.0.0 Go on\r\n250-far.test\r\n250 AUTH PLAIN\r\n",
+            _ => "220 2.0.0 Go on\r\n",
+        }
+    }
+}
+
+/// What lies between a host and the wire.
+#[derive(Default)]
+pub(super) struct Veil {
+    tls: Option<Box<ServerConnection>>,
+    /// As whom the host was called.
+    pub(super) called: Option<String>,
+    drips_at: Option<machine::Instant>,
+    hangs_up: bool,
+}
+
+impl Veil {
+    pub(super) fn is_on(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The client may begin.
+    pub(super) fn begin(&mut self, secrecy: Secrecy, room: &mut Room, connection: Connection) {
+        let version = match secrecy {
+            Secrecy::Tls12 => &rustls::version::TLS12,
+            Secrecy::Tls13 | Secrecy::Spoils | Secrecy::HangsUpLater => &rustls::version::TLS13,
+            Secrecy::Babbles => {
+                room.hosts[PEER].send(connection, b"220 And I have something to say\r\n");
+                return;
+            }
+            Secrecy::HangsUp => return room.hosts[PEER].close(connection),
+            Secrecy::Drips => {
+                self.drips_at = Some(room.machine.now);
+                return;
+            }
+            Secrecy::None | Secrecy::Refuses | Secrecy::FallsSilent | Secrecy::Injects => return,
+        };
+        self.hangs_up = secrecy == Secrecy::HangsUpLater;
+        chance::seed(room.turns);
+        self.tls = Some(Box::new(ServerConnection::new(config(version)).expect("it can be spoken")));
+    }
+
+    pub(super) fn say(&mut self, room: &mut Room, connection: Connection, bytes: &[u8]) {
+        match &mut self.tls {
+            None => {
+                room.hosts[PEER].send(connection, bytes);
+            }
+            Some(tls) => {
+                tls.writer().write_all(bytes).expect("it is memory");
+                self.send(room, connection);
+            }
+        }
+    }
+
+    fn send(&mut self, room: &mut Room, connection: Connection) {
+        let Some(tls) = &mut self.tls else { return };
+        let mut bytes = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut bytes).expect("it is memory");
+        }
+        let host = &mut room.hosts[PEER];
+        let sent = host.send(connection, &bytes);
+        assert!(sent == bytes.len() || !host.is_open(connection), "there is room for replies");
+    }
+
+    /// What has come since the last call.
+    pub(super) fn heard(&mut self, room: &mut Room, connection: Connection) -> Vec<u8> {
+        let bytes = room.hosts[PEER].received(connection);
+        if self.drips_at.is_some_and(|at| at <= room.machine.now) {
+            self.drips_at = Some(room.machine.now + machine::Micros::from_secs(60));
+            // It may be the beginning of a record.
+            room.hosts[PEER].send(connection, &[22]);
+        }
+        let Some(tls) = &mut self.tls else { return bytes };
+        chance::seed(room.turns);
+        let mut rest = bytes.as_slice();
+        let mut text = Vec::new();
+        while !rest.is_empty() {
+            tls.read_tls(&mut rest).expect("it is memory");
+            tls.process_new_packets().expect("the client speaks TLS");
+            let mut part = [0; 20_000];
+            while let Ok(count @ 1..) = tls.reader().read(&mut part) {
+                text.extend(part.iter().take(count));
+            }
+        }
+        self.called = tls.server_name().map(str::to_string);
+        if self.hangs_up && !text.is_empty() {
+            room.hosts[PEER].close(connection);
+            self.tls = None;
+            return Vec::new();
+        }
+        self.send(room, connection);
+        text
+    }
+
+    /// Says something that is not sealed.
+    pub(super) fn spoil(&mut self, room: &mut Room, connection: Connection) {
+        room.hosts[PEER].send(connection, b"\x17\x03\x03\x00\x20thirty-two bytes that nobody sealed");
+    }
+}
+
+fn config(version: &'static SupportedProtocolVersion) -> Arc<ServerConfig> {
+    let trust = Trust::made(9, &["somewhere.else.test"], -30..-3);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("it is known");
+    let key = PrivateKeyDer::from_pem_slice(&trust.pem).expect("it is one");
+    let chain = vec![trust.root.clone()];
+    Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).expect("both fit"))
+}
