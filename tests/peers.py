@@ -129,9 +129,9 @@ def _await_port(address):
 
 
 class Postfix(MailServer):
-    """Postfix at an address, for a domain. What it says of itself is in the test's folder. Mail to `nobody` there is refused."""
+    """Postfix at an address, for a domain. What it says of itself is in the test's folder. Mail to `nobody` there is refused. `more`: settings of its own."""
 
-    def __init__(self, folder, address, host, domain):
+    def __init__(self, folder, address, host, domain, **more):
         super().__init__(domain, "postfix")
         self.address = address
         tools = PLACE / "tools/postfix/usr"
@@ -176,6 +176,8 @@ class Postfix(MailServer):
             "smtpd_tls_security_level": "may",
             "smtpd_tls_chain_files": certificate,
             "smtp_tls_security_level": "may",
+            "smtpd_tls_received_header": "yes",
+            **more,
         }
         (self.folder / "main.cf").write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
         services = f"{address}:25 inet n - n - - smtpd\n"

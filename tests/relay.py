@@ -102,6 +102,26 @@ class Relay(HostedTest):
         self.assertEqual(len(machine.mailbox("grace")), len(sizes))
         self.assertEqual(machine.mailbox("ada"), [])
 
+    def test_letters_reach_postfix_and_exim_over_tls(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
+        machine = self.boot()
+        self.submit(machine, ["bob@postfix.test", "eve@exim.test"], self.letter(1, 200_000))
+        for peer, words in ((postfix, r"using TLSv1\.3 with cipher TLS_\w+ .* with ESMTPS id"), (exim, r"with esmtps  ?\(TLS1\.3\) tls TLS_\w+")):
+            letter = peer.wait_for(1, 20)[0]
+            self.assertWhole(letter, self.letter(1, 200_000))
+            trace = " ".join(letter.partition(b"Received: from client")[0].decode().split())
+            self.assertRegex(trace, words)
+
+    def test_a_host_whose_tls_is_broken_gets_letters_in_the_clear(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", smtpd_tls_protocols="TLSv1.1"))
+        machine = self.boot()
+        self.submit(machine, ["bob@postfix.test"], self.letter(1))
+        letter = postfix.wait_for(1, 20)[0]
+        self.assertWhole(letter, self.letter(1))
+        self.assertIn("TLS library problem", postfix.log())
+        self.assertIn(b"with ESMTP id", letter)
+
     def test_what_postfix_sends_comes_and_is_answered(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         machine = self.boot()
