@@ -15,6 +15,8 @@ import re
 import barepost
 import network
 import peers
+import signatures
+from forms import Forms
 from hosted import CONFIGURATION, LINUX, TAP, HostedTest
 from mail import DOMAIN, PASSWORD, Letters
 from processes import until
@@ -121,6 +123,26 @@ class Relay(HostedTest):
         self.assertWhole(letter, self.letter(1))
         self.assertIn("TLS library problem", postfix.log())
         self.assertIn(b"with ESMTP id", letter)
+
+    def test_what_leaves_is_signed_and_passes_with_dkimpy_where_it_arrives(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        data = self.data()
+        machine = self.boot(data)
+        sizes = (300, 100_000)
+        for number, size in enumerate(sizes):
+            self.submit(machine, ["bob@postfix.test"], self.letter(number, size))
+        # And what Ada writes in a browser.
+        ada = Forms(f"https://{machine.host}", data / "tls" / "certificate.pem", "ada")
+        ada.hold(0)
+        for text in ("Hello.\n", "A line of many.\n" * 10_000):
+            page = ada.post("/mail/compose", to="Bob <bob@postfix.test>", bcc=GRACE, subject="looms \u00fc", text=text, do="send")
+            self.assertIn("Your letter was sent.", page)
+        keys = signatures.published(data)
+        for letter in postfix.wait_for(4, 60):
+            both = [("rsa-sha256", True), ("ed25519-sha256", True)]
+            self.assertEqual(signatures.verdicts(letter, keys), both, letter[:3000])
+            other = signatures.verdicts(letter + b"more\r\n", keys)
+            self.assertEqual(other, [(kind, False) for kind, _ in both])
 
     def test_what_postfix_sends_comes_and_is_answered(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))

@@ -7,6 +7,7 @@ import urllib.request
 
 import barepost
 import webdriver
+from forms import Forms
 from mail import DOMAIN, PASSWORD
 from webdriver import DESKTOP, named
 
@@ -36,17 +37,9 @@ class Reader(barepost.SharedMachineTest):
     def hold(cls, user, seconds):
         """For so long a user can take his letters back."""
         certificate = cls.machine.data / "tls" / "certificate.pem"
-        context = ssl.create_default_context(cafile=certificate)
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), urllib.request.HTTPCookieProcessor())
-        def post(path, **fields):
-            form = urllib.parse.urlencode(fields).encode()
-            with opener.open(cls.address(path), form, timeout=60) as answer:
-                return answer.read().decode()
-        page = post("/mail/login", name=f"{user}@{DOMAIN}", password=PASSWORD, next="/mail/settings")
-        token = re.search(r'name="token" value="([^"]+)"', page)[1]
-        saved = post("/mail/settings", token=token, do="save", hold=seconds)
-        assert f'value="{seconds}" selected' in saved, saved
-        post("/mail/logout", token=token)
+        forms = Forms(cls.address(""), certificate, user)
+        forms.hold(seconds)
+        forms.post("/mail/logout")
 
     def setUp(self):
         super().setUp()

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use http::{End, Reply};
 use machine::{CoreId, Instant, Machine, Micros, UnixTime};
-use store::{AccountId, AccountInfo, Guid, MailboxId, Origin, Outcome, Recipient, Refusal, Store, Uid};
+use store::{AccountId, AccountInfo, Closing, Guid, MailboxId, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, FrameId, FrameTable};
 use webmail::{Clerk, Desk, Digest, Next, Posting, Reception, Sessions, Stream, Visit, WrittenRows};
 
@@ -26,6 +26,7 @@ use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::queue;
+use crate::signing::{Signer, Signing};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 /// Clerks of a core.
@@ -98,6 +99,8 @@ struct Working {
     clerk: Box<Clerk>,
     /// The letter that he has on its way.
     letter: Option<LetterId>,
+    /// What signs it, if that is wanted: then all of its form is there, and it goes on whoever leaves.
+    signing: Option<Box<Signing>>,
     /// Cores that have not heard what he told them.
     unheard: u8,
     /// The number of his reply, once that has begun, or of the letter that comes to him.
@@ -110,6 +113,7 @@ pub(crate) struct Office<'a, M> {
     pub(crate) holds: &'a mut Holds,
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
+    pub(crate) signer: &'a mut Signer,
     pub(crate) hostname: &'a str,
     /// How long a message may be, in octets.
     pub(crate) letter_octets_max: u64,
@@ -124,6 +128,7 @@ pub(crate) struct At<'a, 'b, M> {
     pub(crate) office: &'a mut Office<'b, M>,
     pub(crate) continuation: Continuation,
     pub(crate) letter: &'a mut Option<LetterId>,
+    pub(crate) signing: &'a mut Option<Box<Signing>>,
     pub(crate) unheard: &'a mut u8,
 }
 
@@ -234,6 +239,17 @@ impl Clerks {
         self.at_work.remove(frame)?.letter
     }
 
+    /// A clerk's turn to sign has come: he computes one signature.
+    fn sign(&mut self, frame: FrameId, office: &mut Office<'_, impl Machine>) {
+        let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
+        signing.sign(office.signer, office.now);
+        if signing.is_open() {
+            office.signer.enter(frame);
+        } else {
+            self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
+        }
+    }
+
     pub(crate) fn step<M: Machine>(
         &mut self,
         frame: FrameId,
@@ -241,9 +257,9 @@ impl Clerks {
         step: impl FnOnce(&mut Clerk, &mut At<'_, '_, M>) -> Next,
     ) {
         let Some(working) = self.at_work.get_mut(frame) else { return };
-        let Working { visitor, form_bytes, clerk, letter, unheard, number } = working;
+        let Working { visitor, form_bytes, clerk, letter, signing, unheard, number } = working;
         let continuation = Continuation { frame, entry: Point::Clerk.entry() };
-        match step(clerk, &mut At { office, continuation, letter, unheard }) {
+        match step(clerk, &mut At { office, continuation, letter, signing, unheard }) {
             Next::Woken => {}
             Next::Turn => self.again.push(frame),
             Next::Taken => {
@@ -358,7 +374,7 @@ impl Clerks {
 
 impl Working {
     fn begin(visitor: Visitor, form_bytes: usize, clerk: Box<Clerk>) -> Working {
-        Working { visitor, form_bytes, clerk, letter: None, unheard: 0, number: None }
+        Working { visitor, form_bytes, clerk, letter: None, signing: None, unheard: 0, number: None }
     }
 }
 
@@ -411,18 +427,39 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         Ok(())
     }
 
+    fn begin_signing(&mut self) {
+        *self.signing = self.office.signer.begin();
+    }
+
     fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
         let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
-        self.office.archive.append(letter, octets, self.continuation)
+        let taken = self.office.archive.append(letter, octets, self.continuation)?;
+        if let Some(signing) = self.signing {
+            signing.arrived(octets.get(..taken).unwrap_or_default());
+            signing.count(self.office.signer).map_err(|_| Refusal::TooMany)?;
+        }
+        Ok(taken)
+    }
+
+    fn signatures(&mut self) -> Option<Vec<u8>> {
+        let Some(signing) = self.signing else { return Some(Vec::new()) };
+        signing.ended(self.office.directory);
+        if signing.is_open() {
+            self.office.signer.enter(self.continuation.frame);
+            return None;
+        }
+        let head = signing.head(&[]);
+        self.stop_signing();
+        Some(head)
     }
 
     fn guid(&self) -> Option<Guid> {
         self.office.archive.guid((*self.letter)?)
     }
 
-    fn commit(&mut self, date: UnixTime) -> Result<(), Refusal> {
+    fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
         let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
-        self.office.archive.commit(letter, date, self.continuation)
+        self.office.archive.commit(letter, closing, self.continuation)
     }
 
     fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal> {
@@ -452,8 +489,17 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn abort(&mut self) {
+        self.stop_signing();
         if let Some(letter) = self.letter.take() {
             self.office.archive.abort(letter);
+        }
+    }
+}
+
+impl<M> At<'_, '_, M> {
+    fn stop_signing(&mut self) {
+        if let Some(mut signing) = self.signing.take() {
+            signing.forget(self.office.signer);
         }
     }
 }
@@ -469,10 +515,11 @@ impl Common {
 
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
-        let Common { clerks, holds, rows, store, directory, hostname, smtp_settings, wall, now, .. } = self;
+        let Common { clerks, holds, rows, store, directory, signer, hostname, smtp_settings, wall, now, .. } = self;
         let letter_octets_max = smtp_settings.message_bytes_max;
         let (now, turn) = (*wall, *now);
-        (clerks, Office { archive: store, holds, rows, directory, hostname, letter_octets_max, now, turn, machine })
+        let archive = store;
+        (clerks, Office { archive, holds, rows, directory, signer, hostname, letter_octets_max, now, turn, machine })
     }
 }
 
@@ -494,6 +541,12 @@ impl Engine {
                 None => self.session_reply_goes_on(visitor.frame, told),
             }
         }
+    }
+
+    /// A clerk's turn to sign has come.
+    pub(crate) fn clerk_signs(&mut self, frame: FrameId, machine: &mut impl Machine) {
+        let (clerks, mut office) = self.common.clerks_at_work(machine);
+        clerks.sign(frame, &mut office);
     }
 
     /// Another core knows the password that a clerk has told it.

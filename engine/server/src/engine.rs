@@ -159,7 +159,7 @@ impl Engine {
         if !self.common.request_log.is_empty() {
             self.tell_requests(machine);
         }
-        self.compute();
+        self.compute(machine);
         self.next()
     }
 
@@ -255,15 +255,21 @@ impl Engine {
     }
 
     /// Phase 6: who has entered a gate does what he is there for, once. It takes long and can't be cut, so all that this turn had to say is on its way before.
-    fn compute(&mut self) {
+    fn compute(&mut self, machine: &mut impl Machine) {
+        let clerk = self.common.signer.next_clerk(self.common.owner_of(SIGNATURES).is_some());
         for gate in [HANDSHAKES, HASHER, SIGNATURES] {
-            if let Some(frame) = self.common.owner_of(gate) {
+            let owner = self.common.owner_of(gate);
+            if let Some(frame) = owner.filter(|_| gate != SIGNATURES || clerk.is_none()) {
                 match self.common.queue.courier_on(ConnectionId(frame)) {
                     Some(courier) => self.line_handshake_resumed(courier),
                     None => self.session_resumed(frame),
                 }
                 self.unfinished = true;
             }
+        }
+        if let Some(clerk) = clerk {
+            self.clerk_signs(clerk, machine);
+            self.unfinished = true;
         }
     }
 

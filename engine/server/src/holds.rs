@@ -216,7 +216,8 @@ fn step<M: Machine>(
 ) {
     let Some((mut carrier, mut letter)) = office.holds.take_carrier(frame) else { return };
     let continuation = Continuation { frame, entry: Point::Carrier.entry() };
-    let way = step(&mut carrier, &mut At { office, continuation, letter: &mut letter, unheard: &mut 0 });
+    let way =
+        step(&mut carrier, &mut At { office, continuation, letter: &mut letter, signing: &mut None, unheard: &mut 0 });
     office.holds.stepped(frame, way, office.turn, (carrier, letter));
 }
 

@@ -1,16 +1,18 @@
 //! Signatures under letters of our own users: of the domain in whose name a letter is written, if it is one of ours, one with each key (DKIM, crate `dkim`).
 //!
-//! A letter is signed when it is accepted: it is hashed as it goes into the store, and what signs it stands above it, appended last ([`store::Head`]). So it is read once, whatever becomes of it: brought to
+//! A letter is signed when it is accepted, or when it is written in the webmail: it is hashed as it goes into the store, and what signs it stands above it, appended last ([`store::Head`]). So it is read once, whatever becomes of it: brought to
 //! somebody here, or sent to others as often as it takes.
 //!
 //! Invariants:
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
-//! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut.
+//! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut. A core computes one a turn: of sessions, which wait at the gate for it, and of clerks of
+//!   the webmail, who wait here, in turns.
 //! - Of the headers of all letters of a core [`KEPT_BYTES_MAX`] are kept. A letter that would need more is refused for now, rather than going unsigned.
 //!
 //! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,6 +21,7 @@ use dkim::{Message, Reading, SigningKey};
 use dns::Name;
 use machine::UnixTime;
 use store::{Head, Refusal};
+use tasks::FrameId;
 
 use crate::author::Author;
 use crate::directory::Directory;
@@ -32,11 +35,28 @@ pub(crate) struct Signer {
     keys: Arc<[SigningKey]>,
     /// Bytes that are kept of letters until they are signed.
     pub(crate) kept: usize,
+    /// Clerks of the webmail who have a letter to be signed, each once. Some may have gone meanwhile.
+    waiting: VecDeque<FrameId>,
+    /// Whether a session had the last turn.
+    is_clerks_turn: bool,
 }
 
 impl Signer {
     pub(crate) fn new(keys: Arc<[SigningKey]>) -> Signer {
-        Signer { keys, kept: 0 }
+        Signer { keys, kept: 0, waiting: VecDeque::new(), is_clerks_turn: false }
+    }
+
+    /// A clerk has a letter to be signed.
+    pub(crate) fn enter(&mut self, clerk: FrameId) {
+        self.waiting.push_back(clerk);
+    }
+
+    /// The clerk whose turn it is, if it is not that of a session that wants it, too.
+    pub(crate) fn next_clerk(&mut self, is_session_there: bool) -> Option<FrameId> {
+        let clerk = self.waiting.front().copied().filter(|_| self.is_clerks_turn || !is_session_there);
+        self.is_clerks_turn = clerk.is_none();
+        self.waiting.drain(..usize::from(clerk.is_some()));
+        clerk
     }
 
     /// Begins to sign a letter, if there is anything to sign with.
@@ -136,4 +156,22 @@ fn fill_up(head: &mut Vec<u8>) {
     let spaces = head.len().next_multiple_of(Head::UNIT) - head.len();
     let end = head.len().saturating_sub(b"\r\n".len());
     head.splice(end..end, core::iter::repeat_n(b' ', spaces));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_and_clerks_sign_in_turns_and_nobody_waits_for_who_is_not_there() {
+        let mut signer = Signer::new(Arc::from(Vec::new()));
+        let clerks: Vec<FrameId> = (0..5).map(|number| FrameId::new(number, 0)).collect();
+        clerks.iter().for_each(|clerk| signer.enter(*clerk));
+        assert_eq!(signer.next_clerk(false), Some(clerks[0]));
+        let turns: Vec<_> = (0..7).map(|_| signer.next_clerk(true)).collect();
+        let clerk = |number: usize| Some(clerks[number]);
+        assert_eq!(turns, [None, clerk(1), None, clerk(2), None, clerk(3), None]);
+        assert_eq!(signer.next_clerk(false), clerk(4));
+        assert_eq!([signer.next_clerk(false), signer.next_clerk(true)], [None, None]);
+    }
 }

@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 
 use http::{End, Reply};
 use machine::UnixTime;
-use store::{AccountId, Guid, MailboxId, NoteChange, Origin, Outcome, Recipient, Refusal, Store, Uid};
+use store::{AccountId, Closing, Guid, MailboxId, NoteChange, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 
 use crate::form::Reader;
@@ -192,14 +192,20 @@ pub trait Desk {
     /// Begins a letter. Errors: as [`Store::begin`].
     fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal>;
 
-    /// Appends to it, as [`Store::append`] does.
+    /// What is appended from now on is to be signed by the domain in whose name it is.
+    fn begin_signing(&mut self);
+
+    /// Appends to it, as [`Store::append`] does. Errors: so, too; and [`Refusal::TooMany`] where too much is kept of letters that are being signed.
     fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal>;
+
+    /// What signs the letter, all of which was appended: its head, to be appended last. `None`: it is being computed, and the clerk is woken when it is there.
+    fn signatures(&mut self) -> Option<Vec<u8>>;
 
     /// What its first recipient's message will be called, where that is one of this core's.
     fn guid(&self) -> Option<Guid>;
 
-    /// Has it delivered, with this date. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
-    fn commit(&mut self, date: UnixTime) -> Result<(), Refusal>;
+    /// Has it delivered. The clerk is woken when it is. Errors: as [`Store::commit`]; there is no letter then.
+    fn commit(&mut self, closing: Closing) -> Result<(), Refusal>;
 
     /// Gives it up.
     fn abort(&mut self);

@@ -13,6 +13,7 @@
 //!   ([`Refusal::Arrived`]); and the notes go only when nobody brings it any more. So each gets it once.
 //! - A letter that somebody among its recipients could not get does not leave: it is a draft again. Once it leaves that is not asked any more.
 //! - One thing is under way at a time.
+//! - What signs a letter stands above the draft since that was written, and above each copy: it is appended last there, too. Signatures say nothing of `Bcc`.
 //!
 //! What a letter answers only this life of the machine knows: after a power cut it is not marked. Marked before, it would be so for a letter that was taken back.
 
@@ -21,8 +22,8 @@ use alloc::vec::Vec;
 
 use message::header::{Address, Header};
 use store::{
-    AccountId, Body, DRAFTS, Flags, Guid, MailboxId, MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal,
-    SENT, Uid, UidRange,
+    AccountId, Body, Closing, DRAFTS, Flags, Guid, Head, MailboxId, MarkChange, MessageInfo, Origin, Outcome,
+    Recipient, Refusal, SENT, Uid, UidRange,
 };
 
 use super::{Desk, Posting};
@@ -42,7 +43,7 @@ pub struct Carrier {
     elsewhere: Vec<String>,
     /// The one who is next, or the entry of the outbox.
     next: usize,
-    /// How much of the letter was read, and what of it is not taken yet.
+    /// How much of the letter was read, what signs it last, and what of it is not taken yet.
     offset: u32,
     rest: Vec<u8>,
     is_waiting: bool,
@@ -190,12 +191,15 @@ impl Carrier {
             self.stage = Stage::Over(Carried::Wholly);
             return Ok(());
         }
-        self.read(0, desk)
+        self.read_on(desk)
     }
 
-    fn read(&mut self, offset: u32, desk: &mut impl Desk) -> Result<(), Refusal> {
-        let continuation = desk.continuation();
-        desk.store_mut().read(self.account, DRAFTS, self.uid, offset, continuation)?;
+    /// Reads the next part: the head, which is a part by itself, comes behind all others, as it is appended.
+    fn read_on(&mut self, desk: &mut impl Desk) -> Result<(), Refusal> {
+        let (info, continuation) = (self.info(desk)?, desk.continuation());
+        let behind_head = info.octets.saturating_sub(info.head);
+        let at = self.offset.checked_sub(behind_head).unwrap_or(self.offset + info.head);
+        desk.store_mut().read(self.account, DRAFTS, self.uid, at, continuation)?;
         self.is_waiting = true;
         Ok(())
     }
@@ -259,10 +263,12 @@ impl Carrier {
             self.is_waiting = !self.rest.is_empty();
             return Ok(());
         }
-        if self.offset < self.info(desk)?.octets {
-            return self.read(self.offset, desk);
+        let info = self.info(desk)?;
+        if self.offset < info.octets {
+            return self.read_on(desk);
         }
-        desk.commit(desk.now())?;
+        let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
+        desk.commit(Closing { head, ..desk.now().into() })?;
         (self.stage, self.is_waiting) = (Stage::Delivered, true);
         Ok(())
     }

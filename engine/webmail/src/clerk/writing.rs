@@ -7,6 +7,7 @@
 //! - What was written is never lost. When something is refused, the page comes back with all that was written on it, and with the reason.
 //! - The files of a letter are written to a draft as they come, and go along from there ([`Arriving`]).
 //! - A draft keeps its files: each that its page names goes along with what is written next, copied from the draft that this replaces ([`Copying`]).
+//! - What is sent is signed once, when it is written, by its writer's domain: copies are of what was signed, and so is a letter that is held.
 //! - Nothing is held that could not be brought to all at once: who is neither on this server nor elsewhere is refused before.
 
 use alloc::boxed::Box;
@@ -19,8 +20,8 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::{Address, Field, Header, Mailbox};
 use store::{
-    AccountId, Body, CHUNK_OCTETS, DRAFTS, Flags, Guid, INBOX, MailboxId, MarkChange, Recipient, Refusal, SENT, Uid,
-    UidRange,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, MarkChange, Recipient,
+    Refusal, SENT, Uid, UidRange,
 };
 
 use super::arriving::{Arriving, Piece};
@@ -73,6 +74,8 @@ pub(super) struct Writing {
     hold: Option<(u64, UnixTime)>,
     /// What it is called as a draft, and where it is one then.
     guid: Option<Guid>,
+    /// What signs it, once that is known.
+    head: Option<Head>,
     pub(super) kept: Option<Key>,
     error: Option<String>,
     /// What is answered, if no more can be said than that.
@@ -114,6 +117,7 @@ impl Writing {
             next: None,
             hold: None,
             guid: None,
+            head: None,
             kept: None,
             error: None,
             reply: None,
@@ -245,6 +249,9 @@ impl Writing {
         match written {
             Ok((message, recipients)) => {
                 desk.begin_letter(&recipients)?;
+                if self.then == Then::Send {
+                    desk.begin_signing();
+                }
                 self.message = message;
                 self.stage = Stage::Appended;
             }
@@ -380,8 +387,15 @@ impl Writing {
             self.copying = Some(copying);
             return is_asked.map(usize::from);
         }
+        let Some(head) = self.head.or((self.then != Then::Send).then_some(Head::NONE)) else {
+            let Some(signatures) = desk.signatures() else { return Ok(1) };
+            self.head = Some(Head::of(signatures.len()).unwrap_or(Head::NONE));
+            self.message = signatures;
+            return Ok(0);
+        };
         self.guid = desk.guid();
-        desk.commit(self.hold.map_or_else(|| desk.now(), |(_, until)| until))?;
+        let date = self.hold.map_or_else(|| desk.now(), |(_, until)| until);
+        desk.commit(Closing { head, ..date.into() })?;
         self.stage = Stage::Committed;
         Ok(1)
     }

@@ -33,6 +33,7 @@ mod records;
 mod rows;
 mod scram;
 mod settings;
+mod signed_letters;
 mod signing;
 mod starttls;
 mod stopped;

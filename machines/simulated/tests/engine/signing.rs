@@ -16,7 +16,7 @@ use super::room::{Room, Talk, stuffed, usual_sizes};
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 
 /// Those that a machine signs with: of RSA, and of Ed25519.
-fn keys() -> Vec<SigningKey> {
+pub(super) fn keys() -> Vec<SigningKey> {
     let rsa = include_str!("../../../../engine/dkim/src/tests/rsa_2048.pem");
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     let ed25519 = SigningKey::new(&[&head[..], &[7; 32]].concat(), "two").expect("a key");
@@ -24,7 +24,7 @@ fn keys() -> Vec<SigningKey> {
 }
 
 /// What each signature of a letter comes to, from the top, with what the domain publishes.
-fn verdicts(letter: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)> {
+pub(super) fn verdicts(letter: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)> {
     let mut reading = Reading::to_verify();
     letter.chunks(1000).for_each(|piece| reading.arrived(piece));
     let message = reading.ended();
@@ -48,11 +48,11 @@ fn verdicts(letter: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)> {
     verdicts
 }
 
-const BOTH: [(Reason, Algorithm); 2] =
+pub(super) const BOTH: [(Reason, Algorithm); 2] =
     [(Reason::Verified, Algorithm::RsaSha256), (Reason::Verified, Algorithm::Ed25519Sha256)];
 
 /// A client at port 587 who has logged in as Ada, and has said for whom a letter is.
-fn begin(room: &mut Room, path: &str) -> Talk {
+pub(super) fn begin(room: &mut Room, path: &str) -> Talk {
     let mut talk = room.connect(587);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
     for (command, code) in [
@@ -78,7 +78,7 @@ fn submit(room: &mut Room, letter: &str) -> String {
 }
 
 /// The newest letter that somebody has.
-fn newest(room: &mut Room, name: &str) -> Vec<u8> {
+pub(super) fn newest(room: &mut Room, name: &str) -> Vec<u8> {
     let mut reader = room.log_in(name);
     let count = room.pop3(&mut reader, "STAT").split(' ').nth(1).and_then(|count| count.parse().ok());
     let letter = room.retrieve_any(&mut reader, count.expect("a number"));

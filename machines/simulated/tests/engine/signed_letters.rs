@@ -1,0 +1,265 @@
+//! Letters that are written in the webmail are signed as those are that programs submit: what leaves, what somebody here gets, and what is in Sent are one signed letter.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use dkim::Reason;
+use http::Site;
+use machine::{Machine, Micros};
+use server::InUse;
+use simulated::{Dice, MemoryDisk};
+
+use crate::CORES;
+
+use super::far::{Mood, serving_pages, serving_signed};
+use super::kept_files::{kept, large};
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
+use super::settings::forget_connections;
+use super::signing::{BOTH, begin, keys, newest, verdicts};
+use super::webmail::{Browser, between};
+
+/// A file's name, and what it holds.
+type File<'a> = (&'a str, &'a [u8]);
+
+/// Ada sends a letter, to somebody elsewhere too if that is wanted; what she is told.
+fn write(room: &mut Room, ada: &mut Browser, to: &str, draft: &str, text: &str, files: &[File<'_>]) -> String {
+    let token = ada.get(room, "/mail/compose").token();
+    let form = [
+        ("token", token.as_str()),
+        ("draft", draft),
+        ("to", to),
+        ("bcc", "countess@barepost.test"),
+        ("subject", "Looms"),
+        ("text", text),
+        ("do", "send"),
+    ];
+    kept(room, ada, &form, files)
+}
+
+fn logged_in(room: &mut Room, trust: &Trust, hold: &str) -> Browser {
+    let mut ada = Browser::new(trust);
+    ada.log_in(room, "ada", "lovelace");
+    if !hold.is_empty() {
+        ada.hold(room, hold);
+    }
+    ada
+}
+
+/// A letter without what its recipients do not see of it.
+fn without_bcc(letter: &str) -> String {
+    letter.split_inclusive("\r\n").filter(|line| !line.starts_with("Bcc: ")).collect()
+}
+
+/// A room that serves pages, and signs.
+fn serving(seed: u64, trust: &Trust) -> Room {
+    let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
+    let mut room = Room::keyed(seed, disk, usual_sizes(), CONFIGURATION, Site::default(), certificates, keys());
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room
+}
+
+#[test]
+fn a_letter_that_is_written_here_is_signed_once_and_everybody_gets_what_was_signed() {
+    let trust = Trust::new("mail.barepost.test");
+    let (long, file) = ("It weaves, and weaves again.\n".repeat(4000), large());
+    let letters: [(&str, &[File<'_>]); 3] = [("It weaves.", &[]), (&long, &[]), ("See.", &[("plan.pdf", &file)])];
+    for (seed, hold) in [(740, ""), (741, "0")] {
+        let (mut room, mut world) = serving_signed(seed, Mood::Takes, &trust, keys());
+        let mut ada = logged_in(&mut room, &trust, hold);
+        for (number, (text, files)) in letters.into_iter().enumerate() {
+            let page = write(&mut room, &mut ada, "bob@far.test, grace@barepost.test", "", text, files);
+            let words = if hold.is_empty() { "Sending…" } else { "Your letter was sent." };
+            assert!(page.contains(words), "{page}");
+            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            world.pass(&mut room, 5);
+            let now = room.machine.wall_clock();
+            let left = String::from_utf8(world.peer.taken[number].content.clone()).expect("it is text");
+            assert!(left.starts_with("DKIM-Signature: v=1; a=rsa-sha256;"), "{}", &left[..2500.min(left.len())]);
+            assert_eq!(left.matches("DKIM-Signature: ").count(), 2);
+            assert_eq!(verdicts(left.as_bytes(), now), BOTH);
+            let changed = left.replace("Looms", "Rooms");
+            assert_eq!(verdicts(changed.as_bytes(), now)[0].0, Reason::SignatureWrong);
+            assert!(!left.contains("Bcc") && !left.contains("Envelope") && !left.contains("countess"));
+            for (name, copies) in [("grace", number + 1), ("ada", number + 1)] {
+                let inbox = world.inbox(&mut room, name);
+                assert!(inbox.len() == copies && inbox[number] == left, "{name}: {}", inbox[number]);
+            }
+            let sent = ada.get(&mut room, &format!("/mail/download/3.{}", number + 1)).text();
+            assert!(sent.contains("\r\nBcc: countess@barepost.test\r\n") && without_bcc(&sent) == left, "{sent}");
+        }
+        ada.hang_up(&mut room);
+        world.until(&mut room, "nothing is in use", |_, room| room.engines.in_use() == InUse::default());
+    }
+}
+
+#[test]
+fn a_letter_for_people_of_this_machine_that_is_not_held_is_signed_too_and_a_draft_is_not() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(742, &trust);
+    let now = room.machine.wall_clock();
+    let mut ada = logged_in(&mut room, &trust, "0");
+    for (number, text) in ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate() {
+        let page = write(&mut room, &mut ada, "grace@barepost.test", "", text, &[]);
+        assert!(page.contains("Your letter was sent."), "{page}");
+        ada.hang_up(&mut room);
+        let read = newest(&mut room, "grace");
+        assert_eq!(verdicts(&read, now), BOTH);
+        assert!(read.starts_with(b"DKIM-Signature: ") && newest(&mut room, "ada") == read);
+        let sent = ada.get(&mut room, &format!("/mail/download/3.{}", number + 1));
+        assert!(sent.body == read, "{}", sent.text());
+    }
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let form = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", "Later."), ("do", "save")];
+    assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("The draft was saved."));
+    let draft = ada.get(&mut room, "/mail/download/2.1").text();
+    assert!(draft.contains("Later.") && !draft.contains("DKIM"), "{draft}");
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_letter_that_was_taken_back_is_signed_anew_when_it_is_sent_as_it_is_then() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(743, &trust);
+    let mut ada = logged_in(&mut room, &trust, "");
+    let page = write(&mut room, &mut ada, "grace@barepost.test", "", "First.", &[("plan.pdf", b"few bytes")]);
+    let what = between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &what)]).text();
+    let draft = between(&back, "name=\"draft\" value=\"", "\"").expect("it is one");
+    let carried = between(&back, "name=\"carry\" value=\"", "\"").expect("it has a file");
+    assert!(back.contains("First.") && !back.contains("DKIM"), "{back}");
+    let form = [
+        ("token", token.as_str()),
+        ("draft", draft),
+        ("carry", carried),
+        ("to", "grace@barepost.test"),
+        ("text", "Second."),
+        ("do", "send"),
+    ];
+    assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
+    room.pass(Micros::from_secs(15));
+    let read = newest(&mut room, "grace");
+    let text = String::from_utf8_lossy(&read);
+    assert!(text.contains("Second.") && text.contains("plan.pdf") && !text.contains("First."), "{text}");
+    assert_eq!(verdicts(&read, room.machine.wall_clock()), BOTH);
+}
+
+#[test]
+fn a_letter_that_is_held_leaves_as_it_was_signed_whenever_the_power_fails() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut steps, mut nights, mut sent) = (0, 0, 0);
+    loop {
+        let (mut room, mut world) = serving_signed(744, Mood::RefusesForNow, &trust, keys());
+        let mut ada = logged_in(&mut room, &trust, "0");
+        let token = ada.get(&mut room, "/mail/compose").token();
+        let form = [
+            ("token", token.as_str()),
+            ("to", "bob@far.test, grace@barepost.test"),
+            ("subject", "Looms"),
+            ("text", "It weaves."),
+            ("do", "send"),
+        ];
+        ada.begin(&mut room, "/mail/compose", &form);
+        let start = room.machine.now;
+        for _ in 0..steps {
+            world.names.serve(&mut room);
+            world.peer.serve(&mut room);
+            room.step();
+        }
+        let is_over = room.machine.now.since(start).as_secs() > 10;
+        let disk = room.machine.disk.power_cut(&mut Dice::new(steps));
+        // What it is brought by then knows no key.
+        let (mut room, mut world) = serving_pages(4700 + steps, disk, Mood::Takes, &trust);
+        forget_connections(&mut [&mut ada]);
+        world.pass(&mut room, 3600);
+        let inbox = world.inbox(&mut room, "grace");
+        assert!(inbox.len() == world.peer.taken.len() && inbox.len() <= 1, "after {steps} steps");
+        for letter in &inbox {
+            assert_eq!(verdicts(letter.as_bytes(), room.machine.wall_clock()), BOTH, "after {steps} steps");
+            assert!(letter.as_bytes() == world.peer.taken[0].content, "after {steps} steps");
+        }
+        (nights, sent) = (nights + 1, sent + inbox.len());
+        if is_over {
+            break;
+        }
+        steps += 1 + steps / 20;
+    }
+    assert!(nights > 30 && sent > 10 && sent < nights, "{sent} of {nights}");
+}
+
+#[test]
+fn clerks_and_sessions_sign_in_turns_and_who_leaves_meanwhile_leaves_nothing_behind() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(745, &trust);
+    let mut browsers: Vec<Browser> = (0..4).map(|_| logged_in(&mut room, &trust, "0")).collect();
+    let token: Vec<String> = browsers.iter_mut().map(|ada| ada.get(&mut room, "/mail/compose").token()).collect();
+    let form = |number: usize| {
+        [("token", token[number].as_str()), ("to", "grace@barepost.test"), ("text", "It weaves."), ("do", "send")]
+    };
+    let letter = b"From: ada@barepost.test\r\nTo: grace@barepost.test\r\n\r\nHello.\r\n.\r\n";
+    let talks: Vec<_> = (0..4).map(|_| begin(&mut room, "ada@barepost.test")).collect();
+    for (number, (ada, talk)) in browsers.iter_mut().zip(&talks).enumerate() {
+        ada.begin(&mut room, "/mail/compose", &form(number));
+        room.send(talk, letter);
+    }
+    for ada in &mut browsers {
+        let page = ada.finish(&mut room);
+        assert_eq!(page.status, 303, "{}", page.text());
+    }
+    for mut talk in talks {
+        assert!(room.smtp_reply(&mut talk).starts_with("250 "));
+        room.close(&talk);
+    }
+    browsers.iter_mut().for_each(|ada| ada.hang_up(&mut room));
+    let now = room.machine.wall_clock();
+    let mut reader = room.log_in("grace");
+    for number in 1..=8 {
+        assert_eq!(verdicts(&room.retrieve_any(&mut reader, number), now), BOTH);
+    }
+    room.part(reader);
+    for steps in 0..12 {
+        let ada = &mut browsers[0];
+        ada.get(&mut room, "/mail/compose");
+        ada.begin(&mut room, "/mail/compose", &form(0));
+        room.until("it is being signed", |room| room.engines.in_use().kept_for_signatures > 0);
+        (0..steps).for_each(|_| room.step());
+        let gone = ada.connection.take().expect("it was connected");
+        room.abort(&gone.talk);
+        room.until("nothing is kept", |room| room.engines.in_use().kept_for_signatures == 0);
+    }
+    browsers.iter_mut().for_each(|ada| ada.hang_up(&mut room));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn who_sends_when_too_much_is_being_signed_is_told_so_and_loses_nothing() {
+    let trust = Trust::new("mail.barepost.test");
+    let mut room = serving(746, &trust);
+    let mut ada = logged_in(&mut room, &trust, "0");
+    let long = format!("From: ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(100));
+    let talks: Vec<_> = (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
+    talks.iter().for_each(|talk| room.send(talk, long.as_bytes()));
+    room.pass(Micros::from_secs(1));
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let subject = "Looms and looms ".repeat(7_000);
+    let form = [
+        ("token", token.as_str()),
+        ("to", "grace@barepost.test"),
+        ("subject", &subject),
+        ("text", "It weaves."),
+        ("do", "send"),
+    ];
+    let page = ada.send(&mut room, "/mail/compose", &form).text();
+    let is_refused = page.contains("The machine has too much to do just now") && page.contains("It weaves.");
+    // Of many cores it may be one that keeps less.
+    assert!(is_refused || CORES > 2, "{page}");
+    talks.iter().for_each(|talk| room.abort(talk));
+    room.pass(Micros::from_secs(1));
+    let page = ada.post(&mut room, "/mail/compose", &form).text();
+    assert!(page.contains("Your letter was sent."), "{page}");
+    ada.hang_up(&mut room);
+    assert_eq!(verdicts(&newest(&mut room, "grace"), room.machine.wall_clock()), BOTH);
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}

@@ -1,0 +1,34 @@
+"""The webmail as a program uses it that keeps cookies and sends forms."""
+
+import re
+import ssl
+import urllib.parse
+import urllib.request
+
+from mail import DOMAIN, PASSWORD
+
+
+class Forms:
+    def __init__(self, address, certificate, user):
+        """Somebody who is logged in. `address`: where the machine is, as a browser is told."""
+        context = ssl.create_default_context(cafile=certificate)
+        # A machine of a network of the test's own has no name.
+        context.check_hostname = address.startswith("https://localhost")
+        self.address = address
+        self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), urllib.request.HTTPCookieProcessor())
+        page = self._post("/mail/login", name=f"{user}@{DOMAIN}", password=PASSWORD, next="/mail/settings")
+        self.token = re.search(r'name="token" value="([^"]+)"', page)[1]
+
+    def post(self, path, **fields):
+        """Sends a form; the page to which that leads."""
+        return self._post(path, token=self.token, **fields)
+
+    def _post(self, path, **fields):
+        form = urllib.parse.urlencode(fields).encode()
+        with self.opener.open(f"{self.address}{path}", form, timeout=60) as answer:
+            return answer.read().decode()
+
+    def hold(self, seconds):
+        """For so long letters can be taken back."""
+        saved = self.post("/mail/settings", do="save", hold=seconds)
+        assert f'value="{seconds}" selected' in saved, saved

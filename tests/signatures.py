@@ -1,0 +1,34 @@
+"""Signatures as dkimpy judges them, by the keys that `./barepost dns` prints."""
+
+import ctypes
+import re
+import subprocess
+import sys
+
+import barepost
+from processes import ROOT, die_with_us
+
+TOOLS = ROOT / "target" / "tools" / "dkim"
+sys.path.insert(0, str(TOOLS))
+# Found by its name when PyNaCl asks for it.
+ctypes.CDLL(str(TOOLS / "libsodium.so.23"), ctypes.RTLD_GLOBAL)
+
+import dkim  # noqa: E402
+
+
+def published(data):
+    """The keys that a domain is told to publish: from names to texts, which name servers join of several strings."""
+    command = [barepost.COMMAND, "dns", "--data", data]
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60, preexec_fn=die_with_us).stdout.splitlines()
+    texts = [line.split(b" IN TXT ") for line in lines if b"._domainkey." in line and b" IN TXT " in line]
+    return {name: re.findall(rb'"([^"]*)"', text) for name, text in texts}
+
+
+def verdicts(letter, keys):
+    """What each signature of a letter comes to, from the top: (algorithm, whether it passes)."""
+    read = dkim.DKIM(letter)
+    signatures = [value for name, value in read.headers if name.lower() == b"dkim-signature"]
+    return [
+        (re.search(rb" a=([a-z0-9-]*);", value)[1].decode(), read.verify(index, dnsfunc=lambda name, timeout=5: b"".join(keys[name])))
+        for index, value in enumerate(signatures)
+    ]
