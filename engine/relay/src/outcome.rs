@@ -87,6 +87,8 @@ pub enum Lost {
     Silence,
     /// TLS failed: its handshake, or later.
     Tls,
+    /// The peer did not prove that it is the one whose certificate is published.
+    Unproven,
     /// We end it: the machine stops.
     GivenUp,
 }
@@ -129,6 +131,7 @@ impl Reason {
             },
             Cause::Lost(Lost::NotMade) => (4, 1),
             Cause::Lost(Lost::Tls) | Cause::NoTls => (7, 10),
+            Cause::Lost(Lost::Unproven) => (7, 5),
             Cause::Lost(_) => (4, 2),
             Cause::Misbehaved(_) => (5, 0),
             Cause::NoLogin => (7, 0),
@@ -199,6 +202,7 @@ impl fmt::Display for Lost {
             Lost::Closed => "the other server ended the connection",
             Lost::Silence => "the other server fell silent",
             Lost::Tls => "TLS with the other server failed",
+            Lost::Unproven => "the other server did not show the certificate that its domain has published",
             Lost::GivenUp => "this server stopped",
         })
     }

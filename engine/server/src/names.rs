@@ -57,6 +57,8 @@ pub(crate) struct Names {
     resolver: Option<Box<Resolver<Asker>>>,
     /// The servers that the configuration names. None: those that the network names.
     configured: Option<Vec<IpAddr>>,
+    /// Whether what they say is authenticated is.
+    is_trusted: bool,
     /// The servers that are asked.
     servers: Vec<IpAddr>,
     /// What was asked and is not looked at yet.
@@ -77,6 +79,7 @@ impl Names {
         Names {
             resolver: (core == CoreId::FIRST).then(|| Box::new(Resolver::new(LIMITS, key))),
             configured: network.map(|network| network.dns.clone()),
+            is_trusted: network.is_some_and(|network| network.dnssec),
             servers: Vec::new(),
             asked: VecDeque::new(),
             streams: Vec::new(),
@@ -90,6 +93,11 @@ impl Names {
     /// Whether there may be a server to be asked, and somebody who asks it.
     pub(crate) fn can_be_asked(&self) -> bool {
         !self.has_stopped && self.configured.as_ref().is_none_or(|servers| !servers.is_empty())
+    }
+
+    /// Whether an answer is authenticated that the servers say is (RFC 4035 section 3.2.3): as good as they and the way to them are.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 
     /// Somebody of this core asks.

@@ -13,6 +13,7 @@
 //! | `bringing` | what comes to somebody here: the letter, or a report |
 //! | `reports` | that somebody does not get it |
 //! | `road` | to which hosts it goes |
+//! | `demand` | what the hosts' domains demand of who brings mail there |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //!
 //! Invariants:
@@ -24,6 +25,7 @@
 
 mod bringing;
 mod courier;
+mod demand;
 mod entry;
 mod parts;
 mod reports;

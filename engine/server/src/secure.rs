@@ -20,8 +20,8 @@ use machine::{BLOCK_BYTES, Instant, UnixTime};
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
-    Certificate, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, RECORD_BYTES_MAX,
-    SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
+    Certificate, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Published,
+    RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
 };
 
 use crate::common::Common;
@@ -157,9 +157,13 @@ impl Secure {
         has_begun
     }
 
-    /// A host that we have called is to speak TLS with us: the first step of the handshake is due. False: it cannot begin.
-    pub(crate) fn call(&mut self, connection: ConnectionId, host: Option<&str>) -> bool {
-        let begun = self.client.as_ref().and_then(|client| Connection::connect(client, host).ok());
+    /// A host that we have called is to speak TLS with us: the first step of the handshake is due. False: it cannot begin. `published`: of which it has to show one, if there are any.
+    pub(crate) fn call(&mut self, connection: ConnectionId, host: Option<&str>, published: &[Published]) -> bool {
+        let client = match published {
+            [] => self.client.clone(),
+            published => ClientSettings::for_published(published.to_vec(), &self.clock).ok(),
+        };
+        let begun = client.and_then(|client| Connection::connect(&client, host).ok());
         let Some(place) = self.connections.get_mut(connection.index()) else { return false };
         assert!(place.is_none(), "a connection's slot is taken again only after its courier ended");
         *place = begun.map(Box::new);

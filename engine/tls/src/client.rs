@@ -4,6 +4,8 @@
 //! hears nothing, and who stands in between and can change what is said could have taken the offer of TLS away as well (RFC 7435 section 1.2, RFC 3207 section 6). What such a server signs says as little, and is not looked at:
 //! certificates and algorithms that no library reads any more are as good as others.
 //!
+//! Where something does say it (`dane`), the server has to show it, and to have its key.
+//!
 //! No tickets are asked for or brought back: who calls twice is not to be known by that.
 //!
 //! Answers to: RFC 3207, RFC 7435, RFC 6066 section 3 (SNI).
@@ -20,6 +22,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, ServerName, UnixTime};
 
 use crate::clock::Clock;
+use crate::dane::{Named, Published};
 use crate::hybrid::X25519_MLKEM768;
 use crate::settings::SettingsError;
 
@@ -34,11 +37,23 @@ impl ClientSettings {
     ///
     /// Errors: the library has refused.
     pub fn for_anybody(clock: &Clock) -> Result<ClientSettings, SettingsError> {
+        ClientSettings::new(clock, Arc::new(Anybody))
+    }
+
+    /// The server has to be the one of which one of these is published. `clock`: set to the time of day.
+    ///
+    /// Errors: the library has refused.
+    pub fn for_published(published: Vec<Published>, clock: &Clock) -> Result<ClientSettings, SettingsError> {
+        let algorithms = ring::default_provider().signature_verification_algorithms;
+        ClientSettings::new(clock, Arc::new(Named::new(published, algorithms)))
+    }
+
+    fn new(clock: &Clock, verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientSettings, SettingsError> {
         let mut provider = ring::default_provider();
         provider.kx_groups.insert(0, X25519_MLKEM768);
         let builder = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
         let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
-        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody));
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = builder.with_no_client_auth();
         config.resumption = Resumption::disabled();
         // For the records, which are ours once the handshake is done.

@@ -31,6 +31,11 @@ pub enum Reason {
 }
 
 impl Failure {
+    /// Whether we have refused the server because of what it showed, or signed with another key.
+    pub fn is_of_certificate(&self) -> bool {
+        matches!(self, Failure::Handshake(Error::InvalidCertificate(_)))
+    }
+
     /// What kind of reason it is.
     pub fn reason(&self) -> Reason {
         match self {

@@ -19,10 +19,12 @@ pub struct Network {
     pub ipv6_gateway: Option<Ipv6Addr>,
     /// The name servers, in the order in which they are asked.
     pub dns: Vec<IpAddr>,
+    /// Whether they check signatures (DNSSEC), and nobody stands between them and us.
+    pub dnssec: bool,
 }
 
 pub(super) fn network(section: &Section<'_, '_>) -> Result<Network, ConfigurationError> {
-    section.refuse_unknown(&["address", "gateway", "dns"])?;
+    section.refuse_unknown(&["address", "gateway", "dns", "dnssec"])?;
     let addresses = addresses(section)?;
     let (gateway, ipv6_gateway) = match section.optional("gateway") {
         Some(item) => gateways(&item, &addresses)?,
@@ -32,7 +34,8 @@ pub(super) fn network(section: &Section<'_, '_>) -> Result<Network, Configuratio
         Some(item) => parsed_once(&item.list(DNS_SERVERS_MAX, "a list of addresses")?, "a name server")?,
         None => Vec::new(),
     };
-    Ok(Network { addresses, gateway, ipv6_gateway, dns })
+    let dnssec = section.optional("dnssec").map(|item| item.boolean()).transpose()?.unwrap_or_default();
+    Ok(Network { addresses, gateway, ipv6_gateway, dns, dnssec })
 }
 
 fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, ConfigurationError> {

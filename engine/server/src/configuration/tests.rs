@@ -283,6 +283,16 @@ fn the_machines_address_must_be_that_of_a_host() {
 }
 
 #[test]
+fn name_servers_are_trusted_where_that_is_said() {
+    let is_trusted = |more: &str| {
+        let text = with_network(&format!("address = '10.0.0.2/24'\n{more}"));
+        Configuration::parse(&text).unwrap().network.unwrap().dnssec
+    };
+    assert!(is_trusted("dnssec = true") && !is_trusted("dnssec = false") && !is_trusted(""));
+    refused(&with_network("address = '10.0.0.2/24'\ndnssec = 'yes'"), 5, "this is of type string", "true or false");
+}
+
+#[test]
 fn the_gateway_must_be_on_the_machines_network() {
     let gateway = |address: &str| with_network(&format!("address = '10.0.0.2/24'\ngateway = '{address}'"));
     refused(&gateway("10.0.1.1"), 5, "the gateway is not on the machine's network", "an address within 10.0.0.2/24");

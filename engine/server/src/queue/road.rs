@@ -12,9 +12,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use dns::{Knowledge, Missing, Name, Question};
+use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use relay::destinations::Ended;
-use relay::route::{Families, Route, Target, Us, route};
+use relay::route::{Families, Hop, Route, Target, Unroutable, Us, route};
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Stage as Talk};
 use store::Refusal;
 
@@ -22,6 +22,7 @@ use crate::names::{Inquirer, Known, QuestionNumber};
 
 use super::PARTING;
 use super::courier::{Come, Courier, Hands, Stage, Way, bits};
+use super::demand::Demand;
 use super::entry::bit_of;
 use super::reports::Why;
 use super::secrecy::{CALL_PATIENCE, Host, Line};
@@ -72,20 +73,28 @@ impl Courier {
             _ => Families::Ipv4,
         };
         let us = Us { name: &name, addresses: &addresses, families };
-        match route(&Target::Domain(smtp::Domain::Name(domain)), &us, *random, knowledge) {
+        let target = Target::Domain(smtp::Domain::Name(domain));
+        let hosts = route(&target, &us, *random, knowledge)
+            .and_then(|route| with_demands(route, common.names.is_trusted(), knowledge));
+        match hosts {
             Err(Missing(question)) => {
                 let number = common.names.ask(Inquirer::Courier(hands.frame), question.clone());
                 self.road.asked = Some((number, question));
                 self.is_waiting = true;
             }
-            Ok(Route::By(hops)) => {
-                self.road.hosts = hops.into_iter().map(Host::of).collect();
+            Ok(Ok(hosts)) => {
+                for host in hosts {
+                    match host {
+                        Ok(host) => self.road.hosts.push_back(host),
+                        Err(unanswered) => self.miss(Come::Later(Why::Nowhere(Unroutable::Unknown(unanswered)))),
+                    }
+                }
                 self.stage(Stage::Called);
             }
-            Ok(Route::Nowhere(why)) if why.is_temporary() => {
+            Ok(Err(why)) if why.is_temporary() => {
                 self.settle_all(&Come::Later(Why::Nowhere(why)), Ended::Unknown, hands);
             }
-            Ok(Route::Nowhere(why)) => {
+            Ok(Err(why)) => {
                 self.settle_all(&Come::Never(Why::Nowhere(why)), Ended::Unknown, hands);
             }
         }
@@ -278,9 +287,16 @@ impl Courier {
         self.arrive(Ended::Reached, hands);
     }
 
-    /// This host was none. As long as one of them may be one later, that is what counts.
+    /// This host was none. As long as one of them may be one later, that is what counts; and of those what the first one came to with which there was a word.
     fn miss(&mut self, come: Come) {
-        if !matches!(self.road.missed, Some(Come::Later(_))) {
+        let is_kept = match &self.road.missed {
+            Some(Come::Later(Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }))) => {
+                !matches!(come, Come::Later(_))
+            }
+            Some(Come::Later(_)) => true,
+            _ => false,
+        };
+        if !is_kept {
             self.road.missed = Some(come);
         }
     }
@@ -299,6 +315,24 @@ impl Courier {
         self.arrive(how, hands);
     }
 }
+
+/// The hosts to be called, the first one first, or why one is not; or why there are none.
+///
+/// Errors: [`Missing`] says what has to be known first.
+fn with_demands(route: Route, is_trusted: bool, knowledge: &Knowledge) -> Result<Result<Hosts, Unroutable>, Missing> {
+    let hops = match route {
+        Route::By(hops) => hops,
+        Route::Nowhere(why) => return Ok(Err(why)),
+    };
+    let with_demand = |hop: Hop| {
+        let demand = if is_trusted { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
+        Ok(Host::of(hop, demand))
+    };
+    hops.into_iter().map(with_demand).collect::<Result<Hosts, Missing>>().map(Ok)
+}
+
+/// Hosts to be called, or why one is not.
+type Hosts = Vec<Result<Host, Unanswered>>;
 
 /// Whether the client was given something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,29 +4,33 @@
 //!   STARTTLS ── 220 ──▸ handshake: its turn, the host's word, its turn … ──▸ sealed ── EHLO …
 //!                          └─ it fails: the same host once more, in the clear
 //! ```
-//! Nobody vouches for the host, and what it shows is not looked at (`tls::ClientSettings::for_anybody`): that keeps what is said from who listens, and not from who stands in between. So a host with which no handshake can be
+//! Nobody vouches for most hosts, and what they show is not looked at (`tls::ClientSettings::for_anybody`): that keeps what is said from who listens, and not from who stands in between. So a host of this kind with which no handshake can be
 //! done is spoken with in the clear at once (RFC 7435 section 3): a letter that waited for days would be none the safer, since who can spoil a handshake can take away the offer.
+//!
+//! Where its domain demands more (`demand`), nothing is sent to a host that does not show what is published, or speaks no TLS.
 //!
 //! Invariants:
 //! - Of what was said in the clear nothing is left when TLS is spoken; what comes behind the host's 220 and before its handshake is its own fault (`relay::Client`).
 //! - A step of a handshake is gone when its turn has come, at the gate at which sessions wait for theirs.
 //! - A handshake has an end within [`HANDSHAKE_PATIENCE`], whatever the host says meanwhile.
-//! - A host is called in the clear only for what happened to its TLS, once, and only while it has not the whole of a letter: so nobody gets one twice by that.
+//! - A host is called in the clear only where nothing is demanded, for what happened to its TLS, once, and only while it has not the whole of a letter: so nobody gets one twice by that.
 //!
-//! Answers to: RFC 3207 section 4, RFC 7435.
+//! Answers to: RFC 3207 section 4, RFC 7435, RFC 7672.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use dns::Name;
+use dns::{Name, Unanswered};
 use machine::{BLOCK_BYTES, Instant, Micros};
 use net::ConnectionId;
 use relay::route::Hop;
 use relay::{Cause, Client, Letter, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
-use tls::Event;
+use tls::{Event, Failure, Published};
 
 use crate::common::{Common, HANDSHAKES};
 use crate::secure::Opening;
+
+use super::demand::Demand;
 
 /// Where mail comes from other hosts.
 const PORT: u16 = 25;
@@ -47,11 +51,19 @@ pub(super) struct Host {
     name: Option<Name>,
     address: IpAddr,
     tls: Tls,
+    /// Of which it has to show one; none: it may show any certificate.
+    published: Vec<Published>,
 }
 
 impl Host {
-    pub(super) fn of(hop: Hop) -> Host {
-        Host { name: hop.host, address: hop.address, tls: Tls::IfOffered }
+    /// Errors: nobody knows what is demanded there, so it is not to be called.
+    pub(super) fn of(hop: Hop, demand: Demand) -> Result<Host, Unanswered> {
+        let (tls, published) = match demand {
+            Demand::Nothing => (Tls::IfOffered, Vec::new()),
+            Demand::Tls(published) => (Tls::Required, published),
+            Demand::Unknown(unanswered) => return Err(unanswered),
+        };
+        Ok(Host { name: hop.host, address: hop.address, tls, published })
     }
 }
 
@@ -207,7 +219,8 @@ impl Line {
     /// The host has said that TLS may begin. The first word is ours.
     pub(super) fn begin_handshake(&mut self, common: &mut Common) {
         self.is_tls_begun = true;
-        if !common.secure.call(self.connection, self.host.name.as_ref().map(Name::as_str)) {
+        let Host { name, published, .. } = &self.host;
+        if !common.secure.call(self.connection, name.as_ref().map(Name::as_str), published) {
             return self.client.lost(Lost::Tls);
         }
         self.secrecy = Secrecy::Handshake(Awaited::Bytes, common.now + HANDSHAKE_PATIENCE);
@@ -237,7 +250,7 @@ impl Line {
                 common.secure.call_ended();
                 self.client.secured();
             }
-            Some(Event::Failed(_)) => self.client.lost(Lost::Tls),
+            Some(Event::Failed(failure)) => self.client.lost(lost_by(&failure)),
             _ => {}
         }
         self.look_whether_broken(common);
@@ -288,4 +301,8 @@ impl Line {
         }
         Some(Host { tls: Tls::Never, ..self.host.clone() })
     }
+}
+
+fn lost_by(failure: &Failure) -> Lost {
+    if failure.is_of_certificate() { Lost::Unproven } else { Lost::Tls }
 }

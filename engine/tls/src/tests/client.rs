@@ -35,7 +35,7 @@ fn plain_server(version: &'static SupportedProtocolVersion) -> ServerConfig {
 }
 
 /// Our client, and a server of rustls'.
-struct Call {
+pub(super) struct Call {
     client: Connection,
     server: ServerConnection,
     /// What has arrived at the client and was not done with.
@@ -43,15 +43,18 @@ struct Call {
     to_server: Vec<u8>,
     heard: Vec<u8>,
     /// What has happened at the client, but for plaintext and for nothing.
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
     steps: usize,
 }
 
 impl Call {
     fn to(config: ServerConfig, host: Option<&str>) -> Call {
-        let settings = ClientSettings::for_anybody(&Clock::default()).unwrap();
+        Call::with(&ClientSettings::for_anybody(&Clock::default()).unwrap(), config, host)
+    }
+
+    pub(super) fn with(settings: &ClientSettings, config: ServerConfig, host: Option<&str>) -> Call {
         Call {
-            client: Connection::connect(&settings, host).unwrap(),
+            client: Connection::connect(settings, host).unwrap(),
             server: ServerConnection::new(Arc::new(config)).unwrap(),
             stream: Vec::new(),
             to_server: Vec::new(),
@@ -90,7 +93,7 @@ impl Call {
     /// Moves bytes both ways until nobody has more to say. `cut`: bytes that arrive at once.
     ///
     /// Errors: what the server says is wrong with us.
-    fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
+    pub(super) fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
         self.arrive(&[]);
         loop {
             let mut heard = std::mem::take(&mut self.to_server);

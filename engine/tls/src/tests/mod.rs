@@ -3,6 +3,7 @@
 mod broken;
 mod certificates;
 mod client;
+mod dane;
 mod handshakes;
 mod hybrid;
 mod memory;

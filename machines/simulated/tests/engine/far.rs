@@ -232,6 +232,13 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World) {
     serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood)
 }
 
+/// The same, which trusts its name server.
+pub(super) fn serving_trusting(seed: u64, mood: Mood) -> (Room, World) {
+    let configuration =
+        CONFIGURATION.replace("address = \"10.0.0.2/24\"", &[NAME_SERVER_LINE, "\ndnssec = true"].concat());
+    world_of(Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration), mood)
+}
+
 pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, World) {
     world_of(Room::configured(seed, disk, usual_sizes(), &configuration()), mood)
 }

@@ -152,8 +152,13 @@ impl Veil {
     }
 }
 
+/// What it shows.
+pub(super) fn shown() -> Trust {
+    Trust::made(9, &["somewhere.else.test"], -30..-3)
+}
+
 fn config(version: &'static SupportedProtocolVersion) -> Arc<ServerConfig> {
-    let trust = Trust::made(9, &["somewhere.else.test"], -30..-3);
+    let trust = shown();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("it is known");

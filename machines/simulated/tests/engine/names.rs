@@ -24,6 +24,7 @@ pub(super) const NAME_SERVER_LINE: &str = "address = \"10.0.0.2/24\"\ngateway = 
 const EXCHANGER: u16 = 15;
 pub(super) const TEXT: u16 = 16;
 const IPV4: u16 = 1;
+pub(super) const TLSA: u16 = 52;
 
 /// Questions that a slow name server answers before it is late.
 const LATE: usize = 7;
@@ -48,6 +49,9 @@ pub(super) struct NameServer {
     late: Option<(IpEndpoint, Vec<u8>)>,
     pub(super) mood: Mood,
     pub(super) zone: Vec<(&'static str, u16, Vec<u8>)>,
+    /// Names whose answers it has checked (DNSSEC), and names of which it knows nothing because they do not stand that.
+    pub(super) signed: Vec<&'static str>,
+    pub(super) failing: Vec<&'static str>,
     /// The names that were asked for, and whether by a stream.
     pub(super) asked: Vec<(String, bool)>,
 }
@@ -77,6 +81,12 @@ impl NameServer {
         let mut answer = question[..2].to_vec();
         answer
             .extend_from_slice(&[if mood == Mood::CutsShort { 0x83 } else { 0x81 }, if exists { 0x80 } else { 0x83 }]);
+        if self.signed.contains(&name.as_str()) {
+            answer[3] |= 0x20;
+        }
+        if self.failing.contains(&name.as_str()) {
+            answer[3] = 0x82;
+        }
         answer.extend_from_slice(&[0, 1, 0, records.len() as u8, 0, 0, 0, 0]);
         answer.extend_from_slice(&question[12..end]);
         for data in records {
@@ -113,7 +123,17 @@ impl NameServer {
             ("two.test", EXCHANGER, exchanger(10, "silent.test")),
             ("two.test", EXCHANGER, exchanger(20, "mx.far.test")),
         ];
-        NameServer { port, listener, heard: Vec::new(), late: None, mood: Mood::Answers, zone, asked: Vec::new() }
+        NameServer {
+            port,
+            listener,
+            heard: Vec::new(),
+            late: None,
+            mood: Mood::Answers,
+            zone,
+            signed: Vec::new(),
+            failing: Vec::new(),
+            asked: Vec::new(),
+        }
     }
 
     /// Answers what has come.
@@ -234,7 +254,20 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
     ];
     let others = ["h1.test", "h2.test", "h3.test", "h4.test", "h5.test", "h6.test", "h7.test", "h8.test"];
     let zone = zone.into_iter().chain(others.map(|name| (name, IPV4, vec![192, 0, 2, 1]))).collect();
-    (room, NameServer { port, listener, heard: Vec::new(), late: None, mood, zone, asked: Vec::new() })
+    (
+        room,
+        NameServer {
+            port,
+            listener,
+            heard: Vec::new(),
+            late: None,
+            mood,
+            zone,
+            signed: Vec::new(),
+            failing: Vec::new(),
+            asked: Vec::new(),
+        },
+    )
 }
 
 fn trace(path: &str, found: &str) -> String {

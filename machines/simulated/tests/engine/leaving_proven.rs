@@ -1,0 +1,116 @@
+//! Mail leaves for hosts whose domains publish which certificate they show (DANE): for those that show it, and for no others.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use sha2::{Digest, Sha256};
+
+use super::far::{LETTER, Mood, World, is_whole, serving, serving_trusting};
+use super::far_secrets::{Secrecy, shown};
+use super::names::TLSA;
+use super::room::Room;
+
+/// Where the certificate of the host that takes mail for `far.test` is published.
+const PLACE: &str = "_25._tcp.mx.far.test";
+const SIGNED: [&str; 3] = ["far.test", "mx.far.test", PLACE];
+
+/// A record about what the host shows, or about something else.
+fn published(usage: u8, is_shown: bool) -> (&'static str, u16, Vec<u8>) {
+    let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
+    digest[0] ^= u8::from(!is_shown);
+    (PLACE, TLSA, [&[usage, 0, 1][..], &digest].concat())
+}
+
+/// A world whose host does this about TLS, with this published, and all of it signed.
+fn publishing(seed: u64, secrecy: Secrecy, records: Vec<(&'static str, u16, Vec<u8>)>) -> (Room, World) {
+    let (room, mut world) = serving_trusting(seed, Mood::Takes);
+    world.peer.secrecy = secrecy;
+    world.names.zone.extend(records);
+    world.names.signed.extend(SIGNED);
+    (room, world)
+}
+
+fn arrives(room: &mut Room, world: &mut World, is_sealed: bool) {
+    world.until(room, "it has arrived", |world, _| !world.peer.taken.is_empty());
+    world.pass(room, 7200);
+    assert_eq!(world.peer.taken.len(), 1);
+    assert_eq!(world.peer.taken[0].is_sealed, is_sealed);
+    assert!(is_whole(&world.peer.taken[0].content, LETTER));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_host_that_shows_what_is_published_gets_the_letter() {
+    for (seed, secrecy) in [(780, Secrecy::Tls12), (781, Secrecy::Tls13)] {
+        let (mut room, mut world) = publishing(seed, secrecy, vec![published(3, false), published(3, true)]);
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        arrives(&mut room, &mut world, true);
+    }
+}
+
+#[test]
+fn a_host_that_does_not_is_sent_nothing_until_it_does_and_the_sender_hears_why() {
+    for (seed, secrecy, why) in [
+        (782, Secrecy::Tls12, "did not show the certificate that its domain has published"),
+        (783, Secrecy::Tls13, "did not show the certificate that its domain has published"),
+        (784, Secrecy::None, "offers no TLS, and without it nothing is sent there"),
+        (785, Secrecy::Refuses, "refused TLS"),
+        (786, Secrecy::Babbles, "while TLS was begun"),
+    ] {
+        let (mut room, mut world) = publishing(seed, secrecy, vec![published(3, false)]);
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.pass(&mut room, 10 * 3600);
+        assert_eq!((world.peer.taken.len(), world.peer.named), (0, 0), "{secrecy:?}");
+        let inbox = world.inbox(&mut room, "ada");
+        assert_eq!(inbox.len(), 1);
+        let words = inbox[0].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("Action: delayed") && words.contains(why), "{secrecy:?}: {words}");
+        assert!(!why.contains("published") || words.contains("Status: 4.7.5"), "{words}");
+        world.names.zone.push(published(3, true));
+        world.peer.secrecy = Secrecy::Tls13;
+        arrives(&mut room, &mut world, true);
+    }
+}
+
+#[test]
+fn where_nothing_of_use_is_published_there_has_to_be_tls_with_any_certificate() {
+    let (mut room, mut world) = publishing(787, Secrecy::Babbles, vec![published(1, false)]);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 3600);
+    assert_eq!((world.peer.taken.len(), world.peer.named), (0, 0));
+    world.peer.secrecy = Secrecy::Tls13;
+    arrives(&mut room, &mut world, true);
+}
+
+#[test]
+fn a_host_is_not_called_while_nobody_says_what_is_published() {
+    let (mut room, mut world) = publishing(788, Secrecy::Tls13, vec![published(3, true)]);
+    world.names.failing.push(PLACE);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 3600);
+    assert_eq!(world.peer.greeted, 0);
+    world.names.failing.clear();
+    arrives(&mut room, &mut world, true);
+}
+
+#[test]
+fn what_is_published_counts_only_where_all_of_the_way_is_signed() {
+    for (seed, unsigned) in (789..).zip(SIGNED) {
+        let (mut room, mut world) = publishing(seed, Secrecy::Tls13, vec![published(3, false)]);
+        world.names.signed.retain(|signed| *signed != unsigned);
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        arrives(&mut room, &mut world, true);
+        let is_asked = world.names.asked.iter().any(|(name, _)| name == PLACE);
+        assert_eq!(is_asked, unsigned == PLACE, "nothing is asked in vain");
+    }
+}
+
+#[test]
+fn a_name_server_that_is_not_trusted_says_nothing_of_certificates() {
+    let (mut room, mut world) = serving(792, Mood::Takes);
+    world.peer.secrecy = Secrecy::Tls13;
+    world.names.zone.push(published(3, false));
+    world.names.signed.extend(SIGNED);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    arrives(&mut room, &mut world, true);
+    assert!(!world.names.asked.iter().any(|(name, _)| name == PLACE));
+}
