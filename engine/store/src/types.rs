@@ -246,6 +246,8 @@ pub struct Recipient {
     pub mailbox: MailboxId,
     /// The flags that it has from the beginning.
     pub flags: Flags,
+    /// The keywords, likewise.
+    pub keywords: u16,
     /// It is delivered once, however often it is brought: that of this letter it has arrived is kept until [`Store::forget_arrival`](crate::Store::forget_arrival).
     pub once: Option<Origin>,
 }
@@ -253,7 +255,7 @@ pub struct Recipient {
 impl Recipient {
     /// New mail for `account`.
     pub const fn inbox(account: AccountId) -> Recipient {
-        Recipient { account, mailbox: INBOX, flags: Flags(0), once: None }
+        Recipient { account, mailbox: INBOX, flags: Flags(0), keywords: 0, once: None }
     }
 }
 

@@ -28,7 +28,7 @@ impl Courier {
     /// Whether a delivery is still noted that cannot be repeated: all who are here are done with, and so is he of whom it was reported.
     pub(super) fn look_for_arrivals(&mut self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
         let Common { directory, store, .. } = &*hands.common;
-        let done = u32::from(info.keywords) | u32::from(entry::is_delay_told(info.flags)) << RECIPIENTS;
+        let done = u32::from(entry::done(info.keywords)) | u32::from(entry::is_delay_told(info.flags)) << RECIPIENTS;
         if !self.arrivals.is_empty() || bits(open).any(|bit| directory.has_domain_of(self.address(bit))) {
             return !self.arrivals.is_empty();
         }

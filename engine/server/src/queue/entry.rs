@@ -6,10 +6,13 @@
 //! | marks | |
 //! |---|---|
 //! | `SEEN` | always: nobody has to look at it |
-//! | `ANSWERED` to `DRAFT`, four bits | n: it stands for the recipients from 16 n on |
 //! | `HELD` | who sent it was told that it takes long |
 //! | `LEAVING` | it is to leave. What a rebuild has found has no flags, and so does not leave a second time |
-//! | keywords, 16 bits | a bit for each of the sixteen: he is done with |
+//! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain, up to eight |
+//! | keywords, lower 8 bits | a bit for each of these: he is done with |
+//!
+//! Invariants:
+//! - An entry goes to one domain: whatever happens there holds up nobody else's mail. In an envelope those of one domain stand together.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -18,38 +21,53 @@ use relay::{Content, Envelope, Script, envelope};
 use store::{AccountId, Flags, OUTBOX, Recipient};
 use webmail::Posting;
 
-/// Recipients that an entry stands for.
-pub(super) const RECIPIENTS: usize = 16;
-/// Recipients of a letter that has one of them elsewhere.
-pub(crate) const RECIPIENTS_MAX: usize = 16 * RECIPIENTS;
+/// Recipients that an entry stands for at most.
+pub(super) const RECIPIENTS: usize = 8;
+/// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
+pub(crate) const RECIPIENTS_MAX: usize = 256;
 /// Bytes of their addresses, and 8 for each of them: so that the whole envelope is at the beginning of a body.
 pub(crate) const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
-const GROUP_SHIFT: u8 = 1;
+const FIRST_SHIFT: u32 = RECIPIENTS as u32;
 pub(super) const DELAY_TOLD: Flags = Flags::HELD;
 
 /// What fields begin with that are signatures.
 const SIGNATURE: &[u8] = b"DKIM-Signature:";
 
-/// The entries in an account's outbox for a letter with so many recipients.
-pub(crate) fn entries_for(account: AccountId, recipients: usize) -> impl Iterator<Item = Recipient> {
-    (0..recipients.min(RECIPIENTS_MAX).div_ceil(RECIPIENTS)).map(move |group| {
-        let flags = Flags::SEEN.with(Flags::LEAVING).with(Flags((group as u8) << GROUP_SHIFT));
-        Recipient { mailbox: OUTBOX, flags, ..Recipient::inbox(account) }
-    })
+/// The entries in an account's outbox for a letter in this envelope.
+pub(crate) fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
+    let flags = Flags::SEEN.with(Flags::LEAVING);
+    let (mut entries, mut first) = (Vec::new(), 0);
+    while first < envelope.recipients.len().min(RECIPIENTS_MAX) {
+        let keywords = (first as u16) << FIRST_SHIFT;
+        entries.push(Recipient { mailbox: OUTBOX, flags, keywords, ..Recipient::inbox(account) });
+        first += together(envelope, first);
+    }
+    entries
+}
+
+/// So many recipients an entry stands for whose first has this number.
+pub(super) fn together(envelope: &Envelope, first: usize) -> usize {
+    let all = envelope.recipients.get(first..).unwrap_or_default();
+    let domain = |recipient: &relay::Recipient| domain_of(&recipient.address);
+    let Some(name) = all.first().map(domain) else { return 0 };
+    all.iter().take(RECIPIENTS).take_while(|recipient| domain(recipient) == name).count()
+}
+
+/// Where somebody is, in lower case.
+pub(super) fn domain_of(address: &str) -> String {
+    address.rsplit_once('@').map_or("", |(_, domain)| domain).to_ascii_lowercase()
 }
 
 /// An envelope of whom nothing else is known.
 pub(crate) fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
-    let recipient = |(number, address): (u16, &String)| relay::Recipient {
-        number,
-        address: address.clone(),
-        notify: None,
-        original: None,
-    };
+    let recipient =
+        |address: &String| relay::Recipient { number: 0, address: address.clone(), notify: None, original: None };
+    let mut recipients: Vec<relay::Recipient> = addresses.iter().map(recipient).collect();
+    recipients.sort_by_cached_key(|recipient| domain_of(&recipient.address));
     Envelope {
         reverse_path: reverse_path.to_string(),
-        recipients: (0..).zip(addresses).map(recipient).collect(),
+        recipients,
         content: Content::SevenBit,
         script: Script::Ascii,
         returned: None,
@@ -64,10 +82,9 @@ pub(crate) fn may_be_posted(address: &str) -> bool {
 
 /// How somebody's letter for these addresses is in his outbox.
 pub(crate) fn posting(account: AccountId, reverse_path: &str, addresses: &[String]) -> Posting {
-    let mut head = Vec::new();
-    let written = envelope::write(&envelope_of(reverse_path, addresses), &mut head);
-    let count = if written.is_ok() { addresses.len() } else { 0 };
-    Posting { head, entries: entries_for(account, count).collect() }
+    let (mut head, envelope) = (Vec::new(), envelope_of(reverse_path, addresses));
+    let written = envelope::write(&envelope, &mut head);
+    Posting { head, entries: written.map_or(Vec::new(), |()| entries_for(account, &envelope)) }
 }
 
 /// Octets of the signatures above an envelope.
@@ -91,11 +108,11 @@ pub(super) fn is_delay_told(flags: Flags) -> bool {
 }
 
 /// The number of the first recipient that an entry stands for.
-pub(super) fn first_recipient(flags: Flags) -> usize {
-    usize::from(flags.0 >> GROUP_SHIFT & 0xf) * RECIPIENTS
+pub(super) fn first_recipient(keywords: u16) -> usize {
+    usize::from(keywords >> FIRST_SHIFT)
 }
 
-/// The bit of the recipient with this number in the envelope, in the entry that stands for him.
-pub(super) fn bit_of(number: u16) -> u8 {
-    (usize::from(number) % RECIPIENTS) as u8
+/// The bits of those who are done with.
+pub(super) fn done(keywords: u16) -> u16 {
+    keywords & ((1 << FIRST_SHIFT) - 1)
 }

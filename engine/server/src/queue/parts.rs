@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use relay::{Envelope, envelope};
-use store::{Body, Flags, OUTBOX, Outcome, Refusal};
+use store::{Body, OUTBOX, Outcome, Refusal};
 
 use crate::common::Point;
 
@@ -29,8 +29,9 @@ pub(super) struct Entry {
     pub(super) envelope: Envelope,
     /// Where the letter goes on below its signatures.
     pub(super) letter_at: u32,
-    /// The number of the first recipient for whom it stands.
+    /// The number of the first recipient for whom it stands, and how many they are.
     pub(super) first: usize,
+    pub(super) count: usize,
     /// The letter's header, or its beginning.
     pub(super) header: Vec<u8>,
 }
@@ -116,7 +117,6 @@ impl Courier {
             }
             below = rest;
         }
-        let flags = self.info(hands).map_or(Flags::default(), |info| info.flags);
         let Ok((envelope, length)) = envelope::read(below) else {
             // Whatever this is, it did not come from here.
             self.stage = Stage::Over(None);
@@ -126,9 +126,10 @@ impl Courier {
         let end = memchr::memmem::find(letter, b"\r\n\r\n").map_or(letter.len(), |at| at + 2);
         let header = letter.get(..end.min(HEADER_BYTES_MAX)).unwrap_or_default();
         let header = header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec();
-        let first = entry::first_recipient(flags);
+        let first = self.info(hands).map_or(0, |info| entry::first_recipient(info.keywords));
+        let count = entry::together(&envelope, first);
         let letter_at = (self.signatures.len() + length) as u32;
-        self.entry = Some(Entry { envelope, letter_at, first, header });
+        self.entry = Some(Entry { envelope, letter_at, first, count, header });
         self.stage = Stage::Sorted;
     }
 }

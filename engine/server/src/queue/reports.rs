@@ -7,6 +7,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use dns::Name;
 use machine::UnixTime;
 use relay::report::{self, Fate, Kind, Report};
 use relay::route::Unroutable;
@@ -16,12 +17,13 @@ use store::{MessageInfo, Refusal};
 use crate::common::Common;
 
 use super::courier::{Courier, Hands, bits};
+use super::entry;
 
 /// Why somebody does not get it.
 #[derive(Clone, Debug)]
 pub(super) enum Why {
-    /// His host said so, or was not to be spoken with.
-    Said(Reason),
+    /// His host said so, or was not to be spoken with. With its name, if it was there and has one.
+    Said(Reason, Option<Name>),
     /// There is no way to his host.
     Nowhere(Unroutable),
     /// He would be here, and is not.
@@ -34,17 +36,22 @@ impl Why {
     /// `class`: 5 where it is final, as what was tried for as long as it may be is; else 4.
     fn status(&self, class: u8) -> Enhanced {
         match self {
-            Why::Said(reason) => reason.status(class),
+            Why::Said(reason, _) => reason.status(class),
             Why::Nowhere(unroutable) => Enhanced { class, ..unroutable.status() },
             Why::Nobody => Enhanced { class, subject: 1, detail: 1 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
         }
     }
 
+    /// Which host that is.
+    fn host(&self) -> Option<String> {
+        if let Why::Said(_, host) = self { host.as_ref().map(Name::to_string) } else { None }
+    }
+
     /// In words, without a full stop.
     fn words(&self) -> String {
         match self {
-            Why::Said(reason) => reason.to_string(),
+            Why::Said(reason, _) => reason.to_string(),
             Why::Nowhere(unroutable) => unroutable.to_string(),
             Why::Nobody => "there is no such address on this server".to_string(),
             Why::Busy => "this server has had too much to do".to_string(),
@@ -70,7 +77,7 @@ impl Courier {
         let info = self.info(hands)?;
         let kind = delayed(info);
         let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
-        let waiting = bits(self.all() & !info.keywords).filter(|bit| self.is_told(*bit, kind));
+        let waiting = bits(self.all() & !entry::done(info.keywords)).filter(|bit| self.is_told(*bit, kind));
         let all: Vec<(u8, &Why)> = waiting.map(|bit| (bit, known(bit).unwrap_or(&Why::Busy))).collect();
         self.write(kind, &all, hands)
     }
@@ -82,12 +89,12 @@ impl Courier {
         let identifier = identifiers.next();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
         let class = if kind == Kind::Failed { 5 } else { 4 };
-        let words: Vec<String> = all.iter().map(|(_, why)| why.words()).collect();
+        let words: Vec<(String, Option<String>)> = all.iter().map(|(_, why)| (why.words(), why.host())).collect();
         let mut fates: Vec<Fate<'_>> = Vec::new();
-        for ((bit, why), words) in all.iter().zip(&words) {
+        for ((bit, why), (words, host)) in all.iter().zip(&words) {
             let recipient = self.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
-            let reply = if let Why::Said(reason) = why { reason.reply() } else { None };
-            fates.push(Fate { recipient, status: why.status(class), words, reply, host: None });
+            let reply = if let Why::Said(reason, _) = why { reason.reply() } else { None };
+            fates.push(Fate { recipient, status: why.status(class), words, reply, host: host.as_deref() });
         }
         let mut text = b"Return-Path: <>\r\n".to_vec();
         let report = Report {

@@ -23,7 +23,6 @@ use crate::names::{Inquirer, Known, QuestionNumber};
 use super::PARTING;
 use super::courier::{Come, Courier, Hands, Stage, Way, bits};
 use super::demand::Demand;
-use super::entry::bit_of;
 use super::reports::Why;
 use super::secrecy::{CALL_PATIENCE, Host, Line};
 
@@ -137,7 +136,9 @@ impl Courier {
     fn letter_for_peer(&self, hands: &Hands<'_>) -> Option<Letter> {
         let bytes = self.letter_octets(hands).ok()?.into();
         let envelope = self.envelope()?;
-        let recipients = bits(self.road.together).filter_map(|bit| self.recipient(bit).cloned()).collect();
+        // In what leaves they are known by their bits.
+        let known = |bit: u8| Some(relay::Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
+        let recipients = bits(self.road.together).filter_map(known).collect();
         Some(Letter { envelope: Envelope { recipients, ..envelope.clone() }, bytes })
     }
 
@@ -196,7 +197,7 @@ impl Courier {
             line.say(common);
             match line.client.next_action() {
                 Some(Action::NeedBody) => line.wants_body = true,
-                Some(Action::Done { recipient, outcome }) => line.came.push((bit_of(recipient), outcome)),
+                Some(Action::Done { recipient, outcome }) => line.came.push((recipient as u8, outcome)),
                 Some(Action::Idle) => {
                     line.client.quit();
                     line.say(common);
@@ -271,18 +272,20 @@ impl Courier {
         if let Some(host) = line.to_be_called_in_the_clear() {
             return self.road.hosts.push_front(host);
         }
+        let (host, came) = line.told();
+        let host = host.as_ref();
         // Before anybody was named it is the host that is spoken of, and the next one may be another.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(reason) | Outcome::Never(reason) => reason.stage <= Talk::Login,
             Outcome::Delivered(_) => false,
         };
-        if line.came.iter().all(is_of_host) {
-            let first = line.came.into_iter().next();
-            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome)));
+        if came.iter().all(is_of_host) {
+            let first = came.into_iter().next();
+            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome, host)));
             return;
         }
-        for (bit, outcome) in line.came {
-            self.settle(bit, come_of(outcome), hands);
+        for (bit, outcome) in came {
+            self.settle(bit, come_of(outcome, host), hands);
         }
         self.arrive(Ended::Reached, hands);
     }
@@ -290,7 +293,7 @@ impl Courier {
     /// This host was none. As long as one of them may be one later, that is what counts; and of those what the first one came to with which there was a word.
     fn miss(&mut self, come: Come) {
         let is_kept = match &self.road.missed {
-            Some(Come::Later(Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }))) => {
+            Some(Come::Later(Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _))) => {
                 !matches!(come, Come::Later(_))
             }
             Some(Come::Later(_)) => true,
@@ -343,13 +346,13 @@ enum Given {
 
 /// No host was there.
 pub(super) fn nobody() -> Come {
-    Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }))
+    Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }, None))
 }
 
-fn come_of(outcome: Outcome) -> Come {
+fn come_of(outcome: Outcome, host: Option<&Name>) -> Come {
     match outcome {
         Outcome::Delivered(_) => Come::Delivered,
-        Outcome::Later(reason) => Come::Later(Why::Said(reason)),
-        Outcome::Never(reason) => Come::Never(Why::Said(reason)),
+        Outcome::Later(reason) => Come::Later(Why::Said(reason, host.cloned())),
+        Outcome::Never(reason) => Come::Never(Why::Said(reason, host.cloned())),
     }
 }

@@ -288,6 +288,11 @@ impl Line {
         common.secure.end(self.connection);
     }
 
+    /// What the host has said of the letter's recipients, and its name, if it has one.
+    pub(super) fn told(self) -> (Option<Name>, Vec<(u8, Outcome)>) {
+        (self.host.name, self.came)
+    }
+
     /// The host, if nothing but its TLS is to blame for that it has not got the letter.
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<Host> {
         let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {

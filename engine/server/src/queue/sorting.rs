@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //! - What is done with is marked before anything else is begun.
-//! - Who is here goes first, then reports, then who is elsewhere, one destination after the other.
+//! - Who is here goes first, then reports, then who is elsewhere.
 
-use machine::{Instant, Micros};
+use machine::Micros;
 use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
@@ -12,8 +12,7 @@ use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRa
 use crate::common::Point;
 
 use super::courier::{AGAIN, Come, Courier, Deed, Hands, Stage, bits};
-use super::entry::{self, RECIPIENTS};
-use super::parts::Entry;
+use super::entry;
 use super::reports::{Why, delayed};
 use super::road::{Road, nobody};
 
@@ -31,18 +30,19 @@ impl Courier {
         }
         let all = self.all();
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
-        let open = all & !info.keywords & !self.put_off & !failed;
+        let waiting = all & !entry::done(info.keywords);
+        let open = waiting & !self.put_off & !failed;
         if let Some(next) = self.next_here(open, hands) {
             self.stage = next;
         } else if let Some((bit, _)) = self.failed.front() {
             self.stage = Stage::Brought(Deed::Report(*bit));
-        } else if self.look_for_arrivals(all & !info.keywords, info, hands) {
+        } else if self.look_for_arrivals(waiting, info, hands) {
             self.stage = Stage::Forgotten;
-        } else if all & !info.keywords == 0 {
+        } else if waiting == 0 {
             self.stage = Stage::Removed;
         } else if open != 0 && hands.common.queue.is_serving && can_be_marked(hands) {
             self.set_out(open, info.guid.0 as u64 ^ hands.common.now.0, hands);
-        } else if self.is_delay_to_be_told(all & !info.keywords, info, hands) {
+        } else if self.is_delay_to_be_told(waiting, info, hands) {
             self.stage = Stage::Brought(Deed::Delay);
         } else {
             let after = match self.next_attempt(hands) {
@@ -71,8 +71,7 @@ impl Courier {
 
     /// The bits of all for whom it stands.
     pub(super) fn all(&self) -> u16 {
-        let count = |entry: &Entry| entry.envelope.recipients.len().saturating_sub(entry.first).min(RECIPIENTS);
-        ((1u32 << self.entry.as_ref().map_or(0, count)) - 1) as u16
+        ((1u32 << self.entry.as_ref().map_or(0, |entry| entry.count)) - 1) as u16
     }
 
     /// The recipient who has this bit.
@@ -114,15 +113,9 @@ impl Courier {
         Ok(())
     }
 
-    /// Those of `open` who are to get it by one road: at the domain of the first of them, if it is to be tried now.
-    fn set_out(&mut self, open: u16, random: u64, hands: &mut Hands<'_>) {
-        let domain = |courier: &Courier, bit| {
-            let address = courier.address(bit);
-            address.rsplit_once('@').map_or("", |(_, domain)| domain).to_ascii_lowercase()
-        };
-        let Some(first) = bits(open).next() else { return };
-        let name = domain(self, first);
-        let together = bits(open).filter(|bit| domain(self, *bit) == name).fold(0, |bits, bit| bits | 1 << bit);
+    /// They are to get it, if their domain is to be tried now.
+    fn set_out(&mut self, together: u16, random: u64, hands: &mut Hands<'_>) {
+        let name = entry::domain_of(self.address(0));
         match hands.common.queue.destinations.admit(&name, hands.common.now) {
             Admission::Go => {
                 self.road = Road::to(name, together, random);
@@ -131,7 +124,7 @@ impl Courier {
             Admission::WaitUntil(until) => {
                 hands.common.queue.leave_alone(&name);
                 bits(together).for_each(|bit| self.settle(bit, nobody(), hands));
-                self.waits_until = Some(self.waits_until.map_or(until, |known: Instant| known.min(until)));
+                self.waits_until = Some(until);
             }
             Admission::Busy => {
                 self.put_off |= together;

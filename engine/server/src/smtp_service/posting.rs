@@ -83,7 +83,6 @@ impl Transaction {
         };
         let here = self.recipients.iter().map(|recipient| address_of(recipient.account, &common.store));
         let addresses: Vec<String> = here.chain(self.posting.elsewhere.iter().cloned()).collect();
-        let entries: Vec<Recipient> = entries_for(account, addresses.len()).collect();
         let envelope = Envelope {
             content: if self.posting.is_eight_bit { Content::EightBit } else { Content::SevenBit },
             script: if self.posting.is_utf8 { Script::Utf8 } else { Script::Ascii },
@@ -91,7 +90,7 @@ impl Transaction {
         };
         let mut head = Vec::new();
         envelope::write(&envelope, &mut head).map_err(|_| MessageRefusal::TryLater)?;
-        Ok((common.store.begin(&entries).map_err(message_refusal)?, head))
+        Ok((common.store.begin(&entries_for(account, &envelope)).map_err(message_refusal)?, head))
     }
 }
 

@@ -100,7 +100,7 @@ impl Store {
         let delivery = self.deliveries.get_mut(id)?;
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
-        let Recipient { account, mailbox: MailboxId(mailbox), flags, once } = recipient;
+        let Recipient { account, mailbox: MailboxId(mailbox), flags, keywords, once } = recipient;
         let page = Page(*delivery.last_pages.get(number)?);
         let guid = *delivery.guids.get(number)?;
         let is_last = number + 1 == delivery.recipients.len();
@@ -130,7 +130,7 @@ impl Store {
         }
         let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
         let mut entry = entry.in_conversation(header.conversation).with_head(head);
-        entry.set_flags(flags.0, 0, modseq);
+        entry.set_flags(flags.0, keywords, modseq);
         record::put_delivered(&mut shard.gathered, account, mailbox, uid_validity, &entry, check);
         if let Some(origin) = once {
             record::put_note(&mut shard.gathered, account, &origin.key(), &guid.to_le_bytes());

@@ -6,7 +6,7 @@ use crate::index::{Account, Index};
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::opening::Damage;
 use crate::segments::Owner;
-use crate::types::{BUILT_IN, Flags, INBOX, Outcome, Reason, Recipient, Refusal, SENT, State, WhyReadOnly};
+use crate::types::{BUILT_IN, INBOX, Outcome, Reason, Recipient, Refusal, SENT, State, WhyReadOnly};
 use crate::{AccountId, NewAccount, Store, block, chunk, record};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -271,7 +271,7 @@ fn a_rebuild_reads_eight_pieces_at_a_time_and_each_about_once() {
 fn what_is_rebuilt_is_in_the_mailbox_that_it_was_delivered_to() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
-    let sent = Recipient { account: ada, mailbox: SENT, flags: Flags::default(), once: None };
+    let sent = Recipient { mailbox: SENT, ..Recipient::inbox(ada) };
     rig.deliver_to(&[sent], &body(1, 40_000)).unwrap();
     let validity = rig.store.mailbox(ada, SENT).unwrap().uid_validity;
     rig.disk.cut(Cut::Prefix(usize::MAX));

@@ -152,7 +152,7 @@ fn names_and_numbers_of_mailboxes_are_bounded() {
 fn a_message_is_delivered_into_the_mailbox_and_with_the_flags_that_were_asked_for() {
     let mut rig = Rig::new(16 * MIB);
     let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
-    let own = Recipient { account: ada, mailbox: SENT, flags: Flags::SEEN, once: None };
+    let own = Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(ada) };
     rig.deliver_to(&[Recipient::inbox(bob), own], &body(1, 50_000)).unwrap();
     for _ in 0..2 {
         let sent = rig.list_in(ada, SENT);
@@ -169,7 +169,7 @@ fn nothing_is_delivered_into_a_mailbox_of_ones_own() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let bills = rig.create_mailbox(ada, "Bills").unwrap();
-    let to = Recipient { account: ada, mailbox: bills, flags: Flags::default(), once: None };
+    let to = Recipient { mailbox: bills, ..Recipient::inbox(ada) };
     assert_eq!(rig.deliver_to(&[to], b"one"), Err(Refusal::NoSuchMailbox));
 }
 

@@ -3,11 +3,11 @@
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
 use crate::AccountId;
-use crate::types::{Flags, INBOX, OUTBOX, Recipient, Refusal, SENT, Uid, UidRange};
+use crate::types::{Flags, INBOX, MessageInfo, OUTBOX, Recipient, Refusal, SENT, Uid, UidRange};
 use alloc::vec::Vec;
 
 fn to_outbox(account: AccountId, flags: u8) -> Recipient {
-    Recipient { mailbox: OUTBOX, flags: Flags(flags), ..Recipient::inbox(account) }
+    Recipient { mailbox: OUTBOX, flags: Flags(flags), keywords: u16::from(flags) << 8, ..Recipient::inbox(account) }
 }
 
 impl Rig {
@@ -27,7 +27,8 @@ fn one_letter_is_in_an_outbox_as_often_as_it_is_delivered_there() {
         rig.deliver_to(&all, &body(1, length)).unwrap();
         for _ in 0..2 {
             let list = rig.list_in(ada, OUTBOX);
-            assert_eq!(list.iter().map(|message| message.flags.0).collect::<Vec<_>>(), [1, 3, 5]);
+            let marks = |message: &MessageInfo| (message.flags.0, message.keywords);
+            assert_eq!(list.iter().map(marks).collect::<Vec<_>>(), [(1, 0x100), (3, 0x300), (5, 0x500)]);
             for message in &list {
                 assert!(rig.read_in(ada, OUTBOX, message) == Ok(body(1, length)));
             }
