@@ -103,6 +103,14 @@ impl Destinations {
         Admission::Go
     }
 
+    /// Letters get through there by a connection that goes on. Whether others may be made beside it.
+    pub fn reached(&mut self, destination: &str) -> bool {
+        self.standings.get_mut(destination).is_some_and(|standing| {
+            (standing.failures, standing.back_off_until) = (0, Instant::START);
+            standing.connections < self.limits.connections
+        })
+    }
+
     /// A connection that was admitted is over. `random`: any number.
     pub fn ended(&mut self, destination: &str, how: Ended, now: Instant, random: u64) {
         let Some(standing) = self.standings.get_mut(destination) else { return };

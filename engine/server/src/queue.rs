@@ -15,9 +15,11 @@
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
+//! | `keeping` | the next letter by the same connection |
 //!
 //! Invariants:
 //! - An entry is in one place at most: it waits, or a courier has it. At most [`COURIERS_MAX`] couriers of a core are at work; each has one connection at most.
+//! - A connection is one courier's. Who goes on with it after him has a frame of his own, so that nothing that was asked for before comes to him.
 //! - A destination that is down is left alone with all that goes there, and at one that is slow there are few at a time; others go on.
 //! - What waits takes a few words an entry, and the store bounds how many there are. Who has come just now goes before those who were tried already.
 //! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
@@ -27,6 +29,7 @@ mod bringing;
 mod courier;
 mod demand;
 mod entry;
+mod keeping;
 mod parts;
 mod reports;
 mod road;
@@ -183,11 +186,7 @@ impl Queue {
     /// Somebody leaves a road. Who waits for that is next.
     fn road_left(&mut self, domain: &str, how: Ended, now: Instant, random: u64) {
         self.destinations.ended(domain, how, now, random);
-        let Some(behind) = self.behind.get_mut(domain) else { return };
-        self.waiting.extend(behind.pop_front().map(|place| (Instant::START, place)));
-        if behind.is_empty() {
-            self.behind.remove(domain);
-        }
+        self.let_next_try(domain);
     }
 
     /// What becomes of an entry whose courier is done with it.
@@ -209,17 +208,25 @@ impl Queue {
     }
 }
 
-/// A courier does something.
-fn step(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way) {
+/// A courier does something, and if that was all, who goes on with his connection does.
+fn step(mut frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way) {
     let Some(mut courier) = common.queue.couriers.get_mut(frame).and_then(Option::take) else { return };
-    let way = act(&mut courier, &mut Hands { frame, common });
-    let queue = &mut common.queue;
-    if let Way::Over(next) = way {
+    let mut way = act(&mut courier, &mut Hands { frame, common });
+    while let Way::Over(next) = way {
+        let follower = courier.follower(&mut Hands { frame, common });
+        let queue = &mut common.queue;
         queue.couriers.remove(frame);
         queue.deadlines.cancel(frame);
         queue.put_back(*courier, next);
-        return;
+        let Some(follower) = follower else { return };
+        // What was asked for in the frame of the one before, and still comes, is for nobody.
+        let Ok(new) = queue.couriers.insert(None) else { return };
+        queue.lines.iter_mut().filter(|(_, own)| *own == frame).for_each(|(_, own)| *own = new);
+        queue.deadlines.set(new, common.now + keeping::PAUSE);
+        (frame, courier) = (new, Box::new(follower));
+        way = courier.go_on(&mut Hands { frame, common });
     }
+    let queue = &mut common.queue;
     if let Some(place) = queue.couriers.get_mut(frame) {
         *place = Some(courier);
     }
@@ -239,7 +246,7 @@ impl Engine {
             common.net.abort(connection);
         }
         while let Some(frame) = common.queue.deadlines.next_due(common.now) {
-            step(frame, common, Courier::deadline_expired);
+            step(frame, common, |courier, hands| courier.stirred(hands, Courier::deadline_expired));
         }
         for frame in core::mem::take(&mut common.queue.again) {
             step(frame, common, Courier::go_on);
@@ -278,13 +285,13 @@ impl Engine {
     /// A connection that a courier has opened is established, or has room again for what is to be sent.
     #[cold]
     pub(crate) fn line_goes_on(&mut self, connection: ConnectionId) {
-        self.on_line(connection, Courier::line_goes_on);
+        self.on_line(connection, |courier, hands| courier.unless_kept(hands, Courier::line_goes_on));
     }
 
     /// Bytes wait in such a connection.
     #[cold]
     pub(crate) fn line_bytes_wait(&mut self, connection: ConnectionId) {
-        self.on_line(connection, Courier::bytes_wait);
+        self.on_line(connection, |courier, hands| courier.stirred(hands, Courier::bytes_wait));
     }
 
     /// It is the turn of this courier for a step in a handshake.
@@ -296,7 +303,7 @@ impl Engine {
     /// The peer says no more by such a connection.
     #[cold]
     pub(crate) fn line_ended(&mut self, connection: ConnectionId) {
-        self.on_line(connection, Courier::line_ended);
+        self.on_line(connection, |courier, hands| courier.stirred(hands, Courier::line_ended));
     }
 
     /// A connection is over, on which QUIT was said.

@@ -260,6 +260,7 @@ impl Courier {
 
     /// The machine stops: a letter of which a peer has every byte is waited for, and what goes to the disk; all else is given up.
     pub(super) fn stopping(&mut self, hands: &mut Hands<'_>) -> Way {
+        self.drop_kept(hands);
         match self.stage {
             Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
             Stage::Sought | Stage::Called | Stage::Spoken => {

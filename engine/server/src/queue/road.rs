@@ -20,7 +20,6 @@ use store::Refusal;
 
 use crate::names::{Inquirer, Known, QuestionNumber};
 
-use super::PARTING;
 use super::courier::{Come, Courier, Hands, Stage, Way, bits};
 use super::demand::Demand;
 use super::reports::Why;
@@ -29,10 +28,10 @@ use super::secrecy::{CALL_PATIENCE, Host, Line};
 /// Where somebody's mail is to be brought.
 #[derive(Default)]
 pub(super) struct Road {
-    domain: String,
+    pub(super) domain: String,
     /// Those who are there.
-    together: u16,
-    random: u64,
+    pub(super) together: u16,
+    pub(super) random: u64,
     knowledge: Knowledge,
     /// What was asked, and is not answered.
     asked: Option<(QuestionNumber, Question)>,
@@ -133,7 +132,7 @@ impl Courier {
         self.go_on(hands)
     }
 
-    fn letter_for_peer(&self, hands: &Hands<'_>) -> Option<Letter> {
+    pub(super) fn letter_for_peer(&self, hands: &Hands<'_>) -> Option<Letter> {
         let bytes = self.letter_octets(hands).ok()?.into();
         let envelope = self.envelope()?;
         // In what leaves they are known by their bits.
@@ -199,9 +198,7 @@ impl Courier {
                 Some(Action::NeedBody) => line.wants_body = true,
                 Some(Action::Done { recipient, outcome }) => line.came.push((recipient as u8, outcome)),
                 Some(Action::Idle) => {
-                    line.client.quit();
-                    line.say(common);
-                    self.part(hands);
+                    self.letter_over(hands);
                     return Ok(());
                 }
                 Some(Action::HangUp) => {
@@ -243,16 +240,6 @@ impl Courier {
         Ok(Given::Something)
     }
 
-    /// There is nothing more to be said to this host.
-    fn part(&mut self, hands: &mut Hands<'_>) {
-        let common = &mut *hands.common;
-        if let Some(line) = &mut self.line {
-            line.close(common);
-            common.queue.parting.push((line.connection(), common.now + PARTING));
-        }
-        self.line_is_over(hands);
-    }
-
     /// The connection is ended at once.
     pub(super) fn hang_up(&mut self, hands: &mut Hands<'_>) {
         if let Some(line) = &mut self.line {
@@ -262,13 +249,16 @@ impl Courier {
     }
 
     /// What was heard counts, unless it was nothing and there is another host.
-    fn line_is_over(&mut self, hands: &mut Hands<'_>) {
+    pub(super) fn line_is_over(&mut self, hands: &mut Hands<'_>) {
         self.want_no_part();
         self.is_waiting = false;
         hands.common.queue.deadlines.cancel(hands.frame);
         hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
         self.stage(Stage::Called);
         let Some(line) = self.line.take() else { return };
+        if line.was_over() {
+            return self.start_anew();
+        }
         if let Some(host) = line.to_be_called_in_the_clear() {
             return self.road.hosts.push_front(host);
         }
@@ -349,7 +339,7 @@ pub(super) fn nobody() -> Come {
     Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }, None))
 }
 
-fn come_of(outcome: Outcome, host: Option<&Name>) -> Come {
+pub(super) fn come_of(outcome: Outcome, host: Option<&Name>) -> Come {
     match outcome {
         Outcome::Delivered(_) => Come::Delivered,
         Outcome::Later(reason) => Come::Later(Why::Said(reason, host.cloned())),

@@ -76,8 +76,12 @@ pub(super) struct Line {
     /// Whether the host has ever been asked to speak TLS, and said that it does.
     is_tls_begun: bool,
     is_open: bool,
-    /// When it was long enough.
-    until: Instant,
+    /// When it was called.
+    pub(super) since: Instant,
+    /// The letters that were begun on it.
+    pub(super) letters: u32,
+    /// It waits for another letter (`keeping`).
+    pub(super) is_kept: bool,
     /// The client wants more of the letter.
     pub(super) wants_body: bool,
     /// All of the letter was given to the client.
@@ -120,11 +124,18 @@ impl Line {
             secrecy: Secrecy::Clear,
             is_tls_begun: false,
             is_open: false,
-            until: common.now + CONVERSATION,
+            since: common.now,
+            letters: 1,
+            is_kept: false,
             wants_body: false,
             is_body_over: false,
             came: Vec::new(),
         })
+    }
+
+    /// The host's name, if it has one.
+    pub(super) fn host(&self) -> Option<Name> {
+        self.host.name.clone()
     }
 
     pub(super) fn connection(&self) -> ConnectionId {
@@ -152,7 +163,7 @@ impl Line {
             Secrecy::Handshake(_, until) => until,
             Secrecy::Clear | Secrecy::Sealed => now + self.client.patience(),
         };
-        patient.min(self.until)
+        patient.min(self.since + CONVERSATION)
     }
 
     /// Says what there is to say, as far as there is room.

@@ -115,6 +115,9 @@ impl Courier {
 
     /// They are to get it, if their domain is to be tried now.
     fn set_out(&mut self, together: u16, random: u64, hands: &mut Hands<'_>) {
+        if self.resume(together, hands) {
+            return;
+        }
         let name = entry::domain_of(self.address(0));
         match hands.common.queue.destinations.admit(&name, hands.common.now) {
             Admission::Go => {

@@ -40,6 +40,10 @@ pub(super) enum Mood {
     SendsAway,
     /// It greets for ever, a line a minute.
     Drips,
+    /// It takes a letter by each connection, and says so when there is another.
+    Tires,
+    /// The same, and ends the connection by itself.
+    Leaves,
 }
 
 /// A letter that the peer has answered for.
@@ -62,6 +66,8 @@ pub(super) struct Conversation {
     pub(super) heard: Vec<u8>,
     pub(super) is_message: bool,
     pub(super) open: Taken,
+    /// The letters that it has heard of.
+    letters: usize,
     /// How it speaks TLS, once it does.
     pub(super) veil: Veil,
 }
@@ -77,6 +83,9 @@ pub(super) struct Peer {
     pub(super) taken: Vec<Taken>,
     /// How often somebody has named a recipient.
     pub(super) named: usize,
+    /// How often it has accepted a connection, and the letters of the one that had most.
+    pub(super) accepted: usize,
+    pub(super) letters_max: usize,
 }
 
 pub(super) fn nothing() -> Taken {
@@ -94,6 +103,7 @@ impl Conversation {
             heard: Vec::new(),
             is_message: false,
             open: nothing(),
+            letters: 0,
             veil: Veil::default(),
         }
     }
@@ -109,7 +119,9 @@ impl Conversation {
             "EHLO" if !self.veil.is_on() && secrecy != Secrecy::None => secrecy.hello(),
             "STAR" => secrecy.answer(),
             "EHLO" => "250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 9000000\r\n",
+            "MAIL" if mood == Mood::Tires && self.letters > 0 => "421 4.7.0 Enough\r\n",
             "MAIL" => {
+                self.letters += 1;
                 self.open = Taken { from: path(), is_sealed: self.veil.is_on(), ..nothing() };
                 "250 2.1.0 OK\r\n"
             }
@@ -136,7 +148,17 @@ impl Peer {
     pub(super) fn new(mood: Mood, room: &mut Room) -> Peer {
         let conversations = (0..LISTENERS).map(|_| Conversation::awaited(room)).collect();
         let secrecy = Secrecy::None;
-        Peer { mood, secrecy, greeted: 0, asked: 0, conversations, taken: Vec::new(), named: 0 }
+        Peer {
+            mood,
+            secrecy,
+            greeted: 0,
+            asked: 0,
+            conversations,
+            taken: Vec::new(),
+            named: 0,
+            accepted: 0,
+            letters_max: 0,
+        }
     }
 
     pub(super) fn serve(&mut self, room: &mut Room) {
@@ -146,7 +168,7 @@ impl Peer {
     }
 
     fn speak(&mut self, index: usize, room: &mut Room) {
-        let Peer { mood, secrecy, greeted, asked, conversations, taken, named } = self;
+        let Peer { mood, secrecy, greeted, asked, conversations, taken, named, accepted, letters_max } = self;
         let talk = &mut conversations[index];
         let connection = talk.connection;
         if room.hosts[PEER].is_over(connection) {
@@ -161,6 +183,7 @@ impl Peer {
         }
         if !talk.is_greeted && is_open && ![Mood::Silent, Mood::Drips].contains(mood) {
             talk.is_greeted = true;
+            *accepted += 1;
             let is_away = *mood == Mood::SendsAway;
             talk.say(room, if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" });
         }
@@ -195,7 +218,11 @@ impl Peer {
                     continue;
                 }
                 taken.push(talk.open.clone());
+                *letters_max = talk.letters.max(*letters_max);
                 talk.say(room, b"250 2.0.0 Taken\r\n");
+                if *mood == Mood::Leaves {
+                    return room.hosts[PEER].close(connection);
+                }
             }
             let Some(end) = talk.heard.windows(2).position(|two| two == b"\r\n") else { return };
             let line: Vec<u8> = talk.heard.drain(..end + 2).take(end).collect();
@@ -204,6 +231,9 @@ impl Peer {
             *greeted += usize::from(line.starts_with("EHLO") && !talk.veil.is_on());
             let answer = talk.answer(&line, *mood, *secrecy);
             talk.say(room, answer.as_bytes());
+            if answer.starts_with("421 ") {
+                return room.hosts[PEER].close(connection);
+            }
             if line == "STARTTLS" {
                 *asked += 1;
                 assert_eq!(talk.heard, b"", "nothing is said in the clear behind it");

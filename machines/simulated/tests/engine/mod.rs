@@ -22,6 +22,7 @@ mod kept_files;
 mod leaving;
 mod leaving_proven;
 mod leaving_secretly;
+mod leaving_together;
 mod leaving_trouble;
 mod letters;
 mod logins;

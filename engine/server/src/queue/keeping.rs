@@ -1,0 +1,191 @@
+//! Connections that outlive a letter: while more waits for the same domain, what is told of one letter is noted, and the next one goes by the same connection.
+//!
+//! Invariants:
+//! - A connection is kept only while somebody waits for one to this domain, for [`LETTERS_PER_LINE`] letters, and for [`KEPT_LONGEST`] in all; no letter begins on it later.
+//! - While one letter's marks are on their way to the disk, nothing is said on the connection of the one before. If the peer has something to say then, it is ended.
+//! - A letter that finds out that the connection was over goes by another at once, if nobody has heard of its message.
+
+use machine::{Instant, Micros};
+use relay::destinations::Ended;
+use relay::{Cause, Outcome, Stage as Talk};
+
+use crate::common::Common;
+
+use super::courier::{Courier, Hands, Stage, Way};
+use super::road::{Road, come_of};
+use super::secrecy::Line;
+use super::{PARTING, Place, Queue};
+
+/// Letters that go by a connection.
+const LETTERS_PER_LINE: u32 = 100;
+
+/// No letter begins on a connection that is older.
+const KEPT_LONGEST: Micros = Micros::from_secs(300);
+
+/// How long a connection may wait for its next letter.
+pub(super) const PAUSE: Micros = Micros::from_secs(30);
+
+/// The closing of RFC 5321 section 3.8.
+const CLOSING: u16 = 421;
+
+impl Courier {
+    /// Whether he has a connection that waits for another letter.
+    fn keeps_line(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.is_kept)
+    }
+
+    /// All is told of his letter: the connection waits for another, or is ended in good order.
+    pub(super) fn letter_over(&mut self, hands: &mut Hands<'_>) {
+        if self.may_keep_line(hands) {
+            self.keep_line(hands);
+        } else {
+            self.say_goodbye(hands);
+            self.line_is_over(hands);
+        }
+    }
+
+    fn may_keep_line(&self, hands: &Hands<'_>) -> bool {
+        let Common { queue, now, .. } = &*hands.common;
+        let is_fresh = |line: &Line| line.letters < LETTERS_PER_LINE && now.since(line.since) < KEPT_LONGEST;
+        self.line.as_ref().is_some_and(is_fresh) && queue.is_serving && queue.behind.contains_key(&self.road.domain)
+    }
+
+    /// What came of his letter counts, and the connection waits.
+    fn keep_line(&mut self, hands: &mut Hands<'_>) {
+        let Some(line) = &mut self.line else { return };
+        line.is_kept = true;
+        let (came, host) = (core::mem::take(&mut line.came), line.host());
+        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref()), hands));
+        self.stage(Stage::Sorted);
+        let Common { queue, now, .. } = &mut *hands.common;
+        queue.deadlines.set(hands.frame, *now + PAUSE);
+        queue.road_is_good(&self.road.domain);
+    }
+
+    /// His letter goes by the connection that was kept, if there is one.
+    pub(super) fn resume(&mut self, together: u16, hands: &Hands<'_>) -> bool {
+        if !self.keeps_line() {
+            return false;
+        }
+        self.road.together = together;
+        let letter = self.letter_for_peer(hands);
+        let Some((line, letter)) = self.line.as_mut().zip(letter) else { return false };
+        (line.is_kept, line.wants_body, line.is_body_over) = (false, false, false);
+        line.letters += 1;
+        line.client.deliver(letter);
+        self.rewind();
+        self.stage(Stage::Spoken);
+        true
+    }
+
+    /// Something happens to his connection, or nothing did for too long. What is kept then is kept no longer.
+    pub(super) fn stirred(
+        &mut self,
+        hands: &mut Hands<'_>,
+        act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way,
+    ) -> Way {
+        if !self.keeps_line() {
+            return act(self, hands);
+        }
+        self.drop_kept(hands);
+        Way::Waits
+    }
+
+    /// The same of what changes nothing for a connection that waits.
+    pub(super) fn unless_kept(
+        &mut self,
+        hands: &mut Hands<'_>,
+        act: impl FnOnce(&mut Courier, &mut Hands<'_>) -> Way,
+    ) -> Way {
+        if self.keeps_line() { Way::Waits } else { act(self, hands) }
+    }
+
+    /// A connection that was kept is ended at once.
+    pub(super) fn drop_kept(&mut self, hands: &mut Hands<'_>) {
+        if let Some(line) = self.line.as_mut().filter(|line| line.is_kept) {
+            line.end(hands.common);
+            self.kept_is_over(hands);
+        }
+    }
+
+    fn kept_is_over(&mut self, hands: &mut Hands<'_>) {
+        self.line = None;
+        hands.common.queue.deadlines.cancel(hands.frame);
+        hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
+        self.leave_road(Ended::Reached, hands);
+    }
+
+    /// Says QUIT.
+    fn say_goodbye(&mut self, hands: &mut Hands<'_>) {
+        let Some(line) = &mut self.line else { return };
+        let common = &mut *hands.common;
+        line.client.quit();
+        line.say(common);
+        line.close(common);
+        common.queue.parting.push((line.connection(), common.now + PARTING));
+    }
+
+    /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same domain.
+    pub(super) fn follower(&mut self, hands: &mut Hands<'_>) -> Option<Courier> {
+        if !self.keeps_line() {
+            return None;
+        }
+        let queue = &mut hands.common.queue;
+        let next = if queue.is_serving { queue.next_behind(&self.road.domain) } else { None };
+        if next.is_none() {
+            self.say_goodbye(hands);
+            self.kept_is_over(hands);
+        }
+        let (line, road) = (self.line.take(), core::mem::take(&mut self.road));
+        next.map(|place| Courier { line, road, ..Courier::new(place) })
+    }
+
+    /// The same letter is to go by another connection: this one was over before it was begun.
+    pub(super) fn start_anew(&mut self) {
+        let Road { domain, together, random, .. } = core::mem::take(&mut self.road);
+        self.road = Road::to(domain, together, random);
+        self.stage(Stage::Sought);
+    }
+}
+
+impl Line {
+    /// Whether it was over when its last letter began, which nobody has heard of then.
+    pub(super) fn was_over(&self) -> bool {
+        let is_of_connection = |cause: &Cause| match cause {
+            Cause::Lost(_) => true,
+            Cause::Refused(reply) => reply.code == CLOSING,
+            _ => false,
+        };
+        let is_early = |stage: Talk| stage < Talk::Message || stage == Talk::Rest;
+        self.letters > 1
+            && self.came.iter().all(|(_, outcome)| match outcome {
+                Outcome::Later(reason) => is_early(reason.stage) && is_of_connection(&reason.cause),
+                _ => false,
+            })
+    }
+}
+
+impl Queue {
+    /// Who goes on with a road to this domain.
+    pub(super) fn next_behind(&mut self, domain: &str) -> Option<Place> {
+        let behind = self.behind.get_mut(domain)?;
+        let next = behind.pop_front();
+        if behind.is_empty() {
+            self.behind.remove(domain);
+        }
+        next
+    }
+
+    /// Letters get through there. Another one of those who wait may try by a road of his own.
+    fn road_is_good(&mut self, domain: &str) {
+        if self.destinations.reached(domain) {
+            self.let_next_try(domain);
+        }
+    }
+
+    /// The next one who waits for a road to this domain may try.
+    pub(super) fn let_next_try(&mut self, domain: &str) {
+        let next = self.next_behind(domain);
+        self.waiting.extend(next.map(|place| (Instant::START, place)));
+    }
+}
