@@ -7,6 +7,7 @@ mod beside;
 mod boot;
 mod client;
 mod counters;
+mod email;
 mod fabric;
 mod goodput;
 mod instructions;
@@ -73,6 +74,11 @@ const BENCHES: &[Bench] = &[
         name: "webmail",
         measures: "login, inbox, reading and writing in a browser, over TLS; against Roundcube in a Linux guest; the webmail studies' figures",
         run: webmail::run,
+    },
+    Bench {
+        name: "email",
+        measures: "letters a second, their instructions and steps; against Postfix and Dovecot in a Linux guest; the email server's figures 1 to 6 and 12",
+        run: email::run,
     },
     Bench {
         name: "mailbox",

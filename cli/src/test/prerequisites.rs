@@ -131,9 +131,7 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
         unpack(house, unpacked, stop)?;
     }
     let tools = house.target("tools/bin");
-    if house::program("smtp-source").is_none() && !tools.join("smtp-source").exists() {
-        unpack_smtp_source(house, stop)?;
-    }
+    get_smtp_source(house, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(tools).chain(std::env::split_paths(&before));
     std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
@@ -169,6 +167,28 @@ fn unpack(house: &House, unpacked: &Unpacked, stop: &Stop) -> Result<(), Failure
     let mut command = hold::command("sh");
     command.args(["-c", &script]).current_dir(&tools);
     hold::run_to_success(&mut command, &doing, UNPACK_BUDGET, stop)
+}
+
+/// Postfix's load generator, with all that it needs.
+pub(crate) fn smtp_source(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    let lacking = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
+    let lacking: Vec<&str> = lacking.map(|(_, package)| *package).collect();
+    if !lacking.is_empty() {
+        packages::install(&lacking, "what smtp-source needs", stop)?;
+    }
+    get_smtp_source(house, stop)
+}
+
+/// The same without the libraries of others.
+fn get_smtp_source(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    if let Some(path) = house::program("smtp-source") {
+        return Ok(path);
+    }
+    let path = house.target("tools/bin/smtp-source");
+    if !path.exists() {
+        unpack_smtp_source(house, stop)?;
+    }
+    Ok(path)
 }
 
 /// Unpacks Postfix, and makes `target/tools/bin/smtp-source`, which finds its libraries there.

@@ -68,11 +68,17 @@ pub(in crate::bench) fn number(text_bytes: usize) -> usize {
 
 /// For our configuration.
 pub(in crate::bench) fn users() -> String {
-    let sections = accounts();
-    let sections = sections
-        .iter()
-        .map(|account| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account.address()));
-    sections.collect()
+    accounts().iter().map(section).collect()
+}
+
+/// An account, for our configuration.
+pub(in crate::bench) fn section(account: &Account) -> String {
+    format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account.address())
+}
+
+/// Accounts, for Dovecot.
+pub(in crate::bench) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
+    accounts.map(|account| format!("{}:{{ARGON2ID}}{HASH}\n", account.address())).collect()
 }
 
 /// A letter to somebody whose text has so many bytes.

@@ -4,8 +4,10 @@
 //! certificate, of ECDSA P-256.
 
 mod debian;
+mod installed;
 pub(super) mod mailboxes;
 mod nginx;
+mod postfix;
 mod roundcube;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -21,11 +23,15 @@ use crate::house::House;
 use crate::run::DataFolder;
 use crate::stop::Stop;
 use crate::{image, packages};
+use mailboxes::Account;
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
 /// What PHP needs besides.
 const WEBMAIL_MEMORY_MIB: u32 = 512;
+/// For a hundred thousand letters and their index.
+const MAIL_MEMORY_MIB: u32 = 1024;
+const MAIL_DISK_BYTES: u64 = 8 << 30;
 const PEER_DISK_BYTES: u64 = 1 << 20;
 
 /// Whose guest.
@@ -105,6 +111,22 @@ impl Beside {
         Beside::with(house, name, &mailboxes::users(), WEBMAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
             Ok(move |identity: &Path| roundcube::make(house, identity, stop))
+        })
+    }
+
+    /// Our image, and Postfix with Dovecot, with accounts.
+    pub(super) fn make_mail_servers(
+        house: &House,
+        name: &str,
+        accounts: &[Account],
+        stop: &Stop,
+    ) -> Result<Beside, Failure> {
+        let users: String = accounts.iter().map(mailboxes::section).collect();
+        Beside::with(house, name, &users, MAIL_MEMORY_MIB, stop, |own| {
+            make_site(&own.join("site"), &[])?;
+            let disk = std::fs::File::create(own.join("disk.img")).and_then(|file| file.set_len(MAIL_DISK_BYTES));
+            disk.map_err(Failure::io("making a disk"))?;
+            Ok(move |_: &Path| postfix::make(house, accounts, stop))
         })
     }
 
@@ -215,8 +237,8 @@ fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
 
 fn configure(folder: &Path, users: &str) -> Result<(), Failure> {
     let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{}/24\"\n[web]\nsite = \"site/\"\n\
-         [access]\nunthrottled_from = [\"{}/32\"]\n",
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{0}/24\"\n[web]\nsite = \"site/\"\n\
+         [access]\nunthrottled_from = [\"{1}/32\"]\nplaintext_auth_from = [\"{1}/32\"]\n",
         Side::Ours.guest(),
         Side::Ours.host()
     );

@@ -1,0 +1,116 @@
+//! A peer of many packages: installed on a disk of its own (ext4), from which a Linux guest boots.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Peer;
+use super::debian::{self, Unpacked, write_program};
+use crate::failure::Failure;
+use crate::hold;
+use crate::house::House;
+use crate::packages;
+use crate::stop::Stop;
+
+/// What packages need to be installed, which nobody does here.
+const UNUSED: &[&str] = &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];
+const BOOT: &str = include_str!("boot");
+const DOING: &str = "making the peer's file system";
+
+/// What is on the disk.
+pub(super) struct Installation {
+    /// Where it is made, below `target/bench`.
+    pub(super) folder: &'static str,
+    /// Packages, which come with all that they need.
+    pub(super) wanted: &'static [&'static str],
+    /// Folders that there have to be.
+    pub(super) folders: &'static [&'static str],
+    /// Files: where they lie, and what they hold.
+    pub(super) files: &'static [(&'static str, &'static str)],
+    /// What runs.
+    pub(super) init: &'static str,
+    pub(super) disk_bytes: u64,
+    /// Of the peer, for the table, before its kernel's.
+    pub(super) name: &'static str,
+}
+
+impl Installation {
+    /// Makes the peer; `fill` adds to its disk's file system.
+    ///
+    /// Errors: refused where there is no Debian to take it from.
+    pub(super) fn make(
+        &self,
+        house: &House,
+        stop: &Stop,
+        fill: impl FnOnce(&Path) -> Result<(), Failure>,
+    ) -> Result<Peer, Failure> {
+        packages::program("cpio", "cpio", stop)?;
+        let mke2fs = packages::program("mke2fs", "e2fsprogs", stop)?;
+        let folder = house.target("bench").join(self.folder);
+        let unpacked = debian::unpack(&folder, stop, || self.packages_wanted())?;
+        let (boot, root) = (folder.join("boot"), folder.join("root"));
+        for path in [&boot, &root] {
+            // What is left of an earlier run; there may be nothing.
+            let _ = std::fs::remove_dir_all(path);
+        }
+        debian::prepare_boot(&boot, &unpacked, debian::MODULES, BOOT)?;
+        let initramfs = folder.join("initramfs.cpio");
+        debian::pack(&boot, &initramfs, stop)?;
+        self.lay_out(&root, &unpacked, stop)?;
+        fill(&root)?;
+        let disk = folder.join("disk.img");
+        self.pack(&mke2fs, &root, &disk, stop)?;
+        let name = format!("{} on Linux {}, with a disk (ext4)", self.name, unpacked.release);
+        Ok(Peer { kernel: unpacked.kernel, initramfs, modules: debian::MODULES, disk: Some(disk), name })
+    }
+
+    /// All packages that whoever installed the wanted ones on nothing would get.
+    fn packages_wanted(&self) -> Result<Vec<String>, Failure> {
+        let mut command = Command::new("apt-get");
+        command.args(["-qq", "-o", "Dir::State::status=/dev/null", "-o", "APT::Install-Recommends=false"]);
+        let output = command.args(["--print-uris", "install"]).args(self.wanted).output();
+        let output = output.map_err(Failure::io("asking which packages the peer needs"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Lines of an address, a file's name as NAME_VERSION_ARCHITECTURE.deb, and more.
+        let names = text.lines().filter_map(|line| line.split(' ').nth(1)?.split_once('_')).map(|(name, _)| name);
+        let names: Vec<String> = names.filter(|name| !UNUSED.contains(name)).map(str::to_string).collect();
+        let lacking = self.wanted.iter().find(|wanted| !names.iter().any(|name| name == *wanted));
+        lacking.map_or(Ok(names), |name| {
+            Err(Failure::refused(format_args!("the peer needs Debian's packages: there is no {name}")))
+        })
+    }
+
+    /// The file system of its disk.
+    fn lay_out(&self, root: &Path, unpacked: &Unpacked, stop: &Stop) -> Result<(), Failure> {
+        // Linked, not copied: none of these files is changed.
+        let mut link = hold::command("cp");
+        link.arg("-al").arg(&unpacked.root).arg(root);
+        hold::run_to_success(&mut link, DOING, debian::FETCH_BUDGET, stop)?;
+        for folder in ["boot", "lib/modules"] {
+            std::fs::remove_dir_all(root.join(folder)).map_err(Failure::io(DOING))?;
+        }
+        for folder in self.folders {
+            std::fs::create_dir_all(root.join(folder)).map_err(Failure::io(DOING))?;
+        }
+        for (path, text) in self.files {
+            write(&root.join(path), text)?;
+        }
+        write_program(&root.join("init"), self.init)?;
+        // Programs call others by it.
+        std::os::unix::fs::symlink("busybox", root.join("bin/sh")).map_err(Failure::io(DOING))
+    }
+
+    fn pack(&self, mke2fs: &PathBuf, root: &Path, disk: &Path, stop: &Stop) -> Result<(), Failure> {
+        let made = std::fs::File::create(disk).and_then(|file| file.set_len(self.disk_bytes));
+        made.map_err(Failure::io("making the peer's disk"))?;
+        let mut command = hold::command(mke2fs);
+        command.args(["-q", "-t", "ext4", "-E", "root_owner=0:0", "-d"]).arg(root).arg(disk);
+        hold::run_to_success(&mut command, "making the peer's disk", debian::FETCH_BUDGET, stop)
+    }
+}
+
+/// A file in the place of one that may be linked to a package's.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    // There may be none.
+    let _ = std::fs::remove_file(path);
+    std::fs::write(path, text).map_err(Failure::io(DOING))
+}

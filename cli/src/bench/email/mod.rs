@@ -1,0 +1,223 @@
+//! `email`: letters beside Postfix and Dovecot in a Linux guest, and the figures of the paper of the bare PC email server.
+//!
+//! Both guests run at the same time, in the same QEMU with the same flags, and sleep while they have nothing to do; each load is put on each of them by turns. Both say 250 only after a
+//! flush. Letters come from Postfix's own load generator, `smtp-source`, and are fetched by a client in lock step.
+
+mod draw;
+mod load;
+mod steps;
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::beside::mailboxes::{Account, PASSWORD, address};
+use super::beside::{Beside, Side};
+use super::client::Client;
+use super::median;
+use super::network::{enter, widen};
+use super::report::{Report, Row};
+use crate::failure::Failure;
+use crate::house::House;
+use crate::stop::Stop;
+use crate::terminal::remark;
+use crate::{packages, test};
+use load::{Load, Outcome, Source, Target};
+use steps::{STEPS, Timing};
+
+const PEER: &str = "Postfix and Dovecot";
+/// The paper's peers, of which the figures name the best.
+const PAPER: &str = "paper: the best of its peers";
+
+const KIB: usize = 1 << 10;
+const SESSIONS: [u32; 3] = [1, 10, 100];
+const SIZES: [usize; 6] = [KIB, 8 * KIB, 64 * KIB, 256 * KIB, KIB * KIB, 2 * KIB * KIB];
+/// Sessions at once that send letters of these sizes.
+const SIZES_SESSIONS: u32 = 10;
+/// Letters one after another: ours as many as the paper's, the peer's as many as it takes in a minute.
+const OURS_IN_ALL: [u32; 3] = [1_000, 10_000, 100_000];
+const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
+const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
+const ROUNDS: usize = 2;
+const FETCHED: u32 = 200;
+
+/// Who gets letters that nobody fetches, and who fetches.
+const SINK: &str = "user0";
+const READER: &str = "user1";
+
+/// What is asked for, by sessions at once, and for the largest letters.
+fn target(load: Load) -> Option<f64> {
+    match load {
+        Load { sessions: 1, bytes: KIB, .. } => Some(15.0),
+        Load { bytes: KIB, .. } => Some(50.0),
+        Load { bytes, .. } => (Some(&bytes) == SIZES.last()).then_some(20.0),
+    }
+}
+
+/// A load, and what came of it here and there.
+struct Case {
+    load: Load,
+    ours: Outcome,
+    peers: Outcome,
+}
+
+/// Many letters: sessions at once, letters and seconds.
+struct Many {
+    side: Side,
+    sessions: u32,
+    letters: u32,
+    seconds: f64,
+}
+
+/// All that was found.
+struct All {
+    cases: Vec<Case>,
+    many: Vec<Many>,
+    fetched: [Outcome; 2],
+    steps: [Timing; 2],
+}
+
+pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    let source = Source { program: test::smtp_source(house, stop)?, stop: stop.clone() };
+    let tshark = packages::program("tshark", "tshark", stop)?;
+    let accounts = [SINK, READER].map(|name| Account { name: name.into(), letters: Vec::new() });
+    let beside = Beside::make_mail_servers(house, "email", &accounts, stop)?;
+    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    let measure = || {
+        enter()?;
+        widen()?;
+        // They run until these are dropped.
+        let _ours = beside.boot(Side::Ours, &[25, 110], stop)?;
+        let _peers = beside.boot(Side::Peer, &[25, 110], stop)?;
+        let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
+        targets.iter().try_for_each(|target| source.put(Load { letters: 20, ..Load::small(10) }, target).map(drop))?;
+        let steps = [steps::measure(&tshark, &beside, Side::Ours)?, steps::measure(&tshark, &beside, Side::Peer)?];
+        let cases = loads().map(|load| by_turns(&source, load, &targets)).collect::<Result<_, _>>()?;
+        let fetched = [fetch(&source, &targets[0])?, fetch(&source, &targets[1])?];
+        let many = many(&source, &targets)?;
+        Ok(All { cases, many, fetched, steps })
+    };
+    let measuring = std::thread::scope(|scope| scope.spawn(measure).join());
+    let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
+    Ok(Report {
+        machine: format!("{}; smtp-source", beside.machine()),
+        rows: rows(&all),
+        note: "Of letters and megabytes a second more is better, of all else less. Rates are the better of two turns, counts the median; both while the plugin counts. A rate is that of \
+               acknowledgements; the peer brings letters into mailboxes meanwhile, and its instructions are counted until it has done so. Steps are as tshark saw them on the tap: from the client's \
+               last octet to the answer; the median of ten letters. The paper's ratios are those of its own machine to its own peers.",
+        figure: Some(draw::figure(&all)),
+    })
+}
+
+fn loads() -> impl Iterator<Item = Load> {
+    let small = [false, true]
+        .into_iter()
+        .flat_map(|is_kept| SESSIONS.map(|sessions| Load { is_kept, ..Load::small(sessions) }));
+    let sizes = SIZES.into_iter().skip(1).map(|bytes| Load { bytes, ..Load::small(SIZES_SESSIONS) });
+    small.chain(sizes)
+}
+
+fn by_turns(source: &Source, load: Load, targets: &[Target<'_>; 2]) -> Result<Case, Failure> {
+    let mut rounds = [const { Vec::new() }; 2];
+    for _ in 0..ROUNDS {
+        for (target, outcomes) in targets.iter().zip(&mut rounds) {
+            outcomes.push(source.put(Load { letters: load.letters_for(target.side), ..load }, target)?);
+        }
+    }
+    let [ours, peers] = rounds.map(|outcomes| Outcome {
+        per_second: outcomes.iter().map(|one| one.per_second).fold(0.0, f64::max),
+        instructions: median(outcomes.iter().map(|one| one.instructions).collect()),
+    });
+    remark(format_args!(
+        "{}: {:.1} letters/s ({:.0} instructions) beside {:.1} ({:.0})",
+        name(load),
+        ours.per_second,
+        ours.instructions,
+        peers.per_second,
+        peers.instructions
+    ));
+    Ok(Case { load, ours, peers })
+}
+
+/// Somebody fetches letters of 1 KB, one after the other.
+fn fetch(source: &Source, target: &Target<'_>) -> Result<Outcome, Failure> {
+    source.put_to(READER, Load { letters: FETCHED, is_kept: true, ..Load::small(10) }, target)?;
+    let mut client = Client::connect(SocketAddr::from((target.side.guest(), 110)), "+OK")?;
+    client.command(format!("USER {}\r\n", address(READER)).as_bytes(), "+OK")?;
+    client.command(format!("PASS {PASSWORD}\r\n").as_bytes(), "+OK")?;
+    target.count(FETCHED, || {
+        let began = Instant::now();
+        for number in 1..=FETCHED {
+            let bytes = client.fetch(format!("RETR {number}\r\n").as_bytes())?;
+            if bytes < KIB {
+                return Err(Failure::broke(format_args!("letter {number} came back with {bytes} bytes only")));
+            }
+        }
+        Ok(began.elapsed())
+    })
+}
+
+fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure> {
+    let mut all = Vec::new();
+    for sessions in SESSIONS {
+        for target in targets {
+            let side = target.side;
+            let counts: &[u32] = match (side, sessions) {
+                (Side::Ours, 1) => &OURS_IN_ONE_SESSION,
+                (Side::Ours, _) => &OURS_IN_ALL,
+                (Side::Peer, _) => &PEERS_IN_ALL,
+            };
+            for &letters in counts {
+                let outcome = source.put(Load { letters, ..Load::small(sessions) }, target)?;
+                let seconds = f64::from(letters) / outcome.per_second;
+                remark(format_args!("{side:?}, {sessions} at once: {letters} letters in {seconds:.1} s"));
+                all.push(Many { side, sessions, letters, seconds });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn name(load: Load) -> String {
+    let Load { sessions, bytes, is_kept, .. } = load;
+    let how = if is_kept { "kept sessions" } else { "a connection for each" };
+    let size = if bytes < KIB * KIB { format!("{} KB", bytes / KIB) } else { format!("{} MB", bytes / KIB / KIB) };
+    format!("letters of {size}, {how}, {sessions} at once")
+}
+
+fn rows(all: &All) -> Vec<Row> {
+    let [ours, peers] = &all.fetched;
+    let fetched = "a letter of 1 KB is fetched by POP3";
+    let fetched = [
+        Row::alone(fetched, "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, None),
+        Row::alone(fetched, "guest instructions", ours.instructions).beside(PEER, peers.instructions, None),
+    ];
+    let [ours, peers] = &all.steps;
+    let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
+    let steps = steps.map(|(step, (ours, peers))| Row::alone(*step, "ms", *ours).beside(PEER, *peers, None));
+    let cases = all.cases.iter().flat_map(rows_of_case);
+    cases.chain(all.many.iter().map(row_of_many)).chain(fetched).chain(steps).chain(paper()).collect()
+}
+
+fn rows_of_case(case: &Case) -> [Row; 2] {
+    let Case { load, ours, peers } = case;
+    [
+        Row::alone(name(*load), "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, target(*load)),
+        Row::alone(name(*load), "guest instructions", ours.instructions).beside(PEER, peers.instructions, None),
+    ]
+}
+
+fn row_of_many(many: &Many) -> Row {
+    let whose = if many.side == Side::Ours { "ours" } else { "the peer's" };
+    Row::alone(format!("{} letters, {} at once, {whose}", many.letters, many.sessions), "s", many.seconds)
+}
+
+/// What the paper says of its own machine: section IV.1, of figures 2 to 4 and 6.
+fn paper() -> [Row; 4] {
+    let row = |case: &str, times: f64| Row::alone(case, "times as fast", times).ahead_of(PAPER, 1.0, None);
+    [
+        row("paper: 80,000 letters, 1 thread", 1.99),
+        row("paper: 10,000 letters, 10 threads", 9.46),
+        row("paper: 10,000 letters, 100 threads", 2.95),
+        row("paper: throughput with 2 MB", 4.35),
+    ]
+}
