@@ -264,8 +264,14 @@ class Sink(Process):
         return sum(command in line for line in self.lines())
 
     def letters(self):
-        """What it has taken, with the line ends of mail, and the envelope in fields of its own above."""
-        return [file.read_bytes().replace(b"\n", b"\r\n") for file in sorted(self.folder.iterdir())]
+        """What it has taken whole, with the line ends of mail, and the envelope in fields of its own above."""
+        files = sorted(self.folder.iterdir())
+        begun = set()
+        for descriptor in pathlib.Path(f"/proc/{self.popen.pid}/fd").iterdir():
+            # It may have been closed meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                begun.add(os.readlink(descriptor))
+        return [file.read_bytes().replace(b"\n", b"\r\n") for file in files if str(file) not in begun]
 
 
 def make_certificate(folder, host):
