@@ -73,16 +73,18 @@ impl Script<'_> {
 /// A connection to which harm may be done.
 struct Harmed {
     wire: Wire,
-    /// What the client has said that did not arrive yet.
-    flight: Vec<u8>,
-    /// All of its text.
-    text: Vec<u8>,
-    /// How much of the text may be heard at most, once harm was done to what is said with keys.
-    limit: Option<usize>,
-    /// Where in the flight records begin, and how much of the text lies before each.
+    /// All that the client has said, its text sealed.
+    said: Vec<u8>,
+    /// Where records begin in it, and how much of the text lies before each.
     marks: Vec<(usize, usize)>,
-    /// Whether a bit of the flight was changed: it is not changed back.
-    is_changed: bool,
+    /// What of it is on its way, as far as nobody has changed that.
+    flight: Vec<u8>,
+    /// How much of what was said has arrived as it was said.
+    arrived: usize,
+    /// All of the client's text.
+    text: Vec<u8>,
+    /// How much of the text may be heard at most, once something else has arrived than was said with keys.
+    limit: Option<usize>,
     renewals: usize,
     was_harmed: bool,
     has_closed: bool,
@@ -93,11 +95,12 @@ impl Harmed {
         let wire = Wire::new(house.client(is_old));
         let mut connection = Harmed {
             wire,
+            said: Vec::new(),
+            marks: Vec::new(),
             flight: Vec::new(),
+            arrived: 0,
             text: Vec::new(),
             limit: None,
-            marks: Vec::new(),
-            is_changed: false,
             renewals: 0,
             was_harmed: false,
             has_closed: false,
@@ -109,7 +112,8 @@ impl Harmed {
     /// What TLS has to say goes on its way; of the text so much was said before.
     fn speaks(&mut self, before: usize) {
         let bytes = self.wire.client_bytes();
-        self.marks.push((self.flight.len(), before));
+        self.marks.push((self.said.len(), before));
+        self.said.extend_from_slice(&bytes);
         self.flight.extend_from_slice(&bytes);
     }
 
@@ -122,26 +126,35 @@ impl Harmed {
 
     fn arrives(&mut self, cut: usize) {
         let flight = std::mem::take(&mut self.flight);
+        // Some of what a handshake says may be harmed and nothing comes of it; what follows is looked at from its own beginning on.
+        let is_sealed = self.wire.is_established;
         for bytes in flight.chunks(cut.max(1)) {
+            if is_sealed {
+                self.is_compared(bytes);
+            }
             self.wire.arrive(bytes);
             self.check();
         }
-        self.marks.clear();
-        self.is_changed = false;
+        if !is_sealed {
+            self.arrived = self.said.len();
+        }
     }
 
-    /// How much of the text is not on its way any more.
-    fn arrived(&self) -> usize {
-        self.marks.first().map_or(self.text.len(), |(_, before)| *before)
+    /// Compares what is about to arrive with what was said: of the record in which they differ first nothing may be heard. Bytes that were lost may be the same as those that follow them.
+    fn is_compared(&mut self, bytes: &[u8]) {
+        let same = bytes.iter().zip(&self.said[self.arrived..]).take_while(|(came, said)| came == said).count();
+        self.arrived += same;
+        if same < bytes.len() {
+            self.limit = self.limit.or(Some(self.text_before(self.arrived)));
+        }
     }
 
-    /// From this place in the flight on, it is not what the client has said.
-    fn is_harmed_from(&mut self, place: usize) {
-        self.was_harmed = true;
-        if self.wire.is_established {
-            let behind = self.marks.partition_point(|(start, _)| *start <= place);
-            let before = behind.checked_sub(1).map_or(self.arrived(), |last| self.marks[last].1);
-            self.limit = self.limit.or(Some(before));
+    /// How much of the text lies before the record that this place of what was said, or will be, is in.
+    fn text_before(&self, place: usize) -> usize {
+        let behind = self.marks.partition_point(|(start, _)| *start <= place);
+        match behind.checked_sub(1) {
+            Some(last) if place < self.said.len() => self.marks[last].1,
+            _ => self.text.len(),
         }
     }
 
@@ -165,12 +178,14 @@ impl Harmed {
                 let left = self.flight.len().saturating_sub(usize::from(script.byte()?) + 1);
                 if left < self.flight.len() {
                     self.flight.truncate(left);
-                    self.is_harmed_from(left);
+                    self.was_harmed = true;
                 }
             }
             7 => {
                 if !self.flight.is_empty() && self.flight.len() < TEXT_BYTES_MAX {
-                    self.is_doubled();
+                    // All of the flight comes twice: all of it is heard once.
+                    self.flight.extend_from_within(..);
+                    self.was_harmed = true;
                 }
             }
             8 => {
@@ -245,25 +260,11 @@ impl Harmed {
 
     fn bit_changes(&mut self, place: usize) {
         let bits = self.flight.len() * 8;
-        if bits == 0 || self.is_changed {
+        if bits == 0 {
             return;
         }
-        self.is_changed = true;
-        let (byte, bit) = (place % bits / 8, place % 8);
-        let is_idle = is_idle(&self.flight, byte);
-        self.flight[byte] ^= 1 << bit;
-        match is_idle {
-            true => self.was_harmed = true,
-            false => self.is_harmed_from(byte),
-        }
-    }
-
-    /// All of the flight comes twice: all of it is heard once.
-    fn is_doubled(&mut self) {
-        let length = self.flight.len();
-        self.flight.extend_from_within(..);
-        self.marks.push((length, self.text.len()));
-        self.is_harmed_from(length);
+        self.flight[place % bits / 8] ^= 1 << (place % 8);
+        self.was_harmed = true;
     }
 
     /// Bytes come that the client has not said: before all that is on its way.
@@ -273,7 +274,7 @@ impl Harmed {
         }
         self.was_harmed = true;
         if self.wire.is_established {
-            self.limit = self.limit.or(Some(self.arrived()));
+            self.is_compared(bytes);
         }
         self.wire.arrive(bytes);
     }
@@ -291,16 +292,4 @@ impl Harmed {
         assert!(!self.wire.is_established || self.wire.client_has_heard_all(), "and so is all that the server said");
         assert_eq!(self.wire.is_peer_closed, self.has_closed && self.wire.is_established);
     }
-}
-
-/// Whether a change at `place` of a flight has no meaning: the version that a record's head names (RFC 8446 section 5.1).
-fn is_idle(flight: &[u8], place: usize) -> bool {
-    let mut start = 0;
-    while let Some([_, _, _, high, low]) = flight.get(start..start + 5) {
-        if place == start + 2 {
-            return true;
-        }
-        start += 5 + usize::from(u16::from_be_bytes([*high, *low]));
-    }
-    false
 }
