@@ -1,10 +1,11 @@
-"""Servers that others made, on hosts of a network of the test's own (network): NSD, Postfix, Exim and Postfix's smtp-sink.
+"""Servers that others made, on hosts of a network of the test's own (network): NSD, Unbound, Postfix, Exim and Postfix's smtp-sink.
 
 They lie below target/tools, where they were unpacked and never installed. What they need of a host (accounts of their own, a resolver, a folder that these may enter) they find in a namespace of mounts,
 which vanishes with the process that made it.
 """
 
 import contextlib
+import hashlib
 import os
 import pathlib
 import shutil
@@ -60,11 +61,12 @@ def add_hosts(*addresses):
 
 
 class Nsd(Process):
-    """A name server that has these zones: {name: lines of a zone file}."""
+    """A name server that has these zones: {name: lines of a zone file}. `signed`: the names of those that are signed (DNSSEC), each with a key of its own."""
 
-    def __init__(self, folder, address, zones):
-        self.folder = pathlib.Path(folder, "zones")
+    def __init__(self, folder, address, zones, signed=()):
+        self.folder = pathlib.Path(folder, f"zones-{address}")
         self.folder.mkdir()
+        self.zones, self.keys = {name: address for name in zones}, []
         configuration = textwrap.dedent(f"""\
             server:
                 ip-address: {address}
@@ -81,7 +83,8 @@ class Nsd(Process):
         for name, lines in zones.items():
             start = f"$ORIGIN {name}.\n$TTL 300\n@ IN SOA ns.test. postmaster.test. 1 3600 600 86400 60\n@ IN NS ns.test.\n"
             (self.folder / name).write_text(start + "\n".join(lines) + "\n")
-            configuration += f'zone:\n    name: "{name}"\n    zonefile: "{name}"\n'
+            file = self._sign(name) if name in signed else name
+            configuration += f'zone:\n    name: "{name}"\n    zonefile: "{file}"\n'
         settings = self.folder / "nsd.conf"
         settings.write_text(configuration)
         programs = TOOLS / "nsd/usr/sbin"
@@ -91,6 +94,35 @@ class Nsd(Process):
             raise AssertionError(checked.stdout + checked.stderr)
         super().__init__([programs / "nsd", "-d", "-c", settings], self.folder / "nsd.log", environment)
         self.wait_for_line("nsd started", READY_SECONDS)
+
+    def _sign(self, zone):
+        """Answers the name of the zone file that is signed."""
+        made = _unbound("usr/bin/ldns-keygen", "-a", "ECDSAP256SHA256", "-k", zone, cwd=self.folder).strip()
+        _unbound("usr/bin/ldns-signzone", zone, made, cwd=self.folder)
+        self.keys.append(self.folder / f"{made}.key")
+        return f"{zone}.signed"
+
+
+def _unbound(program, *arguments, **how):
+    """Runs a program that was unpacked with Unbound. Answers what it says."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(TOOLS / "unbound" / LIBRARIES)}
+    return subprocess.run([TOOLS / "unbound" / program, *arguments], env=environment, check=True, capture_output=True, text=True, timeout=20, **how).stdout
+
+
+class Unbound(Process):
+    """A name server that asks another for its zones, and checks the signatures of those that are signed (DNSSEC)."""
+
+    def __init__(self, folder, address, nsd):
+        settings = pathlib.Path(folder, "unbound.conf")
+        lines = ["server:", f'directory: "{folder}"', f"interface: {address}", f"outgoing-interface: {address}", "access-control: 0.0.0.0/0 allow", 'username: ""', 'chroot: ""', 'pidfile: ""', "use-syslog: no", "verbosity: 1",
+                 "do-not-query-localhost: no", 'module-config: "validator iterator"', *(f'trust-anchor-file: "{key}"' for key in nsd.keys), 'local-zone: "test." nodefault',
+                 "remote-control:", "control-enable: no"]
+        for zone, server in nsd.zones.items():
+            lines += ["stub-zone:", f'name: "{zone}."', f"stub-addr: {server}"]
+        settings.write_text("\n".join(lines) + "\n")
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(TOOLS / "unbound" / LIBRARIES)}
+        super().__init__([TOOLS / "unbound/usr/sbin/unbound", "-d", "-c", settings], pathlib.Path(folder, "unbound.log"), environment)
+        self.wait_for_line("start of service", READY_SECONDS)
 
 
 class MailServer:
@@ -281,3 +313,10 @@ def make_certificate(folder, host):
                     "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True, timeout=60)
     path.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
     return path
+
+
+def fingerprint(folder):
+    """The SHA-256 of the public key in the certificate that was made there, in hexadecimal."""
+    key = subprocess.run(["openssl", "x509", "-in", folder / "cert.pem", "-pubkey", "-noout"], check=True, capture_output=True, timeout=20).stdout
+    key = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=key, check=True, capture_output=True, timeout=20).stdout
+    return hashlib.sha256(key).hexdigest()

@@ -1,7 +1,7 @@
 """The promise: mail leaves for servers that others made, as it was submitted, once, and who sends it hears of what does not arrive; their mail comes.
 
-The machine is a Linux process at a tap interface, and behind its gateway is an Internet of the test's own: NSD knows the domains, Postfix and Exim take mail for two of them, and Postfix's smtp-sink is slow, refuses and breaks off
-for others.
+The machine is a Linux process at a tap interface, and behind its gateway is an Internet of the test's own: NSD knows the domains, some of which Unbound authenticates, Postfix and Exim take mail for two of them, and Postfix's
+smtp-sink is slow, refuses and breaks off for others.
 
 Takes a minute; --quick leaves nothing out.
 """
@@ -21,7 +21,7 @@ from hosted import CONFIGURATION, LINUX, TAP, HostedTest
 from mail import DOMAIN, PASSWORD, Letters
 from processes import until
 
-NAME_SERVER = "198.51.100.1"
+NAME_SERVER, RESOLVER, SIGNING = (f"198.51.100.{number}" for number in range(1, 4))
 POSTFIX, EXIM, SINK, CLOSED, SLOW = (f"198.51.100.{number}" for number in range(11, 16))
 # Domains without MX, each at a host of its own: {name: address}.
 PLAIN = {f"host{number}.test": f"198.51.100.{100 + number}" for number in range(10)}
@@ -123,6 +123,37 @@ class Relay(HostedTest):
         self.assertWhole(letter, self.letter(1))
         self.assertIn("TLS library problem", postfix.log())
         self.assertIn(b"with ESMTP id", letter)
+
+    def test_a_host_that_does_not_show_what_its_domain_publishes_gets_nothing_where_that_is_authenticated(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
+        bare, other = (self.watch(peers.Sink(self.folder, address)) for address in (SLOW, SINK))
+        own, wrong = peers.fingerprint(postfix.folder), "00" * 32
+        zones = {
+            "postfix.test": [f"@ IN MX 10 mx\nmx IN A {POSTFIX}\n_25._tcp.mx IN TLSA 3 1 1 {own}"],
+            # Another's certificate, and a host without TLS.
+            "exim.test": [f"@ IN MX 10 mx\nmx IN A {EXIM}\n_25._tcp.mx IN TLSA 3 1 1 {own}"],
+            "slow.test": [f"@ IN MX 10 mx\nmx IN A {SLOW}\n_25._tcp.mx IN TLSA 3 1 1 {wrong}"],
+            # Nobody has signed this.
+            "sink.test": [f"@ IN MX 10 mx\nmx IN A {SINK}\n_25._tcp.mx IN TLSA 3 1 1 {wrong}"],
+        }
+        nsd = self.watch(peers.Nsd(self.folder, SIGNING, zones, signed=["postfix.test", "exim.test", "slow.test"]))
+        self.watch(peers.Unbound(self.folder, RESOLVER, nsd))
+        believing = self.configuration.replace(f'dns = ["{NAME_SERVER}"]', f'dns = ["{RESOLVER}"]\ndnssec = true')
+        data = self.data(configuration=believing)
+        machine = self.boot(data)
+        for number, recipient in enumerate(("eve@exim.test", "bob@slow.test", "bob@postfix.test", "eve@sink.test")):
+            self.submit(machine, [recipient], self.letter(number))
+        self.assertWhole(postfix.wait_for(1, 20)[0], self.letter(2))
+        self.assertWhole(until(other.letters, 20, "the letter for whom nobody has signed")[0], self.letter(3) + b"\r\n")
+        until(lambda: bare.heard("disconnect"), 20, "an attempt at a host without TLS")
+        self.assertEqual(machine.stop(), 0)
+        self.assertEqual((exim.letters(), bare.letters()), ([], []))
+        # Where it is not authenticated, it is not believed.
+        machine = self.boot(self.data(configuration=believing.replace("dnssec = true", "")))
+        self.assertWhole(exim.wait_for(1, 20)[0], self.letter(0))
+        self.assertWhole(until(bare.letters, 20, "the letter in the clear")[0], self.letter(1) + b"\r\n")
+        self.assertEqual(machine.mailbox("ada"), [])
 
     def test_what_leaves_is_signed_and_passes_with_dkimpy_where_it_arrives(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
@@ -253,5 +284,5 @@ class Relay(HostedTest):
 
 if __name__ == "__main__":
     peers.enter(NAME_SERVER)
-    peers.add_hosts(*(f"{address}/32" for address in (NAME_SERVER, POSTFIX, EXIM, SINK, CLOSED, SLOW, *PLAIN.values())))
+    peers.add_hosts(*(f"{address}/32" for address in (NAME_SERVER, RESOLVER, SIGNING, POSTFIX, EXIM, SINK, CLOSED, SLOW, *PLAIN.values())))
     barepost.main()

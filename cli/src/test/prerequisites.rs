@@ -78,6 +78,12 @@ const UNPACKED: &[Unpacked] = &[
         kept: "*",
     },
     Unpacked {
+        name: "unbound",
+        scripts: &[RELAY],
+        packages: "unbound ldnsutils libldns3 libprotobuf-c1 libevent-2.1-7 libpython3.11",
+        kept: "*",
+    },
+    Unpacked {
         name: "dkim",
         scripts: &["tests/dkim.py", RELAY],
         packages: "python3-dkim python3-nacl python3-cffi-backend libsodium23",
