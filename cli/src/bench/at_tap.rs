@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use crate::{hold, image, packages};
 
 pub(super) const INTERFACE: &str = "ours";
-const LINUX: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+pub(super) const LINUX: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(super) const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// A page of 4 KB that no compression makes smaller.
 pub(super) const PAGE: &str = "4k.bin";
@@ -47,7 +47,7 @@ pub(super) enum Queues {
 pub(super) struct Equipment {
     pub(super) memory_mib: u32,
     pub(super) disk_bytes: u64,
-    /// Its accounts, as the configuration has them.
+    /// Its accounts, as the configuration has them, and what else is to stand there.
     pub(super) users: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Place {
     qemu: PathBuf,
     image: PathBuf,
     folder: PathBuf,
-    memory_mib: u32,
+    pub(super) memory_mib: u32,
     pub(super) data: DataFolder,
     stop: Stop,
 }
@@ -90,7 +90,7 @@ impl Place {
         std::fs::write(folder.join("site").join(PAGE), page).map_err(Failure::io(doing))?;
         let text = format!(
             "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{MACHINE}/24\"\n\
-             [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\n"
+             [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\nplaintext_auth_from = [\"{LINUX}/32\"]\n"
         );
         std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring a guest"))?;
         let disk = std::fs::File::create(folder.join("disk.img")).and_then(|file| file.set_len(disk_bytes));

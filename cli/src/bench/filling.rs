@@ -1,17 +1,20 @@
-//! Letters for mailboxes, by SMTP to the engine as a process.
+//! Many letters, by SMTP to the engine as a process: that is the image's own, and fills the disk that the image then boots from.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::bench::at_tap::{INTERFACE, Place, make_interface, service};
-use crate::bench::beside::mailboxes;
-use crate::bench::network::ip;
-use crate::bench::workplace::refuse_if_stopped;
+use super::at_tap::{INTERFACE, Place, Queues, make_interface, service};
+use super::beside::mailboxes;
+use super::boot::resident_mib;
+use super::median;
+use super::network::ip;
+use super::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::guest::{End, Event, Running};
 use crate::hosted::Hosted;
+use crate::house::House;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
@@ -19,22 +22,62 @@ use crate::terminal::remark;
 const SENDERS: usize = 64;
 const LETTER_BYTES: usize = 1_000;
 const READY_BUDGET: Duration = Duration::from_secs(20);
+const STARTS: usize = 3;
+/// Until a machine that has started has done what it does then.
+const SETTLE: Duration = Duration::from_secs(2);
 const STOP_BUDGET: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Fills a mailbox with each of these numbers of letters. To be called in a network of its own, while nobody serves from the place.
-pub(super) fn fill(place: &Place, numbers: &[usize], stop: &Stop) -> Result<(), Failure> {
+/// Letters that somebody sends somebody.
+pub(super) struct Letters {
+    pub(super) port: u16,
+    /// What he says before the first, if anything: one command, which is granted.
+    pub(super) login: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) count: usize,
+}
+
+/// Sends all of them to a machine of so much memory. To be called in a network of its own, while nobody serves from the place.
+pub(super) fn fill(place: &Place, all: &[Letters], stop: &Stop) -> Result<(), Failure> {
     make_interface(1)?;
     let taps = Hosted::attach(INTERFACE, 1)?;
-    let machine = Hosted::start(taps, 1, &place.data, super::MEMORY_MIB)?;
+    let machine = Hosted::start(taps, 1, &place.data, place.memory_mib)?;
     await_ready(&machine, stop)?;
-    for letters in numbers {
+    for letters in all {
         let began = Instant::now();
-        deliver(service(25), &mailboxes::address(&mailboxes::inbox(*letters)), *letters)?;
-        remark(format_args!("{letters} letters came in {:.1} s", began.elapsed().as_secs_f64()));
+        letters.deliver()?;
+        remark(format_args!("{} letters came in {:.1} s", letters.count, began.elapsed().as_secs_f64()));
     }
     end(machine)?;
     ip(&format!("link delete {INTERFACE}"))
+}
+
+/// What a start of the image from such a disk takes: medians.
+pub(super) struct Start {
+    /// Of the guest's.
+    pub(super) instructions: f64,
+    /// From QEMU's start until it serves.
+    pub(super) ms: f64,
+    /// Memory of the host's that the machine has then.
+    pub(super) mib: f64,
+}
+
+impl Start {
+    /// Starts it several times.
+    pub(super) fn measure(house: &House, place: &Place) -> Result<Start, Failure> {
+        let (mut instructions, mut ms, mut mib) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..STARTS {
+            let began = Instant::now();
+            let serving = place.boot(house, 1, Queues::One)?;
+            ms.push(began.elapsed().as_secs_f64() * 1000.0);
+            instructions.push(serving.total_of(0)? as f64);
+            std::thread::sleep(SETTLE);
+            mib.push(resident_mib(serving.process_id())?);
+            serving.stop()?;
+        }
+        Ok(Start { instructions: median(instructions), ms: median(ms), mib: median(mib) })
+    }
 }
 
 fn await_ready(machine: &Hosted, stop: &Stop) -> Result<(), Failure> {
@@ -63,38 +106,45 @@ fn end(mut machine: Hosted) -> Result<(), Failure> {
     Err(Failure::broke("the machine that was filled did not stop in time"))
 }
 
-/// Sends so many letters to somebody, each of them another.
-fn deliver(service: SocketAddr, to: &str, letters: usize) -> Result<(), Failure> {
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let send = || send(service, to, || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|next| *next < letters));
-        let senders: Vec<_> = (0..SENDERS.min(letters)).map(|_| scope.spawn(send)).collect();
-        senders.into_iter().try_for_each(|one| one.join().map_err(|_| Failure::broke("a sender panicked"))?)
-    })
-}
-
-/// One session, whose commands do not wait for each other's replies (RFC 2920): only a letter does.
-fn send(service: SocketAddr, to: &str, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
-    let doing = "sending letters";
-    let connect = || {
-        let connection = TcpStream::connect_timeout(&service, PATIENCE)?;
-        connection.set_nodelay(true)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
-        Ok(connection)
-    };
-    let mut connection = BufReader::new(connect().map_err(Failure::io(doing))?);
-    let mut said = "EHLO client.test\r\n".to_string();
-    // The greeting; and the EHLO's reply has several lines.
-    let mut expected = vec!["220", "250 "];
-    while let Some(number) = next() {
-        said.push_str(&format!("MAIL FROM:<charles@client.test>\r\nRCPT TO:<{to}>\r\nDATA\r\n"));
-        expected.extend(["250 ", "250 ", "354 "]);
-        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
-        said.push_str(&mailboxes::letter(to, number, LETTER_BYTES));
-        said.push_str(".\r\n");
-        expected.push("250 ");
+impl Letters {
+    /// Each of them is another.
+    fn deliver(&self) -> Result<(), Failure> {
+        let numbers = AtomicUsize::new(0);
+        let next = || Some(numbers.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.count);
+        std::thread::scope(|scope| {
+            let senders: Vec<_> = (0..SENDERS.min(self.count)).map(|_| scope.spawn(|| self.send(next))).collect();
+            senders.into_iter().try_for_each(|one| one.join().map_err(|_| Failure::broke("a sender panicked"))?)
+        })
     }
-    exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))
+
+    /// One session, whose commands do not wait for each other's replies (RFC 2920): only a letter does.
+    fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
+        let doing = "sending letters";
+        let connect = || {
+            let connection = TcpStream::connect_timeout(&service(self.port), PATIENCE)?;
+            connection.set_nodelay(true)?;
+            connection.set_read_timeout(Some(PATIENCE))?;
+            Ok(connection)
+        };
+        let mut connection = BufReader::new(connect().map_err(Failure::io(doing))?);
+        let mut said = "EHLO client.test\r\n".to_string();
+        // The greeting; and the EHLO's reply has several lines.
+        let mut expected = vec!["220", "250 "];
+        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
+        if !self.login.is_empty() {
+            said.push_str(&self.login);
+            expected.push("235 ");
+        }
+        while let Some(number) = next() {
+            said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{}>\r\nDATA\r\n", self.from, self.to));
+            expected.extend(["250 ", "250 ", "354 "]);
+            exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
+            said.push_str(&mailboxes::letter(&self.to, number, LETTER_BYTES));
+            said.push_str(".\r\n");
+            expected.push("250 ");
+        }
+        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))
+    }
 }
 
 /// Says all of it, and hears these replies.

@@ -9,6 +9,7 @@ mod client;
 mod counters;
 mod email;
 mod fabric;
+mod filling;
 mod goodput;
 mod instructions;
 mod multicore;
@@ -79,6 +80,11 @@ const BENCHES: &[Bench] = &[
         name: "email",
         measures: "letters a second, their instructions and steps; against Postfix and Dovecot in a Linux guest; the email server's figures 1 to 6 and 12",
         run: email::run,
+    },
+    Bench {
+        name: "email-wan",
+        measures: "letters over a wide network that delays and loses; against Postfix in a Linux guest; the email server's figures 7 to 11 and 13 to 15",
+        run: email::wan::run,
     },
     Bench {
         name: "mailbox",

@@ -9,6 +9,8 @@ pub(super) mod mailboxes;
 mod nginx;
 mod postfix;
 mod roundcube;
+mod target;
+mod wide;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -24,6 +26,7 @@ use crate::run::DataFolder;
 use crate::stop::Stop;
 use crate::{image, packages};
 use mailboxes::Account;
+pub(super) use target::{Outcome, Target};
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
@@ -114,15 +117,16 @@ impl Beside {
         })
     }
 
-    /// Our image, and Postfix with Dovecot, with accounts.
+    /// Our image, and Postfix with Dovecot, with accounts. `more`: of our configuration.
     pub(super) fn make_mail_servers(
         house: &House,
         name: &str,
         accounts: &[Account],
+        more: &str,
         stop: &Stop,
     ) -> Result<Beside, Failure> {
         let users: String = accounts.iter().map(mailboxes::section).collect();
-        Beside::with(house, name, &users, MAIL_MEMORY_MIB, stop, |own| {
+        Beside::with(house, name, &(users + more), MAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
             let disk = std::fs::File::create(own.join("disk.img")).and_then(|file| file.set_len(MAIL_DISK_BYTES));
             disk.map_err(Failure::io("making a disk"))?;
@@ -130,11 +134,11 @@ impl Beside {
         })
     }
 
-    /// `users`: for our configuration; `fill`: fills our folder, and then makes the peer with the certificate that is there.
+    /// `tables`: of our configuration; `fill`: fills our folder, and then makes the peer with the certificate that is there.
     fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
         house: &House,
         name: &str,
-        users: &str,
+        tables: &str,
         memory_mib: u32,
         stop: &Stop,
         fill: impl FnOnce(&Path) -> Result<MakePeer, Failure>,
@@ -146,7 +150,7 @@ impl Beside {
         let own = folder.join("ours");
         std::fs::create_dir_all(&own).map_err(Failure::io("making a folder for our guest"))?;
         let make_peer = fill(&own)?;
-        configure(&own, users)?;
+        configure(&own, tables)?;
         let data = DataFolder::open(&own)?;
         data.pass_lock_on()?;
         let peer = make_peer(&own.join("tls"))?;
@@ -235,9 +239,9 @@ fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn configure(folder: &Path, users: &str) -> Result<(), Failure> {
+fn configure(folder: &Path, tables: &str) -> Result<(), Failure> {
     let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{0}/24\"\n[web]\nsite = \"site/\"\n\
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{tables}[network]\naddress = \"{0}/24\"\n[web]\nsite = \"site/\"\n\
          [access]\nunthrottled_from = [\"{1}/32\"]\nplaintext_auth_from = [\"{1}/32\"]\n",
         Side::Ours.guest(),
         Side::Ours.host()

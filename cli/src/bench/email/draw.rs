@@ -1,6 +1,6 @@
 //! The figures of the email servers: time against letters, time and throughput against sizes, and the steps of a letter.
 
-use super::steps::STEPS;
+use super::steps::{STEPS, Timing};
 use super::{All, Case, KIB, PEER, SESSIONS, SIZES_SESSIONS};
 use crate::bench::beside::Side;
 use crate::bench::plot::{Axis, Figure, Panel, Series, Shape, Tone};
@@ -19,7 +19,7 @@ pub(super) fn figure(all: &All) -> Figure {
         title: "Mail: Barepost, and Postfix with Dovecot in a Linux guest".into(),
         caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a connection for each letter; 250 only after a flush. After figures 2 to 6 and 12 of the email server \
                   paper, whose server was 1.99, 9.46 and 2.95 times as fast as the best of its peers with 1, 10 and 100 threads, and had 4.35 times its throughput with 2 MB.",
-        panels: many.chain(sizes).chain([panel_of_steps(all)]).collect(),
+        panels: many.chain(sizes).chain([panel_of_steps("The steps of a letter (figure 12)", &all.steps)]).collect(),
     }
 }
 
@@ -34,7 +34,7 @@ fn panel_of_many(all: &All, sessions: u32) -> Panel {
         title: format!("{at_once} (figure {figure})"),
         x: Axis::logarithmic("letters of 1 KB"),
         y: Axis::logarithmic("seconds"),
-        series: series(points),
+        series: series(Shape::Line, points),
     }
 }
 
@@ -48,35 +48,32 @@ fn panel_of_sizes(all: &All, title: &str, y: &str, value: fn(usize, f64) -> f64)
         };
         cases.map(point).collect()
     };
-    Panel {
-        title: title.into(),
-        x: Axis::logarithmic("KB of a letter"),
-        y: Axis::logarithmic(y),
-        series: series(points),
-    }
+    Panel { title: title.into(), x: sizes_axis(), y: Axis::logarithmic(y), series: series(Shape::Line, points) }
 }
 
-fn panel_of_steps(all: &All) -> Panel {
-    let [ours, peers] = &all.steps;
+/// How long each step takes a server, by the short names of [`STEPS`].
+pub(super) fn panel_of_steps(title: &str, steps: &[Timing; 2]) -> Panel {
+    const NAMES: [&str; STEPS.len()] = ["SYN", "hello", "EHLO", "MAIL", "RCPT", "DATA", "letter", "QUIT", "all"];
+    let [ours, peers] = steps;
     let points = |side| {
         let timing = if side == Side::Ours { ours } else { peers };
-        timing.milliseconds.iter().enumerate().map(|(step, ms)| ((step + 1) as f64, *ms)).collect()
+        timing.milliseconds.iter().enumerate().map(|(step, ms)| (step as f64, *ms)).collect()
     };
-    let names: Vec<String> = STEPS.iter().enumerate().map(|(index, step)| format!("{}: {step}", index + 1)).collect();
     Panel {
-        title: "The steps of a letter (figure 12)".into(),
-        x: Axis::linear(&names.join("; ")),
+        title: title.into(),
+        x: Axis::names("from the client's word to the answer", NAMES.map(str::to_string).into()),
         y: Axis::logarithmic("ms"),
-        series: series(points),
+        series: series(Shape::Bars, points),
     }
 }
 
-fn series(points: impl Fn(Side) -> Vec<(f64, f64)>) -> Vec<Series> {
-    let one = |(name, tone, side): (&str, Tone, Side)| Series {
-        name: name.into(),
-        tone,
-        shape: Shape::Line,
-        points: points(side),
-    };
+/// The sizes of letters.
+pub(super) fn sizes_axis() -> Axis {
+    Axis::logarithmic("KB of a letter")
+}
+
+/// Both servers'.
+pub(super) fn series(shape: Shape, points: impl Fn(Side) -> Vec<(f64, f64)>) -> Vec<Series> {
+    let one = |(name, tone, side): (&str, Tone, Side)| Series { name: name.into(), tone, shape, points: points(side) };
     NAMES.into_iter().map(one).collect()
 }

@@ -7,22 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::{KIB, SINK};
 use crate::bench::beside::mailboxes::address;
-use crate::bench::beside::{Beside, Side};
-use crate::bench::counters::Counters;
+use crate::bench::beside::{Outcome, Side, Target};
 use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::hold;
 use crate::stop::Stop;
 
 const BUDGET: Duration = Duration::from_secs(900);
-/// What a server still does when the last letter is acknowledged, it has to have done by then.
-const REST_BUDGET: Duration = Duration::from_secs(180);
-const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a row that have to find a server at rest.
-const LOOKS: u32 = 4;
-/// Instructions in a second above what an idle server executes that are no work.
-const RESTING: f64 = 3_000_000.0;
-const IDLE: Duration = Duration::from_secs(4);
 
 /// Bytes that a turn of large letters comes to, ours and the peer's.
 const OURS_BYTES: usize = 64 << 20;
@@ -53,64 +44,6 @@ impl Load {
             (Side::Peer, _) => (200, PEERS_BYTES),
         };
         most.min((bytes / self.bytes) as u32)
-    }
-}
-
-/// What came of it.
-#[derive(Clone, Copy)]
-pub(super) struct Outcome {
-    /// Letters.
-    pub(super) per_second: f64,
-    /// Guest instructions for a letter.
-    pub(super) instructions: f64,
-}
-
-/// A server under load.
-pub(super) struct Target<'a> {
-    pub(super) side: Side,
-    counters: &'a Counters,
-    /// Instructions of the guest in a second in which nothing happens.
-    idle: f64,
-}
-
-impl Target<'_> {
-    /// One that has just begun to serve: it is at rest when this returns.
-    pub(super) fn at(beside: &Beside, side: Side) -> Result<Target<'_>, Failure> {
-        let counters = beside.counters(side);
-        std::thread::sleep(IDLE);
-        let (before, began) = (counters.total_of(0)?, Instant::now());
-        std::thread::sleep(IDLE);
-        let idle = (counters.total_of(0)? - before) as f64 / began.elapsed().as_secs_f64();
-        Ok(Target { side, counters, idle })
-    }
-
-    /// What `work` on so many letters comes to, which tells how long they took.
-    pub(super) fn count(
-        &self,
-        letters: u32,
-        work: impl FnOnce() -> Result<Duration, Failure>,
-    ) -> Result<Outcome, Failure> {
-        let (before, began) = (self.counters.total_of(0)?, Instant::now());
-        let took = work()?;
-        self.rest()?;
-        let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * began.elapsed().as_secs_f64();
-        let letters = f64::from(letters);
-        Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
-    }
-
-    /// Returns when the server has nothing more to do.
-    fn rest(&self) -> Result<(), Failure> {
-        let (began, mut looks) = (Instant::now(), 0);
-        while looks < LOOKS {
-            if began.elapsed() > REST_BUDGET {
-                return Err(Failure::broke(format_args!("the guest at {} does not come to rest", self.side.guest())));
-            }
-            let (before, looked) = (self.counters.total_of(0)?, Instant::now());
-            std::thread::sleep(LOOK);
-            let rate = (self.counters.total_of(0)? - before) as f64 / looked.elapsed().as_secs_f64();
-            looks = if rate < self.idle + RESTING { looks + 1 } else { 0 };
-        }
-        Ok(())
     }
 }
 

@@ -6,12 +6,13 @@
 mod draw;
 mod load;
 mod steps;
+pub(super) mod wan;
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::beside::mailboxes::{Account, PASSWORD, address};
-use super::beside::{Beside, Side};
+use super::beside::{Beside, Outcome, Side, Target};
 use super::client::Client;
 use super::median;
 use super::network::{enter, widen};
@@ -21,8 +22,8 @@ use crate::house::House;
 use crate::stop::Stop;
 use crate::terminal::remark;
 use crate::{packages, test};
-use load::{Load, Outcome, Source, Target};
-use steps::{STEPS, Timing};
+use load::{Load, Source};
+use steps::{STEPS, Sending, Timing, Watch};
 
 const PEER: &str = "Postfix and Dovecot";
 /// The paper's peers, of which the figures name the best.
@@ -39,6 +40,8 @@ const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
 const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;
+/// Letters whose steps are looked at.
+const WATCHED: Sending = Sending { clients: 1, letters: 10, bytes: KIB };
 
 /// Who gets letters that nobody fetches, and who fetches.
 const SINK: &str = "user0";
@@ -68,6 +71,12 @@ struct Many {
     seconds: f64,
 }
 
+impl Many {
+    fn per_second(&self) -> f64 {
+        f64::from(self.letters) / self.seconds
+    }
+}
+
 /// All that was found.
 struct All {
     cases: Vec<Case>,
@@ -80,7 +89,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let source = Source { program: test::smtp_source(house, stop)?, stop: stop.clone() };
     let tshark = packages::program("tshark", "tshark", stop)?;
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), letters: Vec::new() });
-    let beside = Beside::make_mail_servers(house, "email", &accounts, stop)?;
+    let beside = Beside::make_mail_servers(house, "email", &accounts, "", stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measure = || {
         enter()?;
@@ -90,7 +99,11 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         let _peers = beside.boot(Side::Peer, &[25, 110], stop)?;
         let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
         targets.iter().try_for_each(|target| source.put(Load { letters: 20, ..Load::small(10) }, target).map(drop))?;
-        let steps = [steps::measure(&tshark, &beside, Side::Ours)?, steps::measure(&tshark, &beside, Side::Peer)?];
+        let watch = |side: Side| {
+            let watch = Watch { tshark: &tshark, folder: &beside.folder, interface: side.interface() };
+            steps::measure(&watch, side, WATCHED)
+        };
+        let steps = [watch(Side::Ours)?, watch(Side::Peer)?];
         let cases = loads().map(|load| by_turns(&source, load, &targets)).collect::<Result<_, _>>()?;
         let fetched = [fetch(&source, &targets[0])?, fetch(&source, &targets[1])?];
         let many = many(&source, &targets)?;
@@ -180,8 +193,11 @@ fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure
 fn name(load: Load) -> String {
     let Load { sessions, bytes, is_kept, .. } = load;
     let how = if is_kept { "kept sessions" } else { "a connection for each" };
-    let size = if bytes < KIB * KIB { format!("{} KB", bytes / KIB) } else { format!("{} MB", bytes / KIB / KIB) };
-    format!("letters of {size}, {how}, {sessions} at once")
+    format!("letters of {}, {how}, {sessions} at once", readable(bytes))
+}
+
+fn readable(bytes: usize) -> String {
+    if bytes < KIB * KIB { format!("{} KB", bytes / KIB) } else { format!("{} MB", bytes / KIB / KIB) }
 }
 
 fn rows(all: &All) -> Vec<Row> {
@@ -195,7 +211,13 @@ fn rows(all: &All) -> Vec<Row> {
     let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
     let steps = steps.map(|(step, (ours, peers))| Row::alone(*step, "ms", *ours).beside(PEER, *peers, None));
     let cases = all.cases.iter().flat_map(rows_of_case);
-    cases.chain(all.many.iter().map(row_of_many)).chain(fetched).chain(steps).chain(paper()).collect()
+    cases
+        .chain(all.many.iter().map(row_of_many))
+        .chain(rows_of_most(all))
+        .chain(fetched)
+        .chain(steps)
+        .chain(paper())
+        .collect()
 }
 
 fn rows_of_case(case: &Case) -> [Row; 2] {
@@ -209,6 +231,20 @@ fn rows_of_case(case: &Case) -> [Row; 2] {
 fn row_of_many(many: &Many) -> Row {
     let whose = if many.side == Side::Ours { "ours" } else { "the peer's" };
     Row::alone(format!("{} letters, {} at once, {whose}", many.letters, many.sessions), "s", many.seconds)
+}
+
+/// The most letters that each has got, by sessions.
+fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
+    let most = |side, sessions| {
+        let many = all.many.iter().filter(move |many| many.side == side && many.sessions == sessions);
+        many.max_by_key(|many| many.letters)
+    };
+    SESSIONS.into_iter().filter_map(move |sessions| {
+        let (ours, peers) = (most(Side::Ours, sessions)?, most(Side::Peer, sessions)?);
+        let case = format!("{} letters, {sessions} at once; the peer's are {}", ours.letters, peers.letters);
+        let row = Row::alone(case, "letters/s", ours.per_second());
+        Some(row.ahead_of(PEER, peers.per_second(), target(Load::small(sessions))))
+    })
 }
 
 /// What the paper says of its own machine: section IV.1, of figures 2 to 4 and 6.

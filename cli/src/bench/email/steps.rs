@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{KIB, SINK};
+use super::SINK;
+use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::address;
-use crate::bench::beside::{Beside, Side};
 use crate::bench::client::{Client, message};
 use crate::bench::median;
 use crate::failure::Failure;
@@ -22,13 +22,14 @@ pub(super) const STEPS: [&str; 9] = [
     "MAIL to 250",
     "RCPT to 250",
     "DATA to 354",
-    "letter of 1 KB to 250",
+    "letter to 250",
     "QUIT to 221",
     "SYN to the last FIN",
 ];
 
-const TRANSACTIONS: usize = 10;
-const CAPTURE: Duration = Duration::from_secs(12);
+/// How long tshark looks, and for each letter of a client besides.
+const CAPTURE: Duration = Duration::from_secs(10);
+const CAPTURE_FOR_LETTER: Duration = Duration::from_millis(500);
 /// Until tshark looks.
 const BEGIN: Duration = Duration::from_secs(4);
 
@@ -37,25 +38,59 @@ pub(super) struct Timing {
     pub(super) milliseconds: [f64; STEPS.len()],
 }
 
-/// The median over some letters, each with a connection of its own.
-pub(super) fn measure(tshark: &Path, beside: &Beside, side: Side) -> Result<Timing, Failure> {
-    let doing = "watching the tap with tshark";
-    let mut watch = hold::command(tshark);
-    watch.args(["-n", "-l", "-i", side.interface(), "-f", "tcp port 25", "-a"]);
-    watch.arg(format!("duration:{}", CAPTURE.as_secs()));
-    watch.args(["-T", "fields", "-E", "separator= "]);
-    for field in ["tcp.stream", "frame.time_epoch", "tcp.srcport", "tcp.flags.syn", "tcp.flags.fin", "tcp.len"] {
-        watch.args(["-e", field]);
+/// What is sent: so many letters of so many bytes by each of some clients, one after the other and each with a connection of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Sending {
+    pub(super) clients: u32,
+    pub(super) letters: u32,
+    pub(super) bytes: usize,
+}
+
+impl Sending {
+    /// Letters of all clients.
+    pub(super) fn count(self) -> u32 {
+        self.clients * self.letters
     }
-    let watching = watch
-        .current_dir(&beside.folder)
+
+    /// Sends them all; each word awaits its answer.
+    pub(super) fn send(self, side: Side) -> Result<(), Failure> {
+        std::thread::scope(|scope| {
+            let client = || (0..self.letters).try_for_each(|_| send_one(side, self.bytes));
+            let clients: Vec<_> = (0..self.clients).map(|_| scope.spawn(client)).collect();
+            let broke = |_| Err(Failure::broke("a client panicked"));
+            clients.into_iter().try_for_each(|client| client.join().unwrap_or_else(broke))
+        })
+    }
+}
+
+/// Who looks, and where to.
+pub(super) struct Watch<'a> {
+    pub(super) tshark: &'a Path,
+    pub(super) folder: &'a Path,
+    /// The interface that a guest's packets go through.
+    pub(super) interface: &'a str,
+}
+
+/// The median over all letters.
+pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result<Timing, Failure> {
+    let doing = "watching the tap with tshark";
+    let capture = CAPTURE + CAPTURE_FOR_LETTER * sending.letters;
+    let mut tshark = hold::command(watch.tshark);
+    tshark.args(["-n", "-l", "-i", watch.interface, "-f", "tcp port 25", "-a"]);
+    tshark.arg(format!("duration:{}", capture.as_secs()));
+    tshark.args(["-T", "fields", "-E", "separator= "]);
+    for field in ["tcp.stream", "frame.time_epoch", "tcp.srcport", "tcp.flags.syn", "tcp.flags.fin", "tcp.len"] {
+        tshark.args(["-e", field]);
+    }
+    let watching = tshark
+        .current_dir(watch.folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(Failure::io(doing))?;
     std::thread::sleep(BEGIN);
-    (0..TRANSACTIONS).try_for_each(|_| send_one(side))?;
+    sending.send(side)?;
     let output = watching.wait_with_output().map_err(Failure::io(doing))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut streams: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
@@ -63,7 +98,7 @@ pub(super) fn measure(tshark: &Path, beside: &Beside, side: Side) -> Result<Timi
         streams.entry(stream).or_default().push(segment);
     }
     let all: Vec<_> = streams.values().filter_map(|segments| steps(segments)).collect();
-    if all.len() < TRANSACTIONS / 2 {
+    if all.len() < (sending.count() / 2) as usize {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Failure::broke(format_args!("{doing}: {} whole letters were seen; it said\n{why}", all.len())));
     }
@@ -71,13 +106,13 @@ pub(super) fn measure(tshark: &Path, beside: &Beside, side: Side) -> Result<Timi
     Ok(Timing { milliseconds: std::array::from_fn(of) })
 }
 
-fn send_one(side: Side) -> Result<(), Failure> {
+fn send_one(side: Side, bytes: usize) -> Result<(), Failure> {
     let mut client = Client::connect(SocketAddr::from((side.guest(), 25)), "220")?;
     client.command(b"EHLO client.test\r\n", "250")?;
     client.command(b"MAIL FROM:<bench@client.test>\r\n", "250")?;
     client.command(format!("RCPT TO:<{}>\r\n", address(SINK)).as_bytes(), "250")?;
     client.command(b"DATA\r\n", "354")?;
-    client.command(&message(KIB), "250")?;
+    client.command(&message(bytes), "250")?;
     client.command(b"QUIT\r\n", "221")
 }
 

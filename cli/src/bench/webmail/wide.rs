@@ -1,6 +1,5 @@
 //! A wide network between the browser and both webmails: a wire (`tests/wire`) that delays, put into the way while the guests serve.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::browser::Question;
@@ -10,7 +9,6 @@ use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
 use crate::bench::goodput::Wire;
 use crate::bench::median;
-use crate::bench::network::ip;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::stop::Stop;
@@ -21,7 +19,6 @@ pub(super) const ROUND_MS: u32 = 20;
 const TIMES: usize = 3;
 /// Bytes of letters that are read and sent.
 pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
-const SEED: u64 = 1;
 
 /// What is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,8 +40,10 @@ pub(super) struct Far {
 /// To be called in the network where the guests are, which are not reached directly any more after that.
 pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Far>, Failure> {
     let wire = Wire::build(house, stop)?;
+    let delay = format!("delay={}", ROUND_MS / 2);
+    [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
     // They last until these are dropped.
-    let (_ours, _peers) = (interpose(Side::Ours, &wire)?, interpose(Side::Peer, &wire)?);
+    let (_ours, _peers) = (Side::Ours.wire(&wire, &delay)?, Side::Peer.wire(&wire, &delay)?);
     let letters = INBOXES.first().copied().unwrap_or_default();
     let deeds = [Deed::LoginPage, Deed::Login, Deed::Inbox(letters)]
         .into_iter()
@@ -58,28 +57,6 @@ pub(super) fn measure(house: &House, targets: &[Target<'_>; 2], stop: &Stop) -> 
         found.push(far);
     }
     Ok(found)
-}
-
-/// Puts a wire between the host and the guest's interface, which a bridge joins to it. Nobody is connected now; who was finds the host's new card when he has something for it.
-fn interpose(side: Side, wire: &Path) -> Result<Wire, Failure> {
-    let interface = side.interface();
-    let (near, far, bridge) = (format!("{interface}-near"), format!("{interface}-far"), format!("{interface}-br"));
-    ip(&format!("addr flush dev {interface}"))?;
-    for name in [&near, &far] {
-        ip(&format!("tuntap add dev {name} mode tap"))?;
-    }
-    ip(&format!("addr add {}/24 dev {near}", side.host()))?;
-    ip(&format!("link add {bridge} type bridge"))?;
-    for name in [interface, &far] {
-        ip(&format!("link set {name} master {bridge}"))?;
-    }
-    for name in [&near, &far] {
-        ip(&format!("link set {name} up"))?;
-    }
-    // Linux would answer there for the address at this end of the wire, and frames for it would come in past the wire.
-    ip(&format!("link set {bridge} arp off up"))?;
-    let delay = format!("delay={}", ROUND_MS / 2);
-    Wire::between(wire, &near, &far, &delay, SEED)
 }
 
 impl Target<'_> {

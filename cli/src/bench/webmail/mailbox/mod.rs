@@ -1,10 +1,6 @@
 //! `mailbox`: a mailbox of 200,000 letters beside one of 20, and one of 50, which is a page: what listing, reading, searching and filing takes in each, and what the machine takes to start.
 //!
-//! The letters come by SMTP, to the engine as a process: that is the image's own, and fills the disk that the image then boots from.
-
-mod filling;
-
-use std::time::Instant;
+//! The letters come by SMTP, to the engine as a process.
 
 use super::browser::Question;
 use super::reader::Reader;
@@ -12,8 +8,7 @@ use super::target::{Profiler, SETTLE, Taken, Target};
 use crate::bench::at_tap::{Equipment, Place, Queues, service};
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{self, HASH};
-use crate::bench::boot::resident_mib;
-use crate::bench::median;
+use crate::bench::filling::{Letters, Start, fill};
 use crate::bench::network::enter;
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
@@ -32,7 +27,6 @@ const MEMORY_MIB: u32 = 256;
 const DISK_BYTES: u64 = 2 << 30;
 /// How often something is done.
 const TIMES: usize = 12;
-const BOOTS: usize = 3;
 /// What none of the letters has, and all have.
 const NOWHERE: &str = "nowhere";
 const EVERYWHERE: &str = "engine";
@@ -122,14 +116,6 @@ fn key(number: usize) -> String {
     format!("1.{number}")
 }
 
-/// What a start took.
-struct Start {
-    instructions: f64,
-    ms: f64,
-    /// Memory of the host's that the machine has then.
-    mib: f64,
-}
-
 /// What a deed took in a mailbox of so many letters.
 struct Found {
     deed: Deed,
@@ -164,10 +150,10 @@ pub(in crate::bench) fn run(house: &House, stop: &Stop) -> Result<Report, Failur
 
 fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
     enter()?;
-    filling::fill(place, &[FEW, FIFTY], stop)?;
-    let few = start(house, place)?;
-    filling::fill(place, &[MANY], stop)?;
-    let many = start(house, place)?;
+    fill(place, &[FEW, FIFTY].map(letters), stop)?;
+    let few = Start::measure(house, place)?;
+    fill(place, &[letters(MANY)], stop)?;
+    let many = Start::measure(house, place)?;
     let serving = place.boot(house, 1, Queues::One)?;
     let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
     let profiler = Profiler::new(house, "mailbox")?;
@@ -187,19 +173,10 @@ fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
     Ok(All { starts: [few, many], found })
 }
 
-/// Starts the machine several times.
-fn start(house: &House, place: &Place) -> Result<Start, Failure> {
-    let (mut instructions, mut ms, mut mib) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..BOOTS {
-        let began = Instant::now();
-        let serving = place.boot(house, 1, Queues::One)?;
-        ms.push(began.elapsed().as_secs_f64() * 1000.0);
-        instructions.push(serving.total_of(0)? as f64);
-        std::thread::sleep(SETTLE);
-        mib.push(resident_mib(serving.process_id())?);
-        serving.stop()?;
-    }
-    Ok(Start { instructions: median(instructions), ms: median(ms), mib: median(mib) })
+/// For a mailbox that is to have so many.
+fn letters(count: usize) -> Letters {
+    let to = mailboxes::address(&mailboxes::inbox(count));
+    Letters { port: 25, login: String::new(), from: "charles@client.test".into(), to, count }
 }
 
 fn rows(all: &All) -> Vec<Row> {

@@ -1,0 +1,74 @@
+//! A mail server under load: what it executes for a letter, until it has nothing more to do.
+
+use std::time::{Duration, Instant};
+
+use super::{Beside, Side};
+use crate::bench::counters::Counters;
+use crate::failure::Failure;
+
+/// What a server still does when the last letter is acknowledged, it has to have done by then.
+const REST_BUDGET: Duration = Duration::from_secs(180);
+const LOOK: Duration = Duration::from_millis(500);
+/// Looks in a row that have to find a server at rest.
+const LOOKS: u32 = 4;
+/// Instructions in a second above what an idle server executes that are no work.
+const RESTING: f64 = 3_000_000.0;
+const IDLE: Duration = Duration::from_secs(4);
+
+/// What letters that were put on a server came to.
+#[derive(Clone, Copy)]
+pub(in crate::bench) struct Outcome {
+    /// Letters.
+    pub(in crate::bench) per_second: f64,
+    /// Guest instructions for a letter.
+    pub(in crate::bench) instructions: f64,
+}
+
+/// A server under load.
+pub(in crate::bench) struct Target<'a> {
+    pub(in crate::bench) side: Side,
+    counters: &'a Counters,
+    /// Instructions of the guest in a second in which nothing happens.
+    idle: f64,
+}
+
+impl Target<'_> {
+    /// One that has just begun to serve: it is at rest when this returns.
+    pub(in crate::bench) fn at(beside: &Beside, side: Side) -> Result<Target<'_>, Failure> {
+        let counters = beside.counters(side);
+        std::thread::sleep(IDLE);
+        let (before, began) = (counters.total_of(0)?, Instant::now());
+        std::thread::sleep(IDLE);
+        let idle = (counters.total_of(0)? - before) as f64 / began.elapsed().as_secs_f64();
+        Ok(Target { side, counters, idle })
+    }
+
+    /// What `work` on so many letters comes to, which tells how long they took.
+    pub(in crate::bench) fn count(
+        &self,
+        letters: u32,
+        work: impl FnOnce() -> Result<Duration, Failure>,
+    ) -> Result<Outcome, Failure> {
+        let (before, began) = (self.counters.total_of(0)?, Instant::now());
+        let took = work()?;
+        self.rest()?;
+        let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * began.elapsed().as_secs_f64();
+        let letters = f64::from(letters);
+        Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
+    }
+
+    /// Returns when the server has nothing more to do.
+    fn rest(&self) -> Result<(), Failure> {
+        let (began, mut looks) = (Instant::now(), 0);
+        while looks < LOOKS {
+            if began.elapsed() > REST_BUDGET {
+                return Err(Failure::broke(format_args!("the guest at {} does not come to rest", self.side.guest())));
+            }
+            let (before, looked) = (self.counters.total_of(0)?, Instant::now());
+            std::thread::sleep(LOOK);
+            let rate = (self.counters.total_of(0)? - before) as f64 / looked.elapsed().as_secs_f64();
+            looks = if rate < self.idle + RESTING { looks + 1 } else { 0 };
+        }
+        Ok(())
+    }
+}
