@@ -108,6 +108,8 @@ pub(crate) enum Request {
     Remove { account: AccountId, ranges: Vec<UidRange>, continuation: Continuation },
     /// That this letter has arrived is to be forgotten.
     ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
+    /// How much an account has is wanted for the session of this frame.
+    Taken { account: AccountId, frame: FrameId },
     /// A maildrop is to be locked and listed for the session of this frame.
     OpenMaildrop { account: AccountId, frame: FrameId },
     /// A maildrop comes home, to be unlocked.
@@ -147,6 +149,8 @@ pub(crate) enum News {
     Woken(Wake),
     /// All of a letter is there, and space for it.
     Prepared(Letter),
+    /// An account has so many octets in its mailboxes.
+    Taken { frame: FrameId, account: AccountId, octets: u64 },
     /// What came of locking a maildrop.
     MaildropOpened { frame: FrameId, opened: Opened },
     /// What is answered to who came with the connection of that frame.
@@ -361,6 +365,18 @@ impl Archive {
     /// What the message of a letter's first recipient will be called, if all of it is this core's.
     pub(crate) fn guid(&self, letter: LetterId) -> Option<Guid> {
         if let LetterId::Own(delivery) = letter { self.own.store.guid(delivery) } else { None }
+    }
+
+    /// Octets that an account has in its mailboxes, or is about to have. `None`: the session of `frame` is told later.
+    pub(crate) fn taken(&mut self, account: AccountId, frame: FrameId) -> Option<u64> {
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => Some(self.own.store.taken(account)),
+            Some(distant) => {
+                distant.ask(owner, Request::Taken { account, frame });
+                None
+            }
+        }
     }
 
     /// Opens and locks the inbox of `account` for the POP3 session of `frame`. `None`: what comes of it is told later.

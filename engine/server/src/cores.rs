@@ -263,6 +263,7 @@ impl Engine {
                 self.common.store.ask(from, Request::PasswordKnown(frame));
             }
             News::Status(status) => elsewhere.distant.status_changed(from, status),
+            News::Taken { frame, account, octets } => self.session_learns_taken(frame, account, octets),
             News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
             News::Share(share) => {
                 self.common.store.own.store.take_over(share);

@@ -4,6 +4,7 @@
 //! be one of ours; `<postmaster>` without a domain is always somebody (RFC 5321 section 4.5.1). Whom nobody knows by that is, in this order, who is known by
 //! what stands before the first `+` (RFC 5233 section 1), the postmaster, or whoever reads what comes to the domain for nobody.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,7 +15,7 @@ use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::AccountId;
 
 use crate::archive::Archive;
-use crate::configuration::{Configuration, HostName, User};
+use crate::configuration::{Configuration, HostName, Quota, User};
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
@@ -25,6 +26,9 @@ pub(crate) struct Directory {
     domains: Vec<Domain>,
     postmaster: Option<String>,
     administrators: Vec<String>,
+    quota: Quota,
+    /// Of those accounts that have one of their own.
+    quotas: BTreeMap<String, Quota>,
 }
 
 #[derive(Debug)]
@@ -44,6 +48,12 @@ impl Directory {
         Directory {
             domains: configuration.domains.iter().map(domain).collect(),
             administrators: addresses(configuration.users.iter().filter(|user| user.is_administrator)),
+            quota: configuration.limits.quota,
+            quotas: configuration
+                .users
+                .iter()
+                .filter_map(|user| Some((user.address.as_str().to_string(), user.quota?)))
+                .collect(),
             postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
         }
     }
@@ -115,6 +125,15 @@ impl Directory {
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
         let known = store.find(address).and_then(|account| store.account(account));
         Login { account: known.map(|known| known.id), name: known.map_or(address, |known| known.address).into() }
+    }
+
+    /// How many octets the account with this address may have in its mailboxes. `None`: as many as there is room for, as in accounts that are nobody's.
+    pub(crate) fn quota(&self, address: &str) -> Option<u64> {
+        let has_any = self.quota != Quota::Unlimited || !self.quotas.is_empty();
+        if !has_any || !self.has_domain_of(address) {
+            return None;
+        }
+        self.quotas.get(address).copied().unwrap_or(self.quota).octets()
     }
 
     /// Whether the configuration makes an administrator of the account.

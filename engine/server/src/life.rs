@@ -10,6 +10,7 @@ use store::{Owners, State};
 use tasks::FrameId;
 
 use crate::archive::Request;
+use crate::common::Common;
 use crate::engine::Engine;
 use crate::outcomes::Handshakes;
 use crate::services::{SERVICES, Security};
@@ -213,6 +214,8 @@ impl Engine {
 
     /// Callers are heard from now on.
     pub(crate) fn listen(&mut self) {
+        let Common { store, directory, .. } = &mut self.common;
+        store.own.store.set_quotas(|address| directory.quota(address));
         for (index, service) in SERVICES.iter().enumerate() {
             let number = Service(index as u8);
             if service.security == Security::Implicit && !self.common.secure.serves(number) {

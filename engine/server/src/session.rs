@@ -12,7 +12,7 @@ use core::net::IpAddr;
 use machine::Micros;
 use net::{ConnectionId, Service};
 use sometimes::{buggify, sometimes};
-use store::Outcome;
+use store::{AccountId, Outcome};
 use tasks::FrameId;
 
 use crate::archive::Opened;
@@ -229,6 +229,13 @@ impl Session {
         }
     }
 
+    /// This is how much the account of a recipient has.
+    fn taken_known(&mut self, account: AccountId, octets: u64, common: &mut Common) {
+        if let Talk::Smtp(talk) = &mut self.talk {
+            talk.taken_known(account, octets, self.caller, common);
+        }
+    }
+
     /// The maildrop of a login is open, or is not to be had. What the session does not want stays with the caller.
     fn maildrop_opened(&mut self, opened: &mut Option<Opened>, common: &mut Common) {
         if let Talk::Pop3(talk) = &mut self.talk {
@@ -420,6 +427,11 @@ impl Engine {
             None if point == Point::Deleted => self.common.orphan_ended(frame),
             None => self.common.forget(outcome),
         }
+    }
+
+    /// The owner of an account has told how much it has.
+    pub(crate) fn session_learns_taken(&mut self, frame: FrameId, account: AccountId, octets: u64) {
+        self.tell(frame, |session, common| session.taken_known(account, octets, common));
     }
 
     /// The owner of an account has answered a login.

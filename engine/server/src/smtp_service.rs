@@ -2,12 +2,13 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, whether recipients have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod ending;
 mod login;
 mod posting;
 mod proof;
+mod quota;
 mod sender;
 
 use alloc::boxed::Box;
@@ -19,7 +20,7 @@ use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Rece
 use sasl::{Credentials, Puzzle};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
-use store::{Head, Outcome, Recipient, Refusal, State};
+use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
 
 use crate::archive::LetterId;
@@ -34,6 +35,7 @@ use ending::Ending;
 use login::Login;
 use posting::Posting;
 use proof::Proof;
+use quota::Taken;
 use sender::Finding;
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
@@ -65,6 +67,11 @@ pub(crate) struct Transaction {
     recipients: Vec<Recipient>,
     posting: Posting,
     finding: Finding,
+    /// How large its sender says the message is.
+    declared: Option<u64>,
+    taken: Taken,
+    /// The one recipient has no room for the largest message, and nobody knows how large this one is.
+    is_narrow: bool,
     message: Option<Incoming>,
 }
 
@@ -136,6 +143,9 @@ impl Transaction {
             recipients: Vec::with_capacity(8),
             posting: Posting::default(),
             finding: Finding::NotSought,
+            declared: None,
+            taken: Taken::NotAsked,
+            is_narrow: false,
             message: None,
         }
     }
@@ -146,6 +156,7 @@ impl Transaction {
         self.recipients.clear();
         self.posting = Posting::default();
         self.finding = Finding::NotSought;
+        (self.declared, self.taken, self.is_narrow) = (None, Taken::NotAsked, false);
         self.message = None;
     }
 }
@@ -249,6 +260,11 @@ impl Conversation {
                 sender::name_known(number, known, session, hands);
             }
         });
+    }
+
+    /// The account of a recipient has so much.
+    pub(crate) fn taken_known(&mut self, account: AccountId, octets: u64, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| quota::learn(account, octets, session, hands));
     }
 
     /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
@@ -414,6 +430,7 @@ impl smtp::Actions for Hands<'_> {
         let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
         transaction.reverse_path.push_str(mail.reverse_path.text());
         transaction.posting.note(mail);
+        transaction.declared = mail.declared_bytes;
         *self.transaction = Some(transaction);
         Ok(())
     }
@@ -428,13 +445,23 @@ impl smtp::Actions for Hands<'_> {
         match recipient {
             // Two addresses of one account get one copy.
             Some(recipient) if transaction.recipients.contains(&recipient) => {}
-            Some(recipient) => transaction.add(recipient, &self.common.store)?,
+            Some(recipient) => {
+                let room = quota::check(recipient.account, self)?;
+                let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+                transaction.note_room(room)?;
+                transaction.add(recipient, &self.common.store)?;
+            }
             None => transaction.add_elsewhere(path.text(), &self.common.store)?,
         }
+        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
         if transaction.first_recipient.is_empty() {
             transaction.first_recipient.push_str(path.text());
         }
         Ok(())
+    }
+
+    fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool {
+        quota::is_known(path, self)
     }
 
     fn may_begin(&mut self, greeting_name: &str) -> bool {
@@ -504,6 +531,8 @@ fn message_refusal(refusal: Refusal) -> MessageRefusal {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,
         Refusal::TooLarge => MessageRefusal::TooBig,
+        Refusal::OverQuota => MessageRefusal::MailboxFull,
+        Refusal::LargerThanQuota => MessageRefusal::NeverFits,
         _ => MessageRefusal::TryLater,
     }
 }

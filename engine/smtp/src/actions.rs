@@ -26,6 +26,10 @@ pub trait Actions: sasl::Host {
     /// Errors: no transaction was opened, and the client is told why.
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal>;
 
+    /// Whether [`Actions::recipient`] can answer for this path now. No: something has to be found out first. Then RCPT is not taken before
+    /// [`crate::Session::sender_known`], when this is asked again.
+    fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool;
+
     /// RCPT: adds a recipient to the open transaction.
     ///
     /// Errors: it was not added, and the client is told why.
@@ -217,6 +221,8 @@ pub enum RecipientRefusal {
     TooMany,
     /// The mailbox has no room: 452 4.2.2.
     MailboxFull,
+    /// The message is larger than all that the mailbox may hold: 552 5.2.2.
+    NeverFits,
     /// The mailbox is there and cannot be used now: 450 4.2.1.
     Unavailable,
 }
@@ -232,6 +238,10 @@ pub enum MessageRefusal {
     Loop,
     /// It is too big: 552 5.3.4.
     TooBig,
+    /// The mailbox of one of its recipients has no room: 452 4.2.2.
+    MailboxFull,
+    /// It is larger than all that the mailbox of one of them may hold: 552 5.2.2.
+    NeverFits,
     /// Nobody proves that it is of the domain of its author, which wants such refused: 550 5.7.26 (RFC 7372).
     Unproved,
 }

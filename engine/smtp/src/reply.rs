@@ -57,6 +57,8 @@ pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply = b"554 5.6.0 Message has a bar
 pub(crate) const BARE_LINE_END_IN_COMMAND: Reply = b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
 pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply = b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
 pub(crate) const TOO_MANY_RECIPIENTS: Reply = b"452 4.5.3 Too many recipients\r\n";
+pub(crate) const MAILBOX_FULL: Reply = b"452 4.2.2 Mailbox full\r\n";
+pub(crate) const NEVER_FITS: Reply = b"552 5.2.2 Larger than all that the mailbox may hold\r\n";
 pub(crate) const TOO_BIG: Reply = b"552 5.3.4 Message too big\r\n";
 
 pub(crate) fn fault(fault: Fault) -> Reply {
@@ -96,7 +98,8 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal) -> Reply {
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
-        RecipientRefusal::MailboxFull => b"452 4.2.2 Mailbox full\r\n",
+        RecipientRefusal::MailboxFull => MAILBOX_FULL,
+        RecipientRefusal::NeverFits => NEVER_FITS,
         RecipientRefusal::Unavailable => b"450 4.2.1 Mailbox cannot be used now, try again later\r\n",
     }
 }
@@ -107,6 +110,8 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
         MessageRefusal::TryLater => b"451 4.3.0 Message not stored, try again later\r\n",
         MessageRefusal::Loop => b"554 5.4.6 Message came by too often: a mail loop\r\n",
         MessageRefusal::TooBig => TOO_BIG,
+        MessageRefusal::MailboxFull => MAILBOX_FULL,
+        MessageRefusal::NeverFits => NEVER_FITS,
         MessageRefusal::Unproved => {
             b"550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n"
         }

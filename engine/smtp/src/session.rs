@@ -86,7 +86,7 @@ pub enum WaitsFor {
     Bytes,
     /// Room for a reply: offer the bytes again once [`Actions::send_room`] is [`REPLY_BYTES_MAX`].
     SendRoom,
-    /// What is to be found out about the sender: [`Session::sender_known`].
+    /// What is to be found out about the sender, or about a recipient: [`Session::sender_known`].
     Sender,
     /// Room for the message: [`Session::message_room`].
     MessageRoom,
@@ -272,7 +272,7 @@ impl Session {
         self.renew_deadline(actions);
     }
 
-    /// [`Actions::may_begin`] may say something else now. Offer the bytes again.
+    /// [`Actions::may_begin`] or [`Actions::may_answer`] may say something else now. Offer the bytes again.
     pub fn sender_known(&mut self, actions: &mut impl Actions) {
         if self.waits_for == WaitsFor::Sender {
             self.waits_for = WaitsFor::Bytes;
@@ -320,6 +320,9 @@ impl Session {
                 let command = (self.expect == Expect::Command).then(|| parse(line));
                 match command {
                     Some(Ok(Command::Data | Command::Chunk { .. })) if !self.may_begin(actions) => {
+                        return Taken::AndWait(0, WaitsFor::Sender);
+                    }
+                    Some(Ok(Command::Recipient(path))) if !self.may_answer(&path, actions) => {
                         return Taken::AndWait(0, WaitsFor::Sender);
                     }
                     Some(command) => self.command_arrived(command, actions),

@@ -44,7 +44,7 @@ pub struct NewPassword<'a> {
 /// What is known of an account.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountInfo<'a> {
-    account: &'a Account,
+    pub(crate) account: &'a Account,
 }
 
 impl<'a> AccountInfo<'a> {

@@ -47,12 +47,14 @@ enum Expect {
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     expect: Expect,
-    recipients: Vec<Recipient>,
+    pub(crate) recipients: Vec<Recipient>,
     guids: Vec<u64>,
     /// The octets behind room for a header, of the chunk that gathers.
     staging: Option<Box<[u8]>>,
     length: usize,
-    octets: u32,
+    pub(crate) octets: u32,
+    /// Its recipients have a place for it.
+    pub(crate) is_reserved: bool,
     /// Chunks written for all recipients, and for how many the next one is.
     chunks: u32,
     cursor: usize,
@@ -195,7 +197,7 @@ impl Store {
     /// delivered once it is committed. False: it is not known yet whether there is space; `continuation` is woken with
     /// [`Outcome::Room`] when it is to be tried again.
     ///
-    /// Errors: the delivery has failed, or there is no space, and it is aborted.
+    /// Errors: the delivery has failed, or there is no space, or somebody has no room for it, and it is aborted.
     pub fn prepare(&mut self, id: DeliveryId, continuation: Continuation) -> Result<bool, Refusal> {
         self.check_serving()?;
         let delivery = self.deliveries.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;

@@ -12,6 +12,7 @@ use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::conversations::Conversations;
 use crate::layout::{Page, ShardId};
 use crate::notes::{self, Notes, bytes_of_note};
+use crate::quotas::{Quota, counted};
 use crate::record::{Place, Record};
 use crate::types::{BUILT_IN, MailboxId, Recipient, Refusal};
 use alloc::borrow::ToOwned;
@@ -101,6 +102,7 @@ pub(crate) struct Account {
     pub(crate) notes: Notes,
     pub(crate) mailboxes: BTreeMap<u32, Mailbox>,
     pub(crate) conversations: Conversations,
+    pub(crate) quota: Quota,
     /// The number of the mailbox that is made next: none is ever used again.
     pub(crate) mailbox_next: u32,
 }
@@ -118,6 +120,7 @@ impl Account {
             notes: Notes::new(),
             mailboxes: BTreeMap::new(),
             conversations: Conversations::default(),
+            quota: Quota::NONE,
             mailbox_next: OWN_MAILBOX_MIN,
         }
     }
@@ -290,6 +293,8 @@ impl Index {
                 let account = self.account_or_unnamed(account);
                 if let Some(gone) = account.mailboxes.remove(&mailbox) {
                     gone.messages.iter().for_each(|entry| account.conversations.remove(mailbox, entry));
+                    account.quota.taken -=
+                        gone.messages.iter().map(|entry| counted(mailbox, entry.octets)).sum::<u64>();
                 }
                 account.mailbox_next = account.mailbox_next.max(mailbox.saturating_add(1));
             }
@@ -347,6 +352,7 @@ impl Index {
             return false;
         }
         owner.conversations.insert(mailbox, &entry);
+        owner.quota.taken += counted(mailbox, entry.octets);
         self.messages += 1;
         if let Some(pages) = pages {
             self.placed_chunks += u64::from(chunks);
@@ -393,13 +399,14 @@ impl Index {
         ranges: &[(u32, u32)],
         space: &mut impl FnMut(Space),
     ) {
-        let Some(Account { mailboxes, conversations, .. }) = self.accounts.get_mut(&account) else { return };
+        let Some(Account { mailboxes, conversations, quota, .. }) = self.accounts.get_mut(&account) else { return };
         let Some(known) = mailboxes.get_mut(&mailbox) else { return };
         let (placed, messages, placed_chunks) = (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
         for (first, last) in ranges {
             known.messages.remove(*first, *last, &mut |entry| {
                 *messages -= 1;
                 conversations.remove(mailbox, entry);
+                quota.taken -= counted(mailbox, entry.octets);
                 let Some(gone) = placed.remove(&entry.guid()) else {
                     return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
                 };

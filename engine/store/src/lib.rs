@@ -14,6 +14,7 @@
 //! | `messages`, `conversations`, `index` | what is known in memory; changes only by applying durable records |
 //! | `segments`, `pool`, `backing` | space on the disk, buffers in memory, requests in flight |
 //! | `delivery`, `reading`, `changes`, `orders`, `notes` | what users of the store ask for |
+//! | `quotas` | how much an account may have |
 //! | `group`, `checkpoint`, `cleaning` | one flush for everybody; bounded recovery; deleted mail's space |
 //! | `keeper`, `sharing` | one disk, and several cores with shards of their own |
 //! | `opening`, `replay`, `rebuild`, `fsck` | from a disk to an index |
@@ -49,6 +50,7 @@ mod notes;
 mod opening;
 mod orders;
 mod pool;
+mod quotas;
 mod reading;
 mod rebuild;
 mod record;

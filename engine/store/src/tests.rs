@@ -15,6 +15,7 @@ mod mailboxes;
 mod model;
 mod notes;
 mod outbox;
+mod quotas;
 mod rig;
 mod sharing;
 mod soak;

@@ -392,6 +392,10 @@ pub enum Refusal {
     TooMany,
     /// The letter has arrived there already.
     Arrived,
+    /// With it an account would have more than it may.
+    OverQuota,
+    /// It is larger than all that an account may have.
+    LargerThanQuota,
     /// None of the notes to be changed is there.
     NoSuchNote,
     /// No such message, or it was removed meanwhile.

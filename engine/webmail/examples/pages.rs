@@ -3,8 +3,8 @@
 use std::path::Path;
 use webmail::{
     Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, LoginPage,
-    MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine, SettingsPage,
-    SourcePage, Template, Theme, WrittenRow,
+    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine,
+    SettingsPage, SourcePage, Template, Theme, WrittenRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -30,6 +30,7 @@ fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
         density: Density::Comfortable,
         search: "",
         mailboxes: &MAILBOXES,
+        meter: Some(Meter { taken: "1.2 GB", allowed: "2 GB", percent: 60 }),
         notice,
     }
 }

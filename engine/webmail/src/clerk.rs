@@ -458,6 +458,10 @@ pub(crate) fn why(refusal: Refusal) -> &'static str {
         Refusal::DiskFull | Refusal::IndexFull => {
             "There is no space left on the disk. Nothing was changed: delete something, and try again."
         }
+        Refusal::OverQuota => {
+            "Your mailbox is full. Nothing was changed: delete something for good, also from Trash, and try again."
+        }
+        Refusal::LargerThanQuota => "It is larger than all that your mailbox may hold. Nothing was changed.",
         Refusal::ReadOnly => {
             "The disk has failed: mail can be read, but nothing can be changed until the machine is looked after."
         }

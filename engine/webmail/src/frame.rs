@@ -89,6 +89,26 @@ pub struct MailboxLink<'a> {
     pub is_open: bool,
 }
 
+/// How much somebody has, of what he may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter<'a> {
+    /// What he has, in words.
+    pub taken: &'a str,
+    /// What he may have, in words.
+    pub allowed: &'a str,
+    /// How many hundredths of that he has, 100 at most.
+    pub percent: u8,
+}
+
+impl Meter<'_> {
+    /// From so many hundredths on little room is left.
+    pub const SCARCE: u8 = 90;
+
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.percent >= Meter::SCARCE
+    }
+}
+
 /// What came of the action before.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice<'a> {
@@ -117,6 +137,8 @@ pub struct Frame<'a> {
     pub search: &'a str,
     /// All mailboxes, in the order in which they are shown.
     pub mailboxes: &'a [MailboxLink<'a>],
+    /// How much its reader has, where he may not have all that there is room for.
+    pub meter: Option<Meter<'a>>,
     /// What came of the action before.
     pub notice: Option<Notice<'a>>,
 }

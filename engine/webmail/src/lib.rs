@@ -64,7 +64,7 @@ pub use door::{
     too_large,
 };
 pub use form::{FIELDS_MAX, File, Form, FormError, Heard, LETTER_TEXT_BYTES_MAX, Reader};
-pub use frame::{Density, Frame, MailboxLink, Notice, Theme};
+pub use frame::{Density, Frame, MailboxLink, Meter, Notice, Theme};
 pub use kept::{Kept, PasswordMark};
 pub use list::{ListPage, Row, WrittenRow};
 pub use login::LoginPage;

@@ -1,13 +1,14 @@
 //! What stands around every page of somebody who is logged in, as the store has it.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use store::{AccountId, MailboxId, OUTBOX, Store};
+use store::{AccountId, AccountInfo, MailboxId, OUTBOX, Store};
 
 use crate::chosen::Chosen;
-use crate::frame::{Frame, MailboxLink, Notice};
+use crate::frame::{Frame, MailboxLink, Meter, Notice};
 use crate::sessions::{Digest, Said};
 
 /// Somebody who is logged in, with a request.
@@ -27,8 +28,24 @@ pub struct Visitor {
 pub(crate) struct Surroundings {
     address: String,
     mailboxes: Vec<Beside>,
+    quota: Option<Quota>,
     undo: Option<String>,
     chosen: Chosen,
+}
+
+/// What its reader has, of what he may have.
+struct Quota {
+    taken: String,
+    allowed: String,
+    percent: u8,
+}
+
+impl Quota {
+    fn of(known: &AccountInfo<'_>) -> Option<Quota> {
+        let (taken, allowed) = (known.taken(), known.allowed()?);
+        let percent = taken.saturating_mul(100).checked_div(allowed).unwrap_or(100).min(100) as u8;
+        Some(Quota { taken: size_for_people(taken), allowed: size_for_people(allowed), percent })
+    }
 }
 
 /// A mailbox beside the page.
@@ -56,6 +73,7 @@ impl Surroundings {
         Surroundings {
             address: known.as_ref().map_or(String::new(), |known| known.address().to_string()),
             mailboxes: mailboxes.collect(),
+            quota: known.as_ref().and_then(Quota::of),
             undo: visitor.said.as_ref().and_then(|said| said.undo).map(|undo| undo.to_string()),
             chosen: known.as_ref().map(Chosen::by).unwrap_or_default(),
         }
@@ -98,6 +116,11 @@ impl Surroundings {
             density: self.chosen.density,
             search: "",
             mailboxes,
+            meter: self.quota.as_ref().map(|quota| Meter {
+                taken: &quota.taken,
+                allowed: &quota.allowed,
+                percent: quota.percent,
+            }),
             notice,
         }
     }
@@ -106,4 +129,15 @@ impl Surroundings {
 /// What a mailbox is called on pages: only the name of the first one is the protocols'.
 pub(crate) fn name_for_people(name: &str) -> &str {
     if name == "INBOX" { "Inbox" } else { name }
+}
+
+/// Octets in the largest unit of which there is one, with a decimal below ten: as the configuration counts them.
+pub(crate) fn size_for_people(octets: u64) -> String {
+    let units = [(40, "TB"), (30, "GB"), (20, "MB")];
+    let (bits, unit) = units.into_iter().find(|(bits, _)| octets >> bits > 0).unwrap_or((10, "KB"));
+    let tenths = ((u128::from(octets) * 10) >> bits) as u64;
+    match (tenths / 10, tenths % 10) {
+        (whole @ 0..10, tenth @ 1..) => format!("{whole}.{tenth} {unit}"),
+        (whole, _) => format!("{whole} {unit}"),
+    }
 }

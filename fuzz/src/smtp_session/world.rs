@@ -161,6 +161,11 @@ impl Actions for World {
         Ok(())
     }
 
+    fn may_answer(&mut self, _path: &ForwardPath<'_>) -> bool {
+        assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        true
+    }
+
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
         assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
         let text = path.text();

@@ -57,6 +57,10 @@ impl Actions for World {
         if mail.reverse_path.text().starts_with("busy") { Err(SenderRefusal::Busy) } else { Ok(()) }
     }
 
+    fn may_answer(&mut self, _: &ForwardPath<'_>) -> bool {
+        true
+    }
+
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
         match path.text().split_once('@') {
             Some(("nobody", _)) => return Err(RecipientRefusal::UnknownUser),

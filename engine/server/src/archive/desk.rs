@@ -88,6 +88,9 @@ impl Desk {
             Request::Commit(letter, closing) => self.commit(from, letter, closing, store),
             Request::Abort(letter) => self.abort(from, letter, store),
             Request::BodyDone(body) => store.give_back(body),
+            Request::Taken { account, frame } => {
+                self.tell(from, News::Taken { frame, account, octets: store.taken(account) });
+            }
             Request::OpenMaildrop { account, frame } => {
                 let opened = maildrops.open(store, account);
                 self.tell(from, News::MaildropOpened { frame, opened });

@@ -15,6 +15,7 @@
 
 mod document;
 mod error;
+mod limits;
 mod network;
 mod tls;
 mod users;
@@ -25,6 +26,7 @@ mod web;
 mod tests;
 
 pub use error::ConfigurationError;
+pub use limits::{Limits, Quota};
 pub use network::{Access, Network};
 pub use tls::CertificateFiles;
 pub use users::{PASSWORD_BYTES_MAX, Password, User};
@@ -51,7 +53,7 @@ pub const CERTIFICATES_MAX: usize = 16;
 /// The most name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
 
-const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "web", "tls"];
+const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "limits", "web", "tls"];
 const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay"];
 
 /// What `barepost.toml` says.
@@ -67,6 +69,8 @@ pub struct Configuration {
     pub users: Vec<User>,
     /// Who may do more than a stranger.
     pub access: Access,
+    /// How much accounts may have.
+    pub limits: Limits,
     /// What is served by HTTP.
     pub web: Web,
     /// The certificates for TLS, the one for everybody else first; without any, who starts the machine makes one.
@@ -91,9 +95,10 @@ impl Configuration {
         let network = root.section("network")?.map(|section| network::network(&section)).transpose()?;
         let users = users::users(&root, &domains)?;
         let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
+        let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
         let certificates = tls::certificates(&root)?;
-        Ok(Configuration { hostname, domains, network, users, access, web, certificates })
+        Ok(Configuration { hostname, domains, network, users, access, limits, web, certificates })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

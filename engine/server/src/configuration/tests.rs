@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use super::{Configuration, Password, TEXT_BYTES_MAX, USERS_MAX, Web};
+use super::{Configuration, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web};
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
 domains  = ["barepost.test", "example.org"]
@@ -377,6 +377,32 @@ fn certificates_are_named_with_their_keys_and_lines() {
 
 /// Parses `text`, which must be refused at `line` with these words.
 #[track_caller]
+#[test]
+fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
+    let text = with_root("[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'x'\nquota = '500M'");
+    let configuration = Configuration::parse(&text).expect("it is right");
+    assert_eq!(configuration.limits.quota, Quota::Octets(2 << 30));
+    assert_eq!(configuration.users[0].quota, Some(Quota::Octets(500 << 20)));
+    let text = with_user("password = 'x'\nquota = 'unlimited'");
+    let configuration = Configuration::parse(&text).expect("it is right");
+    assert_eq!((configuration.limits.quota, configuration.users[0].quota), (Quota::Unlimited, Some(Quota::Unlimited)));
+    for (wrong, what) in [
+        ("'2'", "the unit is missing"),
+        ("'2GB'", "the unit is missing"),
+        ("'G'", "no number"),
+        ("'-1G'", "no number"),
+        ("'1.5G'", "no number"),
+        ("'0M'", "nothing fits"),
+        ("'300T'", "more than any disk"),
+        ("'99999999999999999999T'", "no number"),
+        ("2", "integer"),
+    ] {
+        refused(&with_user(&format!("password = 'x'\nquota = {wrong}")), 6, what, "500M");
+        refused(&with_root(&format!("[limits]\nquota = {wrong}")), 4, what, "unlimited");
+    }
+    refused(&with_root("[limits]\nquotas = '1G'"), 4, "`quotas` is not known", "`quota`");
+}
+
 fn refused(text: &str, line: usize, what: &str, expected: &str) {
     let error = Configuration::parse(text).expect_err("the text is wrong");
     assert!(error.what.contains(what), "{what:?} is not in {error}");

@@ -8,6 +8,7 @@ use mail::{HashError, MEMORY_KIB_MAX, WORK_KIB_MAX};
 
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
+use super::limits::Quota;
 use super::values::{Address, HostName};
 use super::{ALIASES_MAX, DOMAINS_MAX, USERS_MAX};
 
@@ -27,6 +28,8 @@ pub struct User {
     pub catch_all: Vec<HostName>,
     /// Whether the account sees what is for administrators.
     pub is_administrator: bool,
+    /// How much it may have in its mailboxes, where that is not what `[limits]` says.
+    pub quota: Option<Quota>,
 }
 
 /// What an account is made with.
@@ -61,7 +64,7 @@ struct Taken {
 }
 
 fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> Result<User, ConfigurationError> {
-    section.refuse_unknown(&["address", "password", "password_hash", "aliases", "catch_all", "admin"])?;
+    section.refuse_unknown(&["address", "password", "password_hash", "aliases", "catch_all", "admin", "quota"])?;
     let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;
     let address = address(&item, domains, &mut taken.addresses)?;
     let password = password(section)?;
@@ -83,7 +86,8 @@ fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> R
         None => Vec::new(),
     };
     let is_administrator = section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
-    Ok(User { address, password, aliases, catch_all, is_administrator })
+    let quota = section.optional("quota").map(|item| item.parsed()).transpose()?;
+    Ok(User { address, password, aliases, catch_all, is_administrator, quota })
 }
 
 /// An address or alias: of one of the domains, and nobody else's.

@@ -38,6 +38,9 @@ use super::secrecy::Line;
 /// When an entry is looked at again of which the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
 
+/// The same where whoever sent the letter has no room for a report, and the time is over in which it is tried again: whom it is of is tried again, too.
+pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
+
 /// Who brings one entry to all for whom it stands.
 pub(super) struct Courier {
     pub(super) place: Place,
@@ -58,6 +61,8 @@ pub(super) struct Courier {
     pub(super) later: Vec<(u8, Why)>,
     /// That it takes long cannot be told in this round.
     pub(super) is_delay_put_off: bool,
+    /// Whoever sent it has no room for a report.
+    pub(super) has_no_room: bool,
     /// Those of whom it is to be reported that they do not get it.
     pub(super) failed: VecDeque<(u8, Why)>,
     /// Deliveries that no longer can be repeated, and those for whom they were looked for.
@@ -159,6 +164,7 @@ impl Courier {
             is_delay_to_mark: false,
             later: Vec::new(),
             is_delay_put_off: false,
+            has_no_room: false,
             failed: VecDeque::new(),
             arrivals: Vec::new(),
             looked_for: 0,
@@ -282,10 +288,17 @@ impl Courier {
             (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
                 self.drop_letter(hands);
                 self.want_no_part();
-                if refusal == Refusal::Arrived {
-                    return self.came(deed);
+                match (deed, refusal) {
+                    (_, Refusal::Arrived) => self.came(deed),
+                    (Deed::Letter(bit, _), Refusal::OverQuota) => self.settle_here(bit, Come::Later(Why::Full), hands),
+                    (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
+                        self.settle_here(bit, Come::Never(Why::NeverFits), hands);
+                    }
+                    _ => {
+                        self.has_no_room |= matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota);
+                        self.put_off(deed);
+                    }
                 }
-                self.put_off(deed);
             }
             (Stage::Forgotten, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
                 self.arrivals.pop();
@@ -295,6 +308,12 @@ impl Courier {
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
         }
+    }
+
+    /// This came of it for somebody here.
+    fn settle_here(&mut self, bit: u8, come: Come, hands: &Hands<'_>) {
+        self.settle(bit, come, hands);
+        self.stage = Stage::Sorted;
     }
 
     /// That is not done in this round.

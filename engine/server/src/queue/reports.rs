@@ -28,6 +28,10 @@ pub(super) enum Why {
     Nowhere(Unroutable),
     /// He would be here, and is not.
     Nobody,
+    /// He is here, and his mailbox has no room for it.
+    Full,
+    /// The same, and it would have none were it empty.
+    NeverFits,
     /// Nobody came to try it.
     Busy,
 }
@@ -39,6 +43,7 @@ impl Why {
             Why::Said(reason, _) => reason.status(class),
             Why::Nowhere(unroutable) => Enhanced { class, ..unroutable.status() },
             Why::Nobody => Enhanced { class, subject: 1, detail: 1 },
+            Why::Full | Why::NeverFits => Enhanced { class, subject: 2, detail: 2 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
         }
     }
@@ -54,6 +59,8 @@ impl Why {
             Why::Said(reason, _) => reason.to_string(),
             Why::Nowhere(unroutable) => unroutable.to_string(),
             Why::Nobody => "there is no such address on this server".to_string(),
+            Why::Full => "the mailbox is full".to_string(),
+            Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
             Why::Busy => "this server has had too much to do".to_string(),
         }
     }

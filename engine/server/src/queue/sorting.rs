@@ -11,7 +11,7 @@ use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRa
 
 use crate::common::Point;
 
-use super::courier::{AGAIN, Come, Courier, Deed, Hands, Stage, bits};
+use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Stage, bits};
 use super::entry;
 use super::reports::{Why, delayed};
 use super::road::{Road, nobody};
@@ -48,6 +48,7 @@ impl Courier {
             let after = match self.next_attempt(hands) {
                 Next::After(after) => after,
                 // Who is put off for good was failed; whom the store has refused is not.
+                Next::GiveUp if self.has_no_room => ROOM_AGAIN,
                 Next::GiveUp => AGAIN,
             };
             let at = hands.common.now + after;

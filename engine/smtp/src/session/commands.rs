@@ -170,6 +170,12 @@ impl Session {
             .unwrap_or_else(|refusal| Incoming::refused(reply::message_refusal(refusal)))
     }
 
+    /// Whether nothing keeps RCPT from being answered.
+    pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
+        let begins = |transaction: &Transaction| transaction.message == Message::NotBegun;
+        !self.transaction.as_ref().is_some_and(begins) || actions.may_answer(path)
+    }
+
     /// Whether nothing keeps the message from beginning that DATA or BDAT may begin.
     pub(super) fn may_begin(&self, actions: &mut impl Actions) -> bool {
         let begins = |transaction: &Transaction| transaction.recipients > 0 && transaction.message == Message::NotBegun;

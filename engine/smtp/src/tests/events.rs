@@ -156,6 +156,33 @@ fn a_message_does_not_begin_before_its_sender_is_known() {
 }
 
 #[test]
+fn a_recipient_is_not_answered_before_he_is_known() {
+    let mut talk = Conversation::greeted();
+    talk.world.recipient_is_unknown = true;
+    talk.exchange(&[("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
+    talk.says("MAIL FROM:<ada@example.org>\r\nRCPT TO:<bob@mail.test>\r\nRCPT TO:<eve@mail.test>\r\nNOOP\r\n");
+    assert_eq!(talk.replies(), "250 2.1.0 Sender OK\r\n");
+    assert_eq!(talk.session.waits_for(), WaitsFor::Sender);
+    talk.session.sender_known(&mut talk.world);
+    talk.says("");
+    assert_eq!((talk.session.waits_for(), talk.replies().as_str()), (WaitsFor::Sender, ""), "not yet");
+    let asked = |talk: &Conversation| talk.world.log.iter().filter(|line| line.starts_with("who is <")).count();
+    assert_eq!(asked(&talk), 2);
+    talk.world.recipient_is_unknown = false;
+    talk.session.sender_known(&mut talk.world);
+    talk.says("");
+    assert_eq!(talk.replies(), "250 2.1.5 Recipient OK\r\n250 2.1.5 Recipient OK\r\n250 2.0.0 OK\r\n");
+    for end in [Session::stopping, Session::peer_closed, Session::deadline_expired] {
+        let mut talk = Conversation::addressed();
+        talk.world.recipient_is_unknown = true;
+        talk.says("RCPT TO:<eve@mail.test>\r\n");
+        end(&mut talk.session, &mut talk.world);
+        assert!(talk.world.closed && talk.world.is_settled());
+        talk.session.sender_known(&mut talk.world);
+    }
+}
+
+#[test]
 fn who_leaves_or_has_to_while_a_sender_is_looked_at_leaves_nothing_behind() {
     for end in [Session::stopping, Session::peer_closed, Session::deadline_expired] {
         let mut talk = Conversation::addressed();

@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) sender_refusal: Option<SenderRefusal>,
     /// Something has to be found out before a message begins.
     pub(super) sender_is_unknown: bool,
+    /// Something has to be found out before a recipient is answered.
+    pub(super) recipient_is_unknown: bool,
     pub(super) begin_refusal: Option<MessageRefusal>,
     /// Given once the message has so many bytes.
     pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
@@ -65,6 +67,7 @@ impl World {
             message_room: usize::MAX,
             sender_refusal: None,
             sender_is_unknown: false,
+            recipient_is_unknown: false,
             begin_refusal: None,
             bytes_refusal: None,
             end_refusal: None,
@@ -144,6 +147,14 @@ impl Actions for World {
         Ok(())
     }
 
+    fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool {
+        assert!(self.transaction_open && !self.message_open && !self.message_whole && !self.closed);
+        if self.recipient_is_unknown {
+            self.log.push(std::format!("who is <{}>", path.text()));
+        }
+        !self.recipient_is_unknown
+    }
+
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
         assert!(self.transaction_open && !self.message_open && !self.closed);
         if let ForwardPath::Mailbox(mailbox) = path {
@@ -152,6 +163,7 @@ impl Actions for World {
                 "elsewhere" => return Err(RecipientRefusal::NotLocal),
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
+                "small" => return Err(RecipientRefusal::NeverFits),
                 "asleep" => return Err(RecipientRefusal::Unavailable),
                 _ => {}
             }

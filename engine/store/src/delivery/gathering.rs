@@ -75,8 +75,9 @@ impl Store {
         Progress::Done
     }
 
-    /// Finds space for the last chunk of all recipients before any of them gets it.
+    /// Finds room with all recipients, and space for the last chunk of each, before any of them gets it.
     pub(super) fn allocate_last(&mut self, id: FrameId) -> Result<Progress, Refusal> {
+        self.reserve(id)?;
         let Some(delivery) = self.deliveries.get_mut(id) else { return Err(Refusal::NoSuchDelivery) };
         let pages = pages_for(delivery.length);
         delivery.last_pages_each = pages;
@@ -218,6 +219,7 @@ impl Store {
     /// Takes a delivery out; its pages are no longer pinned.
     fn forget(&mut self, id: FrameId) {
         let Some(mut delivery) = self.deliveries.remove(id) else { return };
+        self.release(&delivery);
         for page in &delivery.pages {
             self.segments.unpin(Page(*page), PIECE_PAGES);
         }

@@ -7,8 +7,8 @@
 use super::disk::{Cut, Dice, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
 use crate::types::{
-    ARCHIVE, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, Outcome, Recipient, Refusal, TRASH, Uid,
-    UidRange,
+    ARCHIVE, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks, OUTBOX, Outcome, Recipient, Refusal,
+    TRASH, Uid, UidRange,
 };
 use crate::{AccountId, DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
 use alloc::boxed::Box;
@@ -480,6 +480,10 @@ impl World {
                 known.flags = alloc::vec![message.flags.0];
                 known.fate = Fate::There;
             }
+            let counted = BUILT_IN.map(|(mailbox, _)| mailbox).into_iter().filter(|mailbox| *mailbox != OUTBOX);
+            let octets: u64 =
+                counted.flat_map(|mailbox| self.rig.list_in(id, mailbox)).map(|one| u64::from(one.octets)).sum();
+            assert_eq!(octets, self.rig.at(id).taken(id), "what an account has is miscounted");
             for mailbox in MAILBOXES {
                 let info = self.rig.at(id).mailbox(id, mailbox).unwrap();
                 let highest = self.accounts[number].highest_uids.get(&mailbox).copied().unwrap_or(0);

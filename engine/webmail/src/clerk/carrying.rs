@@ -12,6 +12,8 @@
 //! - Whoever begins anew after a power cut does what the flags say, from the beginning. A recipient who has it refuses it a second time, by the note that came with it
 //!   ([`Refusal::Arrived`]); and the notes go only when nobody brings it any more. So each gets it once.
 //! - A letter that somebody among its recipients could not get does not leave: it is a draft again. Once it leaves that is not asked any more.
+//! - Whoever is here and has no room for it gets it by an entry of the outbox of his own, for which couriers try again and again. That entry is noted as others are: so he does not
+//!   get it here, too, where there is room for it after a power cut.
 //! - One thing is under way at a time.
 //! - What signs a letter stands above the draft since that was written, and above each copy: it is appended last there, too. Signatures say nothing of `Bcc`.
 //!
@@ -31,6 +33,9 @@ use super::{Desk, Posting};
 /// Bits of a message's number; above them an origin says which entry of the outbox it is of.
 const GUID_BITS: u32 = 48;
 
+/// With this above them an origin says for which of those who are here an entry is.
+const WAITS: u128 = 1 << 15;
+
 /// Somebody who brings a letter to all whom it is for.
 #[derive(Debug)]
 pub struct Carrier {
@@ -38,11 +43,14 @@ pub struct Carrier {
     uid: Uid,
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
-    recipients: Vec<AccountId>,
+    /// Those who are here, and their addresses.
+    recipients: Vec<(AccountId, String)>,
     /// The addresses of those who are elsewhere.
     elsewhere: Vec<String>,
     /// The one who is next, or the entry of the outbox.
     next: usize,
+    /// The next one has no room for it.
+    is_to_wait: bool,
     /// How much of the letter was read, what signs it last, and what of it is not taken yet.
     offset: u32,
     rest: Vec<u8>,
@@ -107,6 +115,7 @@ impl Carrier {
             recipients: Vec::new(),
             elsewhere: Vec::new(),
             next: 0,
+            is_to_wait: false,
             offset: 0,
             rest: Vec::new(),
             is_waiting: false,
@@ -160,7 +169,7 @@ impl Carrier {
                 Stage::Answered => self.stage = Stage::Forgotten,
                 _ => self.next += 1,
             },
-            Outcome::Delivered => (self.stage, self.next) = (Stage::Brought, self.next + 1),
+            Outcome::Delivered => self.came(),
             Outcome::Filed(_) => self.stage = Stage::Over(Carried::Wholly),
             Outcome::Refused(refusal) => self.refused(refusal, desk),
             Outcome::Room | Outcome::AccountCreated(_) | Outcome::MailboxCreated(_) => {}
@@ -172,13 +181,22 @@ impl Carrier {
         match (self.stage, refusal) {
             (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::Arrived) => {
                 desk.abort();
-                (self.stage, self.next) = (Stage::Brought, self.next + 1);
+                self.came();
+            }
+            (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::OverQuota | Refusal::LargerThanQuota) => {
+                desk.abort();
+                (self.stage, self.is_to_wait) = (Stage::Brought, true);
             }
             // It may be gone; the mark matters less than the letter.
             (Stage::Answered, _) => self.stage = Stage::Forgotten,
             (Stage::Forgotten, Refusal::NoSuchNote) => self.next += 1,
             _ => self.stage = Stage::Over(Carried::NotYet),
         }
+    }
+
+    /// The next one has it.
+    fn came(&mut self) {
+        (self.stage, self.next, self.is_to_wait) = (Stage::Brought, self.next + 1, false);
     }
 
     fn info(&self, desk: &impl Desk) -> Result<MessageInfo, Refusal> {
@@ -246,8 +264,14 @@ impl Carrier {
         let Guid(guid) = self.info(desk)?.guid;
         let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
         let Some(entry) = self.next.checked_sub(self.recipients.len()) else {
-            let here = self.recipients.get(self.next).map(|account| Recipient::inbox(*account));
-            return Ok(here.map(|recipient| (Recipient { once: origin(guid), ..recipient }, Vec::new())));
+            let Some((account, address)) = self.recipients.get(self.next) else { return Ok(None) };
+            let waiting = Origin::of(self.account, Guid(guid ^ (WAITS | self.next as u128) << GUID_BITS));
+            if !self.is_to_wait && !desk.store().has_arrived(self.account, waiting) {
+                return Ok(Some((Recipient { once: origin(guid), ..Recipient::inbox(*account) }, Vec::new())));
+            }
+            let Posting { head, entries } = desk.posting(self.account, core::slice::from_ref(address));
+            let entry = entries.first().ok_or(Refusal::NoSuchMessage)?;
+            return Ok(Some((Recipient { once: Some(waiting), ..*entry }, head)));
         };
         let Posting { head, entries } = desk.posting(self.account, &self.elsewhere);
         let once = origin(guid ^ (entry as u128 + 1) << GUID_BITS);
@@ -305,8 +329,8 @@ impl Carrier {
         let mut can_all = true;
         for mailbox in people {
             match desk.recipient(&mailbox.address) {
-                Some(account) if self.recipients.contains(&account) => {}
-                Some(account) => self.recipients.push(account),
+                Some(account) if self.recipients.iter().any(|(known, _)| *known == account) => {}
+                Some(account) => self.recipients.push((account, mailbox.address)),
                 None if self.elsewhere.contains(&mailbox.address) => {}
                 None if desk.may_post(&mailbox.address) => self.elsewhere.push(mailbox.address),
                 None => can_all = false,

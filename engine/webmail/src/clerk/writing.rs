@@ -167,7 +167,7 @@ impl Writing {
             match asked {
                 Ok(asked) => *under_way += asked,
                 Err(Refusal::Busy) => return Step::Busy,
-                Err(refusal) => self.fail(why_not_written(refusal).into(), desk),
+                Err(refusal) => self.fail(self.why_not_written(refusal).into(), desk),
             }
         }
         Step::Asked
@@ -406,9 +406,22 @@ impl Writing {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         match self.stage {
-            Stage::Appended | Stage::Committed => self.failed(why_not_written(refusal).into()),
+            Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
             // What it answers may be gone, and so may the draft.
             Stage::Arriving | Stage::Answered | Stage::Ready | Stage::Delivered | Stage::Over => {}
+        }
+    }
+
+    fn why_not_written(&self, refusal: Refusal) -> &'static str {
+        let is_for_others = self.then == Then::Send && self.hold.is_none();
+        match refusal {
+            Refusal::TooLarge => {
+                "With all its files it is larger than a message may be. Take some of them away: nothing was changed."
+            }
+            Refusal::OverQuota | Refusal::LargerThanQuota if is_for_others => {
+                "There is no room for it in your mailbox, or in that of somebody whom it is for. Your letter was not sent: it is kept on this page."
+            }
+            refusal => why(refusal),
         }
     }
 
@@ -463,15 +476,6 @@ impl Writing {
         };
         let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
         Done { reply: answer::elsewhere(&then), said: Some(Said { seconds, ..said }) }
-    }
-}
-
-fn why_not_written(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::TooLarge => {
-            "With all its files it is larger than a message may be. Take some of them away: nothing was changed."
-        }
-        refusal => why(refusal),
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::{
     Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, Loads, LoginPage,
-    MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage,
+    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage,
     SourcePage, Template, Theme,
 };
 
@@ -45,6 +45,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         density: Density::Compact,
         search: said,
         mailboxes: &mailboxes,
+        meter: Some(Meter { taken: said, allowed: said, percent: 95 }),
         notice,
     };
     let rows = [true, false].map(|is| Row {

@@ -31,6 +31,8 @@ mod names;
 mod narrow;
 mod news;
 mod proofs;
+mod quotas;
+mod quotas_posted;
 mod records;
 mod rows;
 mod scram;

@@ -1,0 +1,106 @@
+//! Whether a recipient has room for a message, before it comes (RFC 5321 section 4.5.3.1.10, RFC 3463 X.2.2).
+//!
+//! | | |
+//! |---|---|
+//! | it would fit, were there less in his mailboxes | 452 4.2.2: it may later, and is to be tried again |
+//! | it is larger than all that he may have | 552 5.2.2: it never will |
+//!
+//! How large a message is its sender says (SIZE, RFC 1870), or it is taken for empty until it is there. Then the store decides, which has counted it (`store::quotas`), for all of
+//! its recipients together: so whoever does not say how large a message is names several recipients only where each has room for the largest. Others are to come in a transaction of
+//! their own (452 4.5.3).
+//!
+//! What an account of another core has is asked of that, and RCPT waits for the answer.
+
+use smtp::{ForwardPath, RecipientRefusal};
+use store::AccountId;
+
+use super::{Hands, TRACE_BYTES_MAX, Transaction};
+
+/// What a message has in the store beside what its sender says, at most.
+const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;
+
+/// What is known of how much the account has that RCPT names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Taken {
+    #[default]
+    NotAsked,
+    Asked(AccountId),
+    Known(AccountId, u64),
+}
+
+/// Whether one has room for a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Room {
+    /// However large it is.
+    ForAll,
+    /// So far as is known by now.
+    ForThis,
+}
+
+/// Whether it is known how much the recipient has, if that matters. It is asked for where it is not.
+pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
+    let Ok(account) = hands.common.recipient(path) else { return true };
+    let Some(transaction) = hands.transaction.as_deref_mut() else { return true };
+    if matches!(transaction.taken, Taken::Known(known, _) if known == account) || allowed(account, hands).is_none() {
+        return true;
+    }
+    let Hands { common, caller, transaction, .. } = hands;
+    let Some(transaction) = transaction.as_deref_mut() else { return true };
+    if transaction.taken == Taken::Asked(account) {
+        return false;
+    }
+    let taken = common.store.taken(account, caller.connection.0);
+    transaction.taken = taken.map_or(Taken::Asked(account), |octets| Taken::Known(account, octets));
+    taken.is_some()
+}
+
+/// An account has so much.
+pub(super) fn learn(account: AccountId, octets: u64, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    let transaction = hands.transaction.as_deref_mut();
+    if let Some(transaction) = transaction.filter(|transaction| transaction.taken == Taken::Asked(account)) {
+        transaction.taken = Taken::Known(account, octets);
+        session.sender_known(hands);
+    }
+}
+
+/// Whether an account has room for the message of the open transaction.
+///
+/// Errors: it has none, or none is known to be left for a message of whatever size.
+pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, RecipientRefusal> {
+    let Some(allowed) = allowed(account, hands) else { return Ok(Room::ForAll) };
+    let largest = hands.common.smtp_settings.message_bytes_max;
+    let transaction = hands.transaction.as_deref_mut().ok_or(RecipientRefusal::Unavailable)?;
+    // What it has now may be something else when the next one is named.
+    let Taken::Known(known, taken) = core::mem::take(&mut transaction.taken) else {
+        return Err(RecipientRefusal::Unavailable);
+    };
+    if known != account {
+        return Err(RecipientRefusal::Unavailable);
+    }
+    let has_room = |octets: u64| taken.saturating_add(octets).saturating_add(ADDED_OCTETS) <= allowed;
+    match transaction.declared {
+        Some(octets) if octets.saturating_add(ADDED_OCTETS) > allowed => Err(RecipientRefusal::NeverFits),
+        octets if !has_room(octets.unwrap_or(0)) => Err(RecipientRefusal::MailboxFull),
+        None if has_room(largest) => Ok(Room::ForAll),
+        None => Ok(Room::ForThis),
+        Some(_) => Ok(Room::ForAll),
+    }
+}
+
+fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
+    let known = hands.common.store.account(account)?;
+    hands.common.directory.quota(known.address)
+}
+
+impl Transaction {
+    /// Notes that one more recipient has so much room.
+    ///
+    /// Errors: `TooMany` where he and others could not all be told whether the message fits.
+    pub(super) fn note_room(&mut self, room: Room) -> Result<(), RecipientRefusal> {
+        if !self.recipients.is_empty() && (self.is_narrow || room == Room::ForThis) {
+            return Err(RecipientRefusal::TooMany);
+        }
+        self.is_narrow |= room == Room::ForThis;
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! How much an account may have in its mailboxes: in all but the outbox, which whoever fills it bounds.
+//!
+//! Invariants:
+//! - What an account has is counted where the index changes, record by record: so it is the sum of its messages at any time, whatever life of the machine they are from.
+//! - A message has its place from when all of it is there, before anything of it is gathered, until its delivery is over: so no account ever has more than it may, however many come
+//!   at once. What is filed into another mailbox stays the account's, and asks for none.
+
+use crate::changes::AccountInfo;
+use crate::delivery::Delivery;
+use crate::index::{Account, AccountId};
+use crate::store::{Shard, Store};
+use crate::types::{MailboxId, OUTBOX, Refusal};
+use tasks::FrameId;
+
+/// What an account has, and may have, in octets of its messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quota {
+    /// What its messages have together.
+    pub(crate) taken: u64,
+    /// What those have whose delivery is under way.
+    coming: u64,
+    /// How much both may be.
+    allowed: u64,
+}
+
+impl Quota {
+    pub(crate) const NONE: Quota = Quota { taken: 0, coming: 0, allowed: u64::MAX };
+
+    /// Whether so much more may come.
+    fn check(&self, octets: u64) -> Result<(), Refusal> {
+        if octets > self.allowed {
+            return Err(Refusal::LargerThanQuota);
+        }
+        let all = self.taken.saturating_add(self.coming).saturating_add(octets);
+        if all > self.allowed { Err(Refusal::OverQuota) } else { Ok(()) }
+    }
+}
+
+/// What a message in this mailbox counts.
+pub(crate) fn counted(mailbox: u32, octets: u32) -> u64 {
+    if mailbox == OUTBOX.0 { 0 } else { u64::from(octets) }
+}
+
+impl Account {
+    fn reserve(&mut self, MailboxId(mailbox): MailboxId, octets: u32) -> Result<(), Refusal> {
+        let octets = counted(mailbox, octets);
+        if octets > 0 {
+            self.quota.check(octets)?;
+        }
+        self.quota.coming += octets;
+        Ok(())
+    }
+
+    fn release(&mut self, MailboxId(mailbox): MailboxId, octets: u32) {
+        self.quota.coming -= counted(mailbox, octets);
+    }
+}
+
+impl AccountInfo<'_> {
+    /// Octets of the messages in its mailboxes, but for the outbox.
+    pub fn taken(&self) -> u64 {
+        self.account.quota.taken
+    }
+
+    /// How many they may be. `None`: as many as there is room for.
+    pub fn allowed(&self) -> Option<u64> {
+        Some(self.account.quota.allowed).filter(|allowed| *allowed < u64::MAX)
+    }
+}
+
+impl Store {
+    /// How many octets each account may have in its mailboxes, by its address; `None`: as many as there is room for. Who has more already keeps them, and gets nothing before they
+    /// are fewer.
+    pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
+        for account in self.shards.iter_mut().flat_map(|shard| shard.index.accounts.values_mut()) {
+            account.quota.allowed = quota(&account.address).unwrap_or(u64::MAX);
+        }
+    }
+
+    /// Octets that an account has, or is about to have. 0 for none that is known.
+    pub fn taken(&self, id: AccountId) -> u64 {
+        let account = self.shard(id.shard()).and_then(|shard| shard.index.accounts.get(&id));
+        account.map_or(0, |account| account.quota.taken + account.quota.coming)
+    }
+
+    /// Finds a place for a message, all of which is there, with each of its recipients.
+    ///
+    /// Errors: `OverQuota`, `LargerThanQuota`: somebody has none, and nobody gets it.
+    pub(crate) fn reserve(&mut self, id: FrameId) -> Result<(), Refusal> {
+        let Some(delivery) = self.deliveries.get_mut(id).filter(|delivery| !delivery.is_reserved) else {
+            return Ok(());
+        };
+        for (number, recipient) in delivery.recipients.iter().enumerate() {
+            let account = account_of(&mut self.shards, recipient.account);
+            let reserved = account.map_or(Ok(()), |account| account.reserve(recipient.mailbox, delivery.octets));
+            if let Err(refusal) = reserved {
+                for before in delivery.recipients.iter().take(number) {
+                    if let Some(account) = account_of(&mut self.shards, before.account) {
+                        account.release(before.mailbox, delivery.octets);
+                    }
+                }
+                return Err(refusal);
+            }
+        }
+        delivery.is_reserved = true;
+        Ok(())
+    }
+
+    /// A delivery is over: what came of it is counted, or nothing did.
+    pub(crate) fn release(&mut self, delivery: &Delivery) {
+        if !delivery.is_reserved {
+            return;
+        }
+        for recipient in &delivery.recipients {
+            if let Some(account) = account_of(&mut self.shards, recipient.account) {
+                account.release(recipient.mailbox, delivery.octets);
+            }
+        }
+    }
+}
+
+fn account_of(shards: &mut [Shard], id: AccountId) -> Option<&mut Account> {
+    shards.get_mut(id.shard().index())?.index.accounts.get_mut(&id)
+}

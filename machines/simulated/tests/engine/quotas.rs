@@ -1,0 +1,202 @@
+//! How much somebody may have: who has no room is refused alone, is told so, and has room again when he has removed something; on whatever core his mail is.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use simulated::{Dice, MemoryDisk};
+
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
+use super::settings::forget_connections;
+use super::webmail::{Browser, between};
+
+const FULL: &str = "452 4.2.2 Mailbox full";
+const NEVER: &str = "552 5.2.2 Larger than all that the mailbox may hold";
+const MANY: &str = "452 4.5.3 Too many recipients";
+
+/// Grace may have a mebibyte, Eve much, and Ada whatever there is room for.
+pub(super) fn limited(configuration: &str) -> String {
+    let grace = "address = \"grace@barepost.test\"";
+    let eve = "[[user]]\naddress = \"eve@barepost.test\"\nquota = \"200M\"\npassword_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ\"\n\n[access]";
+    configuration.replace(grace, &format!("{grace}\nquota = \"1M\"")).replace("[access]", eve)
+}
+
+/// A letter of so many kibibytes.
+pub(super) fn letter(kibibytes: usize) -> Vec<u8> {
+    [
+        &b"Subject: Large\r\n\r\n"[..],
+        &b"0123456789012345678901234567890123456789012345678901234567890.\r\n".repeat(16 * kibibytes),
+    ]
+    .concat()
+}
+
+fn serving(seed: u64, disk: MemoryDisk) -> Room {
+    let mut room = Room::configured(seed, disk, usual_sizes(), &limited(CONFIGURATION));
+    room.until("the engine serves", |room| room.console_says("serving"));
+    room
+}
+
+fn greeted(room: &mut Room) -> Talk {
+    let mut talk = room.connect(25);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+    assert_eq!(room.smtp(&mut talk, "EHLO client.test"), "250 HELP");
+    talk
+}
+
+/// What is said of each recipient of a message, of which `size` says how large it is.
+fn asked(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> Vec<String> {
+    assert_eq!(room.smtp(talk, &format!("MAIL FROM:<sender@elsewhere.test>{size}")), "250 2.1.0 Sender OK");
+    // All in one go, as who knows PIPELINING says them.
+    let all: String = recipients.iter().map(|name| format!("RCPT TO:<{name}@barepost.test>\r\n")).collect();
+    room.send(talk, all.as_bytes());
+    recipients.iter().map(|_| room.smtp_reply(talk)).collect()
+}
+
+fn given(room: &mut Room, talk: &mut Talk, letter: &[u8]) -> String {
+    assert!(room.smtp(talk, "DATA").starts_with("354 "));
+    room.send(talk, &stuffed(letter));
+    room.smtp(talk, ".")
+}
+
+/// Grace gets letters of so many kibibytes.
+fn fill(room: &mut Room, talk: &mut Talk, sizes: &[usize]) {
+    for kibibytes in sizes {
+        let size = format!(" SIZE={}", letter(*kibibytes).len());
+        assert!(asked(room, talk, &size, &["grace"])[0].starts_with("250 "));
+        let reply = given(room, talk, &letter(*kibibytes));
+        assert!(reply.starts_with("250 "), "{reply}");
+    }
+}
+
+fn count(room: &mut Room, user: &str) -> usize {
+    let mut reader = room.log_in(user);
+    let count = room.pop3(&mut reader, "STAT").split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count");
+    room.pop3(&mut reader, "QUIT");
+    room.close(&reader);
+    count
+}
+
+pub(super) fn remove_first(room: &mut Room, user: &str) {
+    let mut reader = room.log_in(user);
+    assert!(room.pop3(&mut reader, "DELE 1").starts_with("+OK"));
+    assert!(room.pop3(&mut reader, "QUIT").starts_with("+OK"));
+    room.close(&reader);
+}
+
+#[test]
+fn who_has_no_room_is_refused_alone_and_has_room_again_when_he_has_removed_something() {
+    for seed in [900, 901, 902] {
+        let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
+        let talk = &mut greeted(&mut room);
+        fill(&mut room, talk, &[300, 300, 300]);
+        let replies = asked(&mut room, talk, " SIZE=200000", &["ada", "grace", "nobody", "Grace", "eve"]);
+        let codes: Vec<&str> = replies.iter().map(|reply| &reply[..9]).collect();
+        assert_eq!(codes, ["250 2.1.5", "452 4.2.2", "550 5.1.1", "452 4.2.2", "250 2.1.5"]);
+        assert!(given(&mut room, talk, &letter(190)).starts_with("250 "));
+        assert_eq!(asked(&mut room, talk, " SIZE=1048577", &["grace", "ada"]), [NEVER, "250 2.1.5 Recipient OK"]);
+        assert_eq!(room.smtp(talk, "RSET"), "250 2.0.0 OK");
+        room.close(talk);
+        assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
+        room.until_nothing_is_in_use();
+        // What is there is known after a restart, and what was removed is not counted.
+        let mut room = serving(seed, room.machine.disk.power_cut(&mut Dice::new(seed)));
+        let talk = &mut greeted(&mut room);
+        assert_eq!(asked(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
+        room.smtp(talk, "RSET");
+        fill(&mut room, talk, &[100]);
+        assert_eq!(asked(&mut room, talk, " SIZE=100000", &["grace"]), [FULL]);
+        room.smtp(talk, "RSET");
+        remove_first(&mut room, "grace");
+        fill(&mut room, talk, &[300]);
+        assert_eq!(asked(&mut room, talk, " SIZE=100000", &["grace"]), [FULL]);
+        room.close(talk);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_letter_whose_size_nobody_says_is_counted_when_it_is_there_and_keeps_nobody_else_waiting() {
+    for seed in [903, 904, 905] {
+        let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
+        let talk = &mut greeted(&mut room);
+        fill(&mut room, talk, &[400, 400]);
+        assert_eq!(asked(&mut room, talk, "", &["grace", "ada", "eve"]), ["250 2.1.5 Recipient OK", MANY, MANY]);
+        assert_eq!(given(&mut room, talk, &letter(300)), FULL);
+        assert_eq!(asked(&mut room, talk, "", &["ada", "grace", "eve"])[1], MANY);
+        assert!(given(&mut room, talk, &letter(300)).starts_with("250 "));
+        assert_eq!(asked(&mut room, talk, " SIZE=5", &["grace"]), ["250 2.1.5 Recipient OK"], "a lie");
+        assert_eq!(given(&mut room, talk, &letter(1100)), NEVER);
+        assert_eq!(asked(&mut room, talk, "", &["grace"]), ["250 2.1.5 Recipient OK"]);
+        assert!(given(&mut room, talk, &letter(100)).starts_with("250 "));
+        room.close(talk);
+        assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn of_letters_that_come_at_once_so_many_are_taken_as_there_is_room_for() {
+    for seed in [906, 907, 908] {
+        let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
+        let mut talks: Vec<Talk> = (0..3).map(|_| greeted(&mut room)).collect();
+        for talk in &mut talks {
+            assert_eq!(asked(&mut room, talk, " SIZE=400000", &["grace"]), ["250 2.1.5 Recipient OK"]);
+            assert!(room.smtp(talk, "DATA").starts_with("354 "));
+        }
+        for talk in &talks {
+            room.send(talk, &stuffed(&letter(390)));
+        }
+        talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
+        let replies: Vec<String> = talks.iter_mut().map(|talk| room.smtp_reply(talk)).collect();
+        assert_eq!(replies.iter().filter(|reply| reply.starts_with("250 ")).count(), 2, "{replies:?}");
+        assert!(replies.contains(&FULL.to_string()), "{replies:?}");
+        talks.iter().for_each(|talk| room.close(talk));
+        assert_eq!(count(&mut room, "grace"), 2);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn the_webmail_shows_how_much_is_taken_and_refuses_in_words_what_has_no_room() {
+    let (disk, trust) = (MemoryDisk::blank(DISK_BYTES), Trust::new("mail.barepost.test"));
+    let certificates = vec![trust.certificate.clone()];
+    let configuration = limited(CONFIGURATION);
+    let mut room = Room::certified(909, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let [mut ada, mut grace] = [(); 2].map(|()| Browser::new(&trust));
+    ada.log_in(&mut room, "ada", "lovelace");
+    grace.log_in(&mut room, "grace", "lovelace");
+    assert!(!ada.get(&mut room, "/mail/box/1").text().contains("<meter"), "who has no bounds needs no meter");
+    let meter = |room: &mut Room, grace: &mut Browser| {
+        let page = grace.get(room, "/mail/box/1").text();
+        let words = between(&page, "<span id=\"room\">", "</span>").expect("words").to_string();
+        let meter = between(&page, "<meter aria-labelledby=\"room\"", ">").expect("a meter");
+        let value = between(meter, " value=\"", "\"").expect("a value").to_string();
+        (words, value)
+    };
+    let is = |words: &str, value: &str| (words.to_string(), value.to_string());
+    assert_eq!(meter(&mut room, &mut grace), is("0 KB of 1 MB used", "0"));
+    let talk = &mut greeted(&mut room);
+    fill(&mut room, talk, &[300, 210]);
+    assert_eq!(meter(&mut room, &mut grace), is("510 KB of 1 MB used", "49"));
+    fill(&mut room, talk, &[420]);
+    assert_eq!(meter(&mut room, &mut grace), is("930 KB of 1 MB used: little room is left", "90"));
+    room.close(talk);
+    let token = grace.get(&mut room, "/mail/compose").token();
+    let text = "Words.".repeat(18_000);
+    let mut form = vec![("token", token.as_str()), ("to", "ada@barepost.test"), ("text", &text), ("do", "save")];
+    for what in ["save", "send"] {
+        form[3] = ("do", what);
+        let page = grace.send(&mut room, "/mail/compose", &form).text();
+        assert!(page.contains("Your mailbox is full.") && page.contains(&text), "what was written is on the page");
+    }
+    form[2] = ("text", "A short one.");
+    assert!(grace.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
+    // Who sends at once hears that it is not for want of words.
+    ada.hold(&mut room, "0");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let form = [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", &text), ("do", "send")];
+    let page = ada.send(&mut room, "/mail/compose", &form).text();
+    assert!(page.contains("in that of somebody whom it is for") && page.contains(&text));
+    forget_connections(&mut [&mut ada, &mut grace]);
+}

@@ -1,0 +1,159 @@
+//! What is brought to somebody who has no room: it waits for it, as long as mail for others does, and comes once; or who sent it hears of it.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use machine::Micros;
+use simulated::{Dice, MemoryDisk};
+
+use super::far::{LETTER, Mood, World, configuration, world_of};
+use super::quotas::{letter, limited, remove_first};
+use super::room::shielded::Trust;
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
+use super::settings::{again, forget_connections};
+use super::webmail::Browser;
+
+/// Ada may have a mebibyte, too.
+fn serving(seed: u64, mood: Mood) -> (Room, World) {
+    let ada = "address = \"ada@barepost.test\"";
+    let configuration = limited(&configuration()).replace(ada, &format!("{ada}\nquota = \"1M\""));
+    world_of(Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration), mood)
+}
+
+#[test]
+fn what_is_posted_to_somebody_without_room_comes_once_when_he_has_some() {
+    for seed in [910, 911] {
+        let (mut room, mut world) = serving(seed, Mood::Takes);
+        (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
+        world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(300));
+        world.pass(&mut room, 3600);
+        assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (1, 2));
+        remove_first(&mut room, "grace");
+        world.pass(&mut room, 3 * 3600);
+        let inbox = world.inbox(&mut room, "grace");
+        assert_eq!((inbox.len(), world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (2, 1, 0));
+        assert!(inbox[1].contains("Subject: Large") && inbox[1].len() < 320_000);
+        remove_first(&mut room, "grace");
+        (0..6).for_each(|_| world.pass(&mut room, 86_400));
+        assert_eq!((world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()), (1, 0));
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn who_posts_to_somebody_without_room_hears_of_it_when_it_is_given_up_or_never_fits() {
+    let (mut room, mut world) = serving(912, Mood::Takes);
+    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(1030));
+    world.pass(&mut room, 60);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!(inbox.len(), 1);
+    assert!(inbox[0].contains("Status: 5.2.2\r\n") && inbox[0].contains("larger than all that the"), "{}", inbox[0]);
+    (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &letter(450)));
+    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &letter(300));
+    world.pass(&mut room, 8 * 3600);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!(inbox.len(), 2, "it takes long");
+    assert!(inbox[1].contains("Status: 4.2.2\r\n") && inbox[1].contains("Action: delayed"), "{}", inbox[1]);
+    world.pass(&mut room, 5 * 86_400);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!((inbox.len(), world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (3, 2, 2));
+    assert!(inbox[2].contains("Status: 5.2.2\r\n") && inbox[2].contains("the mailbox is full"), "{}", inbox[2]);
+    assert!(inbox[2].contains("Action: failed"), "{}", inbox[2]);
+    room.until_nothing_is_in_use();
+}
+
+/// Whoever has no room for a report gets it once when he has, also long after all else was given up.
+#[test]
+fn a_report_waits_for_room_and_comes_once() {
+    for (seed, days) in [(913, 0), (914, 7)] {
+        let (mut room, mut world) = serving(seed, Mood::RefusesBob);
+        (0..2).for_each(|_| world.submit(&mut room, &["ada@barepost.test"], &letter(511)));
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.pass(&mut room, 600);
+        (0..days).for_each(|_| world.pass(&mut room, 86_400));
+        assert_eq!(world.inbox(&mut room, "ada").len(), 2);
+        let named = world.peer.named;
+        world.pass(&mut room, 6 * 3600);
+        assert!(world.peer.named - named <= 20, "the host is not asked all the time: {}", world.peer.named - named);
+        remove_first(&mut room, "ada");
+        world.pass(&mut room, 5 * 3600);
+        let inbox = world.inbox(&mut room, "ada");
+        assert_eq!(inbox.len(), 2);
+        assert!(inbox[1].contains("Action: failed"), "{}", inbox[1]);
+        world.pass(&mut room, 86_400);
+        assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (2, 0));
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// A letter of the webmail, to somebody who has no room and somebody who has, with the power cut at any step.
+#[test]
+fn a_letter_of_the_webmail_waits_for_room_and_comes_once_whenever_the_power_fails() {
+    let trust = Trust::new("mail.barepost.test");
+    let configuration = limited(CONFIGURATION);
+    for (seed, steps) in
+        [(915, None), (916, Some(1)), (917, Some(9)), (918, Some(17)), (919, Some(25)), (920, Some(60))]
+    {
+        let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
+        let mut room = Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates);
+        room.until("the engine serves", |room| room.console_says("serving"));
+        (0..2).for_each(|_| assert!(room.deliver("grace@barepost.test", &letter(500)).starts_with("250 ")));
+        let mut ada = Browser::new(&trust);
+        ada.log_in(&mut room, "ada", "lovelace");
+        let token = ada.get(&mut room, "/mail/compose").token();
+        let text = "Words. ".repeat(10_000);
+        let to = "grace@barepost.test, eve@barepost.test";
+        let form = [("token", token.as_str()), ("to", to), ("subject", "Held"), ("text", &text), ("do", "send")];
+        assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
+        ada.hang_up(&mut room);
+        room.pass(Micros::from_secs(9));
+        if let Some(steps) = steps {
+            room.pass(Micros::from_secs(2));
+            (0..steps).for_each(|_| room.step());
+            let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
+            let certificates = vec![trust.certificate.clone()];
+            room = Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates);
+            room.until("the engine serves", |room| room.console_says("serving"));
+            forget_connections(&mut [&mut ada]);
+        }
+        room.pass(Micros::from_secs(120));
+        let mut world = Inboxes(room);
+        assert_eq!((world.count("grace"), world.count("eve")), (2, 1), "{steps:?}");
+        let sent = ada.get(&mut world.0, "/mail/box/3").text();
+        assert!(sent.contains("<span class=\"subject\">Held</span>"), "it has left: {steps:?}");
+        // It waits in an outbox, whatever becomes of the machine.
+        let mut world = Inboxes(again(world.0, seed, &trust, &configuration));
+        forget_connections(&mut [&mut ada]);
+        remove_first(&mut world.0, "grace");
+        world.0.pass(Micros::from_secs(5 * 3600));
+        assert_eq!((world.count("grace"), world.count("eve")), (2, 1), "{steps:?}");
+        let newest = world.newest("grace");
+        assert!(newest.contains("Subject: Held") && newest.contains("Words. Words."), "{steps:?}");
+        remove_first(&mut world.0, "grace");
+        world.0.pass(Micros::from_secs(86_400));
+        assert_eq!(world.count("grace"), 1, "{steps:?}");
+        world.0.until_nothing_is_in_use();
+    }
+}
+
+/// What readers of mail see.
+struct Inboxes(Room);
+
+impl Inboxes {
+    fn count(&mut self, user: &str) -> usize {
+        let mut reader = self.0.log_in(user);
+        let count = self.0.pop3(&mut reader, "STAT");
+        self.0.pop3(&mut reader, "QUIT");
+        self.0.close(&reader);
+        count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count")
+    }
+
+    fn newest(&mut self, user: &str) -> String {
+        let count = self.count(user);
+        let mut reader = self.0.log_in(user);
+        let text = String::from_utf8_lossy(&self.0.retrieve_any(&mut reader, count)).into_owned();
+        self.0.pop3(&mut reader, "QUIT");
+        self.0.close(&reader);
+        text
+    }
+}
