@@ -154,7 +154,11 @@ fn step(index: &Index, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
                     record::put_account(out, account);
                 }
                 account.notes.iter().for_each(|(key, value)| record::put_note(out, *id, key, value));
-                record::put_gone(out, *id, account.mailbox_next - 1);
+                // The number that was given last, where its mailbox does not say it. One that is there must not be told to be gone: what is told is done, also here.
+                let last = account.mailbox_next - 1;
+                if account.mailbox(last).is_none() {
+                    record::put_gone(out, *id, last);
+                }
                 Cursor::Mailbox(*id, 0)
             }
             None => Cursor::End,

@@ -390,3 +390,29 @@ fn after_a_failed_write_orders_are_refused() {
     assert!(matches!(rig.outcome(number), Outcome::Refused(Refusal::ReadOnly)));
     assert_eq!(rig.create_mailbox(ada, "Bills"), Err(Refusal::ReadOnly));
 }
+
+/// A checkpoint comes with some life or other, and writes down what is there.
+#[test]
+fn what_is_in_the_newest_mailbox_of_ones_own_stays_there_whenever_a_checkpoint_is_made() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let (number, continuation) = rig.continuation();
+    rig.store.create_mailbox(ada, "Own", NOW, continuation).unwrap();
+    let Outcome::MailboxCreated(own) = rig.outcome(number) else { panic!("no mailbox") };
+    for length in [900, 70_000] {
+        rig.deliver(&[ada], &body(length, length as usize)).unwrap();
+    }
+    rig.file(ada, INBOX, &[1, 2], own);
+    for life in 0..8 {
+        rig = rig.cut(Cut::Prefix(0));
+        for _ in 0..4 {
+            rig.deliver(&[ada], &body(life, 3_000)).unwrap();
+        }
+        let list = rig.list_in(ada, own);
+        assert_eq!(list.len(), 2, "life {life}");
+        for message in &list {
+            assert!(rig.read_in(ada, own, message) == Ok(body(u64::from(message.octets), message.octets as usize)));
+        }
+    }
+    assert!(rig.fsck().is_clean());
+}
