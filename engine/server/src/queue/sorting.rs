@@ -41,7 +41,7 @@ impl Courier {
         } else if waiting == 0 {
             self.stage = Stage::Removed;
         } else if open != 0 && hands.common.queue.is_serving && can_be_marked(hands) {
-            self.set_out(open, info.guid.0 as u64 ^ hands.common.now.0, hands);
+            self.set_out(open, random(info, hands), hands);
         } else if self.is_delay_to_be_told(waiting, info, hands) {
             self.stage = Stage::Brought(Deed::Delay);
         } else {
@@ -140,7 +140,7 @@ impl Courier {
     /// When the entry would be tried again.
     fn next_attempt(&self, hands: &Hands<'_>) -> Next {
         let Ok(info) = self.info(hands) else { return Next::After(AGAIN) };
-        schedule::next_attempt(age(info, hands), info.guid.0 as u64 ^ hands.common.now.0)
+        schedule::next_attempt(age(info, hands), random(info, hands))
     }
 
     /// Whether who sent it is to hear that it takes long, of those who still wait.
@@ -174,6 +174,12 @@ impl Courier {
 /// How long a letter is here.
 fn age(info: MessageInfo, hands: &Hands<'_>) -> Micros {
     Micros(hands.common.wall.0.saturating_sub(info.internal_date.0))
+}
+
+/// A number of this letter's and this moment's that has nothing to do with that of another letter.
+fn random(info: MessageInfo, hands: &Hands<'_>) -> u64 {
+    let number = info.guid.0 ^ u128::from(hands.common.now.0) << u64::BITS;
+    u128::from_le_bytes(hands.common.store.own.store.secret(&number.to_le_bytes())) as u64
 }
 
 /// Whether what comes of a letter can be noted.

@@ -129,3 +129,18 @@ fn a_host_that_says_a_word_now_and_then_is_left() {
     world.until(&mut room, "it is left", |world, room| callers(world, room) == 0);
     assert!(room.machine.now.since(start) < Micros::from_secs(3 * 3600), "{:?}", room.machine.now.since(start));
 }
+
+/// Letters that were refused together come again one by one.
+#[test]
+fn letters_that_are_refused_together_are_not_tried_together_again() {
+    let (mut room, mut world) = serving(751, Mood::RefusesForNow);
+    for number in 0..20 {
+        world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
+    }
+    world.until(&mut room, "all were refused", |world, _| world.peer.named == 20);
+    world.until(&mut room, "one is tried again", |world, _| world.peer.named > 20);
+    let first = room.machine.now;
+    world.until(&mut room, "the last one is", |world, _| world.peer.named >= 40);
+    let time = room.machine.now.since(first);
+    assert!(time > Micros::from_secs(60), "{time:?}");
+}
