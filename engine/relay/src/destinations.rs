@@ -133,6 +133,11 @@ impl Destinations {
         }
     }
 
+    /// Whether connections lead there.
+    pub fn is_called(&self, destination: &str) -> bool {
+        self.standings.get(destination).is_some_and(|standing| standing.connections > 0)
+    }
+
     /// Destinations that are known.
     pub fn count(&self) -> usize {
         self.standings.len()

@@ -21,6 +21,7 @@
 //! - An entry is in one place at most: it waits, or a courier has it. At most [`COURIERS_MAX`] couriers of a core are at work; each has one connection at most.
 //! - A connection is one courier's. Who goes on with it after him has a frame of his own, so that nothing that was asked for before comes to him.
 //! - A destination that is down is left alone with all that goes there, and at one that is slow there are few at a time; others go on.
+//! - Who waits behind others waits for somebody who is on the road, or is about to try it. Whoever comes to neither lets others try in his place.
 //! - What waits takes a few words an entry, and the store bounds how many there are. Who has come just now goes before those who were tried already.
 //! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
 //! - A core that stops begins with none. What is on its way then is given up, but for letters of which the peer has every byte: for its answer we wait as long as for sessions.
@@ -191,7 +192,7 @@ impl Queue {
 
     /// What becomes of an entry whose courier is done with it.
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
-        let place = courier.place();
+        let (place, has_set_out) = (courier.place(), courier.has_set_out);
         match (next, courier.waits_behind) {
             (None, _) => {}
             (Some(_), Some(domain)) => self.behind.entry(domain).or_default().push_back(place),
@@ -199,6 +200,17 @@ impl Queue {
                 self.waiting.insert((at, place));
             }
         }
+        if !has_set_out {
+            self.let_others_try();
+        }
+    }
+
+    /// Who was to try a road has not. Where nobody is on it the next one may, who else would wait for nobody.
+    fn let_others_try(&mut self) {
+        let Queue { behind, destinations, .. } = self;
+        let free = behind.keys().filter(|domain| !destinations.is_called(domain));
+        let free: Vec<String> = free.cloned().collect();
+        free.iter().for_each(|domain| self.let_next_try(domain));
     }
 
     /// The next connection that took too long to part.

@@ -72,6 +72,8 @@ pub(super) struct Courier {
     /// A destination is left alone until then; at another there are as many as may be, and this one is next.
     pub(super) waits_until: Option<Instant>,
     pub(super) waits_behind: Option<String>,
+    /// He has been on a road: who leaves one lets the next one try.
+    pub(super) has_set_out: bool,
     /// How much of the entry was read, and what of it is not taken yet.
     pub(super) offset: u32,
     pub(super) rest: Vec<u8>,
@@ -171,6 +173,7 @@ impl Courier {
             letter: None,
             waits_until: None,
             waits_behind: None,
+            has_set_out: false,
             offset: 0,
             rest: Vec::new(),
             road: Road::default(),

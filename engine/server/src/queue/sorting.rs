@@ -117,13 +117,14 @@ impl Courier {
     /// They are to get it, if their domain is to be tried now.
     fn set_out(&mut self, together: u16, random: u64, hands: &mut Hands<'_>) {
         if self.resume(together, hands) {
+            self.has_set_out = true;
             return;
         }
         let name = entry::domain_of(self.address(0));
         match hands.common.queue.destinations.admit(&name, hands.common.now) {
             Admission::Go => {
                 self.road = Road::to(name, together, random);
-                self.stage = Stage::Sought;
+                (self.stage, self.has_set_out) = (Stage::Sought, true);
             }
             Admission::WaitUntil(until) => {
                 hands.common.queue.leave_alone(&name);

@@ -2,11 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use machine::Micros;
+use machine::{Micros, Sector};
 use simulated::{Dice, Mood as DiskMood};
 
 use super::far::{LETTER, Mood, PEER, World, is_whole, serving, serving_narrowly};
-use super::room::Room;
+use super::room::{DISK_BYTES, Room};
 
 /// Steps until the peer has begun to hear a message.
 fn until_message(world: &mut World, room: &mut Room) {
@@ -128,6 +128,79 @@ fn a_host_that_says_a_word_now_and_then_is_left() {
     let start = room.machine.now;
     world.until(&mut room, "it is left", |world, room| callers(world, room) == 0);
     assert!(room.machine.now.since(start) < Micros::from_secs(3 * 3600), "{:?}", room.machine.now.since(start));
+}
+
+/// Letters that the peer has, and thinks about.
+fn thought_about(world: &World) -> usize {
+    world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count()
+}
+
+/// Whoever waits for a road has his turn, also where all before him could not be read when they had theirs.
+#[test]
+fn a_letter_that_cannot_be_read_any_more_holds_up_none_behind_it() {
+    let (mut room, mut world) = serving(749, Mood::Thinks);
+    for number in 0..4 {
+        world.submit(&mut room, &[&format!("first{number}@far.test")], LETTER);
+    }
+    world.until(&mut room, "the peer has four letters", |world, _| thought_about(world) == 4);
+    for number in 0..4 {
+        world.submit(&mut room, &[&format!("rotten{number}@far.test")], LETTER);
+    }
+    world.pass(&mut room, 5);
+    (0..DISK_BYTES / 512).for_each(|sector| room.machine.disk.spoil(Sector(sector)));
+    for number in 0..4 {
+        world.submit(&mut room, &[&format!("last{number}@far.test")], LETTER);
+    }
+    world.pass(&mut room, 5);
+    // The peer answers and leaves before that is noted: so nobody goes on by its connections.
+    room.machine.disk.mood = DiskMood::Waits;
+    world.peer.mood = Mood::Takes;
+    world.until(&mut room, "it has answered", |world, _| thought_about(world) == 0);
+    let talks: Vec<_> = world.peer.conversations.iter().map(|talk| talk.connection).collect();
+    world.pass(&mut room, 1);
+    talks.into_iter().for_each(|talk| room.hosts[PEER].close(talk));
+    world.pass(&mut room, 1);
+    room.machine.disk.mood = DiskMood::Works;
+    world.pass(&mut room, 3600);
+    let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+    assert_eq!(to.iter().filter(|to| to.starts_with("last")).count(), 4, "{to:?}");
+    assert_eq!(to.len(), 8);
+}
+
+/// Whoever waits for a road and has something else to do first is not forgotten when it is free by then.
+#[test]
+fn a_letter_whose_road_is_free_before_it_waits_for_it_goes_all_the_same() {
+    let mut cases = 0;
+    for seed in 760..772 {
+        let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
+        for number in 0..5 {
+            world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
+        }
+        world.pass(&mut room, 4 * 3600);
+        world.peer.mood = Mood::Drips;
+        let end = room.machine.now + Micros::from_secs(6 * 3600);
+        world.until(&mut room, "four are on the road", |world, room| {
+            room.machine.now > end || callers(world, room) == 4
+        });
+        room.machine.disk.mood = DiskMood::Waits;
+        world.until(&mut room, "another letter is read", |_, room| room.machine.disk.waiting() > 0);
+        if callers(&world, &room) < 4 {
+            continue;
+        }
+        cases += 1;
+        // It finds the road taken, and who sent it is to hear that it takes long.
+        room.machine.disk.carry_out_next();
+        world.pass(&mut room, 1);
+        world.peer.mood = Mood::Takes;
+        while world.peer.taken.len() < 4 {
+            room.machine.disk.carry_out_next();
+            world.pass(&mut room, 1);
+        }
+        room.machine.disk.mood = DiskMood::Works;
+        world.pass(&mut room, 8 * 3600);
+        assert_eq!(world.peer.taken.len(), 5, "{seed}");
+    }
+    assert!(cases > 0);
 }
 
 /// Letters that were refused together come again one by one.
