@@ -3,7 +3,7 @@
 //! [`route`] is a plain function of what is known of names. What it has to know and does not it says, and it is called again when that is known too, with the same random number.
 //!
 //! Invariants:
-//! - Nothing is sent to ourselves, nor to whom a domain prefers less than us: it would come back (RFC 5321 section 5.1).
+//! - Nothing is sent to ourselves, by whatever name or address, nor to whom a domain prefers no more than us: it would come back (RFC 5321 section 5.1).
 //! - What nobody can know now is tried later; only what name servers say makes an end.
 //! - There are at most [`HOPS_MAX`] hops, and a route asks for at most 11 names.
 //!
@@ -99,7 +99,7 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
     let mut dice = Dice(random);
     let hosts = match target {
         Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, us)),
-        Target::Smarthost(host) => Hosts { names: Vec::from([(*host).clone()]), is_authenticated: true },
+        Target::Smarthost(host) => Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true },
         Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, &mut dice, knowledge)? {
             Ok(hosts) => hosts,
             Err(why) => return Ok(Route::Nowhere(why)),
@@ -107,21 +107,26 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
     };
     let mut hops = Vec::new();
     let mut why = Unroutable::NoAddress;
-    for host in &hosts.names {
+    for (preference, host) in &hosts.names {
         match addresses(host, us, &mut dice, knowledge)? {
-            Ok(found) => hops.extend(found.into_iter().map(|(address, is_authenticated)| Hop {
-                host: Some(host.clone()),
-                address,
-                is_authenticated: is_authenticated && hosts.is_authenticated,
+            Ok(Found { is_ours: true, .. }) => {
+                why = Unroutable::ComesBack;
+                hops.retain(|(before, _)| before < preference);
+                break;
+            }
+            Ok(Found { addresses, .. }) => hops.extend(addresses.into_iter().map(|(address, is_authenticated)| {
+                let is_authenticated = is_authenticated && hosts.is_authenticated;
+                (*preference, Hop { host: Some(host.clone()), address, is_authenticated })
             })),
             Err(unanswered) => why = Unroutable::Unknown(unanswered),
         }
     }
+    let hops: Vec<Hop> = hops.into_iter().map(|(_, hop)| hop).collect();
     Ok(if hops.is_empty() { Route::Nowhere(why) } else { Route::By(hops) })
 }
 
 fn to_literal(address: IpAddr, us: &Us<'_>) -> Route {
-    if us.addresses.contains(&address.to_canonical()) {
+    if us.is_at(address) {
         Route::Nowhere(Unroutable::ComesBack)
     } else if us.reaches(address) {
         Route::By(Vec::from([Hop { host: None, address, is_authenticated: false }]))
@@ -130,9 +135,9 @@ fn to_literal(address: IpAddr, us: &Us<'_>) -> Route {
     }
 }
 
-/// Hosts that take a domain's mail, the first to be tried first.
+/// Hosts that take a domain's mail, the first to be tried first, each with how it is preferred: the lower, the sooner.
 struct Hosts {
-    names: Vec<Name>,
+    names: Vec<(u16, Name)>,
     is_authenticated: bool,
 }
 
@@ -154,7 +159,7 @@ fn exchangers(
 }
 
 /// The rule of RFC 5321 section 5.1.
-fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, dice: &mut Dice) -> Result<Vec<Name>, Unroutable> {
+fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, dice: &mut Dice) -> Result<Vec<(u16, Name)>, Unroutable> {
     let read = |record: &Record| match record {
         Record::Exchanger { preference, host } => Some((*preference, dice.roll(), host.clone())),
         _ => None,
@@ -177,17 +182,25 @@ fn ordered(domain: &Name, answer: &Answer, us: &Us<'_>, dice: &mut Dice) -> Resu
     if hosts.is_empty() {
         return Err(Unroutable::ComesBack);
     }
-    Ok(hosts.into_iter().map(|(_, _, host)| host).take(HOSTS_MAX).collect())
+    Ok(hosts.into_iter().map(|(preference, _, host)| (preference, host)).take(HOSTS_MAX).collect())
 }
 
-/// Addresses of a host, and whether they are authenticated. Where name servers do not know those of one family, those of the other do.
+/// Where a host is.
+struct Found {
+    /// Addresses to be tried, and whether they are authenticated.
+    addresses: Vec<(IpAddr, bool)>,
+    /// Whether one of its addresses is ours.
+    is_ours: bool,
+}
+
+/// Addresses of a host. Where name servers do not know those of one family, those of the other do.
 fn addresses(
     host: &Name,
     us: &Us<'_>,
     dice: &mut Dice,
     knowledge: &Knowledge,
-) -> Result<Result<Vec<(IpAddr, bool)>, Unanswered>, Missing> {
-    let mut found = Vec::new();
+) -> Result<Result<Found, Unanswered>, Missing> {
+    let mut found = Found { addresses: Vec::new(), is_ours: false };
     let mut unanswered = None;
     for kind in us.families.kinds() {
         let answer = match knowledge.of(Question { name: host.clone(), kind: *kind })? {
@@ -198,21 +211,29 @@ fn addresses(
             }
         };
         let usable = |record: &Record| match record {
-            Record::Address(address) => us.reaches(*address).then(|| (dice.roll(), *address)),
+            Record::Address(address) => {
+                found.is_ours |= us.is_at(*address);
+                us.reaches(*address).then(|| (dice.roll(), *address))
+            }
             _ => None,
         };
         let mut usable: Vec<_> = answer.records.iter().filter_map(usable).collect();
         usable.sort_unstable();
         let first = usable.into_iter().take(ADDRESSES_MAX);
-        found.extend(first.map(|(_, address)| (address, answer.is_authenticated)));
+        found.addresses.extend(first.map(|(_, address)| (address, answer.is_authenticated)));
     }
     Ok(match unanswered {
-        Some(why) if found.is_empty() => Err(why),
+        Some(why) if found.addresses.is_empty() && !found.is_ours => Err(why),
         _ => Ok(found),
     })
 }
 
 impl Us<'_> {
+    /// Whether an address is ours.
+    fn is_at(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address.to_canonical())
+    }
+
     /// Whether somebody else can be there.
     fn reaches(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -223,7 +244,7 @@ impl Us<'_> {
         };
         let is_nobody = address.is_unspecified() || address.is_loopback() || address.is_multicast();
         let is_everybody = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-        is_of_family && !is_nobody && !is_everybody && !self.addresses.contains(&address)
+        is_of_family && !is_nobody && !is_everybody && !self.is_at(address)
     }
 }
 

@@ -158,17 +158,38 @@ fn mail_goes_to_nobody_who_would_bring_it_back() {
     assert_eq!(World(&["us.test A 203.0.113.1"]).hops("us.test", Families::Both, 7), back);
 }
 
+/// Whatever they call us: a host further down would bring it to us, who prefer ourselves.
+#[test]
+fn mail_goes_to_nobody_who_would_bring_it_back_to_one_of_our_addresses() {
+    let lines = [
+        "there.test MX 10 first.test",
+        "there.test MX 20 alias.test",
+        "there.test MX 20 equal.test",
+        "there.test MX 30 last.test",
+        "first.test A 192.0.2.1",
+        "alias.test A 192.0.2.4",
+        "alias.test A 203.0.113.1",
+        "equal.test A 192.0.2.2",
+        "last.test A 192.0.2.3",
+    ];
+    for random in 0..10 {
+        assert_eq!(World(&lines).hops("there.test", Families::Both, random), "first.test 192.0.2.1");
+    }
+    let back = "5.4.6 mail for the domain comes to this server, which does not know it";
+    assert_eq!(World(&lines[1..]).hops("there.test", Families::Both, 7), back);
+    assert_eq!(World(&["there.test AAAA 2001:db8:f::1"]).hops("there.test", Families::Both, 7), back);
+    assert_eq!(World(&["there.test AAAA ?", "there.test A 203.0.113.1"]).hops("there.test", Families::Both, 7), back);
+}
+
 #[test]
 fn addresses_where_nobody_else_is_are_not_tried() {
     let world = World(&[
-        "there.test A 203.0.113.1",
         "there.test A 127.0.0.1",
         "there.test A 0.0.0.0",
         "there.test A 224.0.0.1",
         "there.test A 255.255.255.255",
         "there.test AAAA ::1",
         "there.test AAAA ::ffff:127.0.0.1",
-        "there.test AAAA 2001:db8:f::1",
     ]);
     let none = "5.4.4 the servers of the domain have no address that can be reached";
     assert_eq!(world.hops("there.test", Families::Both, 7), none);
