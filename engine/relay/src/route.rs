@@ -70,7 +70,12 @@ pub struct Hop {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Route {
     /// One after the other, until one takes it.
-    By(Vec<Hop>),
+    By {
+        /// Those that are known.
+        hops: Vec<Hop>,
+        /// Why there may be others, of which nobody knows now.
+        missing: Option<Unanswered>,
+    },
     /// There is none.
     Nowhere(Unroutable),
 }
@@ -106,7 +111,7 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
         },
     };
     let mut hops = Vec::new();
-    let mut why = Unroutable::NoAddress;
+    let (mut why, mut missing) = (Unroutable::NoAddress, None);
     for (preference, host) in &hosts.names {
         match addresses(host, us, &mut dice, knowledge)? {
             Ok(Found { is_ours: true, .. }) => {
@@ -118,18 +123,23 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
                 let is_authenticated = is_authenticated && hosts.is_authenticated;
                 (*preference, Hop { host: Some(host.clone()), address, is_authenticated })
             })),
-            Err(unanswered) => why = Unroutable::Unknown(unanswered),
+            Err(unanswered) => missing = Some(unanswered),
         }
     }
     let hops: Vec<Hop> = hops.into_iter().map(|(_, hop)| hop).collect();
-    Ok(if hops.is_empty() { Route::Nowhere(why) } else { Route::By(hops) })
+    Ok(match missing {
+        Some(unanswered) if hops.is_empty() => Route::Nowhere(Unroutable::Unknown(unanswered)),
+        None if hops.is_empty() => Route::Nowhere(why),
+        missing => Route::By { hops, missing },
+    })
 }
 
 fn to_literal(address: IpAddr, us: &Us<'_>) -> Route {
     if us.is_at(address) {
         Route::Nowhere(Unroutable::ComesBack)
     } else if us.reaches(address) {
-        Route::By(Vec::from([Hop { host: None, address, is_authenticated: false }]))
+        let hop = Hop { host: None, address, is_authenticated: false };
+        Route::By { hops: Vec::from([hop]), missing: None }
     } else {
         Route::Nowhere(Unroutable::NoAddress)
     }

@@ -61,10 +61,11 @@ impl World<'_> {
     fn hops(&self, domain: &str, families: Families, random: u64) -> String {
         let target = Target::Domain(smtp::Domain::Name(domain));
         match self.route(&target, families, random) {
-            Route::By(hops) => {
+            Route::By { hops, missing } => {
                 assert!(hops.len() <= HOPS_MAX);
                 let tell = |hop: &Hop| std::format!("{} {}", hop.host.as_ref().unwrap(), hop.address);
-                hops.iter().map(tell).collect::<Vec<_>>().join(", ")
+                let missing = missing.map(|why| std::format!("perhaps others: {why}"));
+                hops.iter().map(tell).chain(missing).collect::<Vec<_>>().join(", ")
             }
             Route::Nowhere(why) => std::format!("{} {why}", why.status()),
         }
@@ -130,10 +131,11 @@ fn what_is_not_there_is_never_reached_and_what_nobody_knows_later() {
     assert_eq!(World(&["there.test ?"]).hops("there.test", Families::Both, 7), later);
     assert_eq!(World(&["there.test MX 1 mx.test", "mx.test ?"]).hops("there.test", Families::Both, 7), later);
     assert_eq!(World(&["there.test MX 1 mx.test", "mx.test AAAA ?"]).hops("there.test", Families::Both, 7), later);
-    // What is known is enough.
+    // What is known is enough to begin with.
     let world =
         World(&["there.test MX 1 a.test", "there.test MX 2 b.test", "a.test ?", "b.test AAAA ?", "b.test A 192.0.2.2"]);
-    assert_eq!(world.hops("there.test", Families::Both, 7), "b.test 192.0.2.2");
+    let begun = "b.test 192.0.2.2, perhaps others: no name server answered";
+    assert_eq!(world.hops("there.test", Families::Both, 7), begun);
     assert!(Unroutable::Unknown(Unanswered::Silence).is_temporary() && !Unroutable::NoDomain.is_temporary());
     for name in ["a..test", "bücher.test", &"x".repeat(64)] {
         let expected = "5.1.2 what stands behind the @ is no name that mail can be sent to";
@@ -222,7 +224,7 @@ fn an_address_in_brackets_and_a_smarthost_need_no_exchanger() {
     };
     let hop = |host: Option<Name>, address: &str| {
         let address: IpAddr = address.parse().unwrap();
-        Route::By(Vec::from([Hop { host, address, is_authenticated: false }]))
+        Route::By { hops: Vec::from([Hop { host, address, is_authenticated: false }]), missing: None }
     };
     assert_eq!(literal("192.0.2.7"), hop(None, "192.0.2.7"));
     assert_eq!(literal("2001:db8::7"), Route::Nowhere(Unroutable::NoAddress));
@@ -237,7 +239,7 @@ fn a_way_is_authenticated_where_all_of_it_is() {
     let is_authenticated = |signed: &[&str]| {
         let lines = [&["there.test MX 1 mx.test", "mx.test A 192.0.2.1"], signed].concat();
         match World(&lines).route(&Target::Domain(smtp::Domain::Name("there.test")), Families::Ipv4, 7) {
-            Route::By(hops) => hops[0].is_authenticated,
+            Route::By { hops, .. } => hops[0].is_authenticated,
             Route::Nowhere(why) => panic!("{why}"),
         }
     };

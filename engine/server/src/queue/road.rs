@@ -313,15 +313,16 @@ impl Courier {
 ///
 /// Errors: [`Missing`] says what has to be known first.
 fn with_demands(route: Route, is_trusted: bool, knowledge: &Knowledge) -> Result<Result<Hosts, Unroutable>, Missing> {
-    let hops = match route {
-        Route::By(hops) => hops,
+    let (hops, missing) = match route {
+        Route::By { hops, missing } => (hops, missing),
         Route::Nowhere(why) => return Ok(Err(why)),
     };
     let with_demand = |hop: Hop| {
         let demand = if is_trusted { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
         Ok(Host::of(hop, demand))
     };
-    hops.into_iter().map(with_demand).collect::<Result<Hosts, Missing>>().map(Ok)
+    let others = missing.map(|why| Ok(Err(why)));
+    hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>().map(Ok)
 }
 
 /// Hosts to be called, or why one is not.

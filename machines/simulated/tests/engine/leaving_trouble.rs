@@ -6,6 +6,7 @@ use machine::{Micros, Sector};
 use simulated::{Dice, Mood as DiskMood};
 
 use super::far::{LETTER, Mood, PEER, World, is_whole, serving, serving_narrowly};
+use super::names::IPV4;
 use super::room::{DISK_BYTES, Room};
 
 /// Steps until the peer has begun to hear a message.
@@ -115,6 +116,21 @@ fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_down() {
     world.submit(&mut room, &["bob@far.test"], LETTER);
     world.pass(&mut room, 1800);
     assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 7200);
+    assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (0, 1));
+}
+
+/// What one host says of itself is not said of another, of which name servers could not say where it is.
+#[test]
+fn a_host_that_takes_no_mail_refuses_nobody_while_another_is_not_to_be_found() {
+    let (mut room, mut world) = serving(756, Mood::SendsAway);
+    world.names.failing.push("lost.test");
+    world.submit(&mut room, &["bob@half.test"], LETTER);
+    world.pass(&mut room, 1800);
+    assert_eq!(world.inbox(&mut room, "ada").len(), 0);
+    world.names.failing.clear();
+    world.names.zone.push(("lost.test", IPV4, vec![10, 0, 0, 13]));
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 7200);
     assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (0, 1));

@@ -23,7 +23,7 @@ pub(super) const NAME_SERVER_LINE: &str = "address = \"10.0.0.2/24\"\ngateway = 
 
 const EXCHANGER: u16 = 15;
 pub(super) const TEXT: u16 = 16;
-const IPV4: u16 = 1;
+pub(super) const IPV4: u16 = 1;
 pub(super) const TLSA: u16 = 52;
 
 /// Questions that a slow name server answers before it is late.
@@ -122,6 +122,8 @@ impl NameServer {
             ("silent.test", IPV4, vec![10, 0, 0, 98]),
             ("two.test", EXCHANGER, exchanger(10, "silent.test")),
             ("two.test", EXCHANGER, exchanger(20, "mx.far.test")),
+            ("half.test", EXCHANGER, exchanger(10, "lost.test")),
+            ("half.test", EXCHANGER, exchanger(20, "mx.far.test")),
         ];
         NameServer {
             port,
