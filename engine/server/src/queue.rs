@@ -16,9 +16,11 @@
 //! | `demand` | what the hosts' domains demand of who brings mail there |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //! | `keeping` | the next letter by the same connection |
+//! | `waiting` | whose turn it is |
 //!
 //! Invariants:
 //! - An entry is in one place at most: it waits, or a courier has it. At most [`COURIERS_MAX`] couriers of a core are at work; each has one connection at most.
+//! - Nobody's letters have more couriers than are left for others: so whoever writes to many hosts that are slow is held up by them, and others are not. Whoever is alone has half of them.
 //! - A connection is one courier's. Who goes on with it after him has a frame of his own, so that nothing that was asked for before comes to him.
 //! - A destination that is down is left alone with all that goes there, and at one that is slow there are few at a time; others go on.
 //! - Who waits behind others waits for somebody who is on the road, or is about to try it. Whoever comes to neither lets others try in his place.
@@ -36,9 +38,10 @@ mod reports;
 mod road;
 mod secrecy;
 mod sorting;
+mod waiting;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -53,6 +56,8 @@ use crate::engine::Engine;
 use crate::names::{Known, QuestionNumber};
 
 use courier::{Courier, Hands, Way};
+use waiting::{Turns, Waiting};
+
 pub(crate) use entry::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, may_be_posted, posting};
 
 /// Entries of a core that leave at a time.
@@ -67,21 +72,24 @@ const PARTING: Micros = Micros::from_secs(30);
 /// When the store is asked again at the latest that has refused something.
 const INSISTENCE: Micros = Micros::from_secs(1);
 
+/// Those who are at work.
+type Couriers = FrameTable<Option<Box<Courier>>>;
+
 /// Whose, and which message of his outbox.
 type Place = (AccountId, Uid);
 
 /// What is to leave from the outboxes of a core.
 pub(crate) struct Queue {
     /// What waits, by when it is due. Who has come just now is due since ever.
-    waiting: BTreeSet<(Instant, Place)>,
-    couriers: FrameTable<Option<Box<Courier>>>,
+    waiting: Waiting,
+    couriers: Couriers,
     deadlines: DelayQueue,
     /// Those whom the store has refused something that they ask for again: in the next turn, and at this time at the latest.
     again: Vec<FrameId>,
     again_at: Instant,
     destinations: Destinations,
-    /// What waits until somebody leaves the road to this domain, first come first served.
-    behind: BTreeMap<String, VecDeque<Place>>,
+    /// What waits until somebody leaves the road to this domain.
+    behind: BTreeMap<String, Turns>,
     /// Whose the connections are.
     lines: Vec<(ConnectionId, FrameId)>,
     /// Connections on which QUIT was said, and when that was long enough.
@@ -93,7 +101,7 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn new(now: Instant) -> Queue {
         Queue {
-            waiting: BTreeSet::new(),
+            waiting: Waiting::default(),
             couriers: FrameTable::with_capacity(COURIERS_MAX),
             deadlines: DelayQueue::with_capacity(COURIERS_MAX, now),
             again: Vec::new(),
@@ -138,7 +146,7 @@ impl Queue {
 
     /// When there is, whatever happens.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let begins = self.waiting.first().filter(|_| self.can_begin()).map(|(at, _)| *at);
+        let begins = self.next_waiting().map(|(at, _)| at);
         let parts = self.parting.iter().map(|(_, until)| *until).min();
         let again = (!self.again.is_empty()).then_some(self.again_at);
         [begins, parts, again, self.deadlines.next_deadline()].into_iter().flatten().min()
@@ -149,8 +157,9 @@ impl Queue {
         self.is_to_look && self.is_serving
     }
 
-    fn can_begin(&self) -> bool {
-        self.is_serving && self.couriers.len() < COURIERS_MAX
+    /// The first entry that waits of those who may have another courier.
+    fn next_waiting(&self) -> Option<(Instant, Place)> {
+        self.waiting.next(|account| self.is_serving && has_share(account, &self.couriers))
     }
 
     /// What has come into the outboxes waits from now on.
@@ -162,26 +171,26 @@ impl Queue {
             while store.next_posted().is_some() {}
             for account in store.accounts() {
                 let left = store.messages(account.id(), OUTBOX).filter(|info| entry::is_to_leave(info.flags));
-                self.waiting.extend(left.map(|info| (now, (account.id(), info.uid))));
+                left.for_each(|info| self.waiting.insert(now, (account.id(), info.uid)));
             }
         }
         while let Some(place) = store.next_posted() {
-            self.waiting.insert((Instant::START, place));
+            self.waiting.insert(Instant::START, place);
         }
     }
 
     /// A courier for the next entry that is due.
     fn next_to_leave(&mut self, now: Instant) -> Option<FrameId> {
-        let (at, place) = self.waiting.first().copied().filter(|(at, _)| self.can_begin() && *at <= now)?;
+        let (at, place) = self.next_waiting().filter(|(at, _)| *at <= now)?;
         let frame = self.couriers.insert(Some(Box::new(Courier::new(place)))).ok()?;
-        self.waiting.remove(&(at, place));
+        self.waiting.remove(at, place);
         Some(frame)
     }
 
     /// A destination is left alone. What waits for others to leave the road there is looked at, and waits for the same time if it is not too old for that.
     fn leave_alone(&mut self, domain: &str) {
-        let behind = self.behind.remove(domain).into_iter().flatten();
-        self.waiting.extend(behind.map(|place| (Instant::START, place)));
+        let behind = self.behind.remove(domain).into_iter().flat_map(Turns::all);
+        behind.for_each(|place| self.waiting.insert(Instant::START, place));
     }
 
     /// Somebody leaves a road. Who waits for that is next.
@@ -195,10 +204,8 @@ impl Queue {
         let (place, has_set_out) = (courier.place(), courier.has_set_out);
         match (next, courier.waits_behind) {
             (None, _) => {}
-            (Some(_), Some(domain)) => self.behind.entry(domain).or_default().push_back(place),
-            (Some(at), None) => {
-                self.waiting.insert((at, place));
-            }
+            (Some(_), Some(domain)) => self.behind.entry(domain).or_default().push(place),
+            (Some(at), None) => self.waiting.insert(at, place),
         }
         if !has_set_out {
             self.let_others_try();
@@ -218,6 +225,13 @@ impl Queue {
         let late = self.parting.iter().position(|(_, until)| *until <= now)?;
         Some(self.parting.swap_remove(late).0)
     }
+}
+
+/// Whether there is a courier for another letter of an account's, beside those whom it has: there are more that are free.
+fn has_share(account: AccountId, couriers: &Couriers) -> bool {
+    let is_own = |courier: &Option<Box<Courier>>| courier.as_ref().is_some_and(|courier| courier.place().0 == account);
+    let own = couriers.iter().filter(|(_, courier)| is_own(courier)).count();
+    own < COURIERS_MAX - couriers.len()
 }
 
 /// A courier does something, and if that was all, who goes on with his connection does.

@@ -16,6 +16,9 @@ use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
 /// NUL, the name, NUL, `lovelace`.
 pub(super) const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 
+/// NUL, the name, NUL, the same password.
+pub(super) const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
+
 pub(super) const PEER: usize = 3;
 /// Connections that the peer takes at a time.
 pub(super) const LISTENERS: usize = 4;
@@ -334,9 +337,20 @@ impl World {
 
     /// Ada submits a letter, and is told that it is taken.
     pub(super) fn submit(&mut self, room: &mut Room, recipients: &[&str], content: &[u8]) {
+        self.submit_from(room, (ADA, "ada@barepost.test"), recipients, content);
+    }
+
+    /// The same of somebody who logs in so.
+    pub(super) fn submit_from(
+        &mut self,
+        room: &mut Room,
+        (login, path): (&str, &str),
+        recipients: &[&str],
+        content: &[u8],
+    ) {
         let mut talk = room.connect(587);
         assert!(self.reply(room, &mut talk).starts_with("220 "));
-        for command in ["EHLO client.test", ADA, "MAIL FROM:<ada@barepost.test> BODY=8BITMIME"] {
+        for command in ["EHLO client.test", login, &format!("MAIL FROM:<{path}> BODY=8BITMIME")] {
             let reply = self.say(room, &mut talk, command);
             assert!(reply.starts_with('2'), "{command}: {reply}");
         }

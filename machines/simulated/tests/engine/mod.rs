@@ -20,6 +20,7 @@ mod idle;
 mod ipv6;
 mod kept_files;
 mod leaving;
+mod leaving_fairly;
 mod leaving_proven;
 mod leaving_secretly;
 mod leaving_together;

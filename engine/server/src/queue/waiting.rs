@@ -1,0 +1,86 @@
+//! Whose turn it is among letters that wait: by when they are due, and, where several people's wait for the same, one of each after the other.
+//!
+//! Invariants:
+//! - However much one has, others have their turn as soon as he has had one of his.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use machine::Instant;
+use store::{AccountId, Uid};
+
+use super::Place;
+
+/// What waits until it is due.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// By whose it is, and when it is due.
+    entries: BTreeMap<AccountId, BTreeSet<(Instant, Uid)>>,
+    /// The first of each.
+    first: BTreeSet<(Instant, AccountId)>,
+}
+
+impl Waiting {
+    pub(super) fn insert(&mut self, at: Instant, (account, uid): Place) {
+        self.change(account, |entries| entries.insert((at, uid)));
+    }
+
+    pub(super) fn remove(&mut self, at: Instant, (account, uid): Place) {
+        self.change(account, |entries| entries.remove(&(at, uid)));
+    }
+
+    /// The first of those whose turn it may be.
+    pub(super) fn next(&self, may_be: impl Fn(AccountId) -> bool) -> Option<(Instant, Place)> {
+        let (at, account) = self.first.iter().copied().find(|(_, account)| may_be(*account))?;
+        let (_, uid) = self.entries.get(&account)?.first()?;
+        Some((at, (account, *uid)))
+    }
+
+    fn change(&mut self, account: AccountId, act: impl FnOnce(&mut BTreeSet<(Instant, Uid)>) -> bool) {
+        let entries = self.entries.entry(account).or_default();
+        let before = entries.first().map(|(at, _)| (*at, account));
+        act(entries);
+        let after = entries.first().map(|(at, _)| (*at, account));
+        if after.is_none() {
+            self.entries.remove(&account);
+        }
+        if before != after {
+            if let Some(before) = before {
+                self.first.remove(&before);
+            }
+            self.first.extend(after);
+        }
+    }
+}
+
+/// Letters that wait for the same: those whose they are take turns, and of each the one goes first that came first.
+#[derive(Default)]
+pub(super) struct Turns(VecDeque<(AccountId, VecDeque<Uid>)>);
+
+impl Turns {
+    pub(super) fn push(&mut self, (account, uid): Place) {
+        match self.0.iter_mut().find(|(own, _)| *own == account) {
+            Some((_, uids)) => uids.push_back(uid),
+            None => self.0.push_back((account, VecDeque::from([uid]))),
+        }
+    }
+
+    /// The next one of those whose turn it may be; or of all, where it may be nobody's.
+    pub(super) fn next(&mut self, may_be: impl Fn(AccountId) -> bool) -> Option<Place> {
+        let next = self.0.iter().position(|(account, _)| may_be(*account)).unwrap_or(0);
+        let (account, mut uids) = self.0.remove(next)?;
+        let uid = uids.pop_front()?;
+        if !uids.is_empty() {
+            self.0.push_back((account, uids));
+        }
+        Some((account, uid))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them.
+    pub(super) fn all(self) -> impl Iterator<Item = Place> {
+        self.0.into_iter().flat_map(|(account, uids)| uids.into_iter().map(move |uid| (account, uid)))
+    }
+}

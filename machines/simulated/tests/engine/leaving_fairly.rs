@@ -1,0 +1,81 @@
+//! Mail of several people leaves: whoever writes to many, or to hosts that are slow, holds up nobody else.
+
+#![allow(clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+
+use crate::CORES;
+
+use super::far::{ADA, GRACE, LETTER, Mood, PEER, World, serving};
+use super::names::IPV4;
+use super::room::Room;
+
+const WHO_ADA: (&str, &str) = (ADA, "ada@barepost.test");
+const WHO_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
+
+/// Letters to so many domains, at none of which anybody answers.
+fn submit_in_vain(world: &mut World, room: &mut Room, who: (&str, &str), domains: usize) {
+    for number in 0..domains {
+        let domain: &'static str = format!("silent{number}.test").leak();
+        world.names.zone.push((domain, IPV4, vec![10, 0, 0, 98]));
+        world.submit_from(room, who, &[&format!("friend@{domain}")], LETTER);
+    }
+}
+
+#[test]
+fn whoever_writes_to_many_hosts_that_are_silent_holds_up_nobody_else() {
+    for (seed, many, one) in [(800, WHO_ADA, WHO_GRACE), (801, WHO_GRACE, WHO_ADA)] {
+        let (mut room, mut world) = serving(seed, Mood::Takes);
+        submit_in_vain(&mut world, &mut room, many, 100);
+        world.pass(&mut room, 5);
+        world.submit_from(&mut room, one, &["bob@two.test"], LETTER);
+        let start = room.machine.now;
+        world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
+        // The first host of his domain is silent, too.
+        let time = room.machine.now.since(start);
+        assert!(time < Micros::from_secs(35), "{seed}: {time:?}");
+    }
+}
+
+#[test]
+fn whoever_writes_to_many_at_a_domain_takes_turns_with_others() {
+    for (seed, many, one) in [(802, WHO_ADA, WHO_GRACE), (803, WHO_GRACE, WHO_ADA)] {
+        let (mut room, mut world) = serving(seed, Mood::Takes);
+        for number in 0..100 {
+            world.submit_from(&mut room, many, &[&format!("friend{number}@far.test")], LETTER);
+        }
+        world.submit_from(&mut room, one, &["bob@far.test"], LETTER);
+        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 101);
+        let before = world.peer.taken.iter().position(|taken| taken.to == ["bob@far.test"]);
+        assert!(before.is_some_and(|before| before < 12), "{seed}: {before:?}");
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// Whoever has as many couriers as he may have does not stand in the way of others where they wait for the same.
+#[test]
+fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
+    if CORES > 1 {
+        // Each of the two may have a core of his own, with couriers of its own.
+        return;
+    }
+    for (seed, many, one) in [(804, WHO_ADA, WHO_GRACE), (805, WHO_GRACE, WHO_ADA)] {
+        let (mut room, mut world) = serving(seed, Mood::Thinks);
+        for number in 0..4 {
+            world.submit_from(&mut room, one, &[&format!("friend{number}@far.test")], LETTER);
+        }
+        world.until(&mut room, "the peer thinks about four", |world, _| {
+            world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count() == 4
+        });
+        world.submit_from(&mut room, many, &["first@far.test"], LETTER);
+        world.pass(&mut room, 1);
+        submit_in_vain(&mut world, &mut room, many, 100);
+        world.submit_from(&mut room, one, &["next@far.test"], LETTER);
+        world.pass(&mut room, 1);
+        // One of the four connections is free, and there is no courier now for whoever is first.
+        let talk = world.peer.conversations[0].connection;
+        room.hosts[PEER].abort(talk);
+        world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
+        assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]), "{seed}");
+    }
+}
