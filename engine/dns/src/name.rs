@@ -50,21 +50,15 @@ impl Name {
 
     /// The name under which names of an address are kept (RFC 1035 §3.5, RFC 3596 §2.5).
     pub fn reverse(address: IpAddr) -> Name {
-        let mut text = String::new();
-        // A string takes whatever it is given.
-        let _ = match address {
-            IpAddr::V4(address) => {
-                let [a, b, c, d] = address.octets();
-                write!(text, "{d}.{c}.{b}.{a}.in-addr.arpa")
-            }
-            IpAddr::V6(address) => address
-                .octets()
-                .iter()
-                .rev()
-                .try_for_each(|byte| write!(text, "{:x}.{:x}.", byte & 0xf, byte >> 4))
-                .and_then(|()| text.write_str("ip6.arpa")),
-        };
-        Name(text.into())
+        let above = if address.is_ipv4() { "in-addr.arpa" } else { "ip6.arpa" };
+        Name((backwards(address) + above).into())
+    }
+
+    /// The name under which a list of addresses says something of one (RFC 5782 §2.1 and §2.4).
+    ///
+    /// Errors: [`NotAName`]: it is too long for one.
+    pub fn in_list(list: &Name, address: IpAddr) -> Result<Name, NotAName> {
+        Name::parse(&(backwards(address) + list.as_str()))
     }
 
     /// Whether it is `other`, or lies below it.
@@ -122,6 +116,20 @@ impl Name {
                 && label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
         })
     }
+}
+
+/// The labels of an address, the last part of it first, with a dot behind each.
+fn backwards(address: IpAddr) -> String {
+    let mut text = String::new();
+    // A string takes whatever it is given.
+    let _ = match address {
+        IpAddr::V4(address) => address.octets().iter().rev().try_for_each(|byte| write!(text, "{byte}.")),
+        IpAddr::V6(address) => {
+            let mut bytes = address.octets().into_iter().rev();
+            bytes.try_for_each(|byte| write!(text, "{:x}.{:x}.", byte & 0xf, byte >> 4))
+        }
+    };
+    text
 }
 
 impl fmt::Display for Name {

@@ -29,6 +29,7 @@ use crate::queue::Queue;
 use crate::secure::{Channel, Secure, room_for_plaintext};
 use crate::session::Caller;
 use crate::signing::Signer;
+use crate::smtp_service::lists::Lists;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 /// How long a connection may take to end once its session is over. Whoever reads slowly needs some of it.
@@ -152,6 +153,8 @@ pub(crate) struct Common {
     pub(crate) logins: Logins,
     /// What is asked of name servers.
     pub(crate) names: Names,
+    /// Lists of addresses that strangers are looked up in.
+    pub(crate) lists: Lists,
     /// Senders about whom something is being found out.
     pub(crate) checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.

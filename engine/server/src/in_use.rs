@@ -31,6 +31,8 @@ pub struct InUse {
     pub reads: usize,
     /// Questions that wait for name servers.
     pub questions: usize,
+    /// Strangers who are looked up in lists.
+    pub searches: usize,
     /// Senders about whom something is being found out.
     pub checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.
@@ -69,6 +71,7 @@ impl Sum for InUse {
             deliveries: one.deliveries + other.deliveries,
             reads: one.reads + other.reads,
             questions: one.questions + other.questions,
+            searches: one.searches + other.searches,
             checks: one.checks + other.checks,
             kept_for_proofs: one.kept_for_proofs + other.kept_for_proofs,
             kept_for_signatures: one.kept_for_signatures + other.kept_for_signatures,
@@ -107,6 +110,7 @@ impl Engine {
             deliveries: common.store.letters_under_way(),
             reads: common.store.reads_under_way(),
             questions: common.names.under_way(),
+            searches: common.lists.searches,
             checks: common.checks,
             kept_for_proofs: common.kept_for_proofs,
             kept_for_signatures: common.signer.kept,

@@ -21,6 +21,8 @@ use crate::common::Common;
 use crate::configuration::Network;
 use crate::cores::Message;
 use crate::engine::Engine;
+use crate::services::Protocol;
+use crate::session::Caller;
 
 /// A port of UDP is bound for each question: `net` has as many.
 const LIMITS: Limits = Limits { questions: 128, askers: 64, cache_bytes: 1 << 20 };
@@ -217,6 +219,18 @@ impl Common {
                 is_nobodys || self.net.ipv6_addresses().any(|own| own.is_on_link(address))
             }
         }
+    }
+}
+
+impl Common {
+    /// Whether this is somebody of whom nothing is known, who brings mail for us.
+    pub(crate) fn is_strange(&self, caller: Caller) -> bool {
+        caller.service_entry().protocol == Protocol::Smtp && !self.is_near(caller.address)
+    }
+
+    /// Whether what is held against strangers may be held against him: the configuration exempts none of his network.
+    pub(crate) fn is_judged(&self, caller: Caller) -> bool {
+        self.is_strange(caller) && !self.access.is_unthrottled(caller.address)
     }
 }
 

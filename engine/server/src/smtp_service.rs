@@ -2,9 +2,10 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, whether recipients have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and what lists say of him, `lists`, whether recipients have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod ending;
+pub(crate) mod lists;
 mod login;
 mod posting;
 mod proof;
@@ -26,13 +27,14 @@ use tasks::{Continuation, FrameId};
 use crate::archive::LetterId;
 use crate::common::{Common, Point, SIGNATURES};
 use crate::identifier::Identifier;
+use crate::logins::Attempt;
 use crate::names::{Known, QuestionNumber};
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 use crate::signing::Signing;
 
 use ending::Ending;
-use login::Login;
+use lists::Standing;
 use posting::Posting;
 use proof::Proof;
 use quota::Taken;
@@ -54,7 +56,17 @@ const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_
 pub(crate) struct Conversation {
     session: smtp::Session,
     pub(crate) transaction: Option<Box<Transaction>>,
-    login: Option<Box<Login>>,
+    client: Option<Box<Client>>,
+}
+
+/// What is known of a client beside his address: of a user what he has said, of a stranger what others say. Nobody is both.
+enum Client {
+    /// He has said who he is; that is not decided, or the answer is held back.
+    LoggingIn(Attempt),
+    /// He is who he says he is.
+    User(AccountId),
+    /// He was looked up in lists.
+    Stranger(Standing),
 }
 
 /// What the server knows of an open transaction.
@@ -164,16 +176,22 @@ impl Transaction {
 impl Conversation {
     /// A client has connected: greets it.
     pub(crate) fn begin(caller: Caller, common: &mut Common) -> Conversation {
-        let (mut transaction, mut login) = (None, None);
-        let hands = &mut Hands { common, caller, transaction: &mut transaction, login: &mut login };
-        Conversation { session: smtp::Session::connected(hands), transaction, login }
+        Conversation::with_session(|hands| smtp::Session::connected(hands), caller, common)
     }
 
     /// A client has asked for TLS, and speaks it now.
     pub(crate) fn secured(caller: Caller, common: &mut Common) -> Conversation {
-        let (mut transaction, mut login) = (None, None);
-        let hands = &mut Hands { common, caller, transaction: &mut transaction, login: &mut login };
-        Conversation { session: smtp::Session::secured(hands), transaction, login }
+        Conversation::with_session(|hands| smtp::Session::secured(hands), caller, common)
+    }
+
+    fn with_session(
+        begin: impl FnOnce(&mut Hands<'_>) -> smtp::Session,
+        caller: Caller,
+        common: &mut Common,
+    ) -> Conversation {
+        let (mut transaction, mut client) = (None, None);
+        let session = begin(&mut Hands { common, caller, transaction: &mut transaction, client: &mut client });
+        Conversation { session, transaction, client }
     }
 
     pub(crate) fn waits_for(&self) -> WaitsFor {
@@ -229,12 +247,12 @@ impl Conversation {
         common: &mut Common,
         act: impl FnOnce(&mut smtp::Session, &mut Hands<'_>) -> R,
     ) -> R {
-        let Conversation { session, transaction, login } = self;
-        act(session, &mut Hands { common, caller, transaction, login })
+        let Conversation { session, transaction, client } = self;
+        act(session, &mut Hands { common, caller, transaction, client })
     }
 
     pub(crate) fn is_logged_in(&self) -> bool {
-        matches!(self.login.as_deref(), Some(Login::Of(_)))
+        matches!(self.client.as_deref(), Some(Client::User(_)))
     }
 
     /// The session's turn has come: its login is to be decided, or a signature under its message.
@@ -256,7 +274,8 @@ impl Conversation {
     /// This came of a question about who sends, or about a message.
     pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
-            if let Some(known) = ending::name_known(number, known, session, hands) {
+            let others = ending::name_known(number, known, session, hands);
+            if let Some(known) = others.and_then(|known| lists::name_known(number, known, session, hands)) {
                 sender::name_known(number, known, session, hands);
             }
         });
@@ -271,6 +290,7 @@ impl Conversation {
     pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
             let is_other = login::answer_held_back(session, hands)
+                || lists::given_up(session, hands)
                 || sender::given_up(session, hands)
                 || ending::given_up(session, hands);
             if !is_other {
@@ -302,7 +322,7 @@ pub(crate) struct Hands<'a> {
     common: &'a mut Common,
     caller: Caller,
     transaction: &'a mut Option<Box<Transaction>>,
-    login: &'a mut Option<Box<Login>>,
+    client: &'a mut Option<Box<Client>>,
 }
 
 impl Hands<'_> {
@@ -436,6 +456,9 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+        if !path.is_postmaster() && self.refusal().is_some() {
+            return Err(RecipientRefusal::Unwanted);
+        }
         let recipient = match self.common.recipient(path) {
             Ok(account) => Some(Recipient::inbox(account)),
             Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
@@ -461,7 +484,11 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool {
-        quota::is_known(path, self)
+        lists::is_known(path, self) && quota::is_known(path, self)
+    }
+
+    fn reason(&self) -> &str {
+        self.refusal().unwrap_or_default()
     }
 
     fn may_begin(&mut self, greeting_name: &str) -> bool {
@@ -469,6 +496,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn transaction_end(&mut self) {
+        lists::forget(self);
         sender::forget(self);
         ending::forget(self);
         if let Some(mut transaction) = self.transaction.take() {

@@ -33,6 +33,7 @@ use crate::secure::Secure;
 use crate::sending::Parcels;
 use crate::signing::Signer;
 use crate::sizes::Sizes;
+use crate::smtp_service::lists::Lists;
 use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 
 impl Engine {
@@ -71,6 +72,7 @@ impl Engine {
             bodies_max: sizes.http_bodies_bytes(),
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
+            lists: Lists::new(&configuration.abuse),
             checks: 0,
             kept_for_proofs: 0,
             signer: Signer::new(signing_keys),

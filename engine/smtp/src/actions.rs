@@ -35,6 +35,9 @@ pub trait Actions: sasl::Host {
     /// Errors: it was not added, and the client is told why.
     fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal>;
 
+    /// Why no mail is taken from the client, which [`RecipientRefusal::Unwanted`] tells him: of what is no printable ASCII, and of what is longer than a line, he hears nothing.
+    fn reason(&self) -> &str;
+
     /// The transaction is over, whatever came of it. Called once for each that was opened, and after the end or the
     /// abort of its message.
     fn transaction_end(&mut self);
@@ -225,6 +228,8 @@ pub enum RecipientRefusal {
     NeverFits,
     /// The mailbox is there and cannot be used now: 450 4.2.1.
     Unavailable,
+    /// No mail is taken from the client: 554 5.7.1, with [`Actions::reason`].
+    Unwanted,
 }
 
 /// Why a message is not taken.

@@ -68,6 +68,17 @@ impl<'a> ForwardPath<'a> {
         }
     }
 
+    /// Whether it is a postmaster's, of this server or of some domain, who is to be reached by everybody (RFC 5321 section 4.5.1).
+    pub fn is_postmaster(&self) -> bool {
+        match self {
+            ForwardPath::Postmaster => true,
+            ForwardPath::Mailbox(mailbox) => {
+                let mut plain = [0; LOCAL_PART_BYTES_MAX];
+                mailbox.plain_local_part(&mut plain).eq_ignore_ascii_case("postmaster")
+            }
+        }
+    }
+
     /// The path without its angle brackets.
     pub fn text(&self) -> &'a str {
         match self {

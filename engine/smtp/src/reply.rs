@@ -93,16 +93,28 @@ pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
     }
 }
 
-pub(crate) fn recipient_refusal(refusal: RecipientRefusal) -> Reply {
-    match refusal {
+pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Actions) {
+    actions.reply(match refusal {
+        RecipientRefusal::Unwanted => return unwanted(actions),
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
         RecipientRefusal::MailboxFull => MAILBOX_FULL,
         RecipientRefusal::NeverFits => NEVER_FITS,
         RecipientRefusal::Unavailable => b"450 4.2.1 Mailbox cannot be used now, try again later\r\n",
-    }
+    });
 }
+
+/// No mail is taken from the client, for this reason, as far as it has room.
+fn unwanted(actions: &mut impl Actions) {
+    const BEGINNING: &[u8] = b"554 5.7.1 ";
+    const ROOM: usize = REPLY_BYTES_MAX - BEGINNING.len() - LINE_END.len();
+    let reason = actions.reason().bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    let reason: Vec<u8, ROOM> = reason.take(ROOM).collect();
+    Composed::default().put(BEGINNING).put(&reason).put(LINE_END).send(actions);
+}
+
+const LINE_END: &[u8] = b"\r\n";
 
 pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     match refusal {

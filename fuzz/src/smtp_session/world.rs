@@ -176,12 +176,17 @@ impl Actions for World {
                 "elsewhere" => return Err(RecipientRefusal::NotLocal),
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
+                "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),
                 _ => {}
             }
         }
         self.log.push(format!("to {text:?}"));
         Ok(())
+    }
+
+    fn reason(&self) -> &str {
+        "nobody wants it"
     }
 
     fn transaction_end(&mut self) {

@@ -179,6 +179,18 @@ fn an_address_has_a_name_in_reverse() {
 }
 
 #[test]
+fn a_list_says_something_of_an_address_below_its_own_name() {
+    let list = Name::parse("List.test").unwrap();
+    let name = |list: &Name, address: &str| Name::in_list(list, address.parse().unwrap());
+    assert_eq!(name(&list, "192.0.2.99"), Name::parse("99.2.0.192.list.test"));
+    let digits = "2.0.a.b.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.list.test";
+    assert_eq!(name(&list, "2001:db8::ba02"), Name::parse(digits));
+    let long = Name::parse(&["x".repeat(63), "y".repeat(63), "z".repeat(63)].join(".")).unwrap();
+    assert!(name(&long, "192.0.2.99").is_ok());
+    assert_eq!(name(&long, "2001:db8::ba02"), Err(crate::NotAName));
+}
+
+#[test]
 fn a_name_lies_within_itself_and_those_above_it() {
     let within = |name: &str, other: &str| Name::parse(name).unwrap().is_within(&Name::parse(other).unwrap());
     assert!(

@@ -70,6 +70,10 @@ impl Actions for World {
         Ok(())
     }
 
+    fn reason(&self) -> &str {
+        "nobody wants it"
+    }
+
     fn transaction_end(&mut self) {}
 
     fn may_begin(&mut self, _: &str) -> bool {

@@ -13,6 +13,7 @@
 //!
 //! RFC 1123 §2.1 (names of hosts), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1 (prefixes).
 
+mod abuse;
 mod document;
 mod error;
 mod limits;
@@ -25,6 +26,7 @@ mod web;
 #[cfg(test)]
 mod tests;
 
+pub use abuse::Abuse;
 pub use error::ConfigurationError;
 pub use limits::{Limits, Quota};
 pub use network::{Access, Network};
@@ -46,6 +48,8 @@ pub const USERS_MAX: usize = 4096;
 pub const ALIASES_MAX: usize = 64;
 /// The most prefixes in one list of `[access]`.
 pub const PREFIXES_MAX: usize = 64;
+/// The most lists of addresses in each list of `[abuse]`.
+pub const LISTS_MAX: usize = 4;
 /// The most addresses of the machine's own, of both families.
 pub const ADDRESSES_MAX: usize = 1 + net::IPV6_FIXED_MAX;
 /// The most certificates.
@@ -53,7 +57,7 @@ pub const CERTIFICATES_MAX: usize = 16;
 /// The most name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
 
-const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "limits", "web", "tls"];
+const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "abuse", "limits", "web", "tls"];
 const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay"];
 
 /// What `barepost.toml` says.
@@ -69,6 +73,8 @@ pub struct Configuration {
     pub users: Vec<User>,
     /// Who may do more than a stranger.
     pub access: Access,
+    /// What strangers are refused for, or held in suspicion.
+    pub abuse: Abuse,
     /// How much accounts may have.
     pub limits: Limits,
     /// What is served by HTTP.
@@ -95,10 +101,11 @@ impl Configuration {
         let network = root.section("network")?.map(|section| network::network(&section)).transpose()?;
         let users = users::users(&root, &domains)?;
         let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
+        let abuse = root.section("abuse")?.map(|section| abuse::abuse(&section)).transpose()?.unwrap_or_default();
         let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
         let certificates = tls::certificates(&root)?;
-        Ok(Configuration { hostname, domains, network, users, access, limits, web, certificates })
+        Ok(Configuration { hostname, domains, network, users, access, abuse, limits, web, certificates })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

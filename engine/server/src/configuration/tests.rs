@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use super::{Configuration, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web};
+use super::{Configuration, HostName, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web};
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
 domains  = ["barepost.test", "example.org"]
@@ -428,4 +428,27 @@ fn with_network(rest: &str) -> String {
 /// ... whose `[access]` has `rest` from line 4 on.
 fn with_access(rest: &str) -> String {
     with_root(&format!("[access]\n{rest}"))
+}
+
+#[test]
+fn lists_of_addresses_are_named_by_what_they_are_for() {
+    let parsed =
+        Configuration::parse(&with_root("[abuse]\ndnsbl = ['Zen.Spamhaus.org', 'b.test']\ndnswl = ['list.dnswl.org']"));
+    let abuse = parsed.unwrap().abuse;
+    let names = |lists: &[HostName]| lists.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&abuse.dnsbl), ["zen.spamhaus.org", "b.test"]);
+    assert_eq!((names(&abuse.dnsbl_junk), names(&abuse.dnswl)), (vec![], vec!["list.dnswl.org".to_string()]));
+    let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
+    refused(&with_abuse("dnsbl = ['zen']"), 4, "the name has no dot in it", "a full name");
+    refused(&with_abuse("dnsbl = 'zen.test'"), 4, "of type string", "a list of domain names");
+    refused(&with_abuse("dnsbl = ['a.test', 'a.test']"), 4, "a list is named twice", "once");
+    refused(&with_abuse("dnswl = ['a.b', 'c.d', 'e.f', 'g.h', 'i.j']"), 4, "one too many", "at most 4");
+    refused(&with_abuse("rbl = ['a.test']"), 4, "`rbl` is not known in abuse", "one of `dnsbl`");
+    let long = ["x".repeat(63), "y".repeat(63), "z".repeat(62)].join(".");
+    refused(
+        &with_abuse(&format!("dnsbl_junk = ['{long}']")),
+        4,
+        "no address of IPv6 has room",
+        "at most 189 characters",
+    );
 }

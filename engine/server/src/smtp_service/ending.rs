@@ -19,6 +19,7 @@ use crate::common::{Common, Point, SIGNATURES};
 use crate::names::{Known, QuestionNumber};
 use crate::signing::Signing;
 
+use super::lists::Standing;
 use super::proof::{Judgement, Proof};
 use super::{Hands, message_refusal};
 
@@ -171,6 +172,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
     let caller = hands.caller;
     let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
     let (common, reverse_path) = (&mut *hands.common, &transaction.reverse_path);
+    let standing = Standing::of(hands.client.as_deref());
     // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
     let is_elsewhere = transaction.posting.is_wanted();
     let message = transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?;
@@ -200,7 +202,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
                 return Ok(Step::Waits);
             }
             common.set_deadline(caller.connection, None);
-            let saying = say(proof, reverse_path, common)?;
+            let saying = say(proof, standing, reverse_path, common)?;
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, common);
             }
@@ -223,12 +225,18 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
 /// The trace fields of a message of which all is known.
 ///
 /// Errors: the domain of its author wants it refused.
-fn say(proof: &Proof, reverse_path: &str, common: &mut Common) -> Result<Saying, MessageRefusal> {
-    let reason = match proof.judgement() {
+fn say(
+    proof: &Proof,
+    standing: Option<&Standing>,
+    reverse_path: &str,
+    common: &mut Common,
+) -> Result<Saying, MessageRefusal> {
+    let unproved = match proof.judgement() {
         Judgement::Accept => None,
         Judgement::Suspect(reason) => Some(reason),
         Judgement::Refuse => return Err(MessageRefusal::Unproved),
     };
+    let reason = reason(unproved.as_deref().into_iter().chain(standing.into_iter().flat_map(Standing::suspicions)));
     let trace = common.trace.as_mut_slice();
     let start = return_path(reverse_path, trace).ok_or(MessageRefusal::TryLater)?;
     let mut findings = Findings::begin(trace, start, &common.hostname);
@@ -239,6 +247,13 @@ fn say(proof: &Proof, reverse_path: &str, common: &mut Common) -> Result<Saying,
     Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
 }
 
+/// Why a message is suspicious, if it is, in one line.
+fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut all = reasons.collect::<Vec<_>>().join("; ");
+    all.truncate(all.floor_char_boundary(REASON_TEXT_BYTES_MAX));
+    Some(all).filter(|all| !all.is_empty())
+}
+
 /// What stands above a message that was submitted here.
 fn above(signing: &Signing, path: Option<&String>, common: &mut Common) -> Result<Saying, MessageRefusal> {
     let trace = common.trace.as_mut_slice();
@@ -247,6 +262,8 @@ fn above(signing: &Signing, path: Option<&String>, common: &mut Common) -> Resul
     Ok(Saying { fields, taken: 0, is_suspect: false })
 }
 
+/// The longest text that has room in a line of a header (RFC 5322 section 2.1.1).
+const REASON_TEXT_BYTES_MAX: usize = 900;
 /// What a field takes that says why a message is suspicious, beside the reason; and the white space that fills up.
 const REASON_BYTES: usize = 32;
 

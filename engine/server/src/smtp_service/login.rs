@@ -6,28 +6,20 @@ use sasl::Credentials;
 use smtp::{Domain, ForwardPath, LoginRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
-use crate::logins::{Attempt, AttemptState, Decision};
+use crate::logins::{AttemptState, Decision};
 use crate::secure::Channel;
 use crate::services::Protocol;
 
-use super::Hands;
-
-/// A login, from its first word on.
-pub(crate) enum Login {
-    /// It is not decided, or its answer is held back.
-    UnderWay(Attempt),
-    /// The client is who it says it is.
-    Of(AccountId),
-}
+use super::{Client, Hands};
 
 /// The client has said who it is. What comes of that is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, hands: &mut Hands<'_>) {
-    *hands.login = Some(Box::new(Login::UnderWay(hands.common.login_begins(credentials, hands.caller))));
+    *hands.client = Some(Box::new(Client::LoggingIn(hands.common.login_begins(credentials, hands.caller))));
 }
 
 /// The attempt's turn has come: it has the hasher, or needs none.
 pub(super) fn decide(session: &mut smtp::Session, hands: &mut Hands<'_>) {
-    let Some(Login::UnderWay(attempt)) = hands.login.as_deref_mut() else { return };
+    let Some(Client::LoggingIn(attempt)) = hands.client.as_deref_mut() else { return };
     match hands.common.login_decided(attempt, hands.caller) {
         Some(Decision::Granted(account)) => answer(Ok(account), session, hands),
         Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, hands),
@@ -39,8 +31,8 @@ pub(super) fn decide(session: &mut smtp::Session, hands: &mut Hands<'_>) {
 /// A deadline has passed: gives the answer that was held back until then. False when there is none.
 pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
     let is_held_back = matches!(
-        hands.login.as_deref(),
-        Some(Login::UnderWay(attempt)) if attempt.state == AttemptState::Refused
+        hands.client.as_deref(),
+        Some(Client::LoggingIn(attempt)) if attempt.state == AttemptState::Refused
     );
     if is_held_back {
         answer(Err(LoginRefusal::Credentials), session, hands);
@@ -50,18 +42,18 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, hands: &mut Hands<'_
 
 /// Nobody waits for the answer any more, or the client does not want to be who it has proved to be.
 pub(super) fn drop_attempt(hands: &mut Hands<'_>) {
-    if let Some(Login::UnderWay(attempt)) = hands.login.take().map(|login| *login) {
+    if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
         hands.common.login_abandoned(&attempt, hands.caller);
     }
 }
 
 fn answer(result: Result<AccountId, LoginRefusal>, session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let mut signature = None;
-    if let Some(Login::UnderWay(attempt)) = hands.login.take().map(|login| *login) {
+    if let Some(Client::LoggingIn(attempt)) = hands.client.take().map(|client| *client) {
         hands.common.logins.end(&attempt, hands.common.now);
         signature = attempt.signature();
     }
-    *hands.login = result.ok().map(|account| Box::new(Login::Of(account)));
+    *hands.client = result.ok().map(|account| Box::new(Client::User(account)));
     session.login_answered(result.map(|_| signature), hands);
 }
 
@@ -79,9 +71,9 @@ impl Hands<'_> {
 
     /// Who the client has proved to be.
     pub(super) fn account(&self) -> Option<AccountId> {
-        match self.login.as_deref() {
-            Some(Login::Of(account)) => Some(*account),
-            Some(Login::UnderWay(_)) | None => None,
+        match self.client.as_deref() {
+            Some(Client::User(account)) => Some(*account),
+            _ => None,
         }
     }
 

@@ -17,7 +17,6 @@ use spf::Verdict;
 
 use crate::common::Common;
 use crate::names::{Inquirer, Known, QuestionNumber};
-use crate::services::Protocol;
 use crate::session::Caller;
 
 use super::proof::Sender;
@@ -83,8 +82,7 @@ pub(super) fn is_known(greeting_name: &str, hands: &mut Hands<'_>) -> bool {
 
 /// Begins to find something out about who sends, if he is a stranger.
 fn begin(caller: Caller, common: &mut Common) -> Finding {
-    let is_strange = caller.service_entry().protocol == Protocol::Smtp && !common.is_near(caller.address);
-    if !is_strange || !common.names.can_be_asked() {
+    if !common.is_strange(caller) || !common.names.can_be_asked() {
         return Finding::Nothing;
     }
     if common.checks >= CHECKS_MAX {

@@ -2,7 +2,7 @@
 //!
 //! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
-use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, Tls};
+use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, RecipientRefusal, Tls};
 use crate::command::{CharacterSet, Command, Fault, Mail, Place};
 use crate::content::Position;
 use crate::name::Name;
@@ -105,17 +105,17 @@ impl Session {
                 transaction.recipients += 1;
                 actions.reply(reply::RECIPIENT_OK);
             }
-            Err(refusal) => self.recipient_refused(reply::recipient_refusal(refusal), actions),
+            Err(refusal) => self.recipient_refused(refusal, actions),
         }
     }
 
     /// Who guesses addresses does not get to guess for ever.
-    fn recipient_refused(&mut self, reply: Reply, actions: &mut impl Actions) {
+    fn recipient_refused(&mut self, refusal: RecipientRefusal, actions: &mut impl Actions) {
         if self.refused_recipients >= actions.settings().refused_recipients_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);
         }
         self.refused_recipients += 1;
-        actions.reply(reply);
+        reply::recipient_refusal(refusal, actions);
     }
 
     fn data_arrived(&mut self, actions: &mut impl Actions) {

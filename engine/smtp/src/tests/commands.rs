@@ -198,6 +198,7 @@ fn parameters_of_mail_are_read_and_others_refused() {
 #[test]
 fn recipients_are_refused_one_by_one_for_their_reason() {
     let mut talk = Conversation::greeted();
+    talk.world.reason = "listed\r\n: \u{e4}ask there".to_string();
     talk.exchange(&[
         ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
         ("RCPT TO:<nobody@mail.test>\r\n", "550 5.1.1 No such user here\r\n"),
@@ -206,6 +207,7 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("RCPT TO:<small@mail.test>\r\n", "552 5.2.2 Larger than all that the mailbox may hold\r\n"),
         ("RCPT TO:<asleep@mail.test>\r\n", "450 4.2.1 Mailbox cannot be used now, try again later\r\n"),
         ("RCPT TO:<toomany@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
+        ("RCPT TO:<unwanted@mail.test>\r\n", "554 5.7.1 listed: ask there\r\n"),
         ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
         ("RCPT TO:<1@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
         ("RCPT TO:<2@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
@@ -215,6 +217,14 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("x\r\n.\r\n", "250 2.0.0 Stored as 4D2\r\n"),
     ]);
     assert!(talk.world.log.contains(&"message from client.test by Esmtp for 3".to_string()));
+}
+
+#[test]
+fn a_long_reason_has_room_in_a_line_as_far_as_it_goes() {
+    let mut talk = Conversation::addressed();
+    talk.world.reason = "x".repeat(2_000);
+    let told = std::format!("554 5.7.1 {}\r\n", "x".repeat(500));
+    talk.exchange(&[("RCPT TO:<unwanted@mail.test>\r\n", told.as_str())]);
 }
 
 #[test]

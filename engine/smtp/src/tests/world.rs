@@ -36,6 +36,8 @@ pub(super) struct World {
     pub(super) sender_is_unknown: bool,
     /// Something has to be found out before a recipient is answered.
     pub(super) recipient_is_unknown: bool,
+    /// Why no mail is taken from the client.
+    pub(super) reason: String,
     pub(super) begin_refusal: Option<MessageRefusal>,
     /// Given once the message has so many bytes.
     pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
@@ -68,6 +70,7 @@ impl World {
             sender_refusal: None,
             sender_is_unknown: false,
             recipient_is_unknown: false,
+            reason: String::new(),
             begin_refusal: None,
             bytes_refusal: None,
             end_refusal: None,
@@ -164,12 +167,17 @@ impl Actions for World {
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "small" => return Err(RecipientRefusal::NeverFits),
+                "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),
                 _ => {}
             }
         }
         self.log.push(std::format!("to <{}>", path.text()));
         Ok(())
+    }
+
+    fn reason(&self) -> &str {
+        &self.reason
     }
 
     fn transaction_end(&mut self) {

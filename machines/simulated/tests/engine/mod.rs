@@ -42,6 +42,7 @@ mod signed_letters;
 mod signing;
 mod starttls;
 mod stopped;
+mod strangers;
 mod submission;
 mod tls;
 mod two;

@@ -230,10 +230,12 @@ impl NameServer {
 }
 
 pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
-    let configuration = CONFIGURATION.replace(
-        "address = \"10.0.0.2/24\"",
-        "address = \"10.0.0.2/24\"\ngateway = \"10.0.0.11\"\ndns = [\"10.0.0.12\"]",
-    );
+    serving_as(seed, mood, "")
+}
+
+/// The same where the configuration says this, too.
+pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
+    let configuration = CONFIGURATION.replace("address = \"10.0.0.2/24\"", NAME_SERVER_LINE) + more;
     let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     assert_eq!((room.add_host(), room.add_host()), (STRANGER, SERVER));
     room.hosts[STRANGER].move_to(FAR);

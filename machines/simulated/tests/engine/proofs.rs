@@ -13,8 +13,8 @@ use crate::CORES;
 use super::names::{Mood, NameServer, TEXT, serving, text};
 use super::room::{Room, Talk, stuffed};
 
-const INBOX: u32 = 1;
-const JUNK: u32 = 5;
+pub(super) const INBOX: u32 = 1;
+pub(super) const JUNK: u32 = 5;
 
 /// A key of Ed25519 in PKCS#8.
 const KEY: [u8; 48] = {
@@ -81,7 +81,7 @@ fn begin(room: &mut Room, server: &mut NameServer, path: &str) -> Talk {
 }
 
 /// Ada's newest letter: its mailbox, what stands above its `Received:` field without the white space that fills up, and the letter itself.
-fn newest(room: &Room) -> (u32, String, String) {
+pub(super) fn newest(room: &Room) -> (u32, String, String) {
     let (mailbox, letter) = letters_of(room, "ada").pop().expect("a letter");
     parted(mailbox, &letter)
 }

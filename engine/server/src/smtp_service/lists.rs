@@ -1,0 +1,275 @@
+//! What lists of addresses say of a stranger (DNSBL and DNSWL, RFC 5782): those that the configuration names, asked by name servers when he names the first recipient.
+//!
+//! | he stands on | |
+//! |---|---|
+//! | one of `dnsbl` | each recipient is refused but the postmaster (554 5.7.1), with the list and what it says |
+//! | one of `dnsbl_junk` | what he brings goes to Junk, for that reason |
+//! | one of `dnswl` | neither of both |
+//!
+//! Invariants:
+//! - RCPT does not wait for longer than [`PATIENCE`], whatever name servers do; and a list that does not answer says nothing.
+//! - Addresses in 127.0.0.0/8 say that somebody is listed, and of those none in 127.255.255.0/24, by which lists say that they were asked wrongly.
+//! - A list that did not answer is not asked for a while ([`QUIET`]), so that nobody else waits for it, nor do others for a place in the queue to name servers.
+//! - At most [`SEARCHES_MAX`] strangers of a core are looked up at a time; of more nothing is known.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+
+use dns::{Answer, Name, Question, Record, RecordKind, Unanswered};
+use machine::{Instant, Micros};
+use smtp::ForwardPath;
+
+use crate::common::Common;
+use crate::configuration::{Abuse, HostName};
+use crate::names::{Inquirer, Known, QuestionNumber};
+use crate::session::Caller;
+
+use super::{Client, Hands};
+
+/// How long lists may take.
+const PATIENCE: Micros = Micros::from_secs(10);
+/// How long one that did not answer is not asked.
+const QUIET: Micros = Micros::from_secs(60);
+/// Strangers of a core that are looked up at a time.
+const SEARCHES_MAX: usize = 32;
+/// Characters that are kept of what a list says about an address.
+const WORDS_MAX: usize = 200;
+
+/// The lists, and how many strangers are looked up in them.
+pub(crate) struct Lists {
+    lists: Vec<List>,
+    pub(crate) searches: usize,
+}
+
+struct List {
+    name: Name,
+    meaning: Meaning,
+    asked_again_at: Instant,
+}
+
+/// What it means to stand on a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Meaning {
+    Refused,
+    Suspicious,
+    Trusted,
+}
+
+/// What is known of where a stranger stands.
+pub(super) struct Standing {
+    /// What was asked, and is not answered.
+    asked: Vec<(QuestionNumber, Inquiry)>,
+    until: Instant,
+    listings: Vec<Listing>,
+}
+
+/// A question about a stranger, to the list with this index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Inquiry {
+    /// Whether he stands on it.
+    Whether(usize),
+    /// Why he does.
+    Why(usize),
+}
+
+struct Listing {
+    list: usize,
+    meaning: Meaning,
+    /// That he stands there, and what the list says about it.
+    reason: String,
+}
+
+impl Lists {
+    pub(crate) fn new(abuse: &Abuse) -> Lists {
+        let of = |names: &[HostName], meaning| -> Vec<List> {
+            let names = names.iter().filter_map(|name| Name::parse(name.as_str()).ok());
+            names.map(|name| List { name, meaning, asked_again_at: Instant::START }).collect()
+        };
+        let kinds = [
+            of(&abuse.dnswl, Meaning::Trusted),
+            of(&abuse.dnsbl, Meaning::Refused),
+            of(&abuse.dnsbl_junk, Meaning::Suspicious),
+        ];
+        Lists { lists: kinds.into_iter().flatten().collect(), searches: 0 }
+    }
+
+    fn did_not_answer(&mut self, inquiry: Inquiry, now: Instant) {
+        if let Some(list) = self.lists.get_mut(inquiry.list()) {
+            list.asked_again_at = now + QUIET;
+        }
+    }
+}
+
+impl Inquiry {
+    fn list(self) -> usize {
+        let (Inquiry::Whether(list) | Inquiry::Why(list)) = self;
+        list
+    }
+}
+
+/// Whether it is known where the client stands, if that matters for this recipient. Goes on with finding it out.
+pub(super) fn is_known(path: &ForwardPath<'_>, hands: &mut Hands<'_>) -> bool {
+    if path.is_postmaster() || hands.common.lists.lists.is_empty() || hands.common.recipient(path).is_err() {
+        return true;
+    }
+    let Hands { common, caller, client, .. } = hands;
+    if client.is_none() {
+        **client = begin(*caller, common).map(|standing| Box::new(Client::Stranger(standing)));
+    }
+    let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return true };
+    if standing.asked.is_empty() {
+        return true;
+    }
+    let left = standing.until.since(common.now);
+    common.set_deadline(caller.connection, Some(left));
+    false
+}
+
+/// Begins to look a stranger up.
+fn begin(caller: Caller, common: &mut Common) -> Option<Standing> {
+    if !common.is_judged(caller) || !common.names.can_be_asked() || common.lists.searches >= SEARCHES_MAX {
+        return None;
+    }
+    let mut standing = Standing { asked: Vec::new(), until: common.now + PATIENCE, listings: Vec::new() };
+    for number in 0..common.lists.lists.len() {
+        standing.ask(Inquiry::Whether(number), caller, common);
+    }
+    common.lists.searches += usize::from(!standing.asked.is_empty());
+    Some(standing)
+}
+
+/// This came of a question. It comes back where that was about something else.
+pub(super) fn name_known(
+    number: QuestionNumber,
+    known: Known,
+    session: &mut smtp::Session,
+    hands: &mut Hands<'_>,
+) -> Option<Known> {
+    let Hands { common, caller, client, .. } = hands;
+    let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return Some(known) };
+    let Some(place) = standing.asked.iter().position(|(asked, _)| *asked == number) else { return Some(known) };
+    let (_, inquiry) = standing.asked.swap_remove(place);
+    match known {
+        Ok(answer) => standing.learn(inquiry, &answer, *caller, common),
+        Err(Unanswered::Busy | Unanswered::NoServer) => {}
+        Err(_) => common.lists.did_not_answer(inquiry, common.now),
+    }
+    if standing.asked.is_empty() {
+        common.lists.searches -= 1;
+        session.sender_known(hands);
+    }
+    None
+}
+
+/// A deadline has passed: what no list has said is not known. False when nobody waits for that.
+pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
+    if session.waits_for() != smtp::WaitsFor::Sender || !forget(hands) {
+        return false;
+    }
+    session.sender_known(hands);
+    true
+}
+
+/// Nobody waits any more for what was asked. False where nothing was.
+pub(super) fn forget(hands: &mut Hands<'_>) -> bool {
+    let Hands { common, client, .. } = hands;
+    let Some(Client::Stranger(standing)) = client.as_deref_mut() else { return false };
+    if standing.asked.is_empty() {
+        return false;
+    }
+    for (_, inquiry) in standing.asked.drain(..) {
+        if standing.until <= common.now {
+            common.lists.did_not_answer(inquiry, common.now);
+        }
+    }
+    common.lists.searches -= 1;
+    true
+}
+
+impl Hands<'_> {
+    /// Why no mail is taken from the client, if none is.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        Standing::of(self.client.as_deref())?.refusal()
+    }
+}
+
+impl Standing {
+    /// Where a client stands, if he was looked up.
+    pub(super) fn of(client: Option<&Client>) -> Option<&Standing> {
+        if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
+    }
+
+    fn ask(&mut self, inquiry: Inquiry, caller: Caller, common: &mut Common) {
+        let Some(list) = common.lists.lists.get(inquiry.list()) else { return };
+        let Ok(name) = Name::in_list(&list.name, caller.address.to_canonical()) else { return };
+        if list.asked_again_at > common.now {
+            return;
+        }
+        let kind = if matches!(inquiry, Inquiry::Whether(_)) { RecordKind::Ipv4 } else { RecordKind::Text };
+        let number = common.names.ask(Inquirer::Session(caller.connection.0), Question { name, kind });
+        self.asked.push((number, inquiry));
+    }
+
+    fn learn(&mut self, inquiry: Inquiry, answer: &Answer, caller: Caller, common: &mut Common) {
+        let Some(list) = common.lists.lists.get(inquiry.list()) else { return };
+        match inquiry {
+            Inquiry::Whether(number) if is_listing(answer) => {
+                let meaning = list.meaning;
+                let reason = format!("{} is listed by {}", caller.address.to_canonical(), list.name);
+                self.listings.push(Listing { list: number, meaning, reason });
+                if meaning != Meaning::Trusted {
+                    self.ask(Inquiry::Why(number), caller, common);
+                }
+            }
+            Inquiry::Whether(_) => {}
+            Inquiry::Why(number) => {
+                let listing = self.listings.iter_mut().find(|listing| listing.list == number);
+                if let (Some(listing), Some(words)) = (listing, words(answer)) {
+                    listing.reason += &format!(": {words}");
+                }
+            }
+        }
+    }
+
+    /// Why no mail is taken from him, if none is.
+    fn refusal(&self) -> Option<&str> {
+        self.reasons(Meaning::Refused).next()
+    }
+
+    /// Why what he brings goes to Junk.
+    pub(super) fn suspicions(&self) -> impl Iterator<Item = &str> {
+        self.reasons(Meaning::Suspicious)
+    }
+
+    fn reasons(&self, meaning: Meaning) -> impl Iterator<Item = &str> {
+        let is_trusted = self.listings.iter().any(|listing| listing.meaning == Meaning::Trusted);
+        let listings = self.listings.iter().filter(move |listing| listing.meaning == meaning && !is_trusted);
+        listings.map(|listing| listing.reason.as_str())
+    }
+}
+
+/// Whether an answer says that somebody is listed (RFC 5782 §2.1), and not that the list was asked wrongly.
+fn is_listing(answer: &Answer) -> bool {
+    answer.records.iter().any(|record| match record {
+        Record::Address(IpAddr::V4(address)) => {
+            address.is_loopback() && !matches!(address.octets(), [127, 255, 255, _]) && *address != NOT_ALLOWED_TO_ASK
+        }
+        _ => false,
+    })
+}
+
+/// By this some lists say that they were asked too often.
+const NOT_ALLOWED_TO_ASK: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 255);
+
+/// What a list says about an address, as far as it can be said on.
+fn words(answer: &Answer) -> Option<String> {
+    let text = answer.records.iter().find_map(|record| match record {
+        Record::Text(text) => Some(text),
+        _ => None,
+    })?;
+    let visible = text.iter().filter(|byte| byte.is_ascii_graphic() || **byte == b' ');
+    Some(visible.take(WORDS_MAX).map(|byte| char::from(*byte)).collect())
+}

@@ -1,0 +1,170 @@
+//! Strangers who are not welcome: what lists say of them, and what becomes of their mail.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use server::InUse;
+
+use crate::CORES;
+
+use super::names::{IPV4, Mood, NameServer, STRANGER, TEXT, serving_as, text};
+use super::proofs::{INBOX, JUNK, newest};
+use super::room::{Room, Talk};
+
+const LISTS: &str = "[abuse]\ndnsbl = [\"block.test\"]\ndnsbl_junk = [\"junk.test\"]\ndnswl = [\"trust.test\"]\n";
+const BLOCKED: &str = "7.113.0.203.block.test";
+const SUSPECTED: &str = "7.113.0.203.junk.test";
+const TRUSTED: &str = "7.113.0.203.trust.test";
+const REFUSED: &str = "554 5.7.1 203.0.113.7 is listed by block.test: See https://block.test/203.0.113.7";
+
+/// The name server says this of the stranger by a list.
+fn list(server: &mut NameServer, name: &'static str, address: [u8; 4]) {
+    server.zone.push((name, IPV4, address.to_vec()));
+    server.zone.push((name, TEXT, text("See https://block.test/203.0.113.7")));
+}
+
+/// A host has said in whose name it sends.
+fn greet(room: &mut Room, server: &mut NameServer, host: usize) -> Talk {
+    let mut talk = room.connect_from(host, 25);
+    assert!(server.line(room, &mut talk).starts_with("220 "));
+    for command in ["EHLO far.test", "MAIL FROM:<me@pass.test>"] {
+        let reply = server.smtp(room, &mut talk, command);
+        assert!(reply.starts_with("250 "), "{command}: {reply}");
+    }
+    talk
+}
+
+/// What is said to a host that names Ada.
+fn named(room: &mut Room, server: &mut NameServer, host: usize) -> String {
+    let mut talk = greet(room, server, host);
+    let reply = server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>");
+    room.part(talk);
+    reply
+}
+
+#[test]
+fn who_is_listed_is_refused_with_what_the_list_says_and_reaches_the_postmaster() {
+    for seed in [1, 2] {
+        let (mut room, mut server) = serving_as(seed, Mood::Answers, LISTS);
+        list(&mut server, BLOCKED, [127, 0, 0, 2]);
+        let mut talk = greet(&mut room, &mut server, STRANGER);
+        for (path, reply) in [
+            ("ada@barepost.test", REFUSED),
+            ("nobody@barepost.test", REFUSED),
+            ("Postmaster", "250 2.1.5 Recipient OK"),
+            ("\"PostMaster\"@barepost.test", "250 2.1.5 Recipient OK"),
+            ("grace@barepost.test", REFUSED),
+        ] {
+            assert_eq!(server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{path}>")), reply, "{path}");
+        }
+        assert!(server.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
+        assert!(server.smtp(&mut room, &mut talk, "From: me@pass.test\r\n\r\nLetter\r\n.").starts_with("250 2.0.0 "));
+        room.part(talk);
+        assert_eq!(newest(&room).0, INBOX);
+        assert_eq!(named(&mut room, &mut server, STRANGER), REFUSED);
+        let asked = server.asked.iter().filter(|(name, _)| name == BLOCKED).count();
+        assert_eq!(asked, 2, "what is known is not asked again: {:?}", server.asked);
+        server.asked.clear();
+        assert_eq!(named(&mut room, &mut server, 0), "250 2.1.5 Recipient OK", "a neighbour is no stranger");
+        assert_eq!(server.asked, []);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn whom_no_list_names_or_one_trusts_or_the_configuration_exempts_is_not_refused() {
+    for (seed, case) in
+        ["nothing", "asked wrongly", "not listed so", "fails", "trusted", "blocks us", "exempt"].into_iter().enumerate()
+    {
+        // What is said last of all is said of [access].
+        let exempt = if case == "exempt" { "unthrottled_from = [\"203.0.113.0/24\"]\n" } else { "" };
+        let (mut room, mut server) = serving_as(seed as u64, Mood::Answers, &format!("{exempt}{LISTS}"));
+        match case {
+            "asked wrongly" => list(&mut server, BLOCKED, [127, 255, 255, 254]),
+            "blocks us" => list(&mut server, BLOCKED, [127, 0, 0, 255]),
+            "not listed so" => list(&mut server, BLOCKED, [192, 0, 2, 1]),
+            "fails" => server.failing = vec![BLOCKED],
+            "trusted" => {
+                list(&mut server, BLOCKED, [127, 0, 0, 2]);
+                list(&mut server, TRUSTED, [127, 0, 5, 1]);
+            }
+            "exempt" => list(&mut server, BLOCKED, [127, 0, 0, 2]),
+            _ => {}
+        }
+        assert_eq!(named(&mut room, &mut server, STRANGER), "250 2.1.5 Recipient OK", "{case}");
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn what_somebody_brings_whom_another_kind_of_list_names_goes_to_junk_for_that_reason() {
+    for seed in [3, 4] {
+        let (mut room, mut server) = serving_as(seed, Mood::Answers, LISTS);
+        list(&mut server, SUSPECTED, [127, 0, 0, 3]);
+        server.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
+        let listed = "203.0.113.7 is listed by junk.test: See https://block.test/203.0.113.7";
+        let unproved = "not proved to be of fail.test, which wants such mail kept apart (DMARC); ";
+        for (author, reason) in [("me@pass.test", ""), ("me@fail.test", unproved)] {
+            let mut talk = greet(&mut room, &mut server, STRANGER);
+            for command in ["RCPT TO:<ada@barepost.test>", "DATA", &format!("From: {author}\r\n\r\nLetter\r\n.")] {
+                let reply = server.smtp(&mut room, &mut talk, command);
+                assert!(reply.starts_with(if command == "DATA" { "354 " } else { "250 " }), "{command}: {reply}");
+            }
+            room.part(talk);
+            let (mailbox, above, _) = newest(&room);
+            assert_eq!(mailbox, JUNK);
+            assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}{listed}\r\n")), "{above}");
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_list_that_does_not_answer_refuses_nobody_and_is_left_alone_for_a_while() {
+    for seed in [5, 6] {
+        let (mut room, mut server) = serving_as(seed, Mood::Silent, LISTS);
+        let mut waits = |room: &mut Room| {
+            let mut talk = greet(room, &mut server, STRANGER);
+            let before = room.machine.now;
+            assert_eq!(server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>"), "250 2.1.5 Recipient OK");
+            let waited = room.machine.now.since(before).as_secs();
+            assert!(waited <= 10, "{waited}");
+            room.part(talk);
+            waited > 1
+        };
+        assert!(waits(&mut room));
+        let waited = (0..20).filter(|_| waits(&mut room)).count();
+        assert!(waited < usize::from(CORES), "{waited} beside the first: each core asks once");
+        room.pass(Micros::from_secs(61));
+        assert!((0..20).any(|_| waits(&mut room)), "then it is asked again");
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn who_leaves_or_has_to_while_he_is_looked_up_leaves_nothing_behind_and_so_many_are_at_a_time() {
+    let (mut room, mut server) = serving_as(7, Mood::Silent, LISTS);
+    let wait = |room: &mut Room, server: &mut NameServer| {
+        let talk = greet(room, server, STRANGER);
+        room.send(&talk, b"RCPT TO:<ada@barepost.test>\r\n");
+        talk
+    };
+    let mut talks: Vec<Talk> = (0..34 * usize::from(CORES)).map(|_| wait(&mut room, &mut server)).collect();
+    room.pass(Micros::from_millis(100));
+    let searches = room.engines.in_use().searches;
+    assert!(
+        if CORES == 1 { searches == 32 } else { searches > 0 && searches <= 32 * usize::from(CORES) },
+        "{searches}"
+    );
+    let answered = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).count();
+    assert_eq!(answered, talks.len() - searches, "nobody waits for room");
+    talks.iter().for_each(|talk| room.abort(talk));
+    room.until_nothing_is_in_use();
+    room.pass(Micros::from_secs(61));
+    let mut talk = wait(&mut room, &mut server);
+    room.pass(Micros::from_secs(1));
+    room.machine.stop = true;
+    assert!(server.line(&mut room, &mut talk).starts_with("421 "));
+    room.until("the machine has stopped", |room| room.ended.is_some());
+    assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
+}
