@@ -28,3 +28,29 @@ class News(Reader):
         until(lambda: browser.run(COUNT) == unread + 2, ANSWER_SECONDS, "other pages count it too")
         self.assertEqual(browser.value("#text").strip(), "Undisturbed.")
         self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
+
+    def test_what_is_done_in_one_window_is_taken_back_in_it_and_shows_in_the_other(self):
+        subject = self.deliver("Elsewhere")
+        self.log_in("ada")
+        browser = self.browser
+        first = browser.command("GET", "window")
+        second = browser.command("POST", "window/new", type="tab")["handle"]
+        try:
+            browser.command("POST", "window", handle=second)
+            browser.go(self.address("/mail/box/1"))
+            self.open(subject)
+            browser.follow("button[value=archive]")
+            self.assertIn("The message was moved to Archive.", browser.text(".notice"))
+            self.assertEqual(browser.address, self.address("/mail/box/1"))
+            browser.command("POST", "window", handle=first)
+            browser.wait_until_gone(row(subject))
+            self.assertFalse(browser.is_there(".notice"), "it was not done here")
+            browser.command("POST", "window", handle=second)
+            browser.follow(".notice button")
+            self.assertTrue(browser.is_there(row(subject)))
+            browser.command("POST", "window", handle=first)
+            until(lambda: browser.is_there(row(subject)), ANSWER_SECONDS, "it is back here, too")
+        finally:
+            browser.command("POST", "window", handle=second)
+            browser.command("DELETE", "window")
+            browser.command("POST", "window", handle=first)

@@ -267,15 +267,13 @@ impl Clerks {
                 self.news.extend(taken);
             }
             Next::Done(done) => {
-                if let Some(said) = done.said {
-                    self.sessions.say(&clerk.session(), said);
-                }
+                let reply = done.reply(&clerk.session(), &mut self.sessions);
                 let (visitor, form_bytes, number) = (*visitor, *form_bytes, *number);
                 self.at_work.remove(frame);
                 match number.and_then(|number| self.letters.end(number)) {
                     // His visit was answered when the letter was let in.
-                    Some(_) => self.news.push_back((visitor, Told::Reply(done.reply))),
-                    None => self.answer(visitor, Told::Reply(done.reply), form_bytes),
+                    Some(_) => self.news.push_back((visitor, Told::Reply(reply))),
+                    None => self.answer(visitor, Told::Reply(reply), form_bytes),
                 }
             }
             Next::Begun(stream) => {

@@ -1,8 +1,9 @@
-//! What addresses are made of: numbers, keys of messages, the keys of a query, and where somebody is sent.
+//! What addresses are made of: numbers, keys of messages, the keys of a query, which notice a page is to tell, and where somebody is sent.
 //!
 //! Answers to: RFC 9051 section 2.3.1.1 (a UID is never 0); the URL Standard section 5.
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
@@ -59,6 +60,22 @@ impl Default for Destination {
     fn default() -> Destination {
         Destination(Page::Home.to_string())
     }
+}
+
+/// What the address of a page ends with that has something to tell: the number of a notice of the session. It names no other page.
+const TOLD: &str = "told=";
+
+/// The address of a page that tells the notice of this number.
+pub(crate) fn telling(address: &str, notice: u64) -> String {
+    let sign = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{sign}{TOLD}{notice}")
+}
+
+/// The address of a page, and which notice that is to tell, if it says one.
+pub(crate) fn told(target: &str) -> (&str, Option<u64>) {
+    let split = target.rsplit_once(['?', '&']);
+    let told = split.and_then(|(address, last)| Some((address, last.strip_prefix(TOLD)?.parse().ok()?)));
+    told.map_or((target, None), |(address, notice)| (address, Some(notice)))
 }
 
 /// A number that is never 0, as `Display` writes it.

@@ -15,6 +15,7 @@ use askama::Template;
 use http::{Field, Open, Reply, Status};
 use store::Refusal;
 
+use crate::address::telling;
 use crate::login::LoginPage;
 use crate::stream::Title;
 use crate::ticket::clear_cookie;
@@ -91,6 +92,14 @@ pub(crate) fn not_of_session() -> Reply {
 /// Look there now. `path`: one of ours.
 pub(crate) fn elsewhere(path: &str) -> Reply {
     plain(Status::SeeOther, "").with(Field::Location, path)
+}
+
+/// Look there now, where this notice is told, if it is remembered.
+pub(crate) fn elsewhere_told(path: &str, notice: Option<u64>) -> Reply {
+    match notice {
+        Some(notice) => elsewhere(&telling(path, notice)),
+        None => elsewhere(path),
+    }
 }
 
 /// Who asks has to log in first. `wanted`: where he goes then.

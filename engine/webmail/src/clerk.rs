@@ -18,6 +18,7 @@ mod carrying;
 mod changes;
 mod composing;
 mod conversing;
+mod copies;
 mod documents;
 mod draft;
 mod exporting;
@@ -42,8 +43,9 @@ use machine::UnixTime;
 use store::{AccountId, Closing, Guid, MailboxId, NoteChange, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::Continuation;
 
+use crate::answer;
 use crate::form::Reader;
-use crate::sessions::{Digest, Said};
+use crate::sessions::{Digest, Said, Sessions};
 use crate::stream::Stream;
 use crate::surroundings::Visitor;
 use crate::ticket::FormToken;
@@ -259,11 +261,11 @@ pub enum Next {
 
 /// A task that is done.
 #[derive(Debug)]
-pub struct Done {
-    /// What is told to who asked.
-    pub reply: Reply,
-    /// What his next page is to tell him, and what would take it back.
-    pub said: Option<Said>,
+pub enum Done {
+    /// This is answered to who asked.
+    Reply(Reply),
+    /// Who asked is sent on to that path, where the page tells him this, and what would take it back.
+    SentOn(String, Said),
 }
 
 /// What came of a step.
@@ -448,7 +450,15 @@ impl Key {
 
 impl Done {
     pub(crate) fn with(reply: Reply) -> Done {
-        Done { reply, said: None }
+        Done::Reply(reply)
+    }
+
+    /// What is answered to who asked, by a request of this session.
+    pub fn reply(self, session: &Digest, sessions: &mut Sessions) -> Reply {
+        match self {
+            Done::Reply(reply) => reply,
+            Done::SentOn(then, said) => answer::elsewhere_told(&then, sessions.say(session, said)),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a browser asks for: from method and target of a request to a [`Wish`], and from there back to an address.
 //!
 //! Invariants:
-//! - One thing has one address: what [`Wish::of`] takes is what `Display` writes, but for keys in another order or letters in another encoding.
+//! - One thing has one address: what [`Wish::of`] takes is what `Display` writes, but for keys in another order or letters in another encoding, and for a notice that the page is to
+//!   tell beside.
 //!   Unknown keys, keys given twice, numbers with a sign or leading zeros, and encoded letters in a path are nobody's address.
 //! - Whoever is sent somewhere because of what a form or an address says is sent to a page of ours ([`Destination`]).
 //!
@@ -179,6 +180,7 @@ impl<'a> Page<'a> {
         if target.len() > TARGET_BYTES_MAX || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(NotFound);
         }
+        let (target, _) = address::told(target);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut names = path.strip_prefix("/mail/").ok_or(NotFound)?.split('/');
         match (names.next(), names.next(), names.next(), names.next()) {

@@ -7,10 +7,11 @@
 //! - Of what a browser shows to be known, only a digest is kept, and in memory what its forms carry, which nobody is known by: who reads the memory or the disk cannot pose as anybody.
 //! - An account has at most [`SESSIONS_MAX`] sessions; who comes then takes the place of who was not seen for longest. Of a core's so many are remembered as it was made for.
 //! - A session that was not seen for [`IDLE_SECONDS`] is over, and so is one that was begun with a password that is not the account's any more.
+//! - What one window did is told to that window: a notice has a number, and only a page whose address says it takes it. At most [`SAID_MAX`] of a session wait.
 //! - Being seen is noted once a day: requests cost the disk nothing.
 //! - A session that has ended does not come back while the machine lives, whatever the disk does.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -35,13 +36,16 @@ pub const IDLE_SECONDS: u64 = 14 * 86_400;
 /// How long it is not noted again that a session is seen.
 const NOTED_SECONDS: u64 = 86_400;
 
+/// Notices of one session that no page has told yet: those of so many windows.
+const SAID_MAX: usize = 8;
+
 /// Before everything.
 const NEVER: UnixTime = UnixTime::from_seconds(0);
 
 /// What of a browser's ticket is kept.
 pub type Digest = [u8; 32];
 
-/// What the next page is to tell.
+/// What a page is to tell.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Said {
     /// In words.
@@ -123,7 +127,10 @@ struct Session {
     /// What the store may not know yet of a session that was begun in this life of the machine.
     begun: Option<Kept>,
     is_over: bool,
-    said: Option<Said>,
+    /// By their numbers, which grow.
+    said: VecDeque<(u64, Said)>,
+    /// How many it had; after a restart more than before it.
+    noticed: u64,
     /// What its forms carry, once one was made.
     token: Option<Arc<str>>,
     /// The message that may load what it wants from elsewhere.
@@ -236,22 +243,29 @@ impl Sessions {
             noted: NEVER,
             begun: None,
             is_over: false,
-            said: None,
+            said: VecDeque::new(),
+            noticed: now.seconds(),
             token: None,
             loaded: None,
         })
     }
 
-    /// The next page of a session is to tell this.
-    pub fn say(&mut self, digest: &Digest, said: Said) {
-        if let Some(session) = self.known.get_mut(digest) {
-            session.said = Some(said);
+    /// A page of a session is to tell this. The number by which its address says so; `None`: nobody remembers the session.
+    pub fn say(&mut self, digest: &Digest, said: Said) -> Option<u64> {
+        let session = self.known.get_mut(digest)?;
+        if session.said.len() >= SAID_MAX {
+            session.said.pop_front();
         }
+        session.noticed += 1;
+        session.said.push_back((session.noticed, said));
+        Some(session.noticed)
     }
 
-    /// What the page is to tell: once.
-    pub fn take_said(&mut self, digest: &Digest) -> Option<Said> {
-        self.known.get_mut(digest)?.said.take()
+    /// What the page is to tell whose address says this number: once.
+    pub fn take_said(&mut self, digest: &Digest, number: u64) -> Option<Said> {
+        let said = &mut self.known.get_mut(digest)?.said;
+        let at = said.iter().position(|(of, _)| *of == number)?;
+        said.remove(at).map(|(_, said)| said)
     }
 
     /// What the forms of a session carry, whose ticket this is: worked out once.

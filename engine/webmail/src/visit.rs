@@ -17,7 +17,7 @@ use machine::UnixTime;
 use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, NoteChange, Store, TRASH};
 use tasks::Continuation;
 
-use crate::address::number;
+use crate::address::{self, number};
 use crate::answer;
 use crate::clerk::{
     BoxChange, Change, Clerk, Document, Draft, Elsewhere, Extent, Noted, Overview, Task, Trust, Whom, together,
@@ -150,11 +150,11 @@ pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Recept
             Err(_) => Reception::Answered(answer::plain(Status::BadRequest, "This form is not understood.\n")),
         },
         Visit::SetPassword(ticket, token, proved) => match office.known(&ticket) {
-            Some((account, session)) => Asking { account, ticket, session, office }.set_password(&token, proved),
+            Some((account, session)) => Asking::new(account, ticket, session, office).set_password(&token, proved),
             None => Reception::Answered(answer::login(Destination::default())),
         },
         Visit::Ask(ticket, request) => match office.known(&ticket) {
-            Some((account, session)) => Asking { account, ticket, session, office }.ask(&request),
+            Some((account, session)) => Asking::new(account, ticket, session, office).ask(&request),
             None => Reception::Answered(request.answer_to_stranger(office.host)),
         },
     }
@@ -207,10 +207,20 @@ struct Asking<'a> {
     ticket: Ticket,
     session: Digest,
     office: Office<'a>,
+    /// What the page is to tell him.
+    said: Option<Said>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(account: AccountId, ticket: Ticket, session: Digest, office: Office<'a>) -> Asking<'a> {
+        Asking { account, ticket, session, office, said: None }
+    }
 }
 
 impl Asking<'_> {
     fn ask(mut self, request: &Request) -> Reception {
+        let (_, notice) = address::told(&request.target);
+        self.said = notice.and_then(|notice| self.office.sessions.take_said(&self.session, notice));
         let answer = match Wish::of(&request.method, &request.target) {
             Ok(Wish::See(Page::Events)) if request.method == "GET" => {
                 return Reception::Listens(self.account, self.session);
@@ -229,18 +239,8 @@ impl Asking<'_> {
     }
 
     fn begin(self, task: Task) -> Reception {
-        let is_page = matches!(
-            task,
-            Task::List(..)
-                | Task::Search(..)
-                | Task::Read(..)
-                | Task::Compose(_)
-                | Task::Mailboxes(None)
-                | Task::Settings(_)
-        );
-        let said = if is_page { self.office.sessions.take_said(&self.session) } else { None };
         let token = self.office.sessions.form_token(&self.session, &self.ticket);
-        let visitor = Visitor { account: self.account, session: self.session, token, said };
+        let visitor = Visitor { account: self.account, session: self.session, token, said: self.said };
         Reception::Taken(Box::new(Clerk::new(visitor, task)))
     }
 
@@ -336,8 +336,8 @@ impl Asking<'_> {
             _ => None,
         };
         let Some(change) = change else {
-            self.office.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
-            return Err(answer::elsewhere(then.as_str()));
+            let notice = self.office.sessions.say(&self.session, Said::wrong("Choose a mailbox first."));
+            return Err(answer::elsewhere_told(then.as_str(), notice));
         };
         let keys = form.texts("key").filter_map(|key| key.parse().ok());
         Ok(Task::Change(change, whom(form, keys), then.as_str().into()))

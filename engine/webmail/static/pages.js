@@ -34,9 +34,9 @@ const plain = new WeakSet();
 /** What was done where the page does not say it. @type {Record<string, string>} */
 const DONE = { unread: "Marked as not read.", read: "Marked as read." };
 
-/** An address without what names a place within its page. @param {string} address */
+/** An address without what names a place within its page, or a notice that it tells. @param {string} address */
 function bare(address) {
-  return address.split("#")[0] ?? "";
+  return (address.split("#")[0] ?? "").replace(/[?&]told=\d+$/, "");
 }
 
 /** @param {string} words */
@@ -171,7 +171,7 @@ function show(answer, isBack, part = "") {
   const scrolled = scrollY;
   if (isElsewhere && !isBack) {
     history.replaceState({ scrolled }, "");
-    history.pushState(null, "", answer.address + part);
+    history.pushState(null, "", bare(answer.address) + part);
   }
   here = bare(answer.address);
   surround(page);
@@ -323,6 +323,8 @@ addEventListener("popstate", () => {
     void go(location.href, { isBack: true });
   }
 });
+// What a page has told it tells once.
+history.replaceState(history.state, "", here + location.hash);
 history.scrollRestoration = "manual";
 addEventListener("pagehide", () => history.replaceState({ scrolled: scrollY }, ""));
 addEventListener("load", () => scrollTo({ top: Number(history.state?.scrolled ?? 0) }));

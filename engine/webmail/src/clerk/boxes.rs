@@ -10,6 +10,7 @@ use http::Reply;
 use store::{AccountId, BUILT_IN, MailboxId, Refusal, TRASH, Uid, UidRange};
 
 use super::{Desk, Done, Step, why};
+use crate::Page;
 use crate::answer;
 use crate::mailboxes::{MailboxesPage, OwnMailbox};
 use crate::sessions::Said;
@@ -91,8 +92,7 @@ impl Boxes {
             (Some(BoxChange::Rename(_, name)), None) => format!("The mailbox is called “{name}” now."),
             (Some(BoxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
         };
-        let said = Said::done(&text);
-        Done { reply: answer::elsewhere(&crate::Page::Mailboxes.to_string()), said: Some(said) }
+        Done::SentOn(Page::Mailboxes.to_string(), Said::done(&text))
     }
 }
 

@@ -279,7 +279,10 @@ impl Changes {
             None if self.count == 0 => Some(Said::done("Nothing was selected.")),
             None => Some(Said { undo: self.undo.take(), ..Said::done(&self.told(account, store)) }),
         };
-        Done { reply: answer::elsewhere(&self.then), said }
+        match said {
+            Some(said) => Done::SentOn(self.then.clone(), said),
+            None => Done::with(answer::elsewhere(&self.then)),
+        }
     }
 
     /// What was done, for people.

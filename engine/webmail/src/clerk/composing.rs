@@ -67,7 +67,7 @@ impl Composing {
             && let Some(said) = about_to_leave(draft, visitor.account, desk)
         {
             let drafts = Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest };
-            return Done { reply: answer::elsewhere(&drafts.to_string()), said: Some(said) };
+            return Done::SentOn(drafts.to_string(), said);
         }
         Done::with(self.page(visitor, desk))
     }

@@ -209,8 +209,7 @@ impl Place<'_> {
 
     /// Whether it is the same letter, as far as it was read.
     fn is_same_as(&self, other: &Place<'_>) -> bool {
-        let is_known = |summary: &&Summary| summary.message_id != 0;
-        self.summary().filter(is_known).is_some_and(|summary| Some(summary) == other.summary())
+        rows::are_one_letter(self.summary(), other.summary())
             && match (&self.shown, &other.shown) {
                 (Ok(one), Ok(other)) => one.says_what(other),
                 _ => true,

@@ -2,10 +2,11 @@
 //!
 //! Invariant: who takes it back has it out of the hands of whoever lets it leave before anything is written; so it never does both.
 
+use alloc::string::ToString;
+
 use store::{AccountId, DRAFTS, Flags, INBOX, MailboxId, MarkChange, Refusal, Uid};
 
 use super::{Desk, Done, Step, why};
-use crate::answer;
 use crate::sessions::{Said, Undo};
 use crate::{Key, Page, Start, Stretch};
 
@@ -96,7 +97,7 @@ impl TakingBack {
                 (Said::wrong(why(refusal)), Page::List { mailbox: DRAFTS.0, stretch: Stretch::Newest })
             }
         };
-        Done { reply: answer::elsewhere(&alloc::string::ToString::to_string(&then)), said: Some(said) }
+        Done::SentOn(then.to_string(), said)
     }
 }
 

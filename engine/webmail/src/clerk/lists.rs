@@ -1,6 +1,6 @@
 //! A page of a mailbox: an index walk, and of what it finds rows that were written before, or the summaries to write them by.
 //!
-//! A row is a conversation. It stands where its newest message in this mailbox stands, so the walk knows a row when it comes to it: whatever follows of the conversation is older, and is passed over.
+//! A row is a conversation. It stands where its newest message in this mailbox stands, so the walk knows a row when it comes to it: whatever follows of the conversation is older, and is passed over. A letter to oneself, which is there twice, counts once in it (`copies`).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
 
+use super::copies::Copies;
 use super::rows::{self, Found, Together};
 use super::{Desk, Step};
 use crate::answer;
@@ -32,19 +33,37 @@ pub(super) struct Listing {
     /// The message that was looked at last.
     at: Option<Uid>,
     walked: u32,
-    is_walked: bool,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The index is looked at.
+    Walking,
+    /// Of what may be one letter it is asked whether it is.
+    Counting(Copies),
+    /// What each row stands for is known, and its words are asked for.
+    Counted,
 }
 
 impl Listing {
     pub(super) fn new(mailbox: MailboxId, stretch: Stretch) -> Listing {
-        Listing { mailbox, stretch, rows: Vec::new(), at: None, walked: 0, is_walked: false }
+        Listing { mailbox, stretch, rows: Vec::new(), at: None, walked: 0, stage: Stage::Walking }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        if !self.is_walked {
+        if let Stage::Walking = self.stage {
             if !self.walk(account, desk.store()) {
                 return Step::Busy;
             }
+            self.stage = Stage::Counting(Copies::among(&self.rows, account, desk.store()));
+        }
+        if let Stage::Counting(copies) = &mut self.stage {
+            match copies.ask(account, under_way, desk) {
+                Step::Asked if *under_way == 0 => copies.count_once(&mut self.rows),
+                step => return step,
+            }
+            self.stage = Stage::Counted;
             rows::recall(&mut self.rows, account, desk);
         }
         rows::ask(&mut self.rows, account, under_way, desk)
@@ -71,12 +90,12 @@ impl Listing {
             *self = Listing::new(mailbox, Stretch::Newest);
             return false;
         }
-        self.is_walked = is_end || self.walked >= WALKED_MAX;
-        if self.is_walked && is_upwards {
+        let is_over = is_end || self.walked >= WALKED_MAX;
+        if is_over && is_upwards {
             self.rows.reverse();
             self.at = self.rows.last().map(|row| row.info.uid);
         }
-        self.is_walked
+        is_over
     }
 
     /// Takes the next messages up to a full page: of each conversation the newest that is in this mailbox. How many it has looked at; fewer than it may for those that were the last.
@@ -111,7 +130,10 @@ impl Listing {
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
-        rows::body_arrived(&mut self.rows, body);
+        match &mut self.stage {
+            Stage::Counting(copies) => copies.body_arrived(body),
+            Stage::Walking | Stage::Counted => rows::body_arrived(&mut self.rows, body),
+        }
     }
 
     pub(super) fn page(&self, visitor: &Visitor, desk: &mut impl Desk) -> Reply {

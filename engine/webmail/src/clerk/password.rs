@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use store::{AccountId, NewPassword, NoteChange, Refusal};
 
 use super::{Desk, Done, Step, why};
-use crate::answer;
+use crate::Page;
 use crate::sessions::Said;
 use crate::visit::Secrets;
 
@@ -83,6 +83,6 @@ impl Changing {
             Some(refusal) => Said::wrong(why(refusal)),
             None => Said::done("Your password is changed. Wherever else you were logged in, you are not any more."),
         };
-        Done { reply: answer::elsewhere(&crate::Page::Settings.to_string()), said: Some(said) }
+        Done::SentOn(Page::Settings.to_string(), said)
     }
 }

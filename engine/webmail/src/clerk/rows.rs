@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::LazyCell;
 
 use message::Summary;
-use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store};
+use store::{AccountId, Body, DRAFTS, Flags, MailboxId, MessageInfo, OUTBOX, Refusal, SENT, Store, Uid};
 
 use super::conversing::is_thrown_away;
 use super::written::Facts;
@@ -114,7 +114,7 @@ pub(super) struct RowText<'a> {
 /// What a row tells of all messages that it stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Together {
-    messages: u32,
+    pub(super) messages: u32,
     is_unread: bool,
     is_starred: bool,
     is_answered: bool,
@@ -134,9 +134,7 @@ impl Together {
 
     /// Its conversation: how many messages it has in all mailboxes, and what is marked of those in the mailbox of the row.
     pub(super) fn of(store: &Store, account: AccountId, mailbox: MailboxId, info: &MessageInfo) -> Together {
-        let all = store.conversation(account, info.conversation).take(COUNTED_MAX);
-        let counts = |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
-        let messages = all.filter(|(id, _)| counts(*id)).count() as u32;
+        let messages = counted(store, account, mailbox, info.conversation).count() as u32;
         if messages <= 1 {
             return Together::alone(mailbox, info);
         }
@@ -151,6 +149,22 @@ impl Together {
             is_answered: together.is_answered | one.is_answered,
         })
     }
+}
+
+/// The messages of a conversation that count for its row in this mailbox.
+pub(super) fn counted(
+    store: &Store,
+    account: AccountId,
+    mailbox: MailboxId,
+    conversation: u64,
+) -> impl Iterator<Item = (MailboxId, Uid)> {
+    let counts = move |id: MailboxId| id == mailbox || id != DRAFTS && id != OUTBOX && !is_thrown_away(id);
+    store.conversation(account, conversation).take(COUNTED_MAX).filter(move |(id, _)| counts(*id))
+}
+
+/// Whether two messages are one letter, as far as their summaries say.
+pub(super) fn are_one_letter(one: Option<&Summary>, other: Option<&Summary>) -> bool {
+    one.is_some_and(|one| one.message_id != 0 && Some(one) == other)
 }
 
 /// Of these messages those rows that were written before are known.

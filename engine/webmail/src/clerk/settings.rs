@@ -8,6 +8,7 @@ use http::Reply;
 use store::{AccountId, NoteChange, Refusal, Store};
 
 use super::{Desk, Done, Step, why};
+use crate::Page;
 use crate::answer;
 use crate::chosen::Chosen;
 use crate::kept::Kept;
@@ -65,12 +66,12 @@ impl Noting {
     }
 
     pub(super) fn done(&self, host: &str) -> Done {
-        let to_settings = || answer::elsewhere(&crate::Page::Settings.to_string());
+        let to_settings = |said| Done::SentOn(Page::Settings.to_string(), said);
         match (&self.noted, self.refused) {
-            (Noted::LoggedOut, Some(_)) => Done { reply: answer::logged_out_until_restart(host), said: None },
-            (Noted::LoggedOut, None) => Done { reply: answer::logged_out(), said: None },
-            (Noted::Said(_), Some(refusal)) => Done { reply: to_settings(), said: Some(Said::wrong(why(refusal))) },
-            (Noted::Said(text), None) => Done { reply: to_settings(), said: Some(Said::done(text)) },
+            (Noted::LoggedOut, Some(_)) => Done::with(answer::logged_out_until_restart(host)),
+            (Noted::LoggedOut, None) => Done::with(answer::logged_out()),
+            (Noted::Said(_), Some(refusal)) => to_settings(Said::wrong(why(refusal))),
+            (Noted::Said(text), None) => to_settings(Said::done(text)),
         }
     }
 }

@@ -79,8 +79,10 @@ impl Trusting {
     }
 
     pub(super) fn done(&self) -> Done {
-        let said = self.refused.map(|refusal| Said::wrong(why(refusal)));
-        Done { reply: answer::elsewhere(&self.then), said }
+        match self.refused {
+            Some(refusal) => Done::SentOn(self.then.clone(), Said::wrong(why(refusal))),
+            None => Done::with(answer::elsewhere(&self.then)),
+        }
     }
 }
 

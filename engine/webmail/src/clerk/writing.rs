@@ -28,7 +28,6 @@ use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::draft::Draft;
 use super::{Desk, Done, Step, why};
-use crate::answer;
 use crate::chosen::Chosen;
 use crate::form::Reader;
 use crate::sessions::{Said, Undo};
@@ -475,7 +474,7 @@ impl Writing {
             (Then::Keep, None) => (Said::done("The draft was saved."), list(DRAFTS)),
         };
         let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
-        Done { reply: answer::elsewhere(&then), said: Some(Said { seconds, ..said }) }
+        Done::SentOn(then, Said { seconds, ..said })
     }
 }
 

@@ -105,7 +105,7 @@ impl Asking<'_> {
 
     /// The page of settings, with what is wrong.
     pub(super) fn complaint(&mut self, why: &str) -> Task {
-        self.office.sessions.say(&self.session, Said::wrong(why));
+        self.said = Some(Said::wrong(why));
         Task::Settings(Overview { sessions: self.sessions(), typed: None })
     }
 

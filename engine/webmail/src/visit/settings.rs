@@ -27,7 +27,7 @@ impl Asking<'_> {
                 match chosen.noted() {
                     Ok(change) => Ok(Task::Note(alloc::vec![change], Noted::Said("Saved.".into()))),
                     Err(why) => {
-                        self.office.sessions.say(&session, Said::wrong(why));
+                        self.said = Some(Said::wrong(why));
                         Ok(Task::Settings(Overview { sessions: self.sessions(), typed: Some(chosen) }))
                     }
                 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use machine::Micros;
+
 use super::room::Room;
 use super::webmail::{Browser, between, letter, serving};
 
@@ -206,9 +208,42 @@ fn a_letter_to_oneself_is_seen_once_and_another_that_only_bears_its_name_is_seen
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/1"), (2, 2, true), "one of Ada's two, and the forgery");
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/1/4"), (2, 2, true));
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/3/1"), (2, 2, true));
+    let counts = |ada: &mut Browser, room: &mut Room, mailbox: &str| {
+        let list = ada.get(room, mailbox).text();
+        let rows = list.split("<li class").skip(1);
+        rows.map(|row| between(row, "class=\"number\">", "<").unwrap_or("1").to_string()).collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        assert_eq!(counts(&mut ada, &mut room, "/mail/box/1"), ["2", "1", "1"], "of the forgery there are two letters");
+        assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
+    }
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the letter alone: {list}");
     // Filed elsewhere it is still the same.
     ada.post(&mut room, "/mail/act", &[("token", &token), ("do", "archive"), ("key", "1.3"), ("here", "/mail/box/1")]);
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/4/1"), (1, 1, false));
+    assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
+    assert_eq!(counts(&mut ada, &mut room, "/mail/box/4"), ["1"]);
+    // What was held is as long in coming, and an answer to oneself is a second letter.
+    ada.hold(&mut room, "10");
+    let form = [("to", "ada@barepost.test"), ("subject", "Held"), ("text", "Held."), ("token", &token), ("do", "send")];
+    ada.post(&mut room, "/mail/compose", &form);
+    room.pass(Micros::from_secs(15));
+    assert_eq!(counts(&mut ada, &mut room, "/mail/box/1").first().map(String::as_str), Some("1"));
+    let answers =
+        between(&ada.get(&mut room, "/mail/box/1").text(), "href=\"/mail/box/1/", "\"").map(|uid| format!("1.{uid}"));
+    let form = [
+        ("answers", answers.as_deref().expect("a row")),
+        ("subject", "Re: Held"),
+        ("to", "ada@barepost.test"),
+        ("text", "So it was, and longer than that."),
+        ("token", &token),
+        ("do", "send"),
+    ];
+    ada.post(&mut room, "/mail/compose", &form);
+    room.pass(Micros::from_secs(15));
+    assert_eq!(counts(&mut ada, &mut room, "/mail/box/1").first().map(String::as_str), Some("2"));
+    assert_eq!(counts(&mut ada, &mut room, "/mail/box/3").first().map(String::as_str), Some("2"));
 }
 
 #[test]

@@ -216,8 +216,10 @@ fn a_letter_that_is_taken_back_is_a_draft_as_it_was_and_does_not_leave() {
     let mut people = People::logged_in(&mut room, &trust);
     let undo = people.send(&mut room, "", "All is well.");
     let held = people.ada.get(&mut room, "/mail/compose?draft=2.1");
-    assert_eq!((held.status, held.field("Location")), (303, "/mail/box/2"));
-    assert!(people.ada.get(&mut room, "/mail/box/2").text().contains(&undo), "where drafts are it can be taken back");
+    assert_eq!(held.status, 303);
+    let drafts = held.field("Location").to_string();
+    assert!(drafts.starts_with("/mail/box/2?"), "{drafts}");
+    assert!(people.ada.get(&mut room, &drafts).text().contains(&undo), "where drafts are it can be taken back");
     let back = people.undo(&mut room, &undo);
     for words in [
         "Your letter was not sent: it is a draft again.",

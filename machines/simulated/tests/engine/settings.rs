@@ -221,7 +221,7 @@ fn change(browser: &mut Browser, room: &mut Room, [old, new, again]: [&str; 3]) 
     let token = browser.get(room, "/mail/settings").token();
     let fields = [("token", token.as_str()), ("old", old), ("new", new), ("again", again), ("do", "password")];
     let page = browser.send(room, "/mail/settings", &fields);
-    if page.status == 303 { browser.get(room, "/mail/settings").text() } else { page.text() }
+    if page.status == 303 { browser.get(room, page.field("Location")).text() } else { page.text() }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Two windows in which one person writes two letters: whatever they ask for at once, each goes on with its own.
+//! Two windows of one person: whatever they ask for at once, each goes on with its own letter, and tells what was done in it and takes that back.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -6,7 +6,7 @@ use machine::Micros;
 
 use super::kept_files::draft;
 use super::room::Room;
-use super::webmail::{Browser, serving};
+use super::webmail::{Browser, between, letter, serving};
 
 const ROUNDS: usize = 16;
 
@@ -83,6 +83,43 @@ fn two_windows_that_write_at_once_keep_to_their_own_drafts() {
         assert!(list.contains("1–1 of 1") && list.contains(&texts[0]), "{list}");
         grace.hang_up(&mut room);
         windows.iter_mut().for_each(|window| window.browser.hang_up(&mut room));
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// What a page offers to take back.
+fn undo(page: &str) -> Option<&str> {
+    between(page, "name=\"what\" value=\"", "\"")
+}
+
+#[test]
+fn each_window_tells_what_was_done_in_it_and_no_other_takes_that_away() {
+    for seed in [352, 353] {
+        let (mut room, trust) = serving(seed);
+        for subject in ["First", "Second"] {
+            assert!(room.deliver("ada@barepost.test", &letter(subject, "It computes.")).starts_with("250"));
+        }
+        let mut windows = [(); 3].map(|()| Browser::new(&trust));
+        windows[0].log_in(&mut room, "ada", "lovelace");
+        let cookie = windows[0].cookie.clone();
+        windows.iter_mut().for_each(|window| window.cookie.clone_from(&cookie));
+        let [first, second, third] = &mut windows;
+        let token = first.get(&mut room, "/mail/box/1").token();
+        let form = |key| [("token", token.as_str()), ("here", "/mail/box/1"), ("key", key), ("do", "archive")];
+        let [there, elsewhere] = [(&mut *first, "1.1"), (&mut *second, "1.2")].map(|(window, key)| {
+            let answer = window.send(&mut room, "/mail/act", &form(key));
+            assert_eq!(answer.status, 303, "{}", answer.text());
+            answer.field("Location").to_string()
+        });
+        assert_eq!(undo(&third.get(&mut room, "/mail/box/1").text()), None, "nothing was done here");
+        assert_eq!(undo(&second.get(&mut room, &elsewhere).text()), Some("4.2-2.1"));
+        let page = first.get(&mut room, &there).text();
+        assert_eq!(undo(&page), Some("4.1-1.1"), "{page}");
+        assert!(page.contains("name=\"here\" value=\"/mail/box/1\""), "the page is the one that it was: {page}");
+        assert_eq!(undo(&first.get(&mut room, &there).text()), None, "it is told once");
+        let back = first.post(&mut room, "/mail/undo", &[("token", &token), ("what", "4.1-1.1")]).text();
+        assert!(back.contains("First") && !back.contains("Second"), "{back}");
+        windows.iter_mut().for_each(|window| window.hang_up(&mut room));
         room.until_nothing_is_in_use();
     }
 }
