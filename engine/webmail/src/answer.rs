@@ -125,28 +125,26 @@ fn to_be_forgotten(reply: Reply) -> Reply {
     reply.with(Field::SetCookie, &clear_cookie().to_string()).with(Field::ClearSiteData, "\"cache\"")
 }
 
-/// HTML that somebody has sent. `is_loaded`: whether it may load pictures from elsewhere.
-pub(crate) fn letter(html: String, is_loaded: bool) -> Reply {
-    let policy = if is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY };
-    private(Status::Ok, "text/html; charset=utf-8", html.into_bytes())
-        .with(Field::ReferrerPolicy, "no-referrer")
-        .with(Field::ContentSecurityPolicy, policy)
-}
-
-/// Something to be kept as a file, whatever it is.
-pub(crate) fn download(title: &Title, body: Vec<u8>) -> Reply {
-    to_be_kept(title, Reply::new(Status::Ok, title.media_type, body))
+/// A document of somebody's mail, whatever it is: a file to be kept, or HTML to be looked at.
+pub(crate) fn document(title: &Title, body: Vec<u8>) -> Reply {
+    titled(title, Reply::new(Status::Ok, title.media_type(), body))
 }
 
 /// The same, of which this is the beginning.
-pub(crate) fn download_begins(title: &Title, first: Vec<u8>, open: Open) -> Reply {
-    to_be_kept(title, Reply::open(title.media_type, first, open))
+pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: Open) -> Reply {
+    titled(title, Reply::open(title.media_type(), first, open))
 }
 
-fn to_be_kept(title: &Title, reply: Reply) -> Reply {
-    nobody_elses(reply)
-        .with(Field::ContentDisposition, &disposition(&title.name))
-        .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
+fn titled(title: &Title, reply: Reply) -> Reply {
+    let reply = nobody_elses(reply);
+    match title {
+        Title::File { name, .. } => {
+            reply.with(Field::ContentDisposition, &disposition(name)).with(Field::ContentSecurityPolicy, NOTHING_POLICY)
+        }
+        Title::Letter { is_loaded } => reply
+            .with(Field::ReferrerPolicy, "no-referrer")
+            .with(Field::ContentSecurityPolicy, if *is_loaded { LETTER_POLICY_LOADED } else { LETTER_POLICY }),
+    }
 }
 
 fn private(status: Status, media_type: &'static str, body: Vec<u8>) -> Reply {

@@ -8,8 +8,8 @@
 //! - What he asks the store for he counts, and he is done only when all of it has come back: so every buffer goes home.
 //! - A letter that leaves has no clerk: a [`Carrier`] brings it to whom it is for, as much a zero-wait thread as he is.
 //! - He asks for at most [`READS_MAX`] parts of messages at a time. Who opens a mailbox leaves the disk to others as well.
-//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, [`DOCUMENT_BYTES_MAX`] of a document that is shown, little more than
-//!   [`crate::PIECE_BYTES`] of one that is sent as a file; of a conversation what `conversing` says.
+//! - What he keeps of messages is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, little more than [`crate::PIECE_BYTES`] of a document, or of the beginning of one what
+//!   `showing` says; of a conversation what `conversing` says.
 
 mod arriving;
 mod attaching;
@@ -30,6 +30,7 @@ pub(crate) mod pictures;
 mod rows;
 mod searches;
 mod settings;
+mod showing;
 pub(crate) mod trusting;
 mod writing;
 mod written;
@@ -63,6 +64,7 @@ use lists::Listing;
 use password::Changing;
 use searches::Searching;
 use settings::Noting;
+use showing::Showing;
 use trusting::Trusting;
 use writing::Writing;
 
@@ -72,12 +74,13 @@ pub use carrying::{Carried, Carrier, Way};
 pub(crate) use changes::together;
 pub use changes::{Change, Messages, Whom};
 pub use conversing::SHOWN_MAX;
-pub use documents::{DOCUMENT_BYTES_MAX, Document, Extent};
+pub use documents::Document;
 pub use draft::Draft;
 pub use letters::TEXT_BYTES_MAX;
 pub use lists::{ROWS_MAX, WALKED_MAX};
 pub use searches::LOOKED_AT_MAX;
 pub use settings::{Noted, Overview};
+pub use showing::Extent;
 pub use trusting::Trust;
 pub use written::WrittenRows;
 
@@ -97,6 +100,8 @@ pub enum Task {
     Read(Key, Option<Key>),
     /// A message, or a part of it, is to be sent as what it is.
     Send(Key, Document),
+    /// HTML of a message, the part of that index, is to be shown as a document of its own.
+    Show(Key, u16, Elsewhere, Extent),
     /// A mailbox is to be sent as one file.
     Export(MailboxId),
     /// Something is to be done with messages. Where to go then: a path under `/mail/`.
@@ -144,6 +149,7 @@ enum Work {
     Search(Box<Searching>),
     Read(Box<Conversing>),
     Send(Box<Reading>),
+    Show(Box<Showing>),
     Export(Box<Exporting>),
     Change(Changes),
     Mailboxes(Boxes),
@@ -286,6 +292,9 @@ impl Clerk {
             Task::Search(words, only, before) => Work::Search(Box::new(Searching::new(words, only, before))),
             Task::Read(key, loaded) => Work::Read(Box::new(Conversing::new(key, loaded))),
             Task::Send(place, document) => Work::Send(Box::new(Reading::new(place, document))),
+            Task::Show(key, part, elsewhere, extent) => {
+                Work::Show(Box::new(Showing::new(key, part, elsewhere, extent)))
+            }
             Task::Export(mailbox) => Work::Export(Box::new(Exporting::new(mailbox))),
             Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
             Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
@@ -331,6 +340,7 @@ impl Clerk {
             Work::Read(conversing) => conversing.ask(account, &mut self.under_way, desk),
             Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
             Work::Send(reading) => reading.ask(account, &mut self.under_way, desk),
+            Work::Show(showing) => showing.ask(account, &mut self.under_way, desk),
             Work::Export(exporting) => exporting.ask(account, &mut self.under_way, desk),
             Work::Change(changes) => changes.ask(account, &mut self.under_way, desk),
             Work::Compose(composing) => composing.ask(account, &mut self.under_way, desk),
@@ -359,6 +369,7 @@ impl Clerk {
                     Work::Read(conversing) => conversing.body_arrived(&body),
                     Work::Print(opening) => opening.body_arrived(&body),
                     Work::Send(reading) => reading.body_arrived(&body),
+                    Work::Show(showing) => showing.body_arrived(&body),
                     Work::Export(exporting) => exporting.body_arrived(&body),
                     Work::Compose(composing) => composing.body_arrived(&body),
                     Work::Write(writing) => writing.body_arrived(&body),
@@ -402,6 +413,7 @@ impl Clerk {
             Work::Mailboxes(boxes) => boxes.refused(refusal),
             Work::Trust(trusting) => trusting.refused(refusal),
             Work::Send(reading) => reading.refused(refusal),
+            Work::Show(showing) => showing.refused(refusal),
             Work::Export(exporting) => exporting.refused(refusal),
             Work::Change(changes) => changes.refused(refusal),
             Work::Compose(composing) => composing.refused(refusal),
@@ -419,6 +431,7 @@ impl Clerk {
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
             Work::Trust(trusting) => trusting.done(),
             Work::Send(reading) => return reading.next(visitor, desk),
+            Work::Show(showing) => return showing.next(visitor, desk),
             Work::Export(exporting) => return exporting.next(visitor.account, desk),
             Work::Compose(composing) => composing.done(visitor, desk),
             Work::Write(writing) => writing.done(visitor, desk),

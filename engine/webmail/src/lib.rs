@@ -53,9 +53,9 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
-    BoxChange, Carried, Carrier, Change, Clerk, DOCUMENT_BYTES_MAX, Desk, Document, Done, Draft, Elsewhere, Extent,
-    LOOKED_AT_MAX, Messages, Next, Noted, Overview, Piece, Posting, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX,
-    Task, Trust, WALKED_MAX, Way, Whom, WrittenRows,
+    BoxChange, Carried, Carrier, Change, Clerk, Desk, Document, Done, Draft, Elsewhere, Extent, LOOKED_AT_MAX,
+    Messages, Next, Noted, Overview, Piece, Posting, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Trust,
+    WALKED_MAX, Way, Whom, WrittenRows,
 };
 pub use compose::ComposePage;
 pub use conversation::{Attachment, Body, ConversationPage, Letter, Loads};

@@ -1,4 +1,4 @@
-//! A document that is sent as a file while it is read, a piece at a time: what is larger than a piece is never held whole.
+//! A document that is sent while it is read, a piece at a time: what is larger than a piece is never held whole.
 //!
 //! What fits into one piece is answered whole, and its length is known. Of all else the first piece begins the reply.
 
@@ -22,12 +22,28 @@ pub struct Stream {
 
 /// What is known of a document before it is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Title {
-    /// The file's name.
-    pub(crate) name: String,
-    pub(crate) media_type: &'static str,
-    /// How long it is, if that is known.
-    pub(crate) length: Option<u64>,
+pub(crate) enum Title {
+    /// A file, to be kept.
+    File {
+        name: String,
+        media_type: &'static str,
+        /// How long it is, if that is known.
+        length: Option<u64>,
+    },
+    /// HTML of a letter, to be looked at in a sandbox.
+    Letter {
+        /// Whether it may load pictures from elsewhere.
+        is_loaded: bool,
+    },
+}
+
+impl Title {
+    pub(crate) fn media_type(&self) -> &'static str {
+        match self {
+            Title::File { media_type, .. } => media_type,
+            Title::Letter { .. } => "text/html; charset=utf-8",
+        }
+    }
 }
 
 /// How far a document was sent.
@@ -44,8 +60,8 @@ pub(crate) enum Sent {
 impl Stream {
     /// The reply that begins with it, and stays open under this number.
     pub fn reply(self, number: u64) -> Reply {
-        let open = Open { number, pace: Pace::Client { length: self.title.length } };
-        answer::download_begins(&self.title, self.first, open)
+        let length = if let Title::File { length, .. } = self.title { length } else { None };
+        answer::document_begins(&self.title, self.first, Open { number, pace: Pace::Client { length } })
     }
 }
 
@@ -55,7 +71,7 @@ impl Sent {
         match (*self, end) {
             (Sent::Nothing, Some(_)) => {
                 *self = Sent::All;
-                Next::Done(Done::with(answer::download(&title(), bytes)))
+                Next::Done(Done::with(answer::document(&title(), bytes)))
             }
             (Sent::Nothing, None) => {
                 *self = Sent::Begun;

@@ -261,13 +261,9 @@ impl Asking<'_> {
             Page::Source(key) => Task::Send(*key, Document::Source),
             Page::Download(key) => Task::Send(*key, Document::Message),
             Page::Export(mailbox) => Task::Export(MailboxId(*mailbox)),
-            Page::Part(key, part) => Task::Send(*key, Document::Part(usize::from(*part))),
-            Page::Html(key, part) => {
-                Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key), Extent::Beginning))
-            }
-            Page::Whole(key, part) => {
-                Task::Send(*key, Document::Html(usize::from(*part), elsewhere(*key), Extent::Whole))
-            }
+            Page::Part(key, part) => Task::Send(*key, Document::Part(*part)),
+            Page::Html(key, part) => Task::Show(*key, *part, elsewhere(*key), Extent::Beginning),
+            Page::Whole(key, part) => Task::Show(*key, *part, elsewhere(*key), Extent::Whole),
             Page::Asset(asset) => return Err(asset.reply()),
             Page::Compose(start) => Task::Compose(*start),
             Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),

@@ -1,29 +1,24 @@
 //! What is sent as what it is: a message as it came, or one of its parts, decoded.
 //!
-//! What is a file goes out while it is read ([`crate::Stream`]), and is as large as messages are. What is shown is read to its end, or to a limit, before anything goes out.
+//! What is a file goes out while it is read ([`crate::Stream`]), and is as large as messages are. Of a source so much is read as a page shows, before anything goes out.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{End, Reply, Status};
-use message::header::{Field, Header};
+use http::{End, Reply};
+use message::BodyDecoder;
+use message::header::Header;
 use message::structure::{Listener, Part, Reader};
-use message::{BodyDecoder, TextDecoder};
 use store::{AccountId, Body, Refusal};
 
-use super::letters::{HTML_BYTES_MAX, mailboxes, name_of};
-use super::pictures::Pictures;
-use super::trusting::is_trusted;
-use super::{Desk, Done, Elsewhere, Next, Step, why};
+use super::letters::name_of;
+use super::{Desk, Done, Next, Step, why};
 use crate::answer;
 use crate::source::SourcePage;
 use crate::stream::{PIECE_BYTES, Sent, Title};
 use crate::surroundings::{Surroundings, Visitor};
 use crate::{Key, Page};
-
-/// The largest document that is shown, in bytes, with its pictures.
-pub const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of a message's source that a page shows, and what else was read with them.
 const SOURCE_BYTES_MAX: usize = 256 * 1024;
@@ -36,29 +31,7 @@ pub enum Document {
     /// All of it, as a file.
     Message,
     /// The part of that index, as a file.
-    Part(usize),
-    /// The part of that index, which is HTML, to be looked at in a sandbox.
-    Html(usize, Elsewhere, Extent),
-}
-
-/// How much of HTML is sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Extent {
-    /// As much as a page shows in its frame.
-    #[default]
-    Beginning,
-    /// All of it.
-    Whole,
-}
-
-impl Extent {
-    /// Bytes of HTML.
-    fn bytes_max(self) -> usize {
-        match self {
-            Extent::Beginning => HTML_BYTES_MAX,
-            Extent::Whole => DOCUMENT_BYTES_MAX,
-        }
-    }
+    Part(u16),
 }
 
 /// A document that is being read.
@@ -84,37 +57,17 @@ const DELIMITER_BYTES_MAX: usize = 512;
 #[derive(Debug, Default)]
 struct Heard {
     wanted: Option<usize>,
-    is_html: bool,
-    extent: Extent,
-    /// Whether it has more of HTML than that.
-    is_cut: bool,
-    decoder: Option<Decoder>,
+    decoder: Option<BodyDecoder>,
     part: Option<Part>,
     bytes: Vec<u8>,
     /// How many were there before them.
     bytes_sent: u64,
-    text: String,
-    /// Those that the HTML may show.
-    pictures: Pictures,
-    /// Of HTML, who says that he wrote it.
-    sender: Option<String>,
-}
-
-#[derive(Debug)]
-enum Decoder {
-    Bytes(BodyDecoder),
-    Text(TextDecoder),
-    Picture,
 }
 
 impl Reading {
     pub(super) fn new(key: Key, document: Document) -> Reading {
-        let (wanted, is_html, extent) = match document {
-            Document::Source | Document::Message => (None, false, Extent::default()),
-            Document::Part(index) => (Some(index), false, Extent::default()),
-            Document::Html(index, _, extent) => (Some(index), true, extent),
-        };
-        let heard = Heard { wanted, is_html, extent, ..Heard::default() };
+        let wanted = if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
+        let heard = Heard { wanted, ..Heard::default() };
         let (reader, sent) = (Reader::new(), Sent::Nothing);
         Reading { key, document, octets: None, offset: 0, reader, heard, has_ended: false, sent, refused: None }
     }
@@ -162,7 +115,7 @@ impl Reading {
     fn has_enough(&self) -> bool {
         match self.document {
             Document::Message | Document::Part(_) => self.heard.bytes.len() >= PIECE_BYTES + self.held_back(),
-            Document::Source | Document::Html(..) => false,
+            Document::Source => false,
         }
     }
 
@@ -197,8 +150,8 @@ impl Reading {
         };
         let (heard, key, octets) = (&self.heard, self.key, self.octets);
         self.sent.next(bytes, end, || match &heard.part {
-            Some(part) => Title { name: name_of(part), media_type: "application/octet-stream", length: None },
-            None => Title {
+            Some(part) => Title::File { name: name_of(part), media_type: "application/octet-stream", length: None },
+            None => Title::File {
                 name: format!("message-{key}.eml"),
                 media_type: "application/octet-stream",
                 length: octets.map(u64::from),
@@ -211,21 +164,9 @@ impl Reading {
         if let Some(refusal) = self.refused {
             return answer::refused(refusal, why(refusal));
         }
-        let heard = &mut self.heard;
-        let bytes = core::mem::take(&mut heard.bytes);
-        match (self.document, &heard.part) {
-            (Document::Source, _) => self.source(&bytes, visitor, desk),
-            (Document::Html(_, _, Extent::Whole), Some(_)) if heard.is_cut => answer::plain(
-                Status::ServiceUnavailable,
-                "It is too large to be shown. Its message can be downloaded.\n",
-            ),
-            (Document::Html(_, elsewhere, _), Some(_)) => {
-                let html = heard.pictures.within(core::mem::take(&mut heard.text), DOCUMENT_BYTES_MAX);
-                let known = desk.store().account(visitor.account);
-                let is_trusted = heard.sender.as_ref().is_some_and(|sender| is_trusted(known.as_ref(), sender));
-                answer::letter(html, elsewhere == Elsewhere::Loaded || is_trusted)
-            }
-            (Document::Message | Document::Part(_) | Document::Html(..), _) => answer::not_found(),
+        match self.document {
+            Document::Source => self.source(&self.heard.bytes, visitor, desk),
+            Document::Message | Document::Part(_) => answer::not_found(),
         }
     }
 }
@@ -250,7 +191,7 @@ impl Reading {
 impl Heard {
     /// The part that is wanted, if it is a message whose header has ended: then its first part has begun. It is taken apart like all else, so that nobody tells its octets.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
-        let index = self.wanted.filter(|_| !self.is_html)?;
+        let index = self.wanted?;
         parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())
     }
 
@@ -277,54 +218,25 @@ impl Heard {
 }
 
 impl Listener for Heard {
-    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
-        self.is_html && self.sender.is_none() && part.depth == 0 && name.eq_ignore_ascii_case(b"From")
-    }
-
-    fn field_arrived(&mut self, field: &Field<'_>) {
-        self.sender = mailboxes(field).next().map(|sender| sender.address);
-    }
-
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
         if self.wanted != Some(parts.len() - 1) {
-            let is_shown = self.is_html && self.pictures.began(part);
-            self.decoder = is_shown.then_some(Decoder::Picture);
-            return is_shown;
-        }
-        if self.is_html && part.media_type != "text/html" {
             return false;
         }
-        self.decoder = Some(match self.is_html {
-            true => Decoder::Text(TextDecoder::new(part)),
-            false => Decoder::Bytes(BodyDecoder::new(part.encoding)),
-        });
+        self.decoder = Some(BodyDecoder::new(part.encoding));
         self.part = Some(part.clone());
         true
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
-        match &mut self.decoder {
-            Some(Decoder::Bytes(decoder)) => decoder.bytes_arrived(bytes, &mut self.bytes),
-            // The page around it says that there is more.
-            Some(Decoder::Text(_)) if self.text.len() >= self.extent.bytes_max() => self.is_cut = true,
-            Some(Decoder::Text(decoder)) => decoder.bytes_arrived(bytes, &mut self.text),
-            Some(Decoder::Picture) => self.pictures.arrived(bytes),
-            None => {}
+        if let Some(decoder) = &mut self.decoder {
+            decoder.bytes_arrived(bytes, &mut self.bytes);
         }
     }
 
     fn body_ended(&mut self) {
-        match self.decoder.take() {
-            Some(Decoder::Bytes(mut decoder)) => decoder.body_ended(&mut self.bytes),
-            Some(Decoder::Text(mut decoder)) => {
-                decoder.body_ended(&mut self.text);
-                let most = self.extent.bytes_max();
-                self.is_cut |= self.text.len() > most;
-                self.text.truncate(self.text.floor_char_boundary(most));
-            }
-            Some(Decoder::Picture) => self.pictures.ended(),
-            None => {}
+        if let Some(mut decoder) = self.decoder.take() {
+            decoder.body_ended(&mut self.bytes);
         }
     }
 }

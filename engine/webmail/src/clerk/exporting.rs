@@ -147,7 +147,7 @@ impl Exporting {
             let known = desk.store().account(account);
             let mut names = known.iter().flat_map(|known| known.mailboxes());
             let name = names.find(|(id, _)| *id == mailbox).map_or("", |(_, name)| name_for_people(name));
-            Title { name: file_name(name), media_type: "application/mbox", length: None }
+            Title::File { name: file_name(name), media_type: "application/mbox", length: None }
         })
     }
 }

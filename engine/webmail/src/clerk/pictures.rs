@@ -6,111 +6,150 @@
 //!
 //! Invariants:
 //! - What is written is base64 of a picture, behind a type of [`TYPES`]: nothing that the message says of it stands in the document.
-//! - Pictures that are kept have [`PICTURES_BYTES_MAX`] bytes together, and a document with them at most as many as it is told.
+//! - Of a picture nothing is kept but where it lies: it is read where the document shows it. Of the document so much is held back as an address may be long.
+//! - What is written of pictures has at most [`PICTURES_BYTES_MAX`] bytes, however often the document shows them: those that do not fit are missing.
 //!
 //! Answers to: RFC 2392, RFC 2397.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use base64ct::{Base64, Encoding as _};
 use message::BodyDecoder;
-use message::structure::{Part, TEXT_BYTES_MAX};
+use message::structure::{Encoding, Part, TEXT_BYTES_MAX};
 
-/// Bytes of all pictures that are kept of a message.
-pub(crate) const PICTURES_BYTES_MAX: usize = 4 << 20;
+/// Bytes of all pictures in a document, as they stand there.
+pub(crate) const PICTURES_BYTES_MAX: usize = 8 << 20;
 
 /// Pictures of a message.
 const PICTURES_MAX: usize = 100;
 
+/// The longest address of a part: each byte of it may be written as three.
+const ID_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
+
+/// An address and what ends it are not longer.
+const REFERENCE_BYTES_MAX: usize = "cid:".len() + ID_BYTES_MAX + "\"".len();
+
 /// What is shown as a picture. What programs there are in an SVG would not run, but nobody needs one here.
 const TYPES: [&str; 6] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
 
-/// The pictures of a message, as they go by.
-#[derive(Debug, Default)]
-pub(crate) struct Pictures {
+/// A document on its way out, and the pictures that belong into it.
+#[derive(Debug)]
+pub(crate) struct Illustrated {
     known: Vec<Picture>,
-    /// Bytes of all of them.
-    bytes: usize,
-    decoder: Option<BodyDecoder>,
+    /// What has come of the document and is not written yet.
+    text: String,
+    has_ended: bool,
+    /// The one that is being written.
+    writing: Option<Writing>,
+    /// How many bytes may still be written of pictures.
+    left: usize,
 }
 
-#[derive(Debug)]
+/// A picture, and where it lies.
+#[derive(Clone, Debug)]
 struct Picture {
     id: String,
     media_type: &'static str,
+    encoding: Encoding,
+    place: Range<u64>,
+}
+
+/// A picture that is written while it is read.
+#[derive(Debug)]
+struct Writing {
+    decoder: BodyDecoder,
+    /// What was decoded and is not written: after each piece fewer bytes than base64 takes together.
     bytes: Vec<u8>,
 }
 
-impl Pictures {
-    /// A part begins. Whether it is a picture that may be shown within others.
-    pub(crate) fn began(&mut self, part: &Part) -> bool {
-        let media_type = TYPES.into_iter().find(|known| *known == part.media_type);
-        let (Some(media_type), Some(id)) = (media_type, &part.content_id) else { return false };
-        if self.known.len() >= PICTURES_MAX {
-            return false;
-        }
-        self.known.push(Picture { id: id.clone(), media_type, bytes: Vec::new() });
-        self.decoder = Some(BodyDecoder::new(part.encoding));
-        true
+impl Illustrated {
+    /// A document that begins, of a message that is made of these parts.
+    pub(crate) fn of(parts: &[Part]) -> Illustrated {
+        let known = parts.iter().filter_map(Picture::of).take(PICTURES_MAX).collect();
+        Illustrated { known, text: String::new(), has_ended: false, writing: None, left: PICTURES_BYTES_MAX }
     }
 
-    /// More of it.
-    pub(crate) fn arrived(&mut self, octets: &[u8]) {
-        let (Some(decoder), Some(picture)) = (&mut self.decoder, self.known.last_mut()) else { return };
-        let before = picture.bytes.len();
-        decoder.bytes_arrived(octets, &mut picture.bytes);
-        self.bytes += picture.bytes.len() - before;
-        if self.bytes > PICTURES_BYTES_MAX {
-            // Half a picture is none.
-            self.bytes -= picture.bytes.len();
-            self.known.pop();
-            self.decoder = None;
-        }
+    /// More of the document.
+    pub(crate) fn text_arrived(&mut self, text: &str) {
+        self.text.push_str(text);
     }
 
-    /// It ends.
-    pub(crate) fn ended(&mut self) {
-        if let (Some(mut decoder), Some(picture)) = (self.decoder.take(), self.known.last_mut()) {
-            decoder.body_ended(&mut picture.bytes);
-        }
+    /// That was all of it.
+    pub(crate) fn text_ended(&mut self) {
+        self.has_ended = true;
     }
 
-    /// The document with its pictures in it, of at most `most` bytes: those that do not fit are missing.
-    pub(crate) fn within(&self, html: String, most: usize) -> String {
-        if self.known.is_empty() {
-            return html;
-        }
-        let mut out = String::with_capacity(html.len());
-        let mut rest = html.as_str();
+    /// Writes what can be written. Returns where a picture lies that belongs there; before it has been told, nothing more is written.
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>) -> Option<Range<u64>> {
+        let text = core::mem::take(&mut self.text);
+        let mut rest = text.as_str();
         while let Some((before, id, after)) = next_reference(rest) {
-            out.push_str(before);
-            let fits = |picture: &&Picture| out.len() + rest.len() + picture.bytes.len() / 3 * 4 + 64 <= most;
-            match self.known.iter().find(|picture| picture.id == id).filter(fits) {
-                Some(picture) => {
-                    out.push_str("data:");
-                    out.push_str(picture.media_type);
-                    out.push_str(";base64,");
-                    picture.write(&mut out);
-                }
-                // As it was: it leads to nothing.
-                None => out.push_str(rest.get(before.len()..rest.len() - after.len()).unwrap_or_default()),
+            let known =
+                self.known.iter().find(|picture| picture.id == id).filter(|picture| picture.bytes() <= self.left);
+            if let Some(picture) = known {
+                out.extend_from_slice(before.as_bytes());
+                [b"data:", picture.media_type.as_bytes(), b";base64,"]
+                    .iter()
+                    .for_each(|words| out.extend_from_slice(words));
+                self.left -= picture.bytes();
+                self.writing = Some(Writing { decoder: BodyDecoder::new(picture.encoding), bytes: Vec::new() });
+                self.text.push_str(after);
+                return Some(picture.place.clone());
             }
-            rest = after;
+            // As it was: it leads to nothing. What ends it may begin the next one.
+            let (passed, behind) = rest.split_at_checked(rest.len() - after.len()).unwrap_or((rest, ""));
+            out.extend_from_slice(passed.as_bytes());
+            rest = behind;
         }
-        out.push_str(rest);
-        out
+        let held_back = if self.has_ended { 0 } else { REFERENCE_BYTES_MAX };
+        let end = rest.floor_char_boundary(rest.len().saturating_sub(held_back));
+        let (written, kept) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        out.extend_from_slice(written.as_bytes());
+        self.text.push_str(kept);
+        None
+    }
+
+    /// More of the picture that belongs there, as it travels.
+    pub(crate) fn picture_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
+        if let Some(writing) = &mut self.writing {
+            writing.decoder.bytes_arrived(octets, &mut writing.bytes);
+            let whole = writing.bytes.len() / 3 * 3;
+            let rest = writing.bytes.split_off(whole);
+            encode(&core::mem::replace(&mut writing.bytes, rest), out);
+        }
+    }
+
+    /// That was all of it.
+    pub(crate) fn picture_ended(&mut self, out: &mut Vec<u8>) {
+        if let Some(mut writing) = self.writing.take() {
+            writing.decoder.body_ended(&mut writing.bytes);
+            encode(&writing.bytes, out);
+        }
     }
 }
 
 impl Picture {
-    /// In base64, some at a time.
-    fn write(&self, out: &mut String) {
-        let mut room = [0; 4096];
-        for bytes in self.bytes.chunks(3 * 1024) {
-            out.push_str(Base64::encode(bytes, &mut room).unwrap_or_default());
-        }
+    fn of(part: &Part) -> Option<Picture> {
+        let media_type = TYPES.into_iter().find(|known| *known == part.media_type)?;
+        let (id, encoding, place) = (part.content_id.clone()?, part.encoding, part.body.clone());
+        Some(Picture { id, media_type, encoding, place })
+    }
+
+    /// As many as it takes in a document, or more.
+    fn bytes(&self) -> usize {
+        let octets = usize::try_from(self.place.end.saturating_sub(self.place.start)).unwrap_or(usize::MAX);
+        (octets / 3).saturating_add(1).saturating_mul(4)
+    }
+}
+
+/// In base64, some at a time: but for the last, as many as go together.
+fn encode(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut room = [0; 4096];
+    for bytes in bytes.chunks(3 * 1024) {
+        out.extend_from_slice(Base64::encode(bytes, &mut room).unwrap_or_default().as_bytes());
     }
 }
 
@@ -125,7 +164,7 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
         }
         let tail = html.get(colon + 1..)?;
         let ends = |letter: char| matches!(letter, '"' | '\'' | '(' | ')' | '<' | '>') || letter.is_ascii_whitespace();
-        let Some(end) = tail.find(ends).filter(|end| (1..=3 * TEXT_BYTES_MAX).contains(end)) else { continue };
+        let Some(end) = tail.find(ends).filter(|end| (1..=ID_BYTES_MAX).contains(end)) else { continue };
         let (id, after) = tail.split_at_checked(end)?;
         return Some((html.get(..start)?, decoded(id), after));
     }

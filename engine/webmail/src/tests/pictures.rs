@@ -1,30 +1,12 @@
 //! Pictures that come along with HTML.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::structure::{Listener, Part, Reader};
+use message::structure::Reader;
 
-use crate::clerk::pictures::{PICTURES_BYTES_MAX, Pictures};
-
-/// Takes all pictures that it is told of.
-#[derive(Default)]
-struct All(Pictures);
-
-impl Listener for All {
-    fn body_began(&mut self, parts: &[Part]) -> bool {
-        parts.last().is_some_and(|part| self.0.began(part))
-    }
-
-    fn body_arrived(&mut self, bytes: &[u8]) {
-        self.0.arrived(bytes);
-    }
-
-    fn body_ended(&mut self) {
-        self.0.ended();
-    }
-}
+use crate::clerk::pictures::{Illustrated, PICTURES_BYTES_MAX};
 
 fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
     let parts = parts.iter().map(|(id, media_type, body)| {
@@ -34,14 +16,27 @@ fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
     format!("Content-Type: multipart/related; boundary=b\r\n\r\n{}--b--\r\n", parts.concat()).into_bytes()
 }
 
-fn pictures(message: &[u8]) -> Pictures {
-    let mut all = All::default();
+/// The document with the pictures of this message, as it comes out when it arrives in pieces of so many letters.
+fn illustrated(message: &[u8], html: &str, letters: usize) -> String {
     let mut reader = Reader::new();
-    for piece in message.chunks(7) {
-        reader.bytes_arrived(piece, &mut all);
+    reader.bytes_arrived(message, &mut ());
+    let mut document = Illustrated::of(&reader.message_ended(&mut ()).parts);
+    let mut out = Vec::new();
+    let mut write = |document: &mut Illustrated| {
+        while let Some(place) = document.write(&mut out) {
+            let octets = &message[place.start as usize..place.end as usize];
+            octets.chunks(letters).for_each(|piece| document.picture_arrived(piece, &mut out));
+            document.picture_ended(&mut out);
+        }
+    };
+    let all: Vec<char> = html.chars().collect();
+    for piece in all.chunks(letters) {
+        document.text_arrived(&piece.iter().collect::<String>());
+        write(&mut document);
     }
-    reader.message_ended(&mut all);
-    all.0
+    document.text_ended();
+    write(&mut document);
+    String::from_utf8(out).expect("text stays text")
 }
 
 fn within(html: &str) -> String {
@@ -51,7 +46,11 @@ fn within(html: &str) -> String {
         ("page", "text/html", "PHA+"),
         ("drawing", "image/svg+xml", "PHN2Zz4="),
     ]);
-    pictures(&message).within(html.to_string(), 10_000)
+    let whole = illustrated(&message, html, usize::MAX);
+    for letters in [1, 2, 7] {
+        assert_eq!(illustrated(&message, html, letters), whole, "in pieces of {letters}");
+    }
+    whole
 }
 
 #[test]
@@ -78,23 +77,33 @@ fn what_is_no_picture_that_came_along_stays_as_it_was() {
         "cid:one@x ",
         "<img src=\"https://a.test/?cid:one@x\">",
         "",
+        &format!("<img src=\"cid:{}\">", "one@x".repeat(200)),
+        &"<p title='cid:ä'>".repeat(300),
     ] {
         assert_eq!(within(html), html);
     }
 }
 
+/// Wherever in a long document, and however long its address is.
+#[test]
+fn a_picture_is_found_wherever_a_piece_ends() {
+    let id = "o".repeat(255);
+    let message = message(&[(&id, "image/png", "AQID")]);
+    for before in 0..1_000 {
+        let [html, expected] = [format!("cid:{}", "%6F".repeat(255)), "data:image/png;base64,AQID".into()]
+            .map(|address| format!("{}<img src=\"{address}\">{}", "ä".repeat(before), "x".repeat(1_000)));
+        assert_eq!(illustrated(&message, &html, 1_000), expected, "behind {before}");
+    }
+}
+
 #[test]
 fn a_document_with_pictures_is_bounded_however_often_it_shows_them_and_however_large_they_are() {
-    let body = "QUJD".repeat(1000);
-    let known = pictures(&message(&[("a", "image/png", &body)]));
-    let html = "<img src=\"cid:a\">".repeat(50);
-    let shown = known.within(html.clone(), 20_000);
-    assert!(shown.len() <= 20_000 && shown.matches("data:").count() >= 4, "{}", shown.len());
-    assert_eq!(shown.matches("data:").count() + shown.matches("cid:a").count(), 50);
-
-    let large = "QUJD".repeat(PICTURES_BYTES_MAX / 6);
-    let known =
-        pictures(&message(&[("a", "image/png", &large), ("b", "image/png", &large), ("c", "image/png", &large)]));
-    let missing = |id: &str| known.within(format!("<img src=\"cid:{id}\">"), 100 << 20).contains("cid:");
-    assert_eq!(["a", "b", "c"].map(missing), [false, false, true]);
+    let large = "QUJD".repeat(PICTURES_BYTES_MAX / 12);
+    let message = message(&[("a", "image/png", &large), ("b", "image/png", &large), ("c", "image/png", "AQID")]);
+    let shown = |html: &str| illustrated(&message, html, 100_000);
+    let twice = shown("<img src=\"cid:a\"><img src=\"cid:b\"><img src=\"cid:a\"><img src=\"cid:c\">");
+    assert_eq!((twice.matches("data:").count(), twice.matches("cid:a").count()), (3, 1), "the small one still fits");
+    let often = shown(&"<img src=\"cid:c\">".repeat(50_000));
+    assert!(often.matches("data:").count() == 50_000 && often.len() < 2 * PICTURES_BYTES_MAX);
+    assert!(shown(&"<img src=\"cid:a\">".repeat(50)).len() <= PICTURES_BYTES_MAX + 50 * 64);
 }

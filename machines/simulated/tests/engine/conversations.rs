@@ -280,16 +280,3 @@ fn html_is_shown_as_far_as_browsers_lay_it_out_in_time_and_the_page_says_that_th
         assert!(downloaded.text().trim_end().ends_with("<p>End.</p>"));
     }
 }
-
-#[test]
-fn html_that_is_too_large_to_be_shown_whole_is_shown_in_part_and_said_to_be_so() {
-    let (mut room, trust) = serving(26);
-    let html = "It computes, and computes again, until it has computed it all.<br>\r\n".repeat(130_000);
-    deliver(&mut room, format!("From: x@example.org\r\nContent-Type: text/html\r\n\r\n{html}").as_bytes());
-    let mut ada = Browser::new(&trust);
-    ada.log_in(&mut room, "ada", "lovelace");
-    assert!(ada.get(&mut room, "/mail/box/1/1").text().contains(">View entire message</a>"));
-    let whole = ada.get(&mut room, "/mail/whole/1.1/0");
-    assert_eq!((whole.status, whole.text().contains("too large to be shown")), (503, true));
-    assert_eq!(ada.get(&mut room, "/mail/html/1.1/0").body.len(), 102 * 1024);
-}

@@ -125,3 +125,61 @@ fn one_reader_has_so_many_downloads_at_a_time_and_pages_are_answered_all_the_whi
     browser.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
+
+/// A letter of HTML that is longer than all that a core may hold, with a picture that it shows at its beginning, in its middle and at its end; and the document that it is.
+fn long_html() -> (Vec<u8>, String) {
+    let picture = Base64::encode_string(&file()[..200_000]);
+    let text = "It computes, and computes again, until it has computed it <i>all</i>.<br>\r\n".repeat(60_000);
+    let html = format!("<img src=\"cid:engine@x\">{text}<img src='cid:engine@x'>{text}<img src=cid:engine@x >");
+    let letter = format!(
+        "From: x@example.org\r\nSubject: Long\r\nContent-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n{html}\r\n\
+         --b\r\nContent-Type: image/png\r\nContent-ID: <engine@x>\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
+        picture
+            .as_bytes()
+            .chunks(76)
+            .map(|line| core::str::from_utf8(line).expect("text"))
+            .collect::<Vec<_>>()
+            .join("\r\n")
+    );
+    (letter.into_bytes(), html.replace("cid:engine@x", &format!("data:image/png;base64,{picture}")))
+}
+
+#[test]
+fn html_of_any_length_is_shown_whole_a_piece_at_a_time_with_the_pictures_that_came_along() {
+    for seed in [5, 6] {
+        let (mut room, trust) = serving(seed);
+        let (letter, document) = long_html();
+        assert!(room.deliver("ada@barepost.test", &letter).starts_with("250"));
+        let mut browser = Browser::new(&trust);
+        browser.log_in(&mut room, "ada", "lovelace");
+        assert!(browser.get(&mut room, "/mail/box/1/1").text().contains("href=\"/mail/whole/1.1/1\""));
+        let whole = browser.get(&mut room, "/mail/whole/1.1/1");
+        assert!(whole.text() == document, "{} of {} bytes", whole.body.len(), document.len());
+        assert!(
+            whole.field("Content-Security-Policy").starts_with("sandbox ")
+                && !whole.field("Content-Security-Policy").contains("https:")
+        );
+        let framed = browser.get(&mut room, "/mail/html/1.1/1");
+        let (picture, behind) = document.split_once("\">").expect("a picture");
+        let (shown_picture, shown) =
+            framed.text().split_once("\">").map(|(one, other)| (one.to_string(), other.to_string())).expect("the same");
+        assert!(
+            shown_picture == picture && behind.starts_with(&shown) && (100 * 1024..102 * 1024).contains(&shown.len()),
+            "{}",
+            shown.len()
+        );
+        nobody_takes(&mut room, &browser, "/mail/whole/1.1/1");
+        browser.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}
+
+/// Nobody takes what begins there: then a piece of it is held, and nothing once its reader has left.
+fn nobody_takes(room: &mut Room, browser: &Browser, path: &str) {
+    let (shielded, head) = begin(room, browser, path);
+    assert_eq!((head.status, head.field("Content-Type")), (200, "text/html; charset=utf-8"));
+    room.pass(machine::Micros::from_secs(5));
+    let in_use = room.engines.in_use();
+    assert!(in_use.visits == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies), "{in_use:?}");
+    room.abort(&shielded.talk);
+}

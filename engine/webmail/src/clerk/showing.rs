@@ -1,0 +1,276 @@
+//! HTML of a letter as a document of its own, to be looked at in a sandbox: the beginning, as a page shows it in its frame, or all of it.
+//!
+//! The message is read once to know what it is made of, and then again where the HTML lies, and the pictures that this shows: so it goes out while it is read ([`crate::Stream`]), and nobody
+//! holds it, however long it is.
+//!
+//! Invariant: what is held of a message is little more than a piece; of a beginning [`BEGINNING_BYTES_MAX`], so that frames are whole replies as a rule, of which a page has many.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use http::End;
+use message::TextDecoder;
+use message::header::Field;
+use message::structure::{Listener, Part, Reader};
+use store::{AccountId, Body, Refusal};
+
+use super::letters::{HTML_BYTES_MAX, mailboxes};
+use super::pictures::Illustrated;
+use super::trusting::is_trusted;
+use super::{Desk, Done, Elsewhere, Next, Step, why};
+use crate::stream::{PIECE_BYTES, Sent, Title};
+use crate::surroundings::Visitor;
+use crate::{Key, answer};
+
+/// Bytes of a beginning that are answered whole, with their pictures.
+const BEGINNING_BYTES_MAX: usize = 256 * 1024;
+
+/// How much of HTML is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// As much as a page shows in its frame.
+    Beginning,
+    /// All of it.
+    Whole,
+}
+
+impl Extent {
+    /// Bytes of HTML.
+    fn html_bytes(self) -> usize {
+        match self {
+            Extent::Beginning => HTML_BYTES_MAX,
+            Extent::Whole => usize::MAX,
+        }
+    }
+
+    /// Bytes after which what there is goes out.
+    fn piece_bytes(self) -> usize {
+        match self {
+            Extent::Beginning => BEGINNING_BYTES_MAX,
+            Extent::Whole => PIECE_BYTES,
+        }
+    }
+}
+
+/// A document that is being read.
+#[derive(Debug)]
+pub(super) struct Showing {
+    key: Key,
+    part: usize,
+    elsewhere: Elsewhere,
+    extent: Extent,
+    /// The message's octets, once the index was looked at.
+    octets: Option<u32>,
+    stage: Stage,
+    /// Who says that he wrote it.
+    author: Author,
+    written: Vec<u8>,
+    sent: Sent,
+    refused: Option<Refusal>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// What the message is made of is looked for, from that octet on.
+    Parts(Reader, u32),
+    /// The document is written.
+    Document(Box<Document>),
+    /// That was all of it.
+    Over,
+    /// There is no such document.
+    Nothing,
+}
+
+/// A document that is being written.
+#[derive(Debug)]
+struct Document {
+    /// What of its HTML is to be read.
+    html: Range<u32>,
+    decoder: TextDecoder,
+    text: String,
+    /// How many bytes of it are still wanted.
+    left: usize,
+    is_read: bool,
+    illustrated: Illustrated,
+    /// What is to be read of the picture that belongs where the document has come to.
+    picture: Option<Range<u32>>,
+}
+
+/// Hears who says that he wrote a message.
+#[derive(Debug, Default)]
+struct Author(Option<String>);
+
+impl Showing {
+    pub(super) fn new(key: Key, part: u16, elsewhere: Elsewhere, extent: Extent) -> Showing {
+        Showing {
+            key,
+            part: usize::from(part),
+            elsewhere,
+            extent,
+            octets: None,
+            stage: Stage::Parts(Reader::new(), 0),
+            author: Author::default(),
+            written: Vec::new(),
+            sent: Sent::Nothing,
+            refused: None,
+        }
+    }
+
+    pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        let (mailbox, uid) = self.key.in_store();
+        if self.refused.is_some() || *under_way > 0 {
+            return Step::Asked;
+        }
+        let known = self.octets.or_else(|| desk.store().message(account, mailbox, uid).map(|info| info.octets));
+        let Some(octets) = known else {
+            self.refused = Some(Refusal::NoSuchMessage);
+            return Step::Asked;
+        };
+        self.octets = Some(octets);
+        let Some(offset) = self.next_octet(octets) else { return Step::Asked };
+        let continuation = desk.continuation();
+        match desk.store_mut().read(account, mailbox, uid, offset, continuation) {
+            Ok(()) => *under_way += 1,
+            Err(Refusal::Busy) => return Step::Busy,
+            Err(refusal) => self.refused = Some(refusal),
+        }
+        Step::Asked
+    }
+
+    /// From where on there is to be read, after all is done for which there is enough. `None`: nowhere, for now or at all.
+    fn next_octet(&mut self, octets: u32) -> Option<u32> {
+        loop {
+            match &mut self.stage {
+                Stage::Parts(_, offset) if *offset < octets => return Some(*offset),
+                Stage::Parts(reader, _) => {
+                    let structure = core::mem::take(reader).message_ended(&mut self.author);
+                    self.stage = Document::of(&structure.parts, self.part, self.extent);
+                }
+                Stage::Document(_) if self.written.len() >= self.extent.piece_bytes() => return None,
+                Stage::Document(document) => match document.next_octet(&mut self.written) {
+                    Some(offset) => return Some(offset),
+                    None => self.stage = Stage::Over,
+                },
+                Stage::Over | Stage::Nothing => return None,
+            }
+        }
+    }
+
+    pub(super) fn body_arrived(&mut self, body: &Body) {
+        match &mut self.stage {
+            Stage::Parts(reader, offset) => {
+                reader.bytes_arrived(body.bytes(), &mut self.author);
+                *offset = offset.saturating_add(body.bytes().len() as u32);
+            }
+            Stage::Document(document) => document.octets_arrived(body.bytes(), &mut self.written),
+            Stage::Over | Stage::Nothing => {}
+        }
+    }
+
+    pub(super) fn refused(&mut self, refusal: Refusal) {
+        self.refused = Some(refusal);
+    }
+
+    /// What comes next: all was read, or enough of it.
+    pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Next {
+        let end = match (self.refused, &self.stage) {
+            (Some(refusal), _) if self.sent == Sent::Nothing => {
+                return Next::Done(Done::with(answer::refused(refusal, why(refusal))));
+            }
+            (None, Stage::Nothing) => return Next::Done(Done::with(answer::not_found())),
+            (Some(_), _) => Some(End::Cut),
+            (None, Stage::Over) => Some(End::Whole),
+            (None, _) => None,
+        };
+        let (is_wanted, author) = (self.elsewhere == Elsewhere::Loaded, &self.author);
+        self.sent.next(core::mem::take(&mut self.written), end, || {
+            let known = desk.store().account(visitor.account);
+            let is_trusted = author.0.as_ref().is_some_and(|author| is_trusted(known.as_ref(), author));
+            Title::Letter { is_loaded: is_wanted || is_trusted }
+        })
+    }
+}
+
+impl Document {
+    /// The part of that index, if it is HTML.
+    fn of(parts: &[Part], part: usize, extent: Extent) -> Stage {
+        let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else { return Stage::Nothing };
+        Stage::Document(Box::new(Document {
+            html: in_store(&part.body),
+            decoder: TextDecoder::new(part),
+            text: String::new(),
+            left: extent.html_bytes(),
+            is_read: false,
+            illustrated: Illustrated::of(parts),
+            picture: None,
+        }))
+    }
+
+    /// From where on there is to be read. `None`: all is written.
+    fn next_octet(&mut self, out: &mut Vec<u8>) -> Option<u32> {
+        loop {
+            match &self.picture {
+                Some(picture) if !picture.is_empty() => return Some(picture.start),
+                Some(_) => {
+                    self.illustrated.picture_ended(out);
+                    self.write(out);
+                }
+                None if !self.html.is_empty() && self.left > 0 => return Some(self.html.start),
+                None if self.is_read => return None,
+                None => {
+                    self.is_read = true;
+                    if self.left > 0 {
+                        self.decoder.body_ended(&mut self.text);
+                        self.hand_on_text();
+                    }
+                    self.illustrated.text_ended();
+                    self.write(out);
+                }
+            }
+        }
+    }
+
+    /// Octets from there on have come: those of them that are asked for, and perhaps what lies behind.
+    fn octets_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
+        let place = self.picture.as_mut().unwrap_or(&mut self.html);
+        let octets = octets.get(..place.len()).unwrap_or(octets);
+        place.start = place.start.saturating_add(octets.len() as u32);
+        if self.picture.is_some() {
+            self.illustrated.picture_arrived(octets, out);
+        } else {
+            self.decoder.bytes_arrived(octets, &mut self.text);
+            self.hand_on_text();
+            self.write(out);
+        }
+    }
+
+    fn hand_on_text(&mut self) {
+        let end = self.text.floor_char_boundary(self.left);
+        self.left = if end < self.text.len() { 0 } else { self.left - end };
+        self.illustrated.text_arrived(self.text.get(..end).unwrap_or_default());
+        self.text.clear();
+    }
+
+    /// Up to the next picture.
+    fn write(&mut self, out: &mut Vec<u8>) {
+        self.picture = self.illustrated.write(out).map(|place| in_store(&place));
+    }
+}
+
+/// As the store counts octets, of which no message has more.
+fn in_store(place: &Range<u64>) -> Range<u32> {
+    let [start, end] = [place.start, place.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+    start..end
+}
+
+impl Listener for Author {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        self.0.is_none() && part.depth == 0 && name.eq_ignore_ascii_case(b"From")
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        self.0 = mailboxes(field).next().map(|author| author.address);
+    }
+}
