@@ -129,7 +129,7 @@ pub struct Store {
     pub(crate) changed: u64,
     /// What has come into outboxes since somebody asked.
     pub(crate) posted: Vec<(AccountId, Uid)>,
-    /// The shards in whose journal a damaged copy was met, a bit each: a checkpoint leaves it behind.
+    /// The shards whose journal holds a damaged copy or segments that are wanted elsewhere, a bit each: a checkpoint leaves them behind.
     pub(crate) heal: u64,
     pub(crate) resident_bytes: u64,
     /// What the next group's flush is waited for by.
@@ -395,7 +395,10 @@ impl Store {
         let geometry = segments.geometry;
         let known = self.shards.get_mut(shard.index())?;
         if known.head.is_none_or(|head| head.used + pages > geometry.segment_pages) {
-            let segment = segments.take(Owner::Body(shard), want)?;
+            let Some(segment) = segments.take(Owner::Body(shard), want) else {
+                self.shorten_journals();
+                return None;
+            };
             if let Some(full) = known.head.replace(Head { segment, used: 0 }) {
                 segments.close(full.segment);
             }

@@ -91,6 +91,33 @@ fn deletions_work_on_a_full_disk_for_ever() {
     assert_eq!(rig.store.space().body_bytes, 0);
 }
 
+/// Nothing happens to the accounts whose journals have grown, so no checkpoint comes by itself.
+#[test]
+fn a_body_that_finds_no_space_gets_what_journals_have_too_much_of_whoever_they_are_of() {
+    let mut rig = Rig::new(2 * MIB);
+    let quiet: Vec<_> = (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
+    let ada = rig.create("ada@example.org");
+    let all = quiet.len() as u64 + 1;
+    for account in quiet {
+        rig.deliver(&[account], &body(1, 500)).unwrap();
+        for round in 0..12 {
+            let (_, continuation) = rig.continuation();
+            let change = crate::MarkChange::of(crate::Flags(31), crate::Flags(round));
+            rig.store.mark(account, crate::INBOX, crate::Uid(1), change, continuation).unwrap();
+            rig.settle();
+        }
+    }
+    let segment_bytes = rig.fsck().segment_bytes;
+    assert!(rig.store.space().journal_bytes > all * segment_bytes, "the journals have grown");
+    fill(&mut rig, &[ada], 20_000);
+    rig.settle();
+    assert!(fill(&mut rig, &[ada], 20_000) > 0, "what the journals gave back is used");
+    assert_eq!(rig.store.space().journal_bytes, all * segment_bytes, "each journal has what it needs");
+    let writes = rig.disk.writes;
+    (0..2_000).for_each(|_| rig.turn(4));
+    assert_eq!(rig.disk.writes, writes, "what was done could be done without a further turn");
+}
+
 #[test]
 fn compaction_moves_what_lives_and_serves_meanwhile() {
     let mut rig = Rig::new(4 * MIB);
