@@ -1,15 +1,17 @@
-//! Mail as a whole, above the protocols: who a recipient is, and who may log in.
+//! Mail as a whole, above the protocols: who may log in, and how much strangers may do.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod password;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod throttle;
 mod verified;
 
 pub use password::{HashError, Hasher, MEMORY_KIB_MAX, SALT_BYTES, WORK_KIB_MAX, check_hash};
+pub use strangers::{Deed, NETWORK_SHARE, StrangerLimits, Strangers};
 pub use throttle::{PENDING_MAX, Throttle};
 pub use verified::VerifiedLogins;

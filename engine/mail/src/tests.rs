@@ -5,7 +5,10 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use machine::{Instant, Micros};
 
-use crate::{HashError, Hasher, PENDING_MAX, Throttle, VerifiedLogins, check_hash};
+use crate::{
+    Deed, HashError, Hasher, NETWORK_SHARE, PENDING_MAX, StrangerLimits, Strangers, Throttle, VerifiedLogins,
+    check_hash,
+};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
@@ -141,4 +144,87 @@ fn a_verified_login_is_remembered_for_an_hour_and_dies_with_the_password() {
     assert!(!verified.contains("$old", b"secret", at(3_600)));
     assert!(!verified.contains("$new", b"secret", at(1)));
     assert!(!verified.contains("$old", b"Secret", at(1)));
+}
+
+const FEW: StrangerLimits = StrangerLimits { connections: 3, arrivals: 10, messages: 6, recipients: 60, guesses: 2 };
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+#[test]
+fn so_many_connections_are_open_from_an_address_and_from_its_network() {
+    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let now = Instant::START;
+    let open = |address: &str, strangers: &mut Strangers| {
+        (0..20).filter(|_| strangers.arrives(address.parse().unwrap(), now)).count()
+    };
+    assert_eq!(open("203.0.113.7", &mut strangers), 3);
+    assert_eq!(open("203.0.113.8", &mut strangers), 3);
+    assert_eq!(open("::ffff:203.0.113.8", &mut strangers), 0, "that is the same address");
+    strangers.leaves(address("203.0.113.7"));
+    assert_eq!(open("203.0.113.7", &mut strangers), 1);
+    assert_eq!(open("203.0.113.9", &mut strangers) + open("203.0.113.10", &mut strangers), 6);
+    assert_eq!(open("203.0.113.11", &mut strangers), 0, "the network has {NETWORK_SHARE} times as many");
+    assert_eq!(open("203.0.114.7", &mut strangers), 3, "another network");
+    assert_eq!(open("2001:db8:1:1::1", &mut strangers) + open("2001:db8:1:1::2", &mut strangers), 3, "one host");
+    assert_eq!(open("2001:db8:1:2::1", &mut strangers), 3, "another");
+    for host in 3..9 {
+        open(&alloc::format!("2001:db8:1:{host}::1"), &mut strangers);
+    }
+    assert_eq!(open("2001:db8:1:9::1", &mut strangers), 0, "they are of one site");
+    assert_eq!(open("2001:db8:2:1::1", &mut strangers), 3, "another site");
+}
+
+#[test]
+fn so_much_is_done_a_minute_and_no_more_however_it_comes() {
+    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let here = address("203.0.113.7");
+    let mut now = Instant::START;
+    let done = |strangers: &mut Strangers, now| (0..20).filter(|_| strangers.may(Deed::Message, here, now)).count();
+    assert_eq!(done(&mut strangers, now), 6, "at once");
+    now = now + Micros::from_secs(9);
+    assert_eq!(done(&mut strangers, now), 0);
+    let later: usize = (0..60_000)
+        .map(|_| {
+            now = now + Micros::from_millis(1);
+            usize::from(strangers.may(Deed::Message, here, now))
+        })
+        .sum();
+    assert_eq!(later, 6, "who tries all the time gets as much");
+    assert!(strangers.may(Deed::Recipient, here, now) && strangers.may(Deed::Arrival, here, now), "of others he may");
+    now = now + Micros::from_secs(3_600);
+    assert_eq!(done(&mut strangers, now), 6, "and never more at once");
+}
+
+#[test]
+fn who_has_guessed_often_may_guess_seldom() {
+    let mut strangers = Strangers::new(FEW, [7; 16]);
+    let here = address("203.0.113.7");
+    let mut now = Instant::START;
+    for _ in 0..9 {
+        strangers.has_done(Deed::Guess, here, now);
+    }
+    assert!(!strangers.could(Deed::Guess, here, now));
+    now = now + Micros::from_secs(1_799);
+    assert!(!strangers.could(Deed::Guess, here, now));
+    now = now + Micros::from_secs(1);
+    assert!(strangers.could(Deed::Guess, here, now), "what was too much is not counted on");
+    assert!(strangers.could(Deed::Guess, address("203.0.113.9"), now), "nor against his neighbours so soon");
+}
+
+#[test]
+fn a_crowd_of_strangers_takes_no_more_than_the_table_and_whoever_has_connections_is_displaced_last() {
+    let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16]);
+    let (here, now) = (address("203.0.113.7"), Instant::START);
+    assert!((0..3).all(|_| strangers.arrives(here, now)));
+    for number in 0..100_000_u32 {
+        let [_, a, b, c] = number.to_be_bytes();
+        assert!(strangers.may(Deed::Message, IpAddr::from([100 + a, b, c, 1]), now));
+    }
+    assert!(!strangers.arrives(here, now));
+    for _ in 0..9 {
+        strangers.leaves(here);
+    }
+    assert!((0..3).all(|_| strangers.arrives(here, now)) && !strangers.arrives(here, now));
 }

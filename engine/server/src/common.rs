@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use http::{Remembered, Site};
 use machine::{Instant, Micros, UnixTime};
+use mail::Strangers;
 use message::DateTimeNow;
 use net::{ConnectionId, Net};
 use smtp::{ForwardPath, RecipientRefusal};
@@ -153,6 +154,8 @@ pub(crate) struct Common {
     pub(crate) logins: Logins,
     /// What is asked of name servers.
     pub(crate) names: Names,
+    /// What strangers have done lately.
+    pub(crate) strangers: Strangers,
     /// Lists of addresses that strangers are looked up in.
     pub(crate) lists: Lists,
     /// Senders about whom something is being found out.

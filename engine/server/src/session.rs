@@ -46,6 +46,7 @@ pub(crate) struct Session {
     pub(crate) caller: Caller,
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
+    guest: Guest,
     /// How far it had come when somebody last looked whether it stands still.
     pub(crate) mark: Option<Mark>,
 }
@@ -88,6 +89,13 @@ enum PeerHalf {
     Closed,
 }
 
+/// Whether the connection counts among those of its address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Guest {
+    OfTheHouse,
+    Counted,
+}
+
 /// What a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitsFor {
@@ -124,7 +132,7 @@ impl Session {
             return Session::begin_with_handshake(caller, common);
         }
         let talk = Talk::ToBeGreeted(service.protocol);
-        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, mark: None };
+        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest: Guest::OfTheHouse, mark: None };
         session.greet(common);
         if session.is_to_be_greeted() {
             common.set_deadline(caller.connection, Some(GREETING_PATIENCE));
@@ -140,7 +148,13 @@ impl Session {
         } else {
             common.set_deadline(caller.connection, Some(HANDSHAKE_PATIENCE));
         }
-        Session { caller, talk: Talk::Handshake(Handshake::new()), peer_half: PeerHalf::Open, mark: None }
+        Session {
+            caller,
+            talk: Talk::Handshake(Handshake::new()),
+            peer_half: PeerHalf::Open,
+            guest: Guest::OfTheHouse,
+            mark: None,
+        }
     }
 
     /// Greets a client that was not greeted yet, or sends it away, if there is room for either.
@@ -158,11 +172,26 @@ impl Session {
                 common.close(caller);
                 Talk::Over
             }
+            Protocol::Smtp if !self.may_visit(common) => {
+                common.say(caller, smtp::TOO_MANY_CONNECTIONS);
+                common.close(caller);
+                Talk::Over
+            }
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(smtp_service::Conversation::begin(caller, common)),
             Protocol::Pop3 => Talk::Pop3(pop3_service::Conversation::begin(caller, common)),
             Protocol::Http => Talk::Http(http_service::Conversation::begin(caller, common)),
             Protocol::Http2 => Talk::Http(http_service::Conversation::begin_two(caller, common)),
         };
+    }
+
+    /// Whether its address has not too many connections. It is counted from then on, if it is a stranger's.
+    fn may_visit(&mut self, common: &mut Common) -> bool {
+        if !common.is_judged(self.caller) {
+            return true;
+        }
+        let may = common.strangers.arrives(self.caller.address, common.now);
+        self.guest = if may { Guest::Counted } else { Guest::OfTheHouse };
+        may
     }
 
     /// Whether it waits for us to greet it.
@@ -364,6 +393,9 @@ impl Session {
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         common.deadlines.cancel(self.caller.connection.0);
+        if self.guest == Guest::Counted {
+            common.strangers.leaves(self.caller.address);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Micros;
+use mail::Deed;
 use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
 use sasl::{Credentials, Puzzle};
 use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
@@ -326,6 +327,26 @@ pub(crate) struct Hands<'a> {
 }
 
 impl Hands<'_> {
+    /// Whether a stranger may do this now, by how often he has. It is counted if he may.
+    fn may(&mut self, deed: Deed) -> bool {
+        let Hands { common, caller, .. } = self;
+        !common.is_judged(*caller) || common.strangers.may(deed, caller.address, common.now)
+    }
+
+    /// The same, and it is not counted.
+    fn could(&mut self, deed: Deed) -> bool {
+        let Hands { common, caller, .. } = self;
+        !common.is_judged(*caller) || common.strangers.could(deed, caller.address, common.now)
+    }
+
+    /// A recipient was refused. A stranger who named one who is not here may have guessed.
+    fn note_guess(&mut self, refusal: RecipientRefusal) {
+        let Hands { common, caller, .. } = self;
+        if refusal == RecipientRefusal::UnknownUser && common.is_judged(*caller) {
+            common.strangers.has_done(Deed::Guess, caller.address, common.now);
+        }
+    }
+
     /// The name of the message that is on its way into the store.
     fn identifier(&self) -> Identifier {
         let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
@@ -447,6 +468,9 @@ impl smtp::Actions for Hands<'_> {
         if buggify!(NoTransaction) {
             return Err(SenderRefusal::Busy);
         }
+        if !self.may(Deed::Message) {
+            return Err(SenderRefusal::TooOften);
+        }
         let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
         transaction.reverse_path.push_str(mail.reverse_path.text());
         transaction.posting.note(mail);
@@ -459,10 +483,19 @@ impl smtp::Actions for Hands<'_> {
         if !path.is_postmaster() && self.refusal().is_some() {
             return Err(RecipientRefusal::Unwanted);
         }
+        if !self.could(Deed::Guess) {
+            return Err(RecipientRefusal::Guessing);
+        }
+        if !self.may(Deed::Recipient) {
+            return Err(RecipientRefusal::TooOften);
+        }
         let recipient = match self.common.recipient(path) {
             Ok(account) => Some(Recipient::inbox(account)),
             Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
-            Err(refusal) => return Err(refusal),
+            Err(refusal) => {
+                self.note_guess(refusal);
+                return Err(refusal);
+            }
         };
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
         match recipient {

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 use http::Remembered;
 use machine::{Card, CoreId, Machine};
-use mail::Hasher;
+use mail::{Hasher, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use sasl::Nonces;
@@ -72,6 +72,7 @@ impl Engine {
             bodies_max: sizes.http_bodies_bytes(),
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
+            strangers: Strangers::new(configuration.abuse.limits, random(machine)),
             lists: Lists::new(&configuration.abuse),
             checks: 0,
             kept_for_proofs: 0,

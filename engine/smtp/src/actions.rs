@@ -200,6 +200,8 @@ pub enum SenderRefusal {
     StorageFull,
     /// All records for transactions are lent: 451 4.3.2.
     Busy,
+    /// The client has sent so many lately: 450 4.7.1.
+    TooOften,
     /// The address is another's than that of whom the client has said that it is: 553 5.7.1.
     NotTheirs,
 }
@@ -228,6 +230,10 @@ pub enum RecipientRefusal {
     NeverFits,
     /// The mailbox is there and cannot be used now: 450 4.2.1.
     Unavailable,
+    /// The client has named so many lately: 450 4.7.1.
+    TooOften,
+    /// The client has named so many who are not here that it is told of nobody whether he is: 421 4.7.0, and the session is over.
+    Guessing,
     /// No mail is taken from the client: 554 5.7.1, with [`Actions::reason`].
     Unwanted,
 }

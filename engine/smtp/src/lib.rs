@@ -37,7 +37,7 @@ pub use actions::{
 pub use command::{Body, CharacterSet, Mail};
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath};
-pub use reply::{BUSY, REPLY_BYTES_MAX};
+pub use reply::{BUSY, REPLY_BYTES_MAX, TOO_MANY_CONNECTIONS};
 pub use session::{Session, WaitsFor};
 
 #[cfg(test)]

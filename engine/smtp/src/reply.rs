@@ -14,6 +14,9 @@ use crate::command::Fault;
 /// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
 pub const REPLY_BYTES_MAX: usize = 512;
 
+/// What to tell a client whose address has too many connections, before this one is closed.
+pub const TOO_MANY_CONNECTIONS: &[u8] = b"421 4.7.0 Too many connections from your address, try again later\r\n";
+
 /// What to tell a client for whom there is no session, before the connection is closed.
 pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
@@ -33,6 +36,9 @@ pub(crate) const SEND_MESSAGE: Reply = b"354 End with a line of one dot\r\n";
 pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again later\r\n";
 pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
+
+pub(crate) const TOO_MANY_UNKNOWN: Reply =
+    b"421 4.7.0 Too many unknown recipients from your address, try again later\r\n";
 
 pub(crate) const TLS_BUSY: Reply = b"454 4.7.0 Too many are about to speak TLS, try again later\r\n";
 
@@ -82,6 +88,7 @@ pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
     match refusal {
         SenderRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
         SenderRefusal::Busy => b"451 4.3.2 Too busy, try again later\r\n",
+        SenderRefusal::TooOften => b"450 4.7.1 Too many messages from your address, try again later\r\n",
         SenderRefusal::NotTheirs => b"553 5.7.1 The sender's address is not that of who has logged in\r\n",
     }
 }
@@ -95,6 +102,8 @@ pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
 
 pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Actions) {
     actions.reply(match refusal {
+        RecipientRefusal::TooOften => b"450 4.7.1 Too many recipients from your address, try again later\r\n",
+        RecipientRefusal::Guessing => TOO_MANY_UNKNOWN,
         RecipientRefusal::Unwanted => return unwanted(actions),
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",

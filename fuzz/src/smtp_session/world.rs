@@ -176,6 +176,8 @@ impl Actions for World {
                 "elsewhere" => return Err(RecipientRefusal::NotLocal),
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
+                "often" => return Err(RecipientRefusal::TooOften),
+                "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),
                 _ => {}

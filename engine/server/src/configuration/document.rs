@@ -144,6 +144,14 @@ impl<'a, 't> Item<'a, 't> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong_type("true or false"))
     }
 
+    /// Errors: not a whole number of at least 1, or more than fits.
+    pub(super) fn count(&self) -> Result<u16, ConfigurationError> {
+        const EXPECTED: &str = "a number from 1 to 65535";
+        let number = self.value.get_ref().as_integer().ok_or_else(|| self.wrong_type(EXPECTED))?;
+        let count = u16::from_str_radix(number.as_str(), number.radix()).ok().filter(|count| *count > 0);
+        count.ok_or_else(|| self.error(format_args!("{number} is out of range"), EXPECTED))
+    }
+
     /// Errors: not a list, or more than `most` items.
     pub(super) fn list(&self, most: usize, expected: &str) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
         let array = self.value.get_ref().as_array().ok_or_else(|| self.wrong_type(expected))?;

@@ -6,6 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
+use mail::StrangerLimits;
+
 use super::{Configuration, HostName, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web};
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -451,4 +453,20 @@ fn lists_of_addresses_are_named_by_what_they_are_for() {
         "no address of IPv6 has room",
         "at most 189 characters",
     );
+}
+
+#[test]
+fn how_much_strangers_may_do_are_numbers() {
+    let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
+    let limits = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.limits;
+    let usual = StrangerLimits::default();
+    assert_eq!(limits(""), usual);
+    let all = "connections = 1\nconnections_a_minute = 2\nmessages_a_minute = 3\nrecipients_a_minute = 4_000\nunknown_recipients_an_hour = 0x5";
+    let said = StrangerLimits { connections: 1, arrivals: 2, messages: 3, recipients: 4_000, guesses: 5 };
+    assert_eq!(limits(all), said);
+    refused(&with_abuse("connections = 0"), 4, "0 is out of range", "a number from 1 to 65535");
+    refused(&with_abuse("connections = -1"), 4, "-1 is out of range", "a number from 1 to 65535");
+    refused(&with_abuse("connections = 65536"), 4, "65536 is out of range", "a number from 1 to 65535");
+    refused(&with_abuse("connections = 'many'"), 4, "of type string", "a number from 1 to 65535");
+    refused(&with_abuse("messages = 5"), 4, "`messages` is not known in abuse", "one of");
 }

@@ -30,7 +30,7 @@ use crate::session::Caller;
 use super::{Client, Hands};
 
 /// How long lists may take.
-const PATIENCE: Micros = Micros::from_secs(10);
+const PATIENCE: Micros = Micros::from_secs(5);
 /// How long one that did not answer is not asked.
 const QUIET: Micros = Micros::from_secs(60);
 /// Strangers of a core that are looked up at a time.

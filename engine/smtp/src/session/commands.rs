@@ -105,6 +105,7 @@ impl Session {
                 transaction.recipients += 1;
                 actions.reply(reply::RECIPIENT_OK);
             }
+            Err(RecipientRefusal::Guessing) => self.end(reply::TOO_MANY_UNKNOWN, actions),
             Err(refusal) => self.recipient_refused(refusal, actions),
         }
     }

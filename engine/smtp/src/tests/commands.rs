@@ -207,6 +207,7 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("RCPT TO:<small@mail.test>\r\n", "552 5.2.2 Larger than all that the mailbox may hold\r\n"),
         ("RCPT TO:<asleep@mail.test>\r\n", "450 4.2.1 Mailbox cannot be used now, try again later\r\n"),
         ("RCPT TO:<toomany@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
+        ("RCPT TO:<often@mail.test>\r\n", "450 4.7.1 Too many recipients from your address, try again later\r\n"),
         ("RCPT TO:<unwanted@mail.test>\r\n", "554 5.7.1 listed: ask there\r\n"),
         ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
         ("RCPT TO:<1@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
@@ -217,6 +218,14 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("x\r\n.\r\n", "250 2.0.0 Stored as 4D2\r\n"),
     ]);
     assert!(talk.world.log.contains(&"message from client.test by Esmtp for 3".to_string()));
+}
+
+#[test]
+fn who_guesses_too_much_is_told_of_nobody_whether_he_is_here() {
+    let mut talk = Conversation::addressed();
+    let told = "421 4.7.0 Too many unknown recipients from your address, try again later\r\n";
+    talk.exchange(&[("RCPT TO:<guessed@mail.test>\r\n", told)]);
+    assert!(talk.world.closed && talk.world.is_settled());
 }
 
 #[test]

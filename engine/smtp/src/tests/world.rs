@@ -167,6 +167,8 @@ impl Actions for World {
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "small" => return Err(RecipientRefusal::NeverFits),
+                "often" => return Err(RecipientRefusal::TooOften),
+                "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),
                 _ => {}

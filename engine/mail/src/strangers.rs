@@ -1,0 +1,205 @@
+//! How much strangers may do, by address and by network: connections at once and a minute, messages and recipients a minute, and how often they may guess who is here.
+//!
+//! - One host of IPv6 has a whole /64 to itself (RFC 6177), so that counts as an address. A network is a /24 or a /48, and may do [`NETWORK_SHARE`] times as much as an address.
+//! - What may be done so often a minute may be done so often at once by who has done nothing of it in the last one, and from then on as evenly as it comes: in no minute is it done more than twice as often.
+//! - The table is of a fixed size. A newcomer displaces the one of his set who has least open and waits shortest; who was displaced is counted anew, so nobody is ever
+//!   counted to have more open than he has.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hash::Hasher;
+use core::net::IpAddr;
+
+use machine::{Instant, Micros};
+use siphasher::sip::SipHasher13;
+
+/// How many times as much a network may do as an address of its.
+pub const NETWORK_SHARE: u64 = 4;
+
+const MINUTE: Micros = Micros::from_secs(60);
+const HOUR: Micros = Micros::from_secs(3_600);
+
+const WAYS: usize = 4;
+const SETS: usize = 2048;
+
+/// How much one address may do. Each is at least 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StrangerLimits {
+    /// Connections at once.
+    pub connections: u16,
+    /// New connections a minute.
+    pub arrivals: u16,
+    /// Messages a minute.
+    pub messages: u16,
+    /// Recipients a minute.
+    pub recipients: u16,
+    /// Recipients an hour that are not here.
+    pub guesses: u16,
+}
+
+impl Default for StrangerLimits {
+    fn default() -> StrangerLimits {
+        StrangerLimits { connections: 100, arrivals: 200, messages: 600, recipients: 2_000, guesses: 50 }
+    }
+}
+
+/// What is done so often and no oftener.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// A connection was opened.
+    Arrival,
+    /// A message was begun.
+    Message,
+    /// A recipient was named.
+    Recipient,
+    /// One was named who is not here.
+    Guess,
+}
+
+const DEEDS: usize = 4;
+
+#[derive(Clone, Copy)]
+struct Record {
+    key: u64,
+    connections: u16,
+    /// When each deed will have been paid for: it may be done if that is not a whole period away.
+    paid_at: [Instant; DEEDS],
+}
+
+impl Record {
+    const NONE: Record = Record { key: 0, connections: 0, paid_at: [Instant::START; DEEDS] };
+
+    /// What is lost with it.
+    fn weight(&self) -> (u16, Option<Instant>) {
+        (self.connections, self.paid_at.into_iter().max())
+    }
+}
+
+/// What strangers have done lately.
+pub struct Strangers {
+    records: Vec<[Record; WAYS]>,
+    limits: StrangerLimits,
+    key: [u8; 16],
+}
+
+/// Who does something: each is counted by himself.
+#[derive(Clone, Copy)]
+enum Doer {
+    Address(IpAddr),
+    Network(IpAddr),
+}
+
+impl Doer {
+    fn both(address: IpAddr) -> [Doer; 2] {
+        [Doer::Address(address), Doer::Network(address)]
+    }
+
+    fn share(self) -> u64 {
+        if let Doer::Network(_) = self { NETWORK_SHARE } else { 1 }
+    }
+}
+
+impl Strangers {
+    /// Nobody has done anything. `key` is random, so that nobody can choose whom he displaces.
+    pub fn new(limits: StrangerLimits, key: [u8; 16]) -> Strangers {
+        Strangers { records: vec![[Record::NONE; WAYS]; SETS], limits, key }
+    }
+
+    /// A connection from `address` is opened. False: there are too many, and it is not to be counted as open.
+    #[must_use]
+    pub fn arrives(&mut self, address: IpAddr, now: Instant) -> bool {
+        let most = u64::from(self.limits.connections);
+        let has_room = Doer::both(address).into_iter().all(|doer| {
+            let open = self.record(doer).map_or(0, |record| record.connections);
+            u64::from(open) < most * doer.share()
+        });
+        let may = has_room && self.may(Deed::Arrival, address, now);
+        for record in Doer::both(address).into_iter().filter(|_| may) {
+            if let Some(record) = self.record(record) {
+                record.connections = record.connections.saturating_add(1);
+            }
+        }
+        may
+    }
+
+    /// One that was counted is over.
+    pub fn leaves(&mut self, address: IpAddr) {
+        for doer in Doer::both(address) {
+            if let Some(record) = self.record(doer) {
+                record.connections = record.connections.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Whether somebody at `address` may do this now. It is counted if he may.
+    #[must_use]
+    pub fn may(&mut self, deed: Deed, address: IpAddr, now: Instant) -> bool {
+        let may = self.could(deed, address, now);
+        if may {
+            self.has_done(deed, address, now);
+        }
+        may
+    }
+
+    /// The same, and it is not counted.
+    pub fn could(&mut self, deed: Deed, address: IpAddr, now: Instant) -> bool {
+        Doer::both(address).into_iter().all(|doer| {
+            let (period, price) = self.price(deed, doer);
+            self.record(doer).is_none_or(|record| {
+                let paid_at = record.paid_at.get(deed as usize).copied().unwrap_or(now);
+                paid_at.max(now) + price <= now + period
+            })
+        })
+    }
+
+    /// Somebody at `address` has done this.
+    pub fn has_done(&mut self, deed: Deed, address: IpAddr, now: Instant) {
+        for doer in Doer::both(address) {
+            let (period, price) = self.price(deed, doer);
+            let paid_at = self.record(doer).and_then(|record| record.paid_at.get_mut(deed as usize));
+            if let Some(paid_at) = paid_at {
+                *paid_at = ((*paid_at).max(now) + price).min(now + period);
+            }
+        }
+    }
+
+    /// How long it takes to pay for a deed, and how long ahead it may be done.
+    fn price(&self, deed: Deed, doer: Doer) -> (Micros, Micros) {
+        let (most, period) = match deed {
+            Deed::Arrival => (self.limits.arrivals, MINUTE),
+            Deed::Message => (self.limits.messages, MINUTE),
+            Deed::Recipient => (self.limits.recipients, MINUTE),
+            Deed::Guess => (self.limits.guesses, HOUR),
+        };
+        (period, Micros(period.0 / (u64::from(most.max(1)) * doer.share())))
+    }
+
+    /// The record of `doer`, a new one if there is none.
+    fn record(&mut self, doer: Doer) -> Option<&mut Record> {
+        let key = self.key_of(doer);
+        let set = self.records.get_mut(key as usize % SETS)?;
+        let place = match set.iter().position(|record| record.key == key) {
+            Some(place) => place,
+            None => {
+                let (place, lightest) = set.iter_mut().enumerate().min_by_key(|(_, record)| record.weight())?;
+                *lightest = Record { key, ..Record::NONE };
+                place
+            }
+        };
+        set.get_mut(place)
+    }
+
+    fn key_of(&self, doer: Doer) -> u64 {
+        let (Doer::Address(address) | Doer::Network(address)) = doer;
+        let (octets, lengths) = match address.to_canonical() {
+            IpAddr::V4(address) => (address.to_ipv6_mapped().octets(), [16, 15]),
+            IpAddr::V6(address) => (address.octets(), [8, 6]),
+        };
+        let [of_address, of_network] = lengths;
+        let length = if let Doer::Address(_) = doer { of_address } else { of_network };
+        let mut hasher = SipHasher13::new_with_key(&self.key);
+        hasher.write_usize(length);
+        hasher.write(octets.get(..length).unwrap_or_default());
+        hasher.finish().max(1)
+    }
+}
