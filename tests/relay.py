@@ -11,6 +11,7 @@ import email
 import email.policy
 import itertools
 import re
+import smtplib
 
 import barepost
 import network
@@ -194,6 +195,34 @@ class Relay(HostedTest):
         self.assertEqual(self.reports(machine, 4), sorted((who, "failed", status) for who, status in expected))
         for peer in (postfix, exim):
             self.assertWhole(peer.wait_for(1, 20)[0], self.letter(1))
+
+    def test_who_wants_to_hear_of_success_hears_it_from_who_delivers_and_from_us_where_nobody_else_tells(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
+        machine = self.boot()
+        # Python's client, as its users have it.
+        with smtplib.SMTP(machine.host, SUBMISSION) as session:
+            session.login(ADA, PASSWORD)
+            self.assertTrue(session.has_extn("dsn"))
+            everybody, options = ["bob@postfix.test", "eve@exim.test", GRACE], (["RET=HDRS", "ENVID=QQ+2B1"], ["NOTIFY=SUCCESS,FAILURE"])
+            self.assertEqual(session.sendmail(ADA, everybody, self.letter(1), *options), {})
+        found = until(lambda: len(there := machine.mailbox("ada")) >= 3 and there, 20, "three reports")
+        told = {}
+        for letter in found:
+            message = email.message_from_bytes(letter.raw, policy=email.policy.default)
+            _, fields, header = message.iter_parts()
+            of_all, of_one = fields.get_payload()
+            self.assertEqual((message["Return-Path"], of_all["Original-Envelope-Id"]), ("<>", "QQ+1"))
+            self.assertEqual(header.get_content_type(), "text/rfc822-headers")
+            who = of_one["Final-Recipient"].partition(";")[2].strip()
+            told[who] = (of_all["Reporting-MTA"].split()[-1], of_one["Action"], of_one["Status"][0])
+        ours = f"mail.{DOMAIN}"
+        self.assertEqual(told, {
+            "bob@postfix.test": ("mx.postfix.test", "delivered", "2"),
+            "eve@exim.test": (ours, "relayed", "2"),
+            GRACE: (ours, "delivered", "2"),
+        })
+        self.assertEqual([len(there) for there in (postfix.letters(), exim.letters(), machine.mailbox("grace"))], [1, 1, 1])
 
     def test_a_letter_that_is_refused_for_now_goes_once_when_the_power_has_failed(self):
         refusing = self.watch(peers.Sink(self.folder, SINK, "-r", "rcpt"))

@@ -9,7 +9,8 @@
 //! - What waits to be sent is bounded, and after the end nothing is said but goodbye.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings, Tls,
+    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome, Recipient, Return, Script,
+    Settings, Tls,
 };
 
 use crate::script::{Event, Step, steps};
@@ -106,16 +107,16 @@ impl Caller {
         let recipients = (0..self.recipients).map(|place| Recipient {
             number: number(place),
             address: format!("u{place}@there.test"),
-            notify: None,
-            original: None,
+            notify: Some(Notify { success: place & 1 == 0, failure: true, delay: place & 2 == 0 }),
+            original: Some("rfc822;u@old.test".to_string()),
         });
         let envelope = Envelope {
             reverse_path: "ada@us.test".to_string(),
             recipients: recipients.collect(),
             content: Content::EightBit,
             script: Script::Ascii,
-            returned: None,
-            envelope_id: None,
+            returned: Some(Return::Header),
+            envelope_id: Some("QQ+20".to_string()),
         };
         self.letters += 1;
         self.taken = 0;

@@ -19,8 +19,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
+use smtp::{Notify, Return};
+
 use crate::letter::{
-    Content, Envelope, Notify, Recipient, Return, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes,
+    Content, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes,
 };
 
 /// So many recipients an envelope has at most.
@@ -84,11 +86,12 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
 }
 
 fn options(envelope: &Envelope) -> String {
+    let returned = envelope.returned.map(|returned| ["RET=", returned.word()].concat());
     let identifier = envelope.envelope_id.as_ref().map(|identifier| ["ENVID=", identifier].concat());
     let words = [
         (envelope.content == Content::EightBit).then_some("BODY=8BITMIME"),
         (envelope.script == Script::Utf8).then_some("SMTPUTF8"),
-        envelope.returned.map(Return::word),
+        returned.as_deref(),
         identifier.as_deref(),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
@@ -137,7 +140,7 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
     match word.split_once('=') {
         Some(("BODY", "8BITMIME")) => envelope.content = Content::EightBit,
         None if word == "SMTPUTF8" => envelope.script = Script::Utf8,
-        Some(("RET", _)) => envelope.returned = Some(Return::read(word)?),
+        Some(("RET", returned)) => envelope.returned = Some(Return::read(returned)?),
         Some(("ENVID", identifier)) if is_parameter(identifier) => {
             envelope.envelope_id = Some(String::from(identifier))
         }

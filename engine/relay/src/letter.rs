@@ -5,7 +5,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use smtp::{ForwardPath, ReversePath};
+use smtp::{ForwardPath, Notify, Return, ReversePath};
 
 /// One letter for one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,26 +46,6 @@ pub struct Recipient {
     pub original: Option<String>,
 }
 
-/// Of what the sender wants to hear (RFC 3461 section 4.1). All three false is NEVER.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Notify {
-    /// That it has arrived.
-    pub success: bool,
-    /// That it never will.
-    pub failure: bool,
-    /// That it takes long.
-    pub delay: bool,
-}
-
-/// What of a letter goes back with a report (RFC 3461 section 4.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Return {
-    /// All.
-    Full,
-    /// Its header.
-    Header,
-}
-
 /// What bytes a content has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
@@ -84,33 +64,10 @@ pub enum Script {
     Utf8,
 }
 
-impl Return {
-    /// As a parameter of MAIL.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Return::Full => "RET=FULL",
-            Return::Header => "RET=HDRS",
-        }
-    }
-
-    pub(crate) fn read(word: &str) -> Option<Return> {
-        [Return::Full, Return::Header].into_iter().find(|returned| returned.word() == word)
-    }
-}
-
-impl Notify {
-    /// Reads what stands behind `NOTIFY=`.
-    pub(crate) fn read(wishes: &str) -> Option<Notify> {
-        let mut notify = Notify { success: false, failure: false, delay: false };
-        for wish in wishes.split(',').filter(|_| wishes != "NEVER") {
-            match wish {
-                "SUCCESS" => notify.success = true,
-                "FAILURE" => notify.failure = true,
-                "DELAY" => notify.delay = true,
-                _ => return None,
-            }
-        }
-        Some(notify)
+impl Recipient {
+    /// Whether the sender wants to hear that it has arrived.
+    pub fn wants_success(&self) -> bool {
+        self.notify.is_some_and(|notify| notify.success)
     }
 }
 

@@ -34,6 +34,7 @@ pub mod schedule;
 mod tests;
 
 pub use client::{Action, BODY_ROOM_BYTES, Client, Login, RECIPIENTS_MAX, Settings, Tls};
-pub use letter::{Content, Envelope, Letter, Notify, Recipient, Return, Script};
+pub use letter::{Content, Envelope, Letter, Recipient, Script};
 pub use outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
 pub use reply::{Enhanced, Reply};
+pub use smtp::{Notify, Return};

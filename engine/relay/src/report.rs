@@ -1,15 +1,16 @@
-//! What the sender of a letter is told of it: a message in words for people, in fields for programs, and with the header of the letter.
+//! What the sender of a letter is told of it: a message in words for people, in fields for programs, and with the letter or its header.
 //!
 //! ```text
 //!   multipart/report
 //!   ├── text/plain                    in plain words
 //!   ├── message/delivery-status       a block for the letter, and one for each recipient
-//!   └── text/rfc822-headers           or message/global-headers, where they have more than ASCII
+//!   └── text/rfc822-headers           or message/global-headers, where they have more than ASCII; of the whole letter message/rfc822 or message/global
 //! ```
 //! Invariants:
 //! - A letter that comes from nobody is never reported: whoever delivers a report gives it nobody as its sender (RFC 3464 section 2), and so there is an end to them.
 //! - What is written has lines of at most 998 bytes that end in CRLF; nothing that a peer or a letter said begins a field or a part.
-//! - A report is bounded, whatever the letter: of its header [`HEADER_BYTES_MAX`] go back.
+//! - A report is bounded, whatever the letter: of its header [`HEADER_BYTES_MAX`] go back. All of it goes back only with a failure (RFC 3461 section 4.3), and is not held here: it follows
+//!   what [`write`] has written, and [`write_end`] ends it.
 //!
 //! Addresses beyond ASCII are written as RFC 6533 section 3 has them in ASCII (`utf-8; b\x{F8}b@there.test`), so that old programs read the fields too.
 //!
@@ -21,8 +22,9 @@ use core::fmt::Write as _;
 
 use machine::UnixTime;
 use message::date_time;
+use smtp::Notify;
 
-use crate::letter::{Envelope, Notify, Recipient};
+use crate::letter::{Envelope, Recipient, Script};
 use crate::reply::{Enhanced, Reply};
 
 /// So much of a letter's header goes back.
@@ -71,8 +73,17 @@ pub struct Report<'a> {
     pub envelope_id: Option<&'a str>,
     /// Of whom there is something to tell.
     pub recipients: &'a [Fate<'a>],
-    /// The letter from its first field on. What follows its header is not looked at.
-    pub letter: &'a [u8],
+    /// What goes back of the letter.
+    pub letter: Returned<'a>,
+}
+
+/// What goes back of a letter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returned<'a> {
+    /// Its header: the letter from its first field on. What follows its header is not looked at.
+    Header(&'a [u8]),
+    /// All of it, which whoever asks for the report has, in this script.
+    Whole(Script),
 }
 
 /// What there is to tell of one recipient.
@@ -102,10 +113,10 @@ pub fn is_wanted(envelope: &Envelope, recipient: &Recipient, kind: Kind) -> bool
     is_wanted && !envelope.reverse_path.is_empty()
 }
 
-/// Writes a report as a whole message.
+/// Writes a report as a whole message; where all of the letter goes back, up to its first byte.
 pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     assert!(!report.to.is_empty(), "nobody is told nothing");
-    let boundary = alloc::format!("=_r{:032x}", report.secret);
+    let boundary = boundary(report.secret);
     let mut text = String::new();
     write_header(report, &boundary, &mut text);
     let mut words = String::new();
@@ -115,13 +126,34 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     text.extend(["Content-Transfer-Encoding: ", encoding, "\r\n\r\n", &words]);
     text.extend(["\r\n--", &boundary, "\r\nContent-Type: message/delivery-status\r\n\r\n"]);
     write_status(report, &mut text);
-    let header = header(report.letter);
-    let (kind, encoding) =
-        if header.is_ascii() { ("text/rfc822-headers", "7bit") } else { ("message/global-headers", "8bit") };
+    let header;
+    let (kind, encoding, letter) = match report.letter {
+        Returned::Header(letter) => {
+            header = self::header(letter);
+            let is_ascii = header.is_ascii();
+            let (kind, encoding) =
+                if is_ascii { ("text/rfc822-headers", "7bit") } else { ("message/global-headers", "8bit") };
+            (kind, encoding, header.as_str())
+        }
+        // Whether there is more than ASCII in it nobody has looked.
+        Returned::Whole(Script::Ascii) => ("message/rfc822", "8bit", ""),
+        Returned::Whole(Script::Utf8) => ("message/global", "8bit", ""),
+    };
     text.extend(["\r\n--", &boundary, "\r\nContent-Type: ", kind]);
-    text.extend(["\r\nContent-Transfer-Encoding: ", encoding, "\r\n\r\n", &header]);
-    text.extend(["\r\n--", &boundary, "--\r\n"]);
+    text.extend(["\r\nContent-Transfer-Encoding: ", encoding, "\r\n\r\n", letter]);
     out.extend_from_slice(text.as_bytes());
+    if matches!(report.letter, Returned::Header(_)) {
+        write_end(report.secret, out);
+    }
+}
+
+/// What follows the letter in a report with this secret, where all of it goes back.
+pub fn write_end(secret: u128, out: &mut Vec<u8>) {
+    out.extend_from_slice(["\r\n--", &boundary(secret), "--\r\n"].concat().as_bytes());
+}
+
+fn boundary(secret: u128) -> String {
+    alloc::format!("=_r{secret:032x}")
 }
 
 fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
@@ -176,12 +208,11 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     paragraph("", after, out);
     out.push_str("\r\n");
     let came = date(report.arrived);
+    let what = if matches!(report.letter, Returned::Whole(_)) { "It" } else { "Its header" };
+    let hostname = report.hostname;
     paragraph(
         "",
-        &alloc::format!(
-            "Your message came to {} on {came}. Its header is below, behind the same for programs.",
-            report.hostname
-        ),
+        &alloc::format!("Your message came to {hostname} on {came}. {what} is below, behind the same for programs."),
         out,
     );
 }

@@ -11,7 +11,7 @@
 //! | `parts` | what is read of it |
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
-//! | `reports` | that somebody does not get it |
+//! | `reports` | that somebody does not get it, or that he has it |
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
@@ -58,7 +58,9 @@ use crate::names::{Known, QuestionNumber};
 use courier::{Courier, Hands, Way};
 use waiting::{Turns, Waiting};
 
-pub(crate) use entry::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, may_be_posted, posting};
+pub(crate) use entry::{
+    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, may_be_posted, posting, together_by_kind,
+};
 
 /// Entries of a core that leave at a time.
 const COURIERS_MAX: usize = 32;

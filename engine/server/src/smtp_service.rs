@@ -20,7 +20,7 @@ use machine::Micros;
 use mail::Deed;
 use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
 use sasl::{Credentials, Puzzle};
-use smtp::{Envelope, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
+use smtp::{Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
 use sometimes::buggify;
 use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
@@ -36,7 +36,7 @@ use crate::signing::Signing;
 
 use ending::Ending;
 use lists::Standing;
-use posting::Posting;
+use posting::{Posting, Wishes};
 use proof::Proof;
 use quota::Taken;
 use sender::Finding;
@@ -442,7 +442,13 @@ impl smtp::Actions for Hands<'_> {
             (_, secure) if !secure.may_begin() => Tls::Busy,
             _ => Tls::Offered,
         };
-        Settings { tls, login: self.login_setting(), ..self.common.smtp_settings }
+        let (login, settings) = (self.login_setting(), self.common.smtp_settings);
+        // What strangers send is in a mailbox when they hear that we have it, or is not taken.
+        let extensions = match login {
+            smtp::Login::Absent => settings.extensions.without(Extensions::DSN),
+            smtp::Login::AfterTls | smtp::Login::Required => settings.extensions,
+        };
+        Settings { tls, login, extensions, ..settings }
     }
 
     fn send_room(&self) -> usize {
@@ -479,7 +485,8 @@ impl smtp::Actions for Hands<'_> {
         Ok(())
     }
 
-    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
+        let path = &named.path;
         if !path.is_postmaster() && self.refusal().is_some() {
             return Err(RecipientRefusal::Unwanted);
         }
@@ -489,6 +496,7 @@ impl smtp::Actions for Hands<'_> {
         if !self.may(Deed::Recipient) {
             return Err(RecipientRefusal::TooOften);
         }
+        let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
         let recipient = match self.common.recipient(path) {
             Ok(account) => Some(Recipient::inbox(account)),
             Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
@@ -505,9 +513,9 @@ impl smtp::Actions for Hands<'_> {
                 let room = quota::check(recipient.account, self)?;
                 let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
                 transaction.note_room(room)?;
-                transaction.add(recipient, &self.common.store)?;
+                transaction.add(recipient, wishes, &self.common.store)?;
             }
-            None => transaction.add_elsewhere(path.text(), &self.common.store)?,
+            None => transaction.add_elsewhere(path.text(), wishes, &self.common.store)?,
         }
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
         if transaction.first_recipient.is_empty() {

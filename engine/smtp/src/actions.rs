@@ -2,7 +2,7 @@
 
 use machine::Micros;
 
-use crate::command::Mail;
+use crate::command::{Mail, Recipient};
 use crate::path::ForwardPath;
 
 /// The session's hands. Each call is carried out or queued at once; none waits. As the host of a login they check what proves it: [`crate::Session::login_answered`] tells what came of
@@ -33,7 +33,7 @@ pub trait Actions: sasl::Host {
     /// RCPT: adds a recipient to the open transaction.
     ///
     /// Errors: it was not added, and the client is told why.
-    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal>;
+    fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal>;
 
     /// Why no mail is taken from the client, which [`RecipientRefusal::Unwanted`] tells him: of what is no printable ASCII, and of what is longer than a line, he hears nothing.
     fn reason(&self) -> &str;
@@ -157,8 +157,10 @@ impl Extensions {
     pub const CHUNKING: Extensions = Extensions(1 << 5);
     /// RFC 9422.
     pub const LIMITS: Extensions = Extensions(1 << 6);
+    /// RFC 3461.
+    pub const DSN: Extensions = Extensions(1 << 7);
     /// All that the session knows.
-    pub const ALL: Extensions = Extensions(0x7f);
+    pub const ALL: Extensions = Extensions(0xff);
 
     /// This set less what is in `other`.
     pub const fn without(self, other: Extensions) -> Extensions {

@@ -6,8 +6,9 @@
 //! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4 (STARTTLS),
 //! RFC 4954 section 4 (AUTH).
 
-use crate::parameters::{decimal, mail_parameters, recipient_parameters};
+use crate::parameters::{RecipientParameters, decimal, mail_parameters, recipient_parameters};
 use crate::path::{ForwardPath, PathError, ReversePath, is_greeting_name, split_at_byte};
+use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
 /// A command that parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +18,7 @@ pub(crate) enum Command<'a> {
     /// EHLO, and the client's name.
     ExtendedHello(&'a str),
     Mail(Mail<'a>),
-    /// RCPT, and to whom.
-    Recipient(ForwardPath<'a>),
+    Recipient(Recipient<'a>),
     Data,
     /// BDAT.
     Chunk {
@@ -59,6 +59,21 @@ pub struct Mail<'a> {
     pub body: Body,
     /// Whether addresses and header fields may have non-ASCII characters (RFC 6531).
     pub character_set: CharacterSet,
+    /// What of the message goes back with a report that it was not delivered (RFC 3461).
+    pub returned: Option<Return>,
+    /// What the client calls this envelope, to know a report by it.
+    pub envelope_id: Option<EnvelopeId<'a>>,
+}
+
+/// RCPT: somebody whom the message is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recipient<'a> {
+    /// Who.
+    pub path: ForwardPath<'a>,
+    /// Of what the client wants to hear (RFC 3461).
+    pub notify: Option<Notify>,
+    /// Whom the sender has named at first.
+    pub original: Option<Original<'a>>,
 }
 
 /// Which characters addresses and header fields may have.
@@ -171,14 +186,16 @@ fn mail(arguments: &str) -> Result<Mail<'_>, Fault> {
         declared_bytes: parameters.declared_bytes,
         body: parameters.body.unwrap_or(Body::SevenBit),
         character_set: if parameters.smtputf8 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
+        returned: parameters.returned,
+        envelope_id: parameters.envelope_id,
     })
 }
 
-fn recipient(arguments: &str) -> Result<ForwardPath<'_>, Fault> {
+fn recipient(arguments: &str) -> Result<Recipient<'_>, Fault> {
     let path = after_keyword(arguments, "TO:")?;
-    let (forward_path, rest) = ForwardPath::read(path).map_err(Fault::from)?;
-    recipient_parameters(rest)?;
-    Ok(forward_path)
+    let (path, rest) = ForwardPath::read(path).map_err(Fault::from)?;
+    let RecipientParameters { notify, original } = recipient_parameters(rest)?;
+    Ok(Recipient { path, notify, original })
 }
 
 fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Fault> {

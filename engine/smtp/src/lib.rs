@@ -12,7 +12,7 @@
 //! - Nothing that was said in the clear is known once TLS is spoken: whoever asks for TLS gets another session, and what he said behind that is thrown away.
 //!
 //! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3030
-//! (CHUNKING, without BINARYMIME), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
+//! (CHUNKING, without BINARYMIME), RFC 3461 (DSN), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,16 +29,18 @@ mod parameters;
 mod path;
 mod reply;
 mod session;
+mod wishes;
 
 pub use actions::{
     Actions, Envelope, Extensions, Login, LoginRefusal, MessageRefusal, Protocol, RecipientRefusal, SenderRefusal,
     Settings, Tls,
 };
-pub use command::{Body, CharacterSet, Mail};
+pub use command::{Body, CharacterSet, Mail, Recipient};
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath};
 pub use reply::{BUSY, REPLY_BYTES_MAX, TOO_MANY_CONNECTIONS};
 pub use session::{Session, WaitsFor};
+pub use wishes::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Notify, ORIGINAL_BYTES_MAX, Original, Return};
 
 #[cfg(test)]
 mod tests;

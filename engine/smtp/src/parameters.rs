@@ -1,30 +1,36 @@
 //! The parameters after a path in MAIL and RCPT.
 //!
 //! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4,
-//! RFC 4954 section 5 (AUTH).
+//! RFC 4954 section 5 (AUTH), RFC 3461 sections 4.1 to 4.4 (NOTIFY, ORCPT, RET, ENVID).
 
 use crate::command::{Body, Fault};
 use crate::path::split_at_byte;
+use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
 /// What the parameters of MAIL say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct MailParameters {
+pub(crate) struct MailParameters<'a> {
     pub(crate) declared_bytes: Option<u64>,
     pub(crate) body: Option<Body>,
     pub(crate) smtputf8: bool,
     pub(crate) auth: bool,
+    pub(crate) returned: Option<Return>,
+    pub(crate) envelope_id: Option<EnvelopeId<'a>>,
+}
+
+/// What the parameters of RCPT say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct RecipientParameters<'a> {
+    pub(crate) notify: Option<Notify>,
+    pub(crate) original: Option<Original<'a>>,
 }
 
 /// Reads what follows the path of MAIL.
-pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters, Fault> {
+pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
     let mut parameters = MailParameters::default();
-    for word in words(text)? {
-        let (keyword, value) = match split_at_byte(word, b'=') {
-            Some((keyword, value)) => (keyword, Some(value)),
-            None => (word, None),
-        };
+    for (keyword, value) in parameters_of(text)? {
         let repeated = if keyword.eq_ignore_ascii_case("SIZE") {
-            parameters.declared_bytes.replace(size(value)?).is_some()
+            parameters.declared_bytes.replace(read(value, decimal)?).is_some()
         } else if keyword.eq_ignore_ascii_case("BODY") {
             parameters.body.replace(body(value)?).is_some()
         } else if keyword.eq_ignore_ascii_case("SMTPUTF8") {
@@ -38,6 +44,10 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters, Fault> {
                 return Err(Fault::BadParameter);
             }
             core::mem::replace(&mut parameters.auth, true)
+        } else if keyword.eq_ignore_ascii_case("RET") {
+            parameters.returned.replace(read(value, Return::read)?).is_some()
+        } else if keyword.eq_ignore_ascii_case("ENVID") {
+            parameters.envelope_id.replace(read(value, EnvelopeId::read)?).is_some()
         } else {
             return Err(Fault::UnknownParameter);
         };
@@ -48,12 +58,28 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters, Fault> {
     Ok(parameters)
 }
 
-/// Reads what follows the path of RCPT: no extension offered here gives it parameters.
-pub(crate) fn recipient_parameters(text: &str) -> Result<(), Fault> {
-    match words(text)?.next() {
-        None => Ok(()),
-        Some(_) => Err(Fault::UnknownParameter),
+/// Reads what follows the path of RCPT.
+pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>, Fault> {
+    let mut parameters = RecipientParameters::default();
+    for (keyword, value) in parameters_of(text)? {
+        let repeated = if keyword.eq_ignore_ascii_case("NOTIFY") {
+            parameters.notify.replace(read(value, Notify::read)?).is_some()
+        } else if keyword.eq_ignore_ascii_case("ORCPT") {
+            parameters.original.replace(read(value, Original::read)?).is_some()
+        } else {
+            return Err(Fault::UnknownParameter);
+        };
+        if repeated {
+            return Err(Fault::BadParameter);
+        }
     }
+    Ok(parameters)
+}
+
+/// The keywords and values of `text`, which has nothing or begins with a space.
+fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)>, Fault> {
+    let parameter = |word| split_at_byte(word, b'=').map_or((word, None), |(keyword, value)| (keyword, Some(value)));
+    words(text).map(|words| words.map(parameter))
 }
 
 /// The words of `text`, which has nothing or begins with a space.
@@ -74,8 +100,8 @@ fn words(text: &str) -> Result<impl Iterator<Item = &str>, Fault> {
     }))
 }
 
-fn size(value: Option<&str>) -> Result<u64, Fault> {
-    value.and_then(decimal).ok_or(Fault::BadParameter)
+fn read<'a, T>(value: Option<&'a str>, read: fn(&'a str) -> Option<T>) -> Result<T, Fault> {
+    value.and_then(read).ok_or(Fault::BadParameter)
 }
 
 fn body(value: Option<&str>) -> Result<Body, Fault> {

@@ -216,6 +216,7 @@ const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
     (Extensions::SMTPUTF8, b"250-SMTPUTF8\r\n"),
     (Extensions::ENHANCED_STATUS_CODES, b"250-ENHANCEDSTATUSCODES\r\n"),
     (Extensions::CHUNKING, b"250-CHUNKING\r\n"),
+    (Extensions::DSN, b"250-DSN\r\n"),
 ];
 
 /// What the client is to respond to in its login.

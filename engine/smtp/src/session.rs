@@ -322,7 +322,7 @@ impl Session {
                     Some(Ok(Command::Data | Command::Chunk { .. })) if !self.may_begin(actions) => {
                         return Taken::AndWait(0, WaitsFor::Sender);
                     }
-                    Some(Ok(Command::Recipient(path))) if !self.may_answer(&path, actions) => {
+                    Some(Ok(Command::Recipient(recipient))) if !self.may_answer(&recipient.path, actions) => {
                         return Taken::AndWait(0, WaitsFor::Sender);
                     }
                     Some(command) => self.command_arrived(command, actions),

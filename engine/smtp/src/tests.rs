@@ -11,4 +11,5 @@ mod room;
 mod scram;
 mod smuggling;
 mod starttls;
+mod wishes;
 mod world;

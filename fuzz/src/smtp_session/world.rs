@@ -4,8 +4,8 @@
 use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 use smtp::{
-    Actions, Envelope, ForwardPath, LoginRefusal, Mail, MessageRefusal, REPLY_BYTES_MAX, RecipientRefusal,
-    SenderRefusal, Settings,
+    Actions, ENVELOPE_ID_BYTES_MAX, Envelope, EnvelopeId, ForwardPath, LoginRefusal, Mail, MessageRefusal,
+    ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Settings,
 };
 
 /// The most bytes of a reply for which no room is made.
@@ -156,8 +156,11 @@ impl Actions for World {
             "busy" => return Err(SenderRefusal::Busy),
             _ => {}
         }
+        let envelope_id = mail.envelope_id.map(EnvelopeId::ascii).unwrap_or_default();
+        assert!(envelope_id.len() <= ENVELOPE_ID_BYTES_MAX + 2 && is_word(&envelope_id), "{envelope_id:?}");
         self.sender = Some(local_part.into());
         self.log.push(format!("from {path:?} {:?} {:?} {:?}", mail.declared_bytes, mail.body, mail.character_set));
+        self.log.push(format!("back goes {:?}, as {envelope_id:?}", mail.returned));
         Ok(())
     }
 
@@ -166,8 +169,9 @@ impl Actions for World {
         true
     }
 
-    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal> {
         assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
+        let path = &recipient.path;
         let text = path.text();
         assert!(!text.bytes().any(|byte| byte.is_ascii_control()), "no control character is in a path");
         if let ForwardPath::Mailbox(mailbox) = path {
@@ -183,7 +187,9 @@ impl Actions for World {
                 _ => {}
             }
         }
-        self.log.push(format!("to {text:?}"));
+        let original = recipient.original.map(Original::ascii).unwrap_or_default();
+        assert!(original.len() <= ORIGINAL_BYTES_MAX && is_word(&original), "{original:?}");
+        self.log.push(format!("to {text:?}, told {:?} of {original:?}", recipient.notify));
         Ok(())
     }
 
@@ -261,4 +267,9 @@ impl Actions for World {
         assert!(nothing_is_open, "what was begun is ended before the end");
         self.closed = true;
     }
+}
+
+/// Whether it can stand in a list of words, and in a header field.
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.ends_with(',')
 }

@@ -7,9 +7,7 @@ use core::fmt::Write as _;
 use core::mem;
 
 use super::{Action, Asked, Client, State};
-use crate::letter::{
-    Content, Letter, Recipient, Return, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes,
-};
+use crate::letter::{Content, Letter, Recipient, Script, is_forward_path, is_parameter, is_reverse_path, write_wishes};
 use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
 use crate::reply::{Enhanced, Reply};
 
@@ -106,8 +104,7 @@ impl Client {
             line.push_str(" SMTPUTF8");
         }
         if extensions.dsn {
-            let returned = envelope.returned.map(Return::word);
-            returned.into_iter().for_each(|word| line.extend([" ", word]));
+            envelope.returned.iter().for_each(|returned| line.extend([" RET=", returned.word()]));
             let identifier = envelope.envelope_id.iter().filter(|identifier| is_parameter(identifier));
             identifier.for_each(|identifier| line.extend([" ENVID=", identifier]));
         }

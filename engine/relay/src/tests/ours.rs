@@ -61,7 +61,7 @@ impl Actions for World {
         true
     }
 
-    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, smtp::Recipient { path, .. }: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
         match path.text().split_once('@') {
             Some(("nobody", _)) => return Err(RecipientRefusal::UnknownUser),
             Some(("full", _)) => return Err(RecipientRefusal::MailboxFull),

@@ -5,13 +5,20 @@ use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 use proptest::prelude::*;
 
 use super::*;
-use crate::report::{self, Fate, HEADER_BYTES_MAX, Kind, Report, is_wanted};
+use crate::report::{self, Fate, HEADER_BYTES_MAX, Kind, Report, Returned, is_wanted};
 use crate::{Enhanced, Notify, Reply};
 
 const UNTIL: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const STATUS: Enhanced = Enhanced { class: 5, subject: 1, detail: 1 };
 
 fn written(kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
+    let text = begun(kind, fates, Returned::Header(letter));
+    assert!(text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000), "{text}");
+    assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text}");
+    text
+}
+
+fn begun(kind: Kind, fates: &[Fate<'_>], letter: Returned<'_>) -> String {
     let report = Report {
         kind,
         hostname: "mail.us.test",
@@ -27,10 +34,7 @@ fn written(kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
     };
     let mut out = b"before".to_vec();
     report::write(&report, &mut out);
-    let text = String::from_utf8(out.split_off("before".len())).unwrap();
-    assert!(text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000), "{text}");
-    assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text}");
-    text
+    String::from_utf8(out.split_off("before".len())).unwrap()
 }
 
 /// The parts of a report as a library reads them: the words, the fields for programs, and the letter's header.
@@ -84,6 +88,28 @@ fn a_failure_is_told_to_people_and_to_programs_with_the_letter_s_header() {
     );
     assert_eq!(header.trim_end(), "Subject: lunch\r\nX: y");
     assert!(text.contains("Content-Type: text/rfc822-headers\r\n") && !text.contains("SECRET"));
+}
+
+#[test]
+fn all_of_the_letter_goes_back_where_that_is_wanted() {
+    let recipient = to(0, "bob@there.test");
+    let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
+    for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
+        // Even one that looks like the end of a report.
+        let letter = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
+        let mut text = begun(Kind::Failed, &[fate], Returned::Whole(script));
+        text.push_str(letter);
+        let mut end = Vec::new();
+        report::write_end(7, &mut end);
+        text.push_str(&String::from_utf8(end).unwrap());
+        let [words, status, whole] = parts(&text);
+        assert!(words.contains("+0000. It is\r\nbelow, behind the same for programs."), "{words}");
+        assert!(status.contains("Action: failed\r\n"));
+        assert_eq!(whole, letter);
+        assert!(
+            text.contains(&std::format!("Content-Type: message/{kind}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"))
+        );
+    }
 }
 
 #[test]

@@ -19,27 +19,31 @@ impl Courier {
         let Guid(guid) = self.info(hands)?.guid;
         let number = match deed {
             Deed::Letter(..) => 0,
-            Deed::Report(bit) => 1 + u128::from(bit),
+            // Of one recipient one of these is told.
+            Deed::Report(bit) | Deed::Arrival(bit) => 1 + u128::from(bit),
             Deed::Delay => 1 + RECIPIENTS as u128,
         };
         Ok(Origin::of(self.place.0, Guid(guid ^ number << GUID_BITS)))
     }
 
-    /// Whether a delivery is still noted that cannot be repeated: all who are here are done with, and so is he of whom it was reported.
+    /// Whether a delivery is still noted that cannot be repeated: all who are here are done with, or what was reported is marked.
     pub(super) fn look_for_arrivals(&mut self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
         let Common { directory, store, .. } = &*hands.common;
-        let done = u32::from(entry::done(info.keywords)) | u32::from(entry::is_delay_told(info.flags)) << RECIPIENTS;
+        let tally = self.tally();
+        let (done, told) = (tally.done(info.keywords), tally.told(info.keywords));
+        let is_delay_told = u32::from(entry::is_delay_told(info.flags));
+        let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
         if !self.arrivals.is_empty() || bits(open).any(|bit| directory.has_domain_of(self.address(bit))) {
             return !self.arrivals.is_empty();
         }
-        let new = done & !core::mem::replace(&mut self.looked_for, done);
+        let new = settled & !core::mem::replace(&mut self.looked_for, settled);
         let mut deeds: Vec<(AccountId, Deed)> = Vec::new();
-        for bit in bits(new as u16) {
+        for bit in bits(new as u16 & done) {
             let account = directory.recipient_at(store, self.address(bit));
             deeds.extend(account.map(|account| (account, Deed::Letter(bit, account))));
-            deeds.push((self.place.0, Deed::Report(bit)));
         }
-        deeds.extend((new >> RECIPIENTS != 0).then_some((self.place.0, Deed::Delay)));
+        deeds.extend(bits((new >> RECIPIENTS) as u16 & told).map(|bit| (self.place.0, Deed::Report(bit))));
+        deeds.extend((new >> (2 * RECIPIENTS) != 0).then_some((self.place.0, Deed::Delay)));
         let noted = deeds.into_iter().filter_map(|(account, deed)| Some((account, self.origin(deed, hands).ok()?)));
         self.arrivals = noted.filter(|(account, origin)| store.may_have_arrived(*account, *origin)).collect();
         !self.arrivals.is_empty()
@@ -53,21 +57,28 @@ impl Courier {
                 self.came(deed);
                 return Ok(());
             }
-            Deed::Report(_) | Deed::Delay => self.place.0,
+            Deed::Arrival(bit) if !self.is_told(bit, Kind::Delivered) => {
+                self.came(deed);
+                return Ok(());
+            }
+            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay => self.place.0,
         };
         let once = self.origin(deed, hands)?;
         self.letter = Some(hands.common.store.begin(&[Recipient { once: Some(once), ..Recipient::inbox(account) }])?);
         self.rewind();
         let reverse_path = self.envelope().map_or("", |envelope| &envelope.reverse_path);
-        self.rest = match deed {
+        let (above, behind) = match deed {
             Deed::Letter(..) => {
                 let mut field = [0; message::RETURN_PATH_BYTES_MAX];
                 let length = message::return_path(reverse_path, &mut field).unwrap_or(0);
-                [field.get(..length).unwrap_or_default(), &self.signatures].concat()
+                (field.get(..length).unwrap_or_default().to_vec(), Some(Vec::new()))
             }
             Deed::Report(bit) => self.report(bit, hands)?,
-            Deed::Delay => self.delay_report(hands)?,
+            Deed::Arrival(bit) => (self.arrival_report(bit, hands)?, None),
+            Deed::Delay => (self.delay_report(hands)?, None),
         };
+        let signatures = if behind.is_some() { &self.signatures[..] } else { &[] };
+        (self.rest, self.behind) = ([&above, signatures].concat(), behind);
         self.stage = Stage::Handed(deed);
         Ok(())
     }
@@ -83,7 +94,11 @@ impl Courier {
             self.is_waiting = !self.rest.is_empty();
             return Ok(());
         }
-        if matches!(deed, Deed::Letter(..)) && self.read_on(hands)? {
+        if self.behind.is_some() && self.read_on(hands)? {
+            return Ok(());
+        }
+        if let Some(behind) = self.behind.take_if(|behind| !behind.is_empty()) {
+            self.rest = behind;
             return Ok(());
         }
         hands.common.store.commit(letter, hands.common.wall, continuation)?;
@@ -94,9 +109,14 @@ impl Courier {
     /// Somebody here has what was brought to him.
     pub(super) fn came(&mut self, deed: Deed) {
         match deed {
-            Deed::Letter(bit, _) | Deed::Report(bit) => {
+            Deed::Letter(bit, _) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
-                self.to_mark |= 1 << bit;
+                self.to_mark |= self.tally().marks_of_done(bit);
+            }
+            Deed::Report(bit) | Deed::Arrival(bit) => {
+                self.failed.retain(|(failed, _)| *failed != bit);
+                self.taken.retain(|(taken, _)| *taken != bit);
+                self.to_mark |= self.tally().marks_of_told(bit);
             }
             Deed::Delay => self.is_delay_to_mark = true,
         }

@@ -19,9 +19,10 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use dns::Name;
 use machine::{Instant, Micros};
-use relay::Envelope;
 use relay::destinations::Ended;
+use relay::{Envelope, Reply};
 use store::{AccountId, MessageInfo, OUTBOX, Origin, Outcome, Refusal};
 use tasks::{Continuation, FrameId};
 
@@ -54,7 +55,7 @@ pub(super) struct Courier {
     pub(super) entry: Option<Entry>,
     /// Those who are not tried any more in this round.
     pub(super) put_off: u16,
-    /// Those who are done with, which is not durable yet; and whether the same is so of that it was told that it takes long.
+    /// The marks of those who are done with, and of those of whom it was told, which are not durable yet; and whether the same is so of that it was told that it takes long.
     pub(super) to_mark: u16,
     pub(super) is_delay_to_mark: bool,
     /// Why those who are not tried any more in this round did not get it.
@@ -65,6 +66,8 @@ pub(super) struct Courier {
     pub(super) has_no_room: bool,
     /// Those of whom it is to be reported that they do not get it.
     pub(super) failed: VecDeque<(u8, Why)>,
+    /// Who else has it of whom that is to be reported, as far as is known since the core began to serve.
+    pub(super) taken: Vec<(u8, Taken)>,
     /// Deliveries that no longer can be repeated, and those for whom they were looked for.
     pub(super) arrivals: Vec<(AccountId, Origin)>,
     pub(super) looked_for: u32,
@@ -77,6 +80,8 @@ pub(super) struct Courier {
     /// How much of the entry was read, and what of it is not taken yet.
     pub(super) offset: u32,
     pub(super) rest: Vec<u8>,
+    /// What stands behind the letter in what is brought to somebody here; none: there is no letter in that.
+    pub(super) behind: Option<Vec<u8>>,
     pub(super) road: Road,
     pub(super) line: Option<Line>,
 }
@@ -117,6 +122,8 @@ pub(super) enum Deed {
     Letter(u8, AccountId),
     /// That somebody does not get it.
     Report(u8),
+    /// That somebody has it, or his host.
+    Arrival(u8),
     /// That it takes long, for all who have not got it.
     Delay,
 }
@@ -135,9 +142,26 @@ pub(super) enum Way {
 /// What came of it for somebody elsewhere.
 #[derive(Clone, Debug)]
 pub(super) enum Come {
-    Delivered,
+    Delivered(Taken),
     Later(Why),
     Never(Why),
+}
+
+/// A host has it.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub(super) reply: Reply,
+    pub(super) host: Option<Name>,
+    pub(super) reporter: Reporter,
+}
+
+/// Who tells the sender that his letter has arrived, where he wants to hear that (RFC 3461 sections 5.2.1 and 5.2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reporter {
+    /// The host: it knows what he wants.
+    Host,
+    /// We, and we know only that the host has it.
+    Us,
 }
 
 /// What a courier works with.
@@ -168,6 +192,7 @@ impl Courier {
             is_delay_put_off: false,
             has_no_room: false,
             failed: VecDeque::new(),
+            taken: Vec::new(),
             arrivals: Vec::new(),
             looked_for: 0,
             letter: None,
@@ -176,6 +201,7 @@ impl Courier {
             has_set_out: false,
             offset: 0,
             rest: Vec::new(),
+            behind: None,
             road: Road::default(),
             line: None,
         }
@@ -322,7 +348,7 @@ impl Courier {
     /// That is not done in this round.
     fn put_off(&mut self, deed: Deed) {
         match deed {
-            Deed::Letter(bit, _) | Deed::Report(bit) => {
+            Deed::Letter(bit, _) | Deed::Report(bit) | Deed::Arrival(bit) => {
                 self.put_off |= 1 << bit;
                 self.failed.retain(|(failed, _)| *failed != bit);
             }

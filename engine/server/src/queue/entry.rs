@@ -8,11 +8,11 @@
 //! | `SEEN` | always: nobody has to look at it |
 //! | `HELD` | who sent it was told that it takes long |
 //! | `LEAVING` | it is to leave. What a rebuild has found has no flags, and so does not leave a second time |
-//! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain, up to eight |
-//! | keywords, lower 8 bits | a bit for each of these: he is done with |
+//! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
+//! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
 //!
 //! Invariants:
-//! - An entry goes to one domain: whatever happens there holds up nobody else's mail. In an envelope those of one domain stand together.
+//! - An entry goes to one domain: whatever happens there holds up nobody else's mail. In an envelope those of one domain stand together, and among them those of whom the sender wants to hear that they have it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -23,6 +23,8 @@ use webmail::Posting;
 
 /// Recipients that an entry stands for at most.
 pub(super) const RECIPIENTS: usize = 8;
+/// The same where it is told that they have it.
+const RECIPIENTS_TOLD: usize = 4;
 /// Recipients of a letter that has one of them elsewhere: so that eight bits number them.
 pub(crate) const RECIPIENTS_MAX: usize = 256;
 /// Bytes of their addresses, and 8 for each of them: so that the whole envelope is at the beginning of a body.
@@ -49,9 +51,62 @@ pub(crate) fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipi
 /// So many recipients an entry stands for whose first has this number.
 pub(super) fn together(envelope: &Envelope, first: usize) -> usize {
     let all = envelope.recipients.get(first..).unwrap_or_default();
-    let domain = |recipient: &relay::Recipient| domain_of(&recipient.address);
-    let Some(name) = all.first().map(domain) else { return 0 };
-    all.iter().take(RECIPIENTS).take_while(|recipient| domain(recipient) == name).count()
+    let Some(kind) = all.first().map(kind) else { return 0 };
+    let most = kind.1.recipients_max();
+    all.iter().take(most).take_while(|recipient| self::kind(recipient) == kind).count()
+}
+
+/// What those have in common for whom an entry stands.
+fn kind(recipient: &relay::Recipient) -> (String, Tally) {
+    (domain_of(&recipient.address), Tally::of(recipient))
+}
+
+/// What an entry's marks say of each recipient.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Tally {
+    /// Whether he is done with.
+    Done,
+    /// The same, and whether it was told.
+    DoneAndTold,
+}
+
+impl Tally {
+    pub(super) fn of(recipient: &relay::Recipient) -> Tally {
+        if recipient.wants_success() { Tally::DoneAndTold } else { Tally::Done }
+    }
+
+    fn recipients_max(self) -> usize {
+        match self {
+            Tally::Done => RECIPIENTS,
+            Tally::DoneAndTold => RECIPIENTS_TOLD,
+        }
+    }
+
+    /// The bits of those who are done with.
+    pub(super) fn done(self, keywords: u16) -> u16 {
+        keywords & ((1 << self.recipients_max()) - 1)
+    }
+
+    /// The bits of those of whom there is nothing more to tell.
+    pub(super) fn told(self, keywords: u16) -> u16 {
+        match self {
+            Tally::Done => self.done(keywords),
+            Tally::DoneAndTold => self.done(keywords >> RECIPIENTS_TOLD),
+        }
+    }
+
+    /// The marks of who is done with.
+    pub(super) fn marks_of_done(self, bit: u8) -> u16 {
+        1 << bit
+    }
+
+    /// The marks of who is done with and of whom there is nothing more to tell.
+    pub(super) fn marks_of_told(self, bit: u8) -> u16 {
+        match self {
+            Tally::Done => 1 << bit,
+            Tally::DoneAndTold => (1 | 1 << RECIPIENTS_TOLD) << bit,
+        }
+    }
 }
 
 /// Where somebody is, in lower case.
@@ -63,16 +118,20 @@ pub(super) fn domain_of(address: &str) -> String {
 pub(crate) fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
     let recipient =
         |address: &String| relay::Recipient { number: 0, address: address.clone(), notify: None, original: None };
-    let mut recipients: Vec<relay::Recipient> = addresses.iter().map(recipient).collect();
-    recipients.sort_by_cached_key(|recipient| domain_of(&recipient.address));
     Envelope {
         reverse_path: reverse_path.to_string(),
-        recipients,
+        recipients: together_by_kind(addresses.iter().map(recipient).collect()),
         content: Content::SevenBit,
         script: Script::Ascii,
         returned: None,
         envelope_id: None,
     }
+}
+
+/// The recipients of an envelope, in the order in which they stand in it.
+pub(crate) fn together_by_kind(mut recipients: Vec<relay::Recipient>) -> Vec<relay::Recipient> {
+    recipients.sort_by_cached_key(kind);
+    recipients
 }
 
 /// Whether a letter can be in an outbox that is for this address.
@@ -110,9 +169,4 @@ pub(super) fn is_delay_told(flags: Flags) -> bool {
 /// The number of the first recipient that an entry stands for.
 pub(super) fn first_recipient(keywords: u16) -> usize {
     usize::from(keywords >> FIRST_SHIFT)
-}
-
-/// The bits of those who are done with.
-pub(super) fn done(keywords: u16) -> u16 {
-    keywords & ((1 << FIRST_SHIFT) - 1)
 }

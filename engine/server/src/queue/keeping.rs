@@ -59,8 +59,8 @@ impl Courier {
     fn keep_line(&mut self, hands: &mut Hands<'_>) {
         let Some(line) = &mut self.line else { return };
         line.is_kept = true;
-        let (came, host) = (core::mem::take(&mut line.came), line.host());
-        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref()), hands));
+        let (came, host, reporter) = (core::mem::take(&mut line.came), line.host(), line.reporter());
+        came.into_iter().for_each(|(bit, outcome)| self.settle(bit, come_of(outcome, host.as_ref(), reporter), hands));
         self.stage(Stage::Sorted);
         let Common { queue, now, .. } = &mut *hands.common;
         queue.deadlines.set(hands.frame, *now + PAUSE);

@@ -13,7 +13,7 @@ use store::{Body, OUTBOX, Outcome, Refusal};
 use crate::common::Point;
 
 use super::courier::{Courier, Hands, Stage, Way};
-use super::entry;
+use super::entry::{self, Tally};
 
 /// Whether something that comes is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Entry {
     /// The number of the first recipient for whom it stands, and how many they are.
     pub(super) first: usize,
     pub(super) count: usize,
+    /// What its marks say of each of them.
+    pub(super) tally: Tally,
     /// The letter's header, or its beginning.
     pub(super) header: Vec<u8>,
 }
@@ -128,8 +130,9 @@ impl Courier {
         let header = header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec();
         let first = self.info(hands).map_or(0, |info| entry::first_recipient(info.keywords));
         let count = entry::together(&envelope, first);
+        let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
         let letter_at = (self.signatures.len() + length) as u32;
-        self.entry = Some(Entry { envelope, letter_at, first, count, header });
+        self.entry = Some(Entry { envelope, letter_at, first, count, tally, header });
         self.stage = Stage::Sorted;
     }
 }

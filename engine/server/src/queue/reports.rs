@@ -1,23 +1,44 @@
-//! Reports for who sent a letter: that somebody does not get it, or that it takes long.
+//! Reports for who sent a letter: that somebody does not get it, that somebody has it, or that it takes long.
 //!
-//! That somebody does not get it a report says of one recipient: it comes once because it has an origin of its own, and so it says one thing. That it takes long one report says of all
+//! What became of it a report says of one recipient: it comes once because it has an origin of its own, and so it says one thing. That it takes long one report says of all
 //! whom an entry stands for and who have not got it. Either comes into the inbox of the account that sent the letter, whatever the letter's reverse
 //! path is, which is one of its addresses.
+//!
+//! That somebody has it is told only where the sender asks for that: of who is here that it was delivered, and of who is elsewhere that it went on to a host that will not tell.
+//! A host that knows what the sender wants tells it himself.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use dns::Name;
 use machine::UnixTime;
-use relay::report::{self, Fate, Kind, Report};
+use relay::report::{self, Fate, Kind, Report, Returned};
 use relay::route::Unroutable;
-use relay::{Enhanced, Reason, schedule};
+use relay::{Enhanced, Reason, Reply, Return, schedule};
 use store::{MessageInfo, Refusal};
 
 use crate::common::Common;
 
 use super::courier::{Courier, Hands, bits};
-use super::entry;
+
+/// Octets of a letter at most that goes back as a whole.
+const RETURNED_OCTETS_MAX: u32 = 1 << 20;
+
+/// A message went on to a host that does not tell what becomes of it (RFC 3886).
+const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
+
+/// It was delivered.
+const DELIVERED: Enhanced = Enhanced { class: 2, subject: 0, detail: 0 };
+
+/// What there is to tell of one recipient.
+struct Told<'a> {
+    bit: u8,
+    status: Enhanced,
+    /// Without a full stop.
+    words: String,
+    host: Option<String>,
+    reply: Option<&'a Reply>,
+}
 
 /// Why somebody does not get it.
 #[derive(Clone, Debug)]
@@ -53,6 +74,12 @@ impl Why {
         if let Why::Said(_, host) = self { host.as_ref().map(Name::to_string) } else { None }
     }
 
+    /// The same of the recipient with this bit.
+    fn told(&self, bit: u8, class: u8) -> Told<'_> {
+        let reply = if let Why::Said(reason, _) = self { reason.reply() } else { None };
+        Told { bit, status: self.status(class), words: self.words(), host: self.host(), reply }
+    }
+
     /// In words, without a full stop.
     fn words(&self) -> String {
         match self {
@@ -73,37 +100,67 @@ impl Courier {
         recipient.is_some_and(|(envelope, recipient)| report::is_wanted(envelope, recipient, kind))
     }
 
-    /// That somebody does not get it, in words.
-    pub(super) fn report(&self, bit: u8, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
+    /// That somebody does not get it, in words. With what stands behind the letter, if all of that goes back.
+    pub(super) fn report(&self, bit: u8, hands: &mut Hands<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
         let (_, why) = self.failed.iter().find(|(failed, _)| *failed == bit).ok_or(Refusal::NoSuchMessage)?;
-        self.write(Kind::Failed, &[(bit, why)], hands)
+        let script = self.envelope().filter(|envelope| envelope.returned == Some(Return::Full)).map(|all| all.script);
+        let script = script.filter(|_| self.letter_octets(hands).is_ok_and(|octets| octets <= RETURNED_OCTETS_MAX));
+        let (mut text, mut end) = (Vec::new(), Vec::new());
+        let secret = self.write(Kind::Failed, &[why.told(bit, 5)], script.map(Returned::Whole), hands, &mut text)?;
+        report::write_end(secret, &mut end);
+        Ok((text, script.map(|_| end)))
     }
 
-    /// The same of that it takes long, for all who wait and of whom it is to be told.
+    /// That somebody has it who is here, or that the host has it of who is not.
+    pub(super) fn arrival_report(&self, bit: u8, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
+        let taken = self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken);
+        let reply = taken.map(|taken| &taken.reply);
+        let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
+        let is_here = hands.common.directory.has_domain_of(self.address(bit));
+        let (kind, status, words) = if is_here {
+            (Kind::Delivered, DELIVERED, "it is in the mailbox".to_string())
+        } else {
+            let said = reply.map_or(String::new(), |reply| alloc::format!(": {reply}"));
+            (Kind::Relayed, RELAYED, ["the other server has taken the message", &said].concat())
+        };
+        let mut text = Vec::new();
+        self.write(kind, &[Told { bit, status, words, host, reply }], None, hands, &mut text)?;
+        Ok(text)
+    }
+
+    /// That it takes long, for all who wait and of whom it is to be told.
     pub(super) fn delay_report(&self, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
         let info = self.info(hands)?;
         let kind = delayed(info);
         let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
-        let waiting = bits(self.all() & !entry::done(info.keywords)).filter(|bit| self.is_told(*bit, kind));
-        let all: Vec<(u8, &Why)> = waiting.map(|bit| (bit, known(bit).unwrap_or(&Why::Busy))).collect();
-        self.write(kind, &all, hands)
+        let waiting = bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind));
+        let all: Vec<Told<'_>> = waiting.map(|bit| known(bit).unwrap_or(&Why::Busy).told(bit, 4)).collect();
+        let mut text = Vec::new();
+        self.write(kind, &all, None, hands, &mut text)?;
+        Ok(text)
     }
 
-    fn write(&self, kind: Kind, all: &[(u8, &Why)], hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
+    /// Writes a report: with the letter's header, or as `returned` says. Returns by what its parts are told apart.
+    fn write(
+        &self,
+        kind: Kind,
+        all: &[Told<'_>],
+        returned: Option<Returned<'_>>,
+        hands: &mut Hands<'_>,
+        text: &mut Vec<u8>,
+    ) -> Result<u128, Refusal> {
         let info = self.info(hands)?;
         let entry = self.entry.as_ref().ok_or(Refusal::NoSuchMessage)?;
         let Common { hostname, identifiers, store, wall, .. } = &mut *hands.common;
         let identifier = identifiers.next();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
-        let class = if kind == Kind::Failed { 5 } else { 4 };
-        let words: Vec<(String, Option<String>)> = all.iter().map(|(_, why)| (why.words(), why.host())).collect();
         let mut fates: Vec<Fate<'_>> = Vec::new();
-        for ((bit, why), (words, host)) in all.iter().zip(&words) {
+        for Told { bit, status, words, host, reply } in all {
             let recipient = self.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
-            let reply = if let Why::Said(reason, _) = why { reason.reply() } else { None };
-            fates.push(Fate { recipient, status: why.status(class), words, reply, host: host.as_deref() });
+            fates.push(Fate { recipient, status: *status, words, reply: *reply, host: host.as_deref() });
         }
-        let mut text = b"Return-Path: <>\r\n".to_vec();
+        text.extend_from_slice(b"Return-Path: <>\r\n");
+        let secret = u128::from_le_bytes(store.own.store.secret(identifier.as_bytes()));
         let report = Report {
             kind,
             hostname,
@@ -111,14 +168,14 @@ impl Courier {
             to: &entry.envelope.reverse_path,
             date: *wall,
             message_id: &[identifier, ".report@", hostname].concat(),
-            secret: u128::from_le_bytes(store.own.store.secret(identifier.as_bytes())),
+            secret,
             arrived: info.internal_date,
             envelope_id: entry.envelope.envelope_id.as_deref(),
             recipients: &fates,
-            letter: &entry.header,
+            letter: returned.unwrap_or(Returned::Header(&entry.header)),
         };
-        report::write(&report, &mut text);
-        Ok(text)
+        report::write(&report, text);
+        Ok(secret)
     }
 }
 

@@ -20,7 +20,7 @@ use store::Refusal;
 
 use crate::names::{Inquirer, Known, QuestionNumber};
 
-use super::courier::{Come, Courier, Hands, Stage, Way, bits};
+use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::Demand;
 use super::reports::Why;
 use super::secrecy::{CALL_PATIENCE, Host, Line};
@@ -262,6 +262,7 @@ impl Courier {
         if let Some(host) = line.to_be_called_in_the_clear() {
             return self.road.hosts.push_front(host);
         }
+        let reporter = line.reporter();
         let (host, came) = line.told();
         let host = host.as_ref();
         // Before anybody was named it is the host that is spoken of, and the next one may be another.
@@ -271,11 +272,11 @@ impl Courier {
         };
         if came.iter().all(is_of_host) {
             let first = came.into_iter().next();
-            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome, host)));
+            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome, host, reporter)));
             return;
         }
         for (bit, outcome) in came {
-            self.settle(bit, come_of(outcome, host), hands);
+            self.settle(bit, come_of(outcome, host, reporter), hands);
         }
         self.arrive(Ended::Reached, hands);
     }
@@ -340,9 +341,9 @@ pub(super) fn nobody() -> Come {
     Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }, None))
 }
 
-pub(super) fn come_of(outcome: Outcome, host: Option<&Name>) -> Come {
+pub(super) fn come_of(outcome: Outcome, host: Option<&Name>, reporter: Reporter) -> Come {
     match outcome {
-        Outcome::Delivered(_) => Come::Delivered,
+        Outcome::Delivered(reply) => Come::Delivered(Taken { reply, host: host.cloned(), reporter }),
         Outcome::Later(reason) => Come::Later(Why::Said(reason, host.cloned())),
         Outcome::Never(reason) => Come::Never(Why::Said(reason, host.cloned())),
     }

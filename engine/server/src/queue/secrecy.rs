@@ -30,6 +30,7 @@ use tls::{Event, Failure, Published};
 use crate::common::{Common, HANDSHAKES};
 use crate::secure::Opening;
 
+use super::courier::Reporter;
 use super::demand::Demand;
 
 /// Where mail comes from other hosts.
@@ -136,6 +137,11 @@ impl Line {
     /// The host's name, if it has one.
     pub(super) fn host(&self) -> Option<Name> {
         self.host.name.clone()
+    }
+
+    /// Who tells the sender what becomes of what the host has taken.
+    pub(super) fn reporter(&self) -> Reporter {
+        if self.client.passes_on_reports() { Reporter::Host } else { Reporter::Us }
     }
 
     pub(super) fn connection(&self) -> ConnectionId {

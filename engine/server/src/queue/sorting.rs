@@ -3,6 +3,7 @@
 //! Invariants:
 //! - What is done with is marked before anything else is begun.
 //! - Who is here goes first, then reports, then who is elsewhere.
+//! - That somebody has it is durable before it is told; an entry goes only when all that is to be told was.
 
 use machine::Micros;
 use relay::destinations::{Admission, Ended};
@@ -11,8 +12,8 @@ use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRa
 
 use crate::common::Point;
 
-use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Stage, bits};
-use super::entry;
+use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
+use super::entry::{self, Tally};
 use super::reports::{Why, delayed};
 use super::road::{Road, nobody};
 
@@ -28,17 +29,20 @@ impl Courier {
             self.stage = Stage::Marked;
             return Ok(());
         }
-        let all = self.all();
+        let (all, tally) = (self.all(), self.tally());
+        let (done, told) = (tally.done(info.keywords), tally.told(info.keywords));
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
-        let waiting = all & !entry::done(info.keywords);
+        let waiting = all & !done;
         let open = waiting & !self.put_off & !failed;
         if let Some(next) = self.next_here(open, hands) {
             self.stage = next;
         } else if let Some((bit, _)) = self.failed.front() {
             self.stage = Stage::Brought(Deed::Report(*bit));
+        } else if let Some(bit) = bits(done & !told & !self.put_off).next() {
+            self.stage = Stage::Brought(Deed::Arrival(bit));
         } else if self.look_for_arrivals(waiting, info, hands) {
             self.stage = Stage::Forgotten;
-        } else if waiting == 0 {
+        } else if told == all {
             self.stage = Stage::Removed;
         } else if open != 0 && hands.common.queue.is_serving && can_be_marked(hands) {
             self.set_out(open, random(info, hands), hands);
@@ -73,6 +77,11 @@ impl Courier {
     /// The bits of all for whom it stands.
     pub(super) fn all(&self) -> u16 {
         ((1u32 << self.entry.as_ref().map_or(0, |entry| entry.count)) - 1) as u16
+    }
+
+    /// What the entry's marks say of each of them.
+    pub(super) fn tally(&self) -> Tally {
+        self.entry.as_ref().map_or(Tally::Done, |entry| entry.tally)
     }
 
     /// The recipient who has this bit.
@@ -155,7 +164,11 @@ impl Courier {
     /// This came of it for somebody elsewhere.
     pub(super) fn settle(&mut self, bit: u8, come: Come, hands: &Hands<'_>) {
         match come {
-            Come::Delivered => self.to_mark |= 1 << bit,
+            Come::Delivered(taken) if taken.reporter == Reporter::Us => {
+                self.to_mark |= self.tally().marks_of_done(bit);
+                self.taken.push((bit, taken));
+            }
+            Come::Delivered(_) => self.to_mark |= self.tally().marks_of_told(bit),
             Come::Later(why) if self.next_attempt(hands) == Next::GiveUp => self.failed.push_back((bit, why)),
             Come::Later(why) => {
                 self.put_off |= 1 << bit;

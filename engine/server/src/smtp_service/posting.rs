@@ -1,32 +1,67 @@
-//! Mail for somebody elsewhere: it goes into the outbox of whoever sends it, with all its recipients, also those who are here; the queue brings it on.
+//! Mail for somebody elsewhere: it goes into the outbox of whoever sends it, with all its recipients, also those who are here; the queue brings it on. So does mail of which the sender
+//! wants to hear that somebody here has it: the queue writes reports.
 //!
 //! Invariants:
-//! - Nobody names anybody elsewhere but who is logged in: so whoever sends has an account, and an outbox.
+//! - Nobody names anybody elsewhere but who is logged in: so whoever sends has an account, and an outbox. Of what strangers want to hear nothing is kept: what becomes of their mail they
+//!   hear at once, or hosts that know from EHLO that they hear nothing more tell them.
 //! - The whole envelope is at the beginning of the entry: there are at most [`RECIPIENTS_MAX`] recipients, with [`ENVELOPE_BYTES_MAX`] bytes of addresses.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use relay::{Content, Envelope, Script, envelope};
-use smtp::{Body, CharacterSet, Mail, MessageRefusal, RecipientRefusal};
+use relay::{Content, Envelope, Notify, Return, Script, envelope};
+use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
 
 use crate::archive::{Archive, LetterId};
 use crate::common::Common;
-use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of};
+use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
 use super::{Transaction, message_refusal};
 
-/// Bytes that a recipient takes in an envelope beside his address, at most.
+/// Bytes that a recipient takes in an envelope beside his address and whom the sender has named at first, at most.
 const RECIPIENT_OVERHEAD: usize = 8;
+/// The same where something is said of what is to be told of him.
+const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=".len();
 
-/// What an open transaction has for somebody elsewhere.
+/// What an open transaction has for somebody elsewhere, and what its sender wants to hear.
 #[derive(Default)]
 pub(super) struct Posting {
     /// Who is elsewhere, as the client wrote it.
-    elsewhere: Vec<String>,
+    elsewhere: Vec<(String, Wishes)>,
+    /// Those who are here of whom something is said.
+    here: Vec<(AccountId, Wishes)>,
     is_eight_bit: bool,
     is_utf8: bool,
+    returned: Option<Return>,
+    envelope_id: Option<String>,
+}
+
+/// What the sender wants to hear of a recipient.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(super) struct Wishes {
+    notify: Option<Notify>,
+    original: Option<String>,
+}
+
+impl Wishes {
+    pub(super) fn of(recipient: &smtp::Recipient<'_>) -> Wishes {
+        Wishes { notify: recipient.notify, original: recipient.original.map(Original::ascii) }
+    }
+
+    fn are_none(&self) -> bool {
+        *self == Wishes::default()
+    }
+
+    /// Bytes that he takes in an envelope whose address has so many.
+    fn envelope_bytes(&self, address: usize) -> usize {
+        let overhead = if self.are_none() { RECIPIENT_OVERHEAD } else { WISHES_OVERHEAD };
+        address + overhead + self.original.as_ref().map_or(0, String::len)
+    }
+
+    fn recipient(&self, address: String) -> relay::Recipient {
+        relay::Recipient { number: 0, address, notify: self.notify, original: self.original.clone() }
+    }
 }
 
 impl Posting {
@@ -34,39 +69,65 @@ impl Posting {
     pub(super) fn note(&mut self, mail: &Mail<'_>) {
         self.is_eight_bit = mail.body != Body::SevenBit;
         self.is_utf8 = mail.character_set == CharacterSet::Utf8;
+        self.returned = mail.returned;
+        self.envelope_id = mail.envelope_id.map(EnvelopeId::ascii);
     }
 
-    /// Whether somebody is elsewhere.
+    /// Whether it is for the queue: somebody is elsewhere, or the sender wants to hear that it has arrived.
     pub(super) fn is_wanted(&self) -> bool {
-        !self.elsewhere.is_empty()
+        let is_told = |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
+        !self.elsewhere.is_empty() || self.here.iter().any(is_told)
+    }
+
+    fn wishes_of(&self, account: AccountId) -> Wishes {
+        let found = self.here.iter().find(|(known, _)| *known == account);
+        found.map_or(Wishes::default(), |(_, wishes)| wishes.clone())
     }
 }
 
 impl Transaction {
     /// Somebody here is to get it.
-    pub(super) fn add(&mut self, recipient: Recipient, store: &Archive) -> Result<(), RecipientRefusal> {
-        if self.posting.is_wanted() {
-            self.check_envelope(address_of(recipient.account, store).len(), store)?;
-        }
+    pub(super) fn add(
+        &mut self,
+        recipient: Recipient,
+        wishes: Wishes,
+        store: &Archive,
+    ) -> Result<(), RecipientRefusal> {
         self.recipients.push(recipient);
-        Ok(())
+        let is_asked = !wishes.are_none();
+        self.posting.here.extend(is_asked.then_some((recipient.account, wishes)));
+        let checked = if self.posting.is_wanted() { self.check_envelope(store) } else { Ok(()) };
+        if checked.is_err() {
+            self.recipients.pop();
+            self.posting.here.truncate(self.posting.here.len() - usize::from(is_asked));
+        }
+        checked
     }
 
     /// Somebody elsewhere is.
-    pub(super) fn add_elsewhere(&mut self, address: &str, store: &Archive) -> Result<(), RecipientRefusal> {
-        if !self.posting.elsewhere.iter().any(|known| known == address) {
-            self.check_envelope(address.len(), store)?;
-            self.posting.elsewhere.push(address.to_string());
+    pub(super) fn add_elsewhere(
+        &mut self,
+        address: &str,
+        wishes: Wishes,
+        store: &Archive,
+    ) -> Result<(), RecipientRefusal> {
+        if self.posting.elsewhere.iter().any(|(known, _)| known == address) {
+            return Ok(());
         }
-        Ok(())
+        self.posting.elsewhere.push((address.to_string(), wishes));
+        self.check_envelope(store).inspect_err(|_| {
+            self.posting.elsewhere.pop();
+        })
     }
 
-    /// Whether one more has room whose address is so long.
-    fn check_envelope(&self, bytes: usize, store: &Archive) -> Result<(), RecipientRefusal> {
-        let here = self.recipients.iter().map(|recipient| address_of(recipient.account, store).len());
-        let lengths = here.chain(self.posting.elsewhere.iter().map(String::len)).chain([bytes]);
-        let (count, bytes) =
-            lengths.fold((0, 0), |(count, bytes), length| (count + 1, bytes + length + RECIPIENT_OVERHEAD));
+    /// Whether all have room in an envelope.
+    fn check_envelope(&self, store: &Archive) -> Result<(), RecipientRefusal> {
+        let Transaction { recipients, posting, .. } = self;
+        let here = recipients.iter().map(|Recipient { account, .. }| {
+            posting.wishes_of(*account).envelope_bytes(address_of(*account, store).len())
+        });
+        let elsewhere = posting.elsewhere.iter().map(|(address, wishes)| wishes.envelope_bytes(address.len()));
+        let (count, bytes) = here.chain(elsewhere).fold((0, 0), |(count, all), bytes| (count + 1, all + bytes));
         let fits = count <= RECIPIENTS_MAX && bytes <= ENVELOPE_BYTES_MAX;
         if fits { Ok(()) } else { Err(RecipientRefusal::TooMany) }
     }
@@ -81,12 +142,18 @@ impl Transaction {
             let letter = common.store.begin(&self.recipients).map_err(message_refusal)?;
             return Ok((letter, Vec::new()));
         };
-        let here = self.recipients.iter().map(|recipient| address_of(recipient.account, &common.store));
-        let addresses: Vec<String> = here.chain(self.posting.elsewhere.iter().cloned()).collect();
+        let Transaction { recipients, posting, .. } = self;
+        let here = recipients.iter().map(|Recipient { account, .. }| {
+            posting.wishes_of(*account).recipient(address_of(*account, &common.store))
+        });
+        let elsewhere = posting.elsewhere.iter().map(|(address, wishes)| wishes.recipient(address.clone()));
         let envelope = Envelope {
-            content: if self.posting.is_eight_bit { Content::EightBit } else { Content::SevenBit },
-            script: if self.posting.is_utf8 { Script::Utf8 } else { Script::Ascii },
-            ..envelope_of(&self.reverse_path, &addresses)
+            recipients: together_by_kind(here.chain(elsewhere).collect()),
+            content: if posting.is_eight_bit { Content::EightBit } else { Content::SevenBit },
+            script: if posting.is_utf8 { Script::Utf8 } else { Script::Ascii },
+            returned: posting.returned,
+            envelope_id: posting.envelope_id.clone(),
+            ..envelope_of(&self.reverse_path, &[])
         };
         let mut head = Vec::new();
         envelope::write(&envelope, &mut head).map_err(|_| MessageRefusal::TryLater)?;

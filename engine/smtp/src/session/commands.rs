@@ -3,7 +3,7 @@
 //! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
 use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, RecipientRefusal, Tls};
-use crate::command::{CharacterSet, Command, Fault, Mail, Place};
+use crate::command::{CharacterSet, Command, Fault, Mail, Place, Recipient};
 use crate::content::Position;
 use crate::name::Name;
 use crate::path::ForwardPath;
@@ -23,7 +23,7 @@ impl Session {
                 reply::hello(actions);
             }
             Ok(Command::Mail(mail)) => self.mail_arrived(&mail, actions),
-            Ok(Command::Recipient(path)) => self.recipient_arrived(&path, actions),
+            Ok(Command::Recipient(recipient)) => self.recipient_arrived(&recipient, actions),
             Ok(Command::Data) => self.data_arrived(actions),
             Ok(Command::Chunk { bytes, place }) => self.chunk_arrived(bytes, place, actions),
             Ok(Command::Reset) => {
@@ -87,20 +87,20 @@ impl Session {
         }
     }
 
-    fn recipient_arrived(&mut self, path: &ForwardPath<'_>, actions: &mut impl Actions) {
+    fn recipient_arrived(&mut self, recipient: &Recipient<'_>, actions: &mut impl Actions) {
         let Some(transaction) = &mut self.transaction else {
             return self.fault(reply::MAIL_FIRST, actions);
         };
         if transaction.message != Message::NotBegun {
             return self.fault(reply::CHUNKS_BEGAN, actions);
         }
-        if transaction.character_set == CharacterSet::Ascii && !path.text().is_ascii() {
+        if transaction.character_set == CharacterSet::Ascii && !recipient.path.text().is_ascii() {
             return self.fault(reply::RECIPIENT_NEEDS_SMTPUTF8, actions);
         }
         if transaction.recipients >= actions.settings().recipients_max {
             return actions.reply(reply::TOO_MANY_RECIPIENTS);
         }
-        match actions.recipient(path) {
+        match actions.recipient(recipient) {
             Ok(()) => {
                 transaction.recipients += 1;
                 actions.reply(reply::RECIPIENT_OK);

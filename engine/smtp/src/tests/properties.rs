@@ -15,6 +15,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         b"MAIL FROM:<>",
         b" SIZE=10",
         b" SMTPUTF8",
+        b" RET=HDRS ENVID=a+20b",
+        b"RCPT TO:<b@c> NOTIFY=DELAY ORCPT=rfc822;b@d\r\n",
         b"RCPT TO:<b@c>\r\n",
         b"RCPT TO:<nobody@c>\r\n",
         b"DATA\r\n",

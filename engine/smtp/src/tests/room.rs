@@ -12,7 +12,7 @@ const DIALOGUE: &str = "EHLO client.test\r\nMAIL FROM:<ada@example.org> SIZE=30\
     bare\n.\r\n.\r\nRSET\r\nVRFY x\r\nQUIT\r\nNOOP\r\n";
 
 const REPLIES: &str = "250-mail.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n\
-    250-CHUNKING\r\n250-SIZE 1000\r\n250-LIMITS RCPTMAX=3\r\n250 HELP\r\n250 2.1.0 Sender OK\r\n\
+    250-CHUNKING\r\n250-DSN\r\n250-SIZE 1000\r\n250-LIMITS RCPTMAX=3\r\n250 HELP\r\n250 2.1.0 Sender OK\r\n\
     250 2.1.5 Recipient OK\r\n550 5.1.1 No such user here\r\n354 End with a line of one dot\r\n\
     250 2.0.0 Stored as 4D2\r\n250 2.0.0 OK\r\n250 2.1.0 Sender OK\r\n250 2.1.5 Recipient OK\r\n\
     250 2.0.0 Chunk taken\r\n250 2.0.0 Stored as 4D2\r\n500 5.5.1 Unknown command\r\n250 2.1.0 Sender OK\r\n\

@@ -7,8 +7,8 @@ use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 
 use crate::{
-    Actions, Envelope, Extensions, ForwardPath, Login, LoginRefusal, Mail, MessageRefusal, REPLY_BYTES_MAX,
-    RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
+    Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Login, LoginRefusal, Mail, MessageRefusal, Original,
+    REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
 };
 
 /// What is kept of "pencil", and our nonce, in the example of RFC 7677.
@@ -147,6 +147,13 @@ impl Actions for World {
             mail.body,
             mail.character_set
         ));
+        if mail.returned.is_some() || mail.envelope_id.is_some() {
+            self.log.push(std::format!(
+                "returned {:?} as {:?}",
+                mail.returned,
+                mail.envelope_id.map(EnvelopeId::ascii)
+            ));
+        }
         Ok(())
     }
 
@@ -158,8 +165,9 @@ impl Actions for World {
         !self.recipient_is_unknown
     }
 
-    fn recipient(&mut self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal> {
         assert!(self.transaction_open && !self.message_open && !self.closed);
+        let path = &recipient.path;
         if let ForwardPath::Mailbox(mailbox) = path {
             match mailbox.local_part {
                 "nobody" => return Err(RecipientRefusal::UnknownUser),
@@ -175,6 +183,9 @@ impl Actions for World {
             }
         }
         self.log.push(std::format!("to <{}>", path.text()));
+        if recipient.notify.is_some() || recipient.original.is_some() {
+            self.log.push(std::format!("told {:?} of {:?}", recipient.notify, recipient.original.map(Original::ascii)));
+        }
         Ok(())
     }
 

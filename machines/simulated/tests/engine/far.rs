@@ -27,6 +27,8 @@ pub(super) const LISTENERS: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Takes,
+    /// It tells senders what becomes of their letters (DSN).
+    Tells,
     /// Not now.
     RefusesForNow,
     /// Never; but others it takes.
@@ -54,6 +56,8 @@ pub(super) enum Mood {
 pub(super) struct Taken {
     pub(super) from: String,
     pub(super) to: Vec<String>,
+    /// What else was said with the sender and with each recipient.
+    pub(super) parameters: Vec<String>,
     pub(super) content: Vec<u8>,
     /// Whether it came over TLS.
     pub(super) is_sealed: bool,
@@ -92,7 +96,7 @@ pub(super) struct Peer {
 }
 
 pub(super) fn nothing() -> Taken {
-    Taken { from: String::new(), to: Vec::new(), content: Vec::new(), is_sealed: false }
+    Taken { from: String::new(), to: Vec::new(), parameters: Vec::new(), content: Vec::new(), is_sealed: false }
 }
 
 impl Conversation {
@@ -118,14 +122,17 @@ impl Conversation {
     /// What is answered to a line.
     fn answer(&mut self, line: &str, mood: Mood, secrecy: Secrecy) -> &'static str {
         let path = || line.split(['<', '>']).nth(1).unwrap_or_default().to_string();
+        let parameters = || line.split_once('>').map_or("", |(_, rest)| rest.trim_start()).to_string();
         match line.get(..4).unwrap_or_default() {
             "EHLO" if !self.veil.is_on() && secrecy != Secrecy::None => secrecy.hello(),
             "STAR" => secrecy.answer(),
+            "EHLO" if mood == Mood::Tells => "250-far.test\r\n250-DSN\r\n250 PIPELINING\r\n",
             "EHLO" => "250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 9000000\r\n",
             "MAIL" if mood == Mood::Tires && self.letters > 0 => "421 4.7.0 Enough\r\n",
             "MAIL" => {
                 self.letters += 1;
-                self.open = Taken { from: path(), is_sealed: self.veil.is_on(), ..nothing() };
+                let parameters = vec![parameters()];
+                self.open = Taken { from: path(), parameters, is_sealed: self.veil.is_on(), ..nothing() };
                 "250 2.1.0 OK\r\n"
             }
             "RCPT" if mood == Mood::RefusesForNow => "450 4.2.0 Not now\r\n",
@@ -134,6 +141,7 @@ impl Conversation {
             }
             "RCPT" => {
                 self.open.to.push(path());
+                self.open.parameters.push(parameters());
                 "250 2.1.5 OK\r\n"
             }
             "DATA" if self.open.to.is_empty() => "554 5.5.1 No valid recipients\r\n",
@@ -348,15 +356,25 @@ impl World {
         recipients: &[&str],
         content: &[u8],
     ) {
+        let recipients: Vec<String> = recipients.iter().map(|recipient| format!("<{recipient}>")).collect();
+        self.submit_as(room, login, &format!("<{path}> BODY=8BITMIME"), &recipients, content);
+    }
+
+    /// Ada does, with paths and what is said with them.
+    pub(super) fn submit_with(&mut self, room: &mut Room, from: &str, to: &[impl AsRef<str>], content: &[u8]) {
+        self.submit_as(room, ADA, from, to, content);
+    }
+
+    fn submit_as(&mut self, room: &mut Room, login: &str, from: &str, to: &[impl AsRef<str>], content: &[u8]) {
         let mut talk = room.connect(587);
         assert!(self.reply(room, &mut talk).starts_with("220 "));
-        for command in ["EHLO client.test", login, &format!("MAIL FROM:<{path}> BODY=8BITMIME")] {
+        for command in ["EHLO client.test", login, &format!("MAIL FROM:{from}")] {
             let reply = self.say(room, &mut talk, command);
             assert!(reply.starts_with('2'), "{command}: {reply}");
         }
-        for recipient in recipients {
-            let reply = self.say(room, &mut talk, &format!("RCPT TO:<{recipient}>"));
-            assert!(reply.starts_with("250 "), "{recipient}: {reply}");
+        for recipient in to {
+            let reply = self.say(room, &mut talk, &format!("RCPT TO:{}", recipient.as_ref()));
+            assert!(reply.starts_with("250 "), "{}: {reply}", recipient.as_ref());
         }
         assert!(self.say(room, &mut talk, "DATA").starts_with("354 "));
         room.send(&talk, &stuffed(content));

@@ -1,0 +1,140 @@
+//! What the sender wants to hear: what is taken of it, what is refused, and what is left of it.
+
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::world::Conversation;
+use crate::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Extensions, Notify, ORIGINAL_BYTES_MAX, Original};
+
+const SENDER_OK: &str = "250 2.1.0 Sender OK\r\n";
+const RECIPIENT_OK: &str = "250 2.1.5 Recipient OK\r\n";
+const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
+
+/// What was noted of a command that was answered so.
+#[track_caller]
+fn noted(command: &str, reply: &str) -> Vec<String> {
+    let mut talk = Conversation::greeted();
+    if command.starts_with("RCPT") {
+        talk.exchange(&[("MAIL FROM:<a@b>\r\n", SENDER_OK)]);
+    }
+    talk.world.log.clear();
+    talk.exchange(&[(&format!("{command}\r\n"), reply)]);
+    talk.world.log.split_off(talk.world.log.len().min(1))
+}
+
+#[test]
+fn the_extension_is_announced_unless_it_is_left_out_and_then_it_is_understood() {
+    let mut talk = Conversation::new();
+    talk.says("EHLO client.test\r\n");
+    assert!(talk.replies().contains("\r\n250-DSN\r\n"));
+    talk.world.settings.extensions = Extensions::ALL.without(Extensions::DSN);
+    talk.says("EHLO client.test\r\n");
+    assert!(!talk.replies().contains("DSN"));
+    talk.exchange(&[("MAIL FROM:<a@b> RET=FULL\r\n", SENDER_OK), ("RCPT TO:<a@b> NOTIFY=NEVER\r\n", RECIPIENT_OK)]);
+}
+
+#[test]
+fn what_goes_back_and_the_name_of_the_envelope_are_read_once_each() {
+    for (parameters, wishes) in [
+        ("RET=FULL", "returned Some(Full) as None"),
+        ("ret=hdrs envid=QQ314159", "returned Some(Header) as Some(\"QQ314159\")"),
+        ("ENVID=a+20b+2B+3D!,~", "returned None as Some(\"a+20b+2B+3D!,~\")"),
+        ("ENVID=a,", "returned None as Some(\"a+2C\")"),
+        (
+            &format!("ENVID={}", "x".repeat(ENVELOPE_ID_BYTES_MAX)),
+            &format!("returned None as Some({:?})", "x".repeat(100)),
+        ),
+    ] {
+        assert_eq!(noted(&format!("MAIL FROM:<a@b> {parameters}"), SENDER_OK), [wishes], "{parameters}");
+    }
+    for parameters in [
+        "RET",
+        "RET=",
+        "RET=ALL",
+        "RET=FULL RET=FULL",
+        "ENVID",
+        "ENVID=",
+        "ENVID=a ENVID=a",
+        "ENVID=a=b",
+        "ENVID=+",
+        "ENVID=a+2",
+        "ENVID=+2b",
+        "ENVID=+zz",
+        "ENVID=+0A",
+        "ENVID=+7F",
+        "ENVID=+E4",
+        "ENVID=\u{e4}",
+        "ENVID=a\tb",
+        &format!("ENVID={}", "x".repeat(ENVELOPE_ID_BYTES_MAX + 1)),
+    ] {
+        assert!(noted(&format!("MAIL FROM:<a@b> {parameters}"), SYNTAX).is_empty(), "{parameters}");
+    }
+}
+
+#[test]
+fn what_is_to_be_told_of_somebody_is_read_once() {
+    let told = |success, failure, delay| format!("told Some({:?}) of None", Notify { success, failure, delay });
+    for (parameter, told) in [
+        ("NEVER", told(false, false, false)),
+        ("never", told(false, false, false)),
+        ("SUCCESS", told(true, false, false)),
+        ("failure,Delay", told(false, true, true)),
+        ("DELAY,SUCCESS,FAILURE", told(true, true, true)),
+    ] {
+        assert_eq!(noted(&format!("RCPT TO:<b@c> NOTIFY={parameter}"), RECIPIENT_OK), [told], "{parameter}");
+    }
+    for parameter in
+        ["", "=", "=NEVER,FAILURE", "=SUCCESS,", "=,DELAY", "=SUCCESS;DELAY", "=ALWAYS", "=NEVER NOTIFY=NEVER"]
+    {
+        assert!(noted(&format!("RCPT TO:<b@c> NOTIFY{parameter}"), SYNTAX).is_empty(), "{parameter}");
+    }
+}
+
+#[test]
+fn whom_the_sender_has_named_at_first_is_read_once_and_is_ascii_from_then_on() {
+    let longest = format!("rfc822;{}", "x".repeat(ORIGINAL_BYTES_MAX - 7));
+    for (original, ascii) in [
+        ("rfc822;bob@old.test", "rfc822;bob@old.test"),
+        ("RFC822;a+20b+2Bc@old.test", "RFC822;a+20b+2Bc@old.test"),
+        ("x400;/CN=", ""),
+        ("utf-8;b\\x{F8}b@old.test", "utf-8;b\\x{F8}b@old.test"),
+        ("utf-8;b\u{f8}b@old.test", "utf-8;b\\x{F8}b@old.test"),
+        ("rfc822;a,", "rfc822;a+2C"),
+        (longest.as_str(), longest.as_str()),
+        (&format!("{longest}x"), ""),
+        (&format!("utf-8;{}", "\u{f8}".repeat(83)), ""),
+        ("rfc822;b\u{f8}b@old.test", ""),
+        ("utf-8;b\u{85}b@old.test", ""),
+        ("rfc822;", ""),
+        ("rfc822", ""),
+        (";bob@old.test", ""),
+        ("rfc_822;b", ""),
+        ("rfc822;+0D+0A", ""),
+        ("rfc822;+2", ""),
+        ("rfc822;a ORCPT=rfc822;a", ""),
+    ] {
+        let command = format!("RCPT TO:<b@c> ORCPT={original}");
+        match ascii {
+            "" => assert!(noted(&command, SYNTAX).is_empty(), "{original}"),
+            _ => assert_eq!(noted(&command, RECIPIENT_OK), [format!("told None of Some({ascii:?})")], "{original}"),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    /// Whatever is taken can stand in a header field and in a list, and is taken again as it is.
+    #[test]
+    fn what_is_taken_is_ascii_bounded_and_the_same_again(text in "(rfc822|utf-8|x);([!-~]|\\+[0-9A-F]{2}|[\u{80}-\u{fff}]){0,300}|[!-~]{0,120}") {
+        let taken = [EnvelopeId::read(&text).map(EnvelopeId::ascii), Original::read(&text).map(Original::ascii)];
+        for ascii in taken.into_iter().flatten() {
+            prop_assert!(ascii.bytes().all(|byte| byte.is_ascii_graphic()) && !ascii.ends_with(','), "{ascii:?}");
+            prop_assert!(ascii.len() <= ORIGINAL_BYTES_MAX);
+            let again = Original::read(&ascii).map(Original::ascii);
+            prop_assert!(EnvelopeId::read(&text).is_some() || again.as_deref() == Some(&ascii), "{ascii:?}");
+        }
+    }
+}

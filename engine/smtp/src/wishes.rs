@@ -1,0 +1,145 @@
+//! What the sender of a message wants to hear of it, as MAIL and RCPT say it.
+//!
+//! Invariants:
+//! - What was read is ASCII without spaces once it is written, and bounded: [`ENVELOPE_ID_BYTES_MAX`] and [`ORIGINAL_BYTES_MAX`].
+//! - Of xtext only what the grammar has is taken, and what it stands for can be printed.
+//!
+//! Answers to: RFC 3461 sections 4 and 4.1 to 4.4, RFC 6533 section 3 (the type `utf-8`).
+
+use alloc::string::String;
+use core::fmt::Write as _;
+
+/// The longest name of an envelope (RFC 3461 section 4.4), in bytes.
+pub const ENVELOPE_ID_BYTES_MAX: usize = 100;
+
+/// The longest original address as it is written (section 4.2), in bytes, its type among it.
+pub const ORIGINAL_BYTES_MAX: usize = 500;
+
+/// Of what the sender wants to hear (section 4.1). All three false is NEVER.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Notify {
+    /// That it has arrived.
+    pub success: bool,
+    /// That it never will.
+    pub failure: bool,
+    /// That it takes long.
+    pub delay: bool,
+}
+
+impl Notify {
+    /// Reads what stands behind `NOTIFY=`.
+    pub fn read(wishes: &str) -> Option<Notify> {
+        let mut notify = Notify { success: false, failure: false, delay: false };
+        if wishes.eq_ignore_ascii_case("NEVER") {
+            return Some(notify);
+        }
+        for wish in wishes.split(',') {
+            let is = |word: &str| wish.eq_ignore_ascii_case(word);
+            if is("SUCCESS") {
+                notify.success = true;
+            } else if is("FAILURE") {
+                notify.failure = true;
+            } else if is("DELAY") {
+                notify.delay = true;
+            } else {
+                return None;
+            }
+        }
+        Some(notify)
+    }
+}
+
+/// What of a message goes back with a report (section 4.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Return {
+    /// All.
+    Full,
+    /// Its header.
+    Header,
+}
+
+impl Return {
+    /// What stands behind `RET=`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Return::Full => "FULL",
+            Return::Header => "HDRS",
+        }
+    }
+
+    /// Reads it.
+    pub fn read(word: &str) -> Option<Return> {
+        [Return::Full, Return::Header].into_iter().find(|returned| word.eq_ignore_ascii_case(returned.word()))
+    }
+}
+
+/// Whom the sender has named at first, before he was redirected: a type, `;`, and an address as xtext. Of the type `utf-8` it may be UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Original<'a>(&'a str);
+
+impl<'a> Original<'a> {
+    /// Reads what stands behind `ORCPT=`.
+    pub fn read(text: &'a str) -> Option<Original<'a>> {
+        let (kind, address) = text.split_once(';')?;
+        let is_type = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let is_utf8 = kind.eq_ignore_ascii_case("utf-8");
+        let ascii = address.split(|character: char| is_utf8 && !character.is_ascii() && !character.is_control());
+        let is_printable = !address.is_empty() && ascii.into_iter().all(is_xtext);
+        let original = Original(text);
+        (is_type && is_printable && original.ascii().len() <= ORIGINAL_BYTES_MAX).then_some(original)
+    }
+
+    /// The same in ASCII alone, as it can stand in a list.
+    pub fn ascii(self) -> String {
+        in_a_list(self.0)
+    }
+}
+
+/// What the sender calls the envelope: xtext.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EnvelopeId<'a>(&'a str);
+
+impl<'a> EnvelopeId<'a> {
+    /// Reads what stands behind `ENVID=`.
+    pub fn read(text: &'a str) -> Option<EnvelopeId<'a>> {
+        ((1..=ENVELOPE_ID_BYTES_MAX).contains(&text.len()) && is_xtext(text)).then_some(EnvelopeId(text))
+    }
+
+    /// The same, as it can stand in a list.
+    pub fn ascii(self) -> String {
+        in_a_list(self.0)
+    }
+}
+
+/// A text in ASCII that means the same and does not end in a comma.
+fn in_a_list(text: &str) -> String {
+    let mut ascii = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+        } else {
+            // A string takes whatever it is given.
+            let _ = write!(ascii, "\\x{{{:X}}}", u32::from(character));
+        }
+    }
+    if ascii.ends_with(',') {
+        ascii.pop();
+        ascii.push_str("+2C");
+    }
+    ascii
+}
+
+/// Whether a text is xtext that stands for what can be printed.
+fn is_xtext(text: &str) -> bool {
+    let mut parts = text.split('+');
+    let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=');
+    let is_plain_behind_code =
+        |part: &str| part.split_at_checked(2).is_some_and(|(code, rest)| is_code(code) && is_plain(rest));
+    parts.next().is_some_and(is_plain) && parts.all(is_plain_behind_code)
+}
+
+/// Whether these are the two digits of a character that can be printed: upper case, as the grammar has it.
+fn is_code(digits: &str) -> bool {
+    let is_upper = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
+    is_upper && u8::from_str_radix(digits, 16).is_ok_and(|byte| (b' '..=b'~').contains(&byte))
+}
