@@ -117,6 +117,7 @@ impl Caller {
             script: Script::Ascii,
             returned: Some(Return::Header),
             envelope_id: Some("QQ+20".to_string()),
+            held_until: None,
         };
         self.letters += 1;
         self.taken = 0;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Return-Path: <ada@us.test>
-//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1        where there are any
+//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1 HELDUNTIL=1795521600        where there are any; seconds since 1970
 //!   Envelope-To: <bob@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;bob@old.test,
 //!       <"a b"@there.test>
 //! ```
@@ -15,10 +15,12 @@
 //!
 //! Answers to: RFC 5321 section 4.4 (Return-Path), RFC 3461 section 4, RFC 6531 section 3.4, RFC 5322 section 2.1.1.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
+use machine::UnixTime;
 use smtp::{Notify, Return};
 
 use crate::letter::{
@@ -32,6 +34,7 @@ pub const BYTES_MAX: usize = 256 * 1024;
 
 const RETURN_PATH: &str = "Return-Path: ";
 const OPTIONS: &str = "Envelope-Options: ";
+const HELD_UNTIL: &str = "HELDUNTIL";
 const TO: &str = "Envelope-To: ";
 
 /// Why an envelope is not written.
@@ -88,11 +91,13 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
 fn options(envelope: &Envelope) -> String {
     let returned = envelope.returned.map(|returned| ["RET=", returned.word()].concat());
     let identifier = envelope.envelope_id.as_ref().map(|identifier| ["ENVID=", identifier].concat());
+    let held = envelope.held_until.map(|until| format!("{HELD_UNTIL}={}", until.seconds()));
     let words = [
         (envelope.content == Content::EightBit).then_some("BODY=8BITMIME"),
         (envelope.script == Script::Utf8).then_some("SMTPUTF8"),
         returned.as_deref(),
         identifier.as_deref(),
+        held.as_deref(),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
@@ -118,6 +123,7 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
         script: Script::Ascii,
         returned: None,
         envelope_id: None,
+        held_until: None,
     };
     if let Some(options) = lines.field(OPTIONS)? {
         options.split(' ').try_for_each(|word| read_option(word, &mut envelope)).ok_or(Unreadable::Malformed)?;
@@ -143,6 +149,9 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
         Some(("RET", returned)) => envelope.returned = Some(Return::read(returned)?),
         Some(("ENVID", identifier)) if is_parameter(identifier) => {
             envelope.envelope_id = Some(String::from(identifier))
+        }
+        Some((HELD_UNTIL, seconds)) if seconds.bytes().all(|byte| byte.is_ascii_digit()) => {
+            envelope.held_until = Some(UnixTime::from_seconds(seconds.parse().ok()?))
         }
         _ => return None,
     }

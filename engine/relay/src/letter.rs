@@ -5,6 +5,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use machine::UnixTime;
 use smtp::{ForwardPath, Notify, Return, ReversePath};
 
 /// One letter for one peer.
@@ -31,6 +32,8 @@ pub struct Envelope {
     pub returned: Option<Return>,
     /// What the sender calls this envelope (ENVID), as xtext.
     pub envelope_id: Option<String>,
+    /// Until when it waits, in whole seconds, if it does (RFC 4865).
+    pub held_until: Option<UnixTime>,
 }
 
 /// Somebody whom a letter is for.

@@ -28,7 +28,7 @@ use crate::services::{Protocol, SERVICES, SMTP, Security, ServiceEntry};
 use crate::{certificates, http_service, pop3_service, smtp_service};
 
 /// The longest greeting, in bytes. What has no room for it waits.
-const GREETING_BYTES_MAX: usize = 512;
+const GREETING_BYTES_MAX: usize = 576;
 
 const _: () = assert!(
     smtp::REPLY_BYTES_MAX <= GREETING_BYTES_MAX

@@ -20,7 +20,9 @@ use machine::Micros;
 use mail::Deed;
 use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
 use sasl::{Credentials, Puzzle};
-use smtp::{Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls};
+use smtp::{
+    Envelope, Extensions, ForwardPath, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls,
+};
 use sometimes::buggify;
 use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
@@ -43,6 +45,9 @@ use sender::Finding;
 
 /// With as many `Received:` fields a message runs in circles (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
+
+/// For how long a message may be held that is submitted here: 60 days.
+const HOLD_SECONDS_MAX: u32 = 60 * 24 * 60 * 60;
 
 /// Bytes of replies that a client may leave unread before its next command is looked at: so those who never read cannot
 /// have all the memory.
@@ -443,12 +448,12 @@ impl smtp::Actions for Hands<'_> {
             _ => Tls::Offered,
         };
         let (login, settings) = (self.login_setting(), self.common.smtp_settings);
-        // What strangers send is in a mailbox when they hear that we have it, or is not taken.
-        let extensions = match login {
-            smtp::Login::Absent => settings.extensions.without(Extensions::DSN),
-            smtp::Login::AfterTls | smtp::Login::Required => settings.extensions,
-        };
-        Settings { tls, login, extensions, ..settings }
+        if login == smtp::Login::Absent {
+            // What strangers send is in a mailbox when they hear that we have it, or is not taken.
+            return Settings { tls, login, extensions: settings.extensions.without(Extensions::DSN), ..settings };
+        }
+        let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.common.wall });
+        Settings { tls, login, holds, ..settings }
     }
 
     fn send_room(&self) -> usize {

@@ -3,6 +3,7 @@
 use machine::Micros;
 
 use crate::command::{Mail, Recipient};
+use crate::hold::Holds;
 use crate::path::ForwardPath;
 
 /// The session's hands. Each call is carried out or queued at once; none waits. As the host of a login they check what proves it: [`crate::Session::login_answered`] tells what came of
@@ -90,6 +91,8 @@ pub struct Settings {
     pub refused_recipients_max: u16,
     /// What EHLO announces.
     pub extensions: Extensions,
+    /// For how long messages may be held, which EHLO announces (RFC 4865). `None`: they are not, and who asks for that is refused.
+    pub holds: Option<Holds>,
     /// STARTTLS, which EHLO announces while it can be had.
     pub tls: Tls,
     /// AUTH, which EHLO announces while it may be used.
@@ -130,6 +133,7 @@ impl Default for Settings {
             faults_max: 20,
             refused_recipients_max: 100,
             extensions: Extensions::ALL,
+            holds: None,
             tls: Tls::Absent,
             login: Login::Absent,
             failed_logins_max: 3,

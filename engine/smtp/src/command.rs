@@ -6,6 +6,9 @@
 //! Answers to: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4 (STARTTLS),
 //! RFC 4954 section 4 (AUTH).
 
+use machine::UnixTime;
+
+use crate::hold::Hold;
 use crate::parameters::{RecipientParameters, decimal, mail_parameters, recipient_parameters};
 use crate::path::{ForwardPath, PathError, ReversePath, is_greeting_name, split_at_byte};
 use crate::wishes::{EnvelopeId, Notify, Original, Return};
@@ -17,7 +20,8 @@ pub(crate) enum Command<'a> {
     Hello(&'a str),
     /// EHLO, and the client's name.
     ExtendedHello(&'a str),
-    Mail(Mail<'a>),
+    /// MAIL, and how long the message is to wait here.
+    Mail(Mail<'a>, Option<Hold>),
     Recipient(Recipient<'a>),
     Data,
     /// BDAT.
@@ -63,6 +67,8 @@ pub struct Mail<'a> {
     pub returned: Option<Return>,
     /// What the client calls this envelope, to know a report by it.
     pub envelope_id: Option<EnvelopeId<'a>>,
+    /// When the message goes on, if not at once (RFC 4865).
+    pub held_until: Option<UnixTime>,
 }
 
 /// RCPT: somebody whom the message is for.
@@ -129,7 +135,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
     let (verb, arguments) = split_at_byte(line, b' ').unwrap_or((line, ""));
     let arguments = without_leading_spaces(arguments);
     match &uppercase(verb) {
-        b"MAIL" => mail(arguments).map(Command::Mail),
+        b"MAIL" => mail(arguments),
         b"RCPT" => recipient(arguments).map(Command::Recipient),
         b"DATA" => alone(arguments, Command::Data),
         b"BDAT" => chunk(arguments),
@@ -174,21 +180,23 @@ fn greeting_name(arguments: &str) -> Result<&str, Fault> {
     if is_greeting_name(arguments) { Ok(arguments) } else { Err(Fault::BadGreetingName) }
 }
 
-fn mail(arguments: &str) -> Result<Mail<'_>, Fault> {
+fn mail(arguments: &str) -> Result<Command<'_>, Fault> {
     let path = after_keyword(arguments, "FROM:")?;
     let (reverse_path, rest) = ReversePath::read(path).map_err(Fault::from)?;
     let parameters = mail_parameters(rest)?;
     if !parameters.smtputf8 && !reverse_path.text().is_ascii() {
         return Err(Fault::NeedsSmtpUtf8);
     }
-    Ok(Mail {
+    let mail = Mail {
         reverse_path,
         declared_bytes: parameters.declared_bytes,
         body: parameters.body.unwrap_or(Body::SevenBit),
         character_set: if parameters.smtputf8 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
         returned: parameters.returned,
         envelope_id: parameters.envelope_id,
-    })
+        held_until: None,
+    };
+    Ok(Command::Mail(mail, parameters.hold))
 }
 
 fn recipient(arguments: &str) -> Result<Recipient<'_>, Fault> {

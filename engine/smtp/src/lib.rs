@@ -12,7 +12,7 @@
 //! - Nothing that was said in the clear is known once TLS is spoken: whoever asks for TLS gets another session, and what he said behind that is thrown away.
 //!
 //! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3030
-//! (CHUNKING, without BINARYMIME), RFC 3461 (DSN), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
+//! (CHUNKING, without BINARYMIME), RFC 3461 (DSN), RFC 3207 (STARTTLS), RFC 4865 (FUTURERELEASE), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC 6531 (SMTPUTF8), RFC 9422 (LIMITS).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ extern crate std;
 mod actions;
 mod command;
 mod content;
+mod hold;
 mod line;
 mod name;
 mod parameters;
@@ -36,6 +37,7 @@ pub use actions::{
     Settings, Tls,
 };
 pub use command::{Body, CharacterSet, Mail, Recipient};
+pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath};
 pub use reply::{BUSY, REPLY_BYTES_MAX, TOO_MANY_CONNECTIONS};

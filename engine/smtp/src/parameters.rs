@@ -1,9 +1,10 @@
 //! The parameters after a path in MAIL and RCPT.
 //!
 //! Answers to: RFC 5321 section 4.1.1.11, RFC 1870 section 3 (SIZE), RFC 6152 section 2 (BODY), RFC 6531 section 3.4,
-//! RFC 4954 section 5 (AUTH), RFC 3461 sections 4.1 to 4.4 (NOTIFY, ORCPT, RET, ENVID).
+//! RFC 4954 section 5 (AUTH), RFC 3461 sections 4.1 to 4.4 (NOTIFY, ORCPT, RET, ENVID), RFC 4865 section 4 (HOLDFOR, HOLDUNTIL).
 
 use crate::command::{Body, Fault};
+use crate::hold::Hold;
 use crate::path::split_at_byte;
 use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
@@ -16,6 +17,7 @@ pub(crate) struct MailParameters<'a> {
     pub(crate) auth: bool,
     pub(crate) returned: Option<Return>,
     pub(crate) envelope_id: Option<EnvelopeId<'a>>,
+    pub(crate) hold: Option<Hold>,
 }
 
 /// What the parameters of RCPT say.
@@ -48,6 +50,10 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
             parameters.returned.replace(read(value, Return::read)?).is_some()
         } else if keyword.eq_ignore_ascii_case("ENVID") {
             parameters.envelope_id.replace(read(value, EnvelopeId::read)?).is_some()
+        } else if keyword.eq_ignore_ascii_case("HOLDFOR") {
+            parameters.hold.replace(read(value, Hold::read_for)?).is_some()
+        } else if keyword.eq_ignore_ascii_case("HOLDUNTIL") {
+            parameters.hold.replace(read(value, Hold::read_until)?).is_some()
         } else {
             return Err(Fault::UnknownParameter);
         };

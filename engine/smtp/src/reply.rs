@@ -4,15 +4,21 @@
 //! - Every line is at most 512 bytes with its CRLF (RFC 5321 section 4.5.3.1.5).
 //! - Every reply but those to EHLO and HELO, the greeting and 354 has an enhanced status code (RFC 2034 section 4).
 
+use alloc::format;
+
 use heapless::Vec;
 
 use crate::actions::{
     Actions, Extensions, Login, LoginRefusal, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls,
 };
 use crate::command::Fault;
+use crate::hold::DateTime;
 
 /// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
-pub const REPLY_BYTES_MAX: usize = 512;
+pub const REPLY_BYTES_MAX: usize = 576;
+
+/// The longest line of one.
+const LINE_BYTES_MAX: usize = 512;
 
 /// What to tell a client whose address has too many connections, before this one is closed.
 pub const TOO_MANY_CONNECTIONS: &[u8] = b"421 4.7.0 Too many connections from your address, try again later\r\n";
@@ -117,7 +123,7 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
 /// No mail is taken from the client, for this reason, as far as it has room.
 fn unwanted(actions: &mut impl Actions) {
     const BEGINNING: &[u8] = b"554 5.7.1 ";
-    const ROOM: usize = REPLY_BYTES_MAX - BEGINNING.len() - LINE_END.len();
+    const ROOM: usize = LINE_BYTES_MAX - BEGINNING.len() - LINE_END.len();
     let reason = actions.reason().bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ');
     let reason: Vec<u8, ROOM> = reason.take(ROOM).collect();
     Composed::default().put(BEGINNING).put(&reason).put(LINE_END).send(actions);
@@ -186,7 +192,7 @@ pub(crate) fn hello(actions: &mut impl Actions) {
 
 /// The reply to EHLO. It ends in the server's limits, or in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
-    let Settings { message_bytes_max, recipients_max, extensions, tls, login, .. } = actions.settings();
+    let Settings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } = actions.settings();
     let mut reply = Composed::default();
     reply.put(b"250-").put(actions.hostname().as_bytes()).put(b"\r\n");
     for (extension, line) in PLAIN_EXTENSIONS {
@@ -199,6 +205,10 @@ pub(crate) fn extended_hello(actions: &mut impl Actions) {
     }
     if extensions.contains(Extensions::LIMITS) {
         reply.put(b"250-LIMITS RCPTMAX=").put_decimal(recipients_max.into()).put(b"\r\n");
+    }
+    if let Some(holds) = holds {
+        let latest = DateTime(holds.latest());
+        reply.put(format!("250-FUTURERELEASE {} {latest}\r\n", holds.seconds_max).as_bytes());
     }
     if matches!(tls, Tls::Offered | Tls::Busy) {
         reply.put(b"250-STARTTLS\r\n");

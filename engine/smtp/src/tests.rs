@@ -4,6 +4,7 @@ mod chunks;
 mod commands;
 mod content;
 mod events;
+mod holds;
 mod login;
 mod paths;
 mod properties;

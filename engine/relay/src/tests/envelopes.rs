@@ -1,5 +1,6 @@
 //! Envelopes of letters that wait.
 
+use machine::UnixTime;
 use proptest::prelude::*;
 
 use super::*;
@@ -22,6 +23,7 @@ fn an_envelope_is_fields_above_the_letter() {
         script: Script::Utf8,
         returned: Some(Return::Full),
         envelope_id: Some("QQ1".to_string()),
+        held_until: Some(UnixTime::from_seconds(1_795_521_600)),
         recipients: Vec::from([
             Recipient {
                 notify: Some(Notify { success: false, failure: true, delay: true }),
@@ -37,7 +39,7 @@ fn an_envelope_is_fields_above_the_letter() {
     let text = written(&full);
     assert_eq!(
         text,
-        "Return-Path: <>\r\nEnvelope-Options: BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=QQ1\r\n\
+        "Return-Path: <>\r\nEnvelope-Options: BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=QQ1 HELDUNTIL=1795521600\r\n\
          Envelope-To: <bøb@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;b,b@old.test,\r\n\t<\"a >,\"@[192.0.2.1]> NOTIFY=NEVER\r\n"
     );
     let (read, length) = envelope::read([text.as_bytes(), b"\tReceived: x\r\n"].concat().as_slice()).unwrap();
@@ -87,6 +89,8 @@ fn what_is_no_envelope_is_neither_written_nor_read() {
         "Return-Path: <>\r\nEnvelope-Options: BODY=7BIT\r\n",
         "Return-Path: <>\r\nEnvelope-Options: RET=ALL\r\n",
         "Return-Path: <>\r\nEnvelope-Options: \r\n",
+        "Return-Path: <>\r\nEnvelope-Options: HELDUNTIL=\r\n",
+        "Return-Path: <>\r\nEnvelope-Options: HELDUNTIL=+1\r\n",
         "Return-Path: <>\r\nEnvelope-To: bob@there.test\r\n",
         "Return-Path: <>\r\nEnvelope-To: <postmaster>\r\n",
         "Return-Path: <>\r\nEnvelope-To: <@a.test:bob@there.test>\r\n",
@@ -138,6 +142,7 @@ prop_compose! {
         is_utf8: bool,
         returned in proptest::option::of(prop_oneof![Just(Return::Full), Just(Return::Header)]),
         envelope_id in proptest::option::of("[!-+.-~,=]{0,20}[a-z]"),
+        held_seconds in proptest::option::of(0u64..=1 << 40),
     ) -> Envelope {
         for (number, recipient) in (0..).zip(&mut recipients) {
             recipient.number = number;
@@ -149,6 +154,7 @@ prop_compose! {
             script: if is_utf8 { Script::Utf8 } else { Script::Ascii },
             returned,
             envelope_id,
+            held_until: held_seconds.map(UnixTime::from_seconds),
         }
     }
 }

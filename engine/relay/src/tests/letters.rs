@@ -1,5 +1,7 @@
 //! Letters and their outcomes, as RFC 5321 sections 4.2.1 and 4.3.2 have them.
 
+use machine::UnixTime;
+
 use super::*;
 use crate::{Notify, Return};
 
@@ -261,6 +263,7 @@ fn what_the_letter_needs_is_asked_for() {
         script: Script::Utf8,
         returned: Some(Return::Header),
         envelope_id: Some("QQ+2B1".to_string()),
+        held_until: Some(UnixTime::from_seconds(1)),
         reverse_path: String::new(),
         recipients: Vec::from([
             Recipient {

@@ -145,6 +145,7 @@ fn letter(recipients: &[&str]) -> Letter {
         script: Script::Ascii,
         returned: None,
         envelope_id: None,
+        held_until: None,
     };
     Letter { envelope, bytes: 19 }
 }

@@ -125,6 +125,7 @@ pub(crate) fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope 
         script: Script::Ascii,
         returned: None,
         envelope_id: None,
+        held_until: None,
     }
 }
 

@@ -131,7 +131,7 @@ impl Courier {
     /// That it takes long, for all who wait and of whom it is to be told.
     pub(super) fn delay_report(&self, hands: &mut Hands<'_>) -> Result<Vec<u8>, Refusal> {
         let info = self.info(hands)?;
-        let kind = delayed(info);
+        let kind = self.delayed(info);
         let known = |bit| self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why);
         let waiting = bits(self.all() & !self.tally().done(info.keywords)).filter(|bit| self.is_told(*bit, kind));
         let all: Vec<Told<'_>> = waiting.map(|bit| known(bit).unwrap_or(&Why::Busy).told(bit, 4)).collect();
@@ -177,9 +177,9 @@ impl Courier {
         report::write(&report, text);
         Ok(secret)
     }
-}
 
-/// That a letter takes long.
-pub(super) fn delayed(info: MessageInfo) -> Kind {
-    Kind::Delayed { until: UnixTime(info.internal_date.0.saturating_add(schedule::LIFETIME.0)) }
+    /// That the letter takes long.
+    pub(super) fn delayed(&self, info: MessageInfo) -> Kind {
+        Kind::Delayed { until: UnixTime(self.released(info).0.saturating_add(schedule::LIFETIME.0)) }
+    }
 }

@@ -3,9 +3,10 @@
 //! Invariants:
 //! - What is done with is marked before anything else is begun.
 //! - Who is here goes first, then reports, then who is elsewhere.
+//! - Of a letter that is held nothing is begun before its time. Then it is as if it came just now: in which time it is tried, and given up, counts from there.
 //! - That somebody has it is durable before it is told; an entry goes only when all that is to be told was.
 
-use machine::Micros;
+use machine::{Micros, UnixTime};
 use relay::destinations::{Admission, Ended};
 use relay::schedule::{self, Next};
 use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRange};
@@ -14,8 +15,11 @@ use crate::common::Point;
 
 use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
 use super::entry::{self, Tally};
-use super::reports::{Why, delayed};
+use super::reports::Why;
 use super::road::{Road, nobody};
+
+/// So often at least a letter that is held is looked at: the time of day may jump.
+const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
 impl Courier {
     /// Looks what comes next.
@@ -23,6 +27,11 @@ impl Courier {
         let info = self.info(hands)?;
         if !entry::is_to_leave(info.flags) {
             self.stage = Stage::Over(None);
+            return Ok(());
+        }
+        let to_wait = self.released(info).0.saturating_sub(hands.common.wall.0);
+        if to_wait > 0 {
+            self.stage = Stage::Over(Some(hands.common.now + Micros(to_wait).min(HOLD_LOOK)));
             return Ok(());
         }
         if self.to_mark != 0 || self.is_delay_to_mark {
@@ -147,18 +156,30 @@ impl Courier {
         }
     }
 
+    /// When it was first to be brought: when it came, or until when it was held.
+    pub(super) fn released(&self, info: MessageInfo) -> UnixTime {
+        self.envelope()
+            .and_then(|envelope| envelope.held_until)
+            .map_or(info.internal_date, |until| until.max(info.internal_date))
+    }
+
+    /// How long that is ago.
+    fn age(&self, info: MessageInfo, hands: &Hands<'_>) -> Micros {
+        Micros(hands.common.wall.0.saturating_sub(self.released(info).0))
+    }
+
     /// When the entry would be tried again.
     fn next_attempt(&self, hands: &Hands<'_>) -> Next {
         let Ok(info) = self.info(hands) else { return Next::After(AGAIN) };
-        schedule::next_attempt(age(info, hands), random(info, hands))
+        schedule::next_attempt(self.age(info, hands), random(info, hands))
     }
 
     /// Whether who sent it is to hear that it takes long, of those who still wait.
     fn is_delay_to_be_told(&self, open: u16, info: MessageInfo, hands: &Hands<'_>) -> bool {
         !entry::is_delay_told(info.flags)
             && !self.is_delay_put_off
-            && schedule::is_delay_to_be_told(age(info, hands))
-            && bits(open).any(|bit| self.is_told(bit, delayed(info)))
+            && schedule::is_delay_to_be_told(self.age(info, hands))
+            && bits(open).any(|bit| self.is_told(bit, self.delayed(info)))
     }
 
     /// This came of it for somebody elsewhere.
@@ -183,11 +204,6 @@ impl Courier {
         self.leave_road(how, hands);
         self.stage = Stage::Sorted;
     }
-}
-
-/// How long a letter is here.
-fn age(info: MessageInfo, hands: &Hands<'_>) -> Micros {
-    Micros(hands.common.wall.0.saturating_sub(info.internal_date.0))
 }
 
 /// A number of this letter's and this moment's that has nothing to do with that of another letter.

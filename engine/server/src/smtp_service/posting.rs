@@ -1,5 +1,5 @@
-//! Mail for somebody elsewhere: it goes into the outbox of whoever sends it, with all its recipients, also those who are here; the queue brings it on. So does mail of which the sender
-//! wants to hear that somebody here has it: the queue writes reports.
+//! Mail for somebody elsewhere: it goes into the outbox of whoever sends it, with all its recipients, also those who are here; the queue brings it on. So does mail that is held
+//! (RFC 4865), and of which the sender wants to hear that somebody here has it: the queue has the time, and writes reports.
 //!
 //! Invariants:
 //! - Nobody names anybody elsewhere but who is logged in: so whoever sends has an account, and an outbox. Of what strangers want to hear nothing is kept: what becomes of their mail they
@@ -9,6 +9,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use machine::UnixTime;
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
 use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
@@ -35,6 +36,7 @@ pub(super) struct Posting {
     is_utf8: bool,
     returned: Option<Return>,
     envelope_id: Option<String>,
+    held_until: Option<UnixTime>,
 }
 
 /// What the sender wants to hear of a recipient.
@@ -71,12 +73,13 @@ impl Posting {
         self.is_utf8 = mail.character_set == CharacterSet::Utf8;
         self.returned = mail.returned;
         self.envelope_id = mail.envelope_id.map(EnvelopeId::ascii);
+        self.held_until = mail.held_until;
     }
 
-    /// Whether it is for the queue: somebody is elsewhere, or the sender wants to hear that it has arrived.
+    /// Whether it is for the queue: somebody is elsewhere, or it is held, or the sender wants to hear that it has arrived.
     pub(super) fn is_wanted(&self) -> bool {
         let is_told = |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
-        !self.elsewhere.is_empty() || self.here.iter().any(is_told)
+        !self.elsewhere.is_empty() || self.held_until.is_some() || self.here.iter().any(is_told)
     }
 
     fn wishes_of(&self, account: AccountId) -> Wishes {
@@ -153,6 +156,7 @@ impl Transaction {
             script: if posting.is_utf8 { Script::Utf8 } else { Script::Ascii },
             returned: posting.returned,
             envelope_id: posting.envelope_id.clone(),
+            held_until: posting.held_until,
             ..envelope_of(&self.reverse_path, &[])
         };
         let mut head = Vec::new();

@@ -5,6 +5,7 @@
 use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, RecipientRefusal, Tls};
 use crate::command::{CharacterSet, Command, Fault, Mail, Place, Recipient};
 use crate::content::Position;
+use crate::hold::Hold;
 use crate::name::Name;
 use crate::path::ForwardPath;
 use crate::reply::{self, Reply};
@@ -22,7 +23,7 @@ impl Session {
                 self.greeting_arrived(name, Greeted::Plainly, actions);
                 reply::hello(actions);
             }
-            Ok(Command::Mail(mail)) => self.mail_arrived(&mail, actions),
+            Ok(Command::Mail(mail, hold)) => self.mail_arrived(mail, hold, actions),
             Ok(Command::Recipient(recipient)) => self.recipient_arrived(&recipient, actions),
             Ok(Command::Data) => self.data_arrived(actions),
             Ok(Command::Chunk { bytes, place }) => self.chunk_arrived(bytes, place, actions),
@@ -64,7 +65,7 @@ impl Session {
         }
     }
 
-    fn mail_arrived(&mut self, mail: &Mail<'_>, actions: &mut impl Actions) {
+    fn mail_arrived(&mut self, mail: Mail<'_>, hold: Option<Hold>, actions: &mut impl Actions) {
         if self.greeted == Greeted::NotYet {
             return self.fault(reply::GREET_FIRST, actions);
         }
@@ -77,7 +78,15 @@ impl Session {
         if mail.declared_bytes.is_some_and(|bytes| bytes > actions.settings().message_bytes_max) {
             return actions.reply(reply::TOO_BIG);
         }
-        match actions.transaction_begin(mail) {
+        let held_until = match (hold, actions.settings().holds) {
+            (None, _) => None,
+            (Some(_), None) => return self.fault(reply::fault(Fault::UnknownParameter), actions),
+            (Some(hold), Some(holds)) => match holds.until(hold) {
+                None => return self.fault(reply::fault(Fault::BadParameter), actions),
+                until => until,
+            },
+        };
+        match actions.transaction_begin(&Mail { held_until, ..mail }) {
             Ok(()) => {
                 let character_set = mail.character_set;
                 self.transaction = Some(Transaction { recipients: 0, character_set, message: Message::NotBegun });

@@ -90,7 +90,7 @@ fn nothing_that_was_said_behind_starttls_is_obeyed() {
 #[test]
 fn what_is_thrown_away_needs_no_room_for_a_reply() {
     let mut talk = talk_with(Tls::Offered);
-    talk.world.send_room = 512;
+    talk.world.send_room = crate::REPLY_BYTES_MAX;
     talk.send_room_step = 0;
     talk.says("STARTTLS\r\nNOOP\r\n");
     assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);

@@ -3,11 +3,11 @@
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use machine::Micros;
+use machine::{Micros, UnixTime};
 use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 
 use crate::{
-    Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Login, LoginRefusal, Mail, MessageRefusal, Original,
+    Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail, MessageRefusal, Original,
     REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session, Settings, Tls, WaitsFor,
 };
 
@@ -147,6 +147,9 @@ impl Actions for World {
             mail.body,
             mail.character_set
         ));
+        if let Some(until) = mail.held_until {
+            self.log.push(std::format!("held until {}", until.seconds()));
+        }
         if mail.returned.is_some() || mail.envelope_id.is_some() {
             self.log.push(std::format!(
                 "returned {:?} as {:?}",
@@ -401,6 +404,7 @@ fn the_longest_reply_fits_into_its_room() {
     world.settings.message_bytes_max = u64::MAX;
     world.settings.recipients_max = u16::MAX;
     world.settings.extensions = Extensions::ALL;
+    world.settings.holds = Some(Holds { seconds_max: 999_999_999, now: UnixTime::from_seconds(1_800_000_000) });
     world.settings.tls = Tls::Offered;
     world.settings.login = Login::Required;
     let mut conversation = Conversation::with(world);

@@ -326,7 +326,9 @@ impl World {
 
     pub(super) fn pass(&mut self, room: &mut Room, seconds: u64) {
         let end = room.machine.now + Micros::from_secs(seconds);
+        room.look_at = end;
         self.until(room, "time has passed", |_, room| room.machine.now >= end);
+        room.look_at = Instant(u64::MAX);
     }
 
     pub(super) fn reply(&mut self, room: &mut Room, talk: &mut Talk) -> String {

@@ -35,6 +35,7 @@ mod proofs;
 mod quotas;
 mod quotas_posted;
 mod records;
+mod released;
 mod reported;
 mod rows;
 mod scram;

@@ -73,7 +73,7 @@ pub(crate) struct Room {
     /// What the way from the engine carries, in bytes of a frame: what is longer is gone without a word (RFC 2923).
     pub(crate) carries: usize,
     /// No step goes beyond this time: the test wants to look then.
-    look_at: Instant,
+    pub(crate) look_at: Instant,
 }
 
 impl Room {
