@@ -130,7 +130,7 @@ impl Client {
                 self.say_next(0);
             }
             _ => {
-                self.tell(Standing::Open, &refusal(Stage::Sender, reply));
+                self.tell(Standing::Open, &self.refusal(Stage::Sender, reply));
                 // What else was said along with it is answered too.
                 if self.asked.is_empty() {
                     self.transaction_over();
@@ -148,8 +148,8 @@ impl Client {
                 }
             }
             _ => {
-                let outcome = if is_too_many(&reply) { Outcome::Later } else { by_class(&reply) };
-                self.tell_one(index, outcome(Reason { stage: Stage::Recipient, cause: Cause::Refused(reply) }));
+                let outcome = self.refusal(Stage::Recipient, reply);
+                self.tell_one(index, outcome);
             }
         }
         self.say_next(index + 1);
@@ -178,7 +178,7 @@ impl Client {
             // It wants a message for nobody: it gets none (RFC 2920 section 3.1).
             3 => self.end_message(),
             _ => {
-                self.tell(Standing::Accepted, &refusal(Stage::Data, reply));
+                self.tell(Standing::Accepted, &self.refusal(Stage::Data, reply));
                 self.transaction_over();
             }
         }
@@ -208,7 +208,7 @@ impl Client {
         // Where there was nobody to send it to, nothing came of it but its end.
         let outcome = match reply.class() {
             2 => Outcome::Delivered(reply),
-            _ => refusal(Stage::MessageEnd, reply),
+            _ => self.refusal(Stage::MessageEnd, reply),
         };
         self.tell(Standing::Accepted, &outcome);
         if let Some(transaction) = &mut self.transaction {
@@ -219,7 +219,7 @@ impl Client {
 
     /// The peer does not want the rest of the message. Where its commands would begin nobody knows, so the connection ends.
     pub(super) fn refused_early(&mut self, reply: Reply) {
-        self.tell(Standing::Accepted, &refusal(Stage::Message, reply));
+        self.tell(Standing::Accepted, &self.refusal(Stage::Message, reply));
         self.fail(Cause::Lost(Lost::Closed), Outcome::Later);
     }
 
@@ -264,15 +264,22 @@ impl Client {
     fn next(&self, standing: Standing, from: usize) -> Option<usize> {
         self.transaction.as_ref()?.first(standing, from)
     }
+
+    /// What a refusal comes to.
+    fn refusal(&self, stage: Stage, reply: Reply) -> Outcome {
+        let may_help = stage == Stage::Recipient && is_too_many(&reply) || self.is_for_want_of_tls(&reply);
+        let outcome = if reply.class() == 5 && !may_help { Outcome::Never } else { Outcome::Later };
+        outcome(Reason { stage, cause: Cause::Refused(reply) })
+    }
+
+    /// Whether the peer wants TLS, which it offers, and which could not be had now (RFC 3207 section 4).
+    fn is_for_want_of_tls(&self, reply: &Reply) -> bool {
+        reply.code == WANTS_TLS && self.extensions.starttls && !self.is_secured
+    }
 }
 
-fn by_class(reply: &Reply) -> fn(Reason) -> Outcome {
-    if reply.class() == 5 { Outcome::Never } else { Outcome::Later }
-}
-
-fn refusal(stage: Stage, reply: Reply) -> Outcome {
-    by_class(&reply)(Reason { stage, cause: Cause::Refused(reply) })
-}
+/// A reply to any command that is not to be said in the clear.
+const WANTS_TLS: u16 = 530;
 
 /// RFC 5321 section 4.5.3.1.10: a 552 to RCPT is a 452 of a server that follows RFC 821, unless it says otherwise.
 fn is_too_many(reply: &Reply) -> bool {

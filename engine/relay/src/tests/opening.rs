@@ -237,3 +237,29 @@ fn a_password_is_not_printed() {
     let printed = std::format!("{:?}", house.client);
     assert!(printed.contains("ada") && !printed.contains("pencil"), "{printed}");
 }
+
+/// It could not speak TLS just now, and takes nothing without: that is no fault of the letter.
+#[test]
+fn a_peer_that_wants_tls_which_cannot_be_had_now_gets_the_letter_later() {
+    let wants = "530 5.7.0 Must issue a STARTTLS command first";
+    let later = std::format!("1 later 4.7.0 the other server refused the sender: {wants}");
+    let never = std::format!("1 never 5.7.0 the other server refused the sender: {wants}");
+    let mail = "MAIL FROM:<ada@us.test>\r\n";
+    for (tls, hello, expected) in [
+        (Tls::IfOffered, "250-x\r\n250 STARTTLS\r\n", &later),
+        (Tls::Never, "250-x\r\n250 STARTTLS\r\n", &later),
+        (Tls::IfOffered, "250 x\r\n", &never),
+    ] {
+        let mut house = House::with_tls(tls);
+        house.client.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+        let said = house.hears(hello);
+        if said == "STARTTLS\r\n" {
+            house.exchange(&[("454 4.7.0 not now\r\n", mail)]);
+        } else {
+            assert_eq!(said, mail);
+        }
+        house.exchange(&[(&std::format!("{wants}\r\n"), "")]);
+        assert_eq!(house.outcomes(), [expected.as_str()], "{tls:?} {hello}");
+    }
+}
