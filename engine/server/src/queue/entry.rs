@@ -135,9 +135,10 @@ pub(crate) fn together_by_kind(mut recipients: Vec<relay::Recipient>) -> Vec<rel
     recipients
 }
 
-/// Whether a letter can be in an outbox that is for this address.
+/// Whether a letter can be in an outbox that is for this address. In a domain: no name server says who takes the mail of a host that is named by its address.
 pub(crate) fn may_be_posted(address: &str) -> bool {
-    envelope::write(&envelope_of("", &[address.to_string()]), &mut Vec::new()).is_ok()
+    let is_of_host = domain_of(address).starts_with('[');
+    !is_of_host && envelope::write(&envelope_of("", &[address.to_string()]), &mut Vec::new()).is_ok()
 }
 
 /// How somebody's letter for these addresses is in his outbox.
