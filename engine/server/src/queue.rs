@@ -161,7 +161,9 @@ impl Queue {
 
     /// The first entry that waits of those who may have another courier.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
-        self.waiting.next(|account| self.is_serving && has_share(account, &self.couriers))
+        // While one is free all may have it but those who have some: so few are looked at.
+        let is_any_free = self.is_serving && self.couriers.len() < COURIERS_MAX;
+        is_any_free.then(|| self.waiting.next(|account| has_share(account, &self.couriers))).flatten()
     }
 
     /// What has come into the outboxes waits from now on.
