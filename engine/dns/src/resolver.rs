@@ -159,6 +159,11 @@ impl<A> Resolver<A> {
         None
     }
 
+    /// Whether servers would have to be asked: nobody knows the answer, and nobody waits for it.
+    pub fn is_new(&self, question: &Question, now: Instant) -> bool {
+        self.cache.find(question, now).is_none() && self.open.iter().all(|open| open.question != *question)
+    }
+
     /// Questions that wait.
     pub fn waiting(&self) -> usize {
         self.open.len()

@@ -4,7 +4,7 @@
 //! Invariants:
 //! - Whoever has asked is told once, in a later call than that in which he asked: within [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
 //! - Nothing is asked where no name server is known: of those that the configuration names; or, where it says nothing of the network, of those that the network names.
-//! - What waits is bounded: so many questions for the servers, so many askers of each, so many bytes of answers that are remembered.
+//! - What waits is bounded: so many questions for the servers, of which some are kept for couriers, so many askers of each, so many bytes of answers that are remembered.
 //! - Ports and streams belong to questions that wait, and end with them.
 
 use alloc::boxed::Box;
@@ -26,6 +26,9 @@ use crate::session::Caller;
 
 /// A port of UDP is bound for each question: `net` has as many.
 const LIMITS: Limits = Limits { questions: 128, askers: 64, cache_bytes: 1 << 20 };
+
+/// So many questions wait when sessions may not ask new ones: what they ask for strangers choose, and mail that leaves has to ask, too.
+const OF_SESSIONS_MAX: usize = 96;
 
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -247,7 +250,11 @@ impl Engine {
         }
         if let Some(resolver) = &mut names.resolver {
             for (asker, question) in names.asked.drain(..) {
-                told.extend(resolver.ask(question, asker, now).map(|known| (asker, known)));
+                let is_session = matches!(asker.who, Inquirer::Session(_));
+                let is_too_much =
+                    is_session && resolver.waiting() >= OF_SESSIONS_MAX && resolver.is_new(&question, now);
+                let known = if is_too_much { Some(Err(Unanswered::Busy)) } else { resolver.ask(question, asker, now) };
+                told.extend(known.map(|known| (asker, known)));
             }
             resolver.time_passed(now);
         }

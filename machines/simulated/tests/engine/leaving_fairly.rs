@@ -7,7 +7,7 @@ use machine::Micros;
 use crate::CORES;
 
 use super::far::{ADA, GRACE, LETTER, Mood, PEER, World, serving};
-use super::names::IPV4;
+use super::names::{FAR, IPV4, STRANGER};
 use super::room::Room;
 
 const WHO_ADA: (&str, &str) = (ADA, "ada@barepost.test");
@@ -78,4 +78,30 @@ fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
         world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
         assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]), "{seed}");
     }
+}
+
+/// Strangers' letters may name as many domains as they like, of which name servers say nothing.
+#[test]
+fn strangers_who_make_us_ask_for_much_do_not_keep_mail_from_leaving() {
+    let (mut room, mut world) = serving(806, Mood::Takes);
+    room.hosts[STRANGER].move_to(FAR);
+    world.names.ignored = Some(".slow.test");
+    for number in 0..24 {
+        let mut talk = world.names.begin(&mut room, "me@pass.test");
+        assert!(world.names.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
+        for signer in 0..8 {
+            let signature = format!(
+                "DKIM-Signature: v=1; a=rsa-sha256; d=d{number}.{signer}.slow.test; s=key; h=from;\r\n bh=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=; b=AAAA\r\n"
+            );
+            room.send(&talk, signature.as_bytes());
+        }
+        room.send(&talk, format!("From: me@d{number}.slow.test\r\n\r\nText\r\n").as_bytes());
+    }
+    world.pass(&mut room, 1);
+    assert!(room.engines.in_use().questions >= 90, "{}", room.engines.in_use().questions);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    let start = room.machine.now;
+    world.until(&mut room, "bob has his letter", |world, _| !world.peer.taken.is_empty());
+    let time = room.machine.now.since(start);
+    assert!(time < Micros::from_secs(35), "{time:?}");
 }

@@ -12,7 +12,7 @@ use crate::CORES;
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, usual_sizes};
 
 /// Where strangers come from, by way of the host that is the gateway.
-const FAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
+pub(super) const FAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
 pub(super) const STRANGER: usize = 1;
 pub(super) const SERVER: usize = 2;
 
@@ -52,6 +52,8 @@ pub(super) struct NameServer {
     /// Names whose answers it has checked (DNSSEC), and names of which it knows nothing because they do not stand that.
     pub(super) signed: Vec<&'static str>,
     pub(super) failing: Vec<&'static str>,
+    /// It says nothing of names that end so.
+    pub(super) ignored: Option<&'static str>,
     /// The names that were asked for, and whether by a stream.
     pub(super) asked: Vec<(String, bool)>,
 }
@@ -94,7 +96,8 @@ impl NameServer {
             answer.extend_from_slice(&(data.len() as u16).to_be_bytes());
             answer.extend_from_slice(data);
         }
-        (mood != Mood::Silent).then_some(answer)
+        let is_ignored = self.ignored.is_some_and(|end| name.ends_with(end));
+        (mood != Mood::Silent && !is_ignored).then_some(answer)
     }
 
     /// Serves in another room, where the stranger is, too.
@@ -134,6 +137,7 @@ impl NameServer {
             zone,
             signed: Vec::new(),
             failing: Vec::new(),
+            ignored: None,
             asked: Vec::new(),
         }
     }
@@ -269,6 +273,7 @@ pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer
             zone,
             signed: Vec::new(),
             failing: Vec::new(),
+            ignored: None,
             asked: Vec::new(),
         },
     )
