@@ -185,6 +185,28 @@ class Relay(HostedTest):
         self.submit(machine, ["bob@postfix.test"], self.letter(1))
         self.assertWhole(postfix.wait_for(1, 20)[0], self.letter(1))
 
+    def test_what_is_sent_on_comes_in_a_name_that_leads_back_and_what_bounces_there_does(self):
+        """Alice's letter to Grace goes on to Exim's domain, and to somebody at Postfix whom that takes for somebody else's, who refuses him."""
+        gone = f"transport_maps=inline:{{gone@postfix.test=smtp:[{EXIM}]}}".split("=", 1)
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", **dict([gone])))
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
+        address = f'address = "{GRACE}"'
+        self.assertIn(address, self.configuration)
+        on = self.configuration.replace(address, f'{address}\nforward = ["bob@exim.test", "gone@postfix.test"]')
+        machine = self.boot(self.data(configuration=on))
+        postfix.send("alice@postfix.test", GRACE, "From: alice@postfix.test\r\nTo: grace\r\nSubject: on\r\n\r\nGo.\r\n")
+        letter = exim.wait_for(1, 20)[0].decode()
+        # The domain in whose name it comes is one that speaks for the host that brings it.
+        self.assertRegex(letter, rf"(?m)^Return-path: <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>|envelope-from <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>")
+        self.assertIn("[10.9.0.2]", letter)
+        self.assertIn(f"\nDelivered-To: {GRACE}\n", letter.replace("\r", ""))
+        bounce = postfix.wait_for(1, 40)[0].decode()
+        self.assertRegex(bounce, r"(?m)^X-Original-To: alice@postfix\.test|for <alice@postfix\.test>")
+        self.assertIn("gone@postfix.test", bounce)
+        self.assertIn("Return-Path: <>", bounce)
+        self.assertEqual(len(machine.mailbox("grace")), 1)
+        self.assertEqual(machine.mailbox("ada"), [])
+
     def test_who_sends_hears_of_everybody_who_does_not_get_it(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))

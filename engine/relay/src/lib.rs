@@ -2,8 +2,8 @@
 //!
 //! A [`Client`] is the outgoing end of one SMTP connection. It is told what the peer says and keeps what there is to say; it knows no TCB, no name server, no store and no
 //! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
-//! whether a destination is worth trying ([`destinations`]), how a letter that waits holds what was said of it ([`envelope`]), and what its sender is told
-//! ([`report`]).
+//! whether a destination is worth trying ([`destinations`]), how a letter that waits holds what was said of it ([`envelope`]), what its sender is told
+//! ([`report`]), and in whose name a letter is sent on ([`srs`]).
 //!
 //! What a recipient's letter comes to is one of three, as RFC 5321 section 4.2.1 has it: delivered, for a `2yz` to the message; never, for a `5yz` to anything that
 //! concerns it; later, for a `4yz` and for all that nobody can know, above all a connection that is lost.
@@ -30,6 +30,7 @@ mod reply;
 pub mod report;
 pub mod route;
 pub mod schedule;
+pub mod srs;
 #[cfg(test)]
 mod tests;
 

@@ -245,6 +245,14 @@ impl Archive {
         }
     }
 
+    /// What addresses of those are sealed with whose letters are sent on.
+    pub(crate) fn secret_of_paths(&self) -> [u8; 16] {
+        match &self.elsewhere {
+            None => accounts::secret_of_paths(&self.own.store),
+            Some(elsewhere) => elsewhere.accounts.secret_of_paths(),
+        }
+    }
+
     /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later ends the letter later.
     pub(crate) fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));

@@ -408,11 +408,17 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn recipient(&self, address: &str) -> Option<AccountId> {
-        self.office.directory.recipient_at(self.office.archive, address)
+        let Office { directory, archive, .. } = &*self.office;
+        directory.recipient_at(archive, address).filter(|account| !directory.forwards(archive, *account))
     }
 
     fn may_post(&self, address: &str) -> bool {
-        !self.office.directory.has_domain_of(address) && queue::may_be_posted(address)
+        let Office { directory, archive, .. } = &*self.office;
+        let may_leave = match directory.recipient_at(archive, address) {
+            Some(account) => directory.forwards(archive, account),
+            None => !directory.has_domain_of(address),
+        };
+        may_leave && queue::may_be_posted(address)
     }
 
     fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {

@@ -12,10 +12,11 @@ use core::net::IpAddr;
 
 use dns::Name;
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
-use store::AccountId;
+use store::{AccountId, Recipient};
 
 use crate::archive::Archive;
-use crate::configuration::{Configuration, HostName, Quota, User};
+use crate::configuration::{Configuration, Forwarding, HostName, Quota, User};
+use crate::queue;
 
 /// Bytes of the longest canonical address: local part, `@`, domain.
 const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
@@ -29,6 +30,8 @@ pub(crate) struct Directory {
     quota: Quota,
     /// Of those accounts that have one of their own.
     quotas: BTreeMap<String, Quota>,
+    /// Of those accounts whose mail is sent on.
+    forwardings: BTreeMap<String, Forwarding>,
 }
 
 #[derive(Debug)]
@@ -53,6 +56,11 @@ impl Directory {
                 .users
                 .iter()
                 .filter_map(|user| Some((user.address.as_str().to_string(), user.quota?)))
+                .collect(),
+            forwardings: configuration
+                .users
+                .iter()
+                .filter_map(|user| Some((user.address.as_str().to_string(), user.forwarding.clone()?)))
                 .collect(),
             postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
         }
@@ -85,12 +93,17 @@ impl Directory {
 
     /// Whether an address that is written so is in a domain of ours.
     pub(crate) fn has_domain_of(&self, address: &str) -> bool {
-        address.rsplit_once('@').is_some_and(|(_, domain)| self.domain(domain).is_some())
+        address.rsplit_once('@').is_some_and(|(_, domain)| self.serves(domain))
     }
 
     /// Whether a domain is one of ours.
     pub(crate) fn has_domain(&self, name: &Name) -> bool {
-        self.domain(name.as_str()).is_some()
+        self.serves(name.as_str())
+    }
+
+    /// The same of one that is written so.
+    pub(crate) fn serves(&self, domain: &str) -> bool {
+        self.domain(domain).is_some()
     }
 
     fn domain(&self, name: &str) -> Option<&Domain> {
@@ -136,12 +149,30 @@ impl Directory {
         self.quotas.get(address).copied().unwrap_or(self.quota).octets()
     }
 
+    /// Where mail of the account with this address is sent on to, if it is.
+    pub(crate) fn forwarding(&self, address: &str) -> Option<&Forwarding> {
+        self.forwardings.get(address)
+    }
+
+    /// Whether mail of this account is sent on.
+    pub(crate) fn forwards(&self, store: &Archive, account: AccountId) -> bool {
+        // Most machines send nobody's on.
+        !self.forwardings.is_empty()
+            && store.account(account).is_some_and(|known| self.forwarding(known.address).is_some())
+    }
+
+    /// Where what comes for an account is put: into its inbox, or where it is sent on from.
+    pub(crate) fn entrance(&self, store: &Archive, account: AccountId) -> Recipient {
+        if self.forwards(store, account) { queue::arriving(account) } else { Recipient::inbox(account) }
+    }
+
     /// Whether the configuration makes an administrator of the account.
     pub(crate) fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
         store.account(account).is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
     }
 
-    fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
+    /// Who answers for what is nobody's.
+    pub(crate) fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }

@@ -11,6 +11,7 @@
 //! | `parts` | what is read of it |
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
+//! | `forwarding` | what comes for an account whose mail is sent on |
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
@@ -32,6 +33,7 @@ mod bringing;
 mod courier;
 mod demand;
 mod entry;
+mod forwarding;
 mod keeping;
 mod parts;
 mod reports;
@@ -59,7 +61,7 @@ use courier::{Courier, Hands, Way};
 use waiting::{Turns, Waiting};
 
 pub(crate) use entry::{
-    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, may_be_posted, posting, together_by_kind,
+    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, arriving, entries_for, envelope_of, may_be_posted, posting, together_by_kind,
 };
 
 /// Entries of a core that leave at a time.

@@ -381,6 +381,30 @@ impl Hands<'_> {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
+    /// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
+    fn add_recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
+        let path = &named.path;
+        let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
+        let recipient = match self.common.recipient(path) {
+            Ok(account) => Some(self.common.directory.entrance(&self.common.store, account)),
+            Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
+            Err(refusal) => return Err(refusal),
+        };
+        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+        match recipient {
+            // Two addresses of one account get one copy.
+            Some(recipient) if transaction.recipients.contains(&recipient) => {}
+            Some(recipient) => {
+                let room = quota::check(recipient.account, self)?;
+                let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+                transaction.note_room(room)?;
+                transaction.add(recipient, wishes, &self.common.store)?;
+            }
+            None => transaction.add_elsewhere(path.text(), wishes, &self.common.store)?,
+        }
+        Ok(())
+    }
+
     /// Puts our trace fields in front of the message: of one above which something is said last, the one that says how it came.
     fn trace(
         &mut self,
@@ -501,26 +525,14 @@ impl smtp::Actions for Hands<'_> {
         if !self.may(Deed::Recipient) {
             return Err(RecipientRefusal::TooOften);
         }
-        let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
-        let recipient = match self.common.recipient(path) {
-            Ok(account) => Some(Recipient::inbox(account)),
-            Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
-            Err(refusal) => {
-                self.note_guess(refusal);
-                return Err(refusal);
-            }
+        let named = match self.is_returning(path) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.add_recipient(named),
+            Err(refusal) => Err(refusal),
         };
-        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-        match recipient {
-            // Two addresses of one account get one copy.
-            Some(recipient) if transaction.recipients.contains(&recipient) => {}
-            Some(recipient) => {
-                let room = quota::check(recipient.account, self)?;
-                let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-                transaction.note_room(room)?;
-                transaction.add(recipient, wishes, &self.common.store)?;
-            }
-            None => transaction.add_elsewhere(path.text(), wishes, &self.common.store)?,
+        if let Err(refusal) = named {
+            self.note_guess(refusal);
+            return Err(refusal);
         }
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
         if transaction.first_recipient.is_empty() {

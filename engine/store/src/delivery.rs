@@ -251,7 +251,7 @@ impl Store {
             for recipient in &mut delivery.recipients {
                 let shard = self.shards.get(recipient.account.shard().index());
                 if shard.is_some_and(|shard| shard.index.takes_mail(recipient.account, mailbox)) {
-                    recipient.mailbox = mailbox;
+                    *recipient = Recipient { mailbox, once: recipient.once, ..Recipient::inbox(recipient.account) };
                 }
             }
         }

@@ -293,7 +293,7 @@ pub struct Closing {
     pub date: UnixTime,
     /// How many of the octets that were appended last come first.
     pub head: Head,
-    /// One of the [`BUILT_IN`] mailboxes, where it goes instead of the one that was said when it began.
+    /// One of the [`BUILT_IN`] mailboxes, where it goes as new mail instead of where and as what was said when it began.
     pub mailbox: Option<MailboxId>,
 }
 

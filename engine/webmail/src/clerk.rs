@@ -188,10 +188,10 @@ pub trait Desk {
     /// The machine's name.
     fn host(&self) -> &str;
 
-    /// Whose mail an address is. `None`: nobody's here.
+    /// Whose inbox what is sent to an address comes into. `None`: nobody's here.
     fn recipient(&self, address: &str) -> Option<AccountId>;
 
-    /// Whether a letter can go to this address, which is nobody's here.
+    /// Whether a letter can go to this address, which is nobody's here or of somebody whose mail is sent on.
     fn may_post(&self, address: &str) -> bool;
 
     /// How a letter of an account goes to these addresses, all of which [`Desk::may_post`] has allowed.

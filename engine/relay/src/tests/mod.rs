@@ -11,6 +11,7 @@ mod replies;
 mod reports;
 mod routes;
 mod schedules;
+mod srs;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -32,6 +32,7 @@ pub(crate) struct Accounts {
     known: BTreeMap<AccountId, Account>,
     addresses: BTreeMap<Box<str>, AccountId>,
     secret_of_nobody: [u8; 16],
+    secret_of_paths: [u8; 16],
 }
 
 #[derive(Debug)]
@@ -44,7 +45,8 @@ struct Account {
 impl Accounts {
     /// All accounts of `store`.
     pub(super) fn of(store: &Store) -> Accounts {
-        let mut accounts = Accounts { secret_of_nobody: secret_of_nobody(store), ..Accounts::default() };
+        let (secret_of_nobody, secret_of_paths) = (secret_of_nobody(store), secret_of_paths(store));
+        let mut accounts = Accounts { secret_of_nobody, secret_of_paths, ..Accounts::default() };
         for info in store.accounts() {
             let account = Account {
                 address: info.address().into(),
@@ -72,6 +74,11 @@ impl Accounts {
     /// As [`secret_of_nobody`].
     pub(super) fn secret_of_nobody(&self) -> [u8; 16] {
         self.secret_of_nobody
+    }
+
+    /// As [`secret_of_paths`].
+    pub(super) fn secret_of_paths(&self) -> [u8; 16] {
+        self.secret_of_paths
     }
 
     /// What passwords are checked against.
@@ -128,4 +135,9 @@ impl Archive {
 /// What the salts are made from that are told of names that nobody has: the disk's, so that they are the same on each core and in each life of the machine.
 pub(super) fn secret_of_nobody(store: &Store) -> [u8; 16] {
     store.secret(b"SCRAM of nobody")
+}
+
+/// What addresses of those are sealed with whose letters are sent on: the same so, too.
+pub(super) fn secret_of_paths(store: &Store) -> [u8; 16] {
+    store.secret(b"senders of letters that are sent on")
 }

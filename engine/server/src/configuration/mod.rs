@@ -31,7 +31,7 @@ pub use error::ConfigurationError;
 pub use limits::{Limits, Quota};
 pub use network::{Access, Network};
 pub use tls::CertificateFiles;
-pub use users::{PASSWORD_BYTES_MAX, Password, User};
+pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
 pub use web::Web;
 
@@ -46,6 +46,8 @@ pub const DOMAINS_MAX: usize = 256;
 pub const USERS_MAX: usize = 4096;
 /// The most aliases of one account.
 pub const ALIASES_MAX: usize = 64;
+/// The most addresses to which one account's mail is sent on.
+pub const FORWARDS_MAX: usize = 7;
 /// The most prefixes in one list of `[access]`.
 pub const PREFIXES_MAX: usize = 64;
 /// The most lists of addresses in each list of `[abuse]`.

@@ -8,7 +8,10 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use mail::StrangerLimits;
 
-use super::{Configuration, HostName, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web};
+use super::values::Value as _;
+use super::{
+    Address, Configuration, FORWARDS_MAX, Forwarding, HostName, Keep, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
+};
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
 domains  = ["barepost.test", "example.org"]
@@ -377,8 +380,31 @@ fn certificates_are_named_with_their_keys_and_lines() {
     );
 }
 
-/// Parses `text`, which must be refused at `line` with these words.
-#[track_caller]
+#[test]
+fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
+    let parsed = |rest: &str| Configuration::parse(&with_user(&format!("password = 'x'\n{rest}")));
+    let forwarding = |rest: &str| parsed(rest).expect("it is right").users[0].forwarding.clone();
+    let addresses = ["bob@far.test", "grace@a.test"].map(|address| Address::parse(address).expect("an address"));
+    let expected = |keep| Some(Forwarding { addresses: addresses.to_vec(), keep });
+    let list = "forward = ['bob@Far.test', 'grace@a.test']";
+    assert_eq!(forwarding(""), None);
+    assert_eq!(forwarding(list), expected(Keep::Copy));
+    assert_eq!(forwarding(&format!("{list}\nkeep = true")), expected(Keep::Copy));
+    assert_eq!(forwarding(&format!("{list}\nkeep = false")), expected(Keep::Nothing));
+    let many: String = (0..=FORWARDS_MAX).map(|number| format!("'{number}@far.test', ")).collect();
+    for (wrong, what) in [
+        ("keep = false", "nothing is sent on"),
+        ("forward = []", "nobody to send mail on to"),
+        ("forward = ['bob']", "`bob`"),
+        ("forward = ['bob@far.test', 'BOB@far.test']", "named twice"),
+        ("forward = ['Ada@a.test']", "to itself"),
+        ("aliases = ['lady@a.test']\nforward = ['lady@a.test']", "to itself"),
+        (&format!("forward = [{many}]"), "one too many"),
+    ] {
+        refused(&with_user(&format!("password = 'x'\n{wrong}")), 5 + wrong.matches('\n').count() + 1, what, "");
+    }
+}
+
 #[test]
 fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
     let text = with_root("[limits]\nquota = '2G'\n[[user]]\naddress = 'ada@a.test'\npassword = 'x'\nquota = '500M'");
@@ -405,6 +431,8 @@ fn quotas_are_sizes_with_a_unit_of_an_account_or_of_all() {
     refused(&with_root("[limits]\nquotas = '1G'"), 4, "`quotas` is not known", "`quota`");
 }
 
+/// Parses `text`, which must be refused at `line` with these words.
+#[track_caller]
 fn refused(text: &str, line: usize, what: &str, expected: &str) {
     let error = Configuration::parse(text).expect_err("the text is wrong");
     assert!(error.what.contains(what), "{what:?} is not in {error}");

@@ -10,7 +10,7 @@ use super::document::{Item, Section};
 use super::error::ConfigurationError;
 use super::limits::Quota;
 use super::values::{Address, HostName};
-use super::{ALIASES_MAX, DOMAINS_MAX, USERS_MAX};
+use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
 /// The longest password, in bytes: it must fit a line of POP3 (RFC 2449 §4 allows 255) with room to spare.
 pub const PASSWORD_BYTES_MAX: usize = 200;
@@ -30,6 +30,26 @@ pub struct User {
     pub is_administrator: bool,
     /// How much it may have in its mailboxes, where that is not what `[limits]` says.
     pub quota: Option<Quota>,
+    /// Where its mail is sent on to, if it is.
+    pub forwarding: Option<Forwarding>,
+}
+
+/// Where an account's mail is sent on to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forwarding {
+    /// At least one, none twice, and none of the account's own.
+    pub addresses: Vec<Address>,
+    /// Whether the account has it, too.
+    pub keep: Keep,
+}
+
+/// Whether mail that is sent on is in the account's inbox, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// It is.
+    Copy,
+    /// It is not.
+    Nothing,
 }
 
 /// What an account is made with.
@@ -64,7 +84,17 @@ struct Taken {
 }
 
 fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> Result<User, ConfigurationError> {
-    section.refuse_unknown(&["address", "password", "password_hash", "aliases", "catch_all", "admin", "quota"])?;
+    section.refuse_unknown(&[
+        "address",
+        "password",
+        "password_hash",
+        "aliases",
+        "catch_all",
+        "admin",
+        "quota",
+        "forward",
+        "keep",
+    ])?;
     let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;
     let address = address(&item, domains, &mut taken.addresses)?;
     let password = password(section)?;
@@ -87,7 +117,31 @@ fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> R
     };
     let is_administrator = section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
     let quota = section.optional("quota").map(|item| item.parsed()).transpose()?;
-    Ok(User { address, password, aliases, catch_all, is_administrator, quota })
+    let is_own = |other: &Address| *other == address || aliases.contains(other);
+    let forwarding = forwarding(section, is_own)?;
+    Ok(User { address, password, aliases, catch_all, is_administrator, quota, forwarding })
+}
+
+/// Where an account's mail is sent on to: to others.
+fn forwarding(
+    section: &Section<'_, '_>,
+    is_own: impl Fn(&Address) -> bool,
+) -> Result<Option<Forwarding>, ConfigurationError> {
+    let keep = section.optional("keep");
+    let Some(list) = section.optional("forward") else {
+        let alone = keep.map(|item| item.error("nothing is sent on that could be kept", "`forward` beside `keep`"));
+        return alone.map_or(Ok(None), Err);
+    };
+    let items = list.list(FORWARDS_MAX, "a list of addresses")?;
+    if items.is_empty() {
+        return Err(list.error("there is nobody to send mail on to", "at least one address"));
+    }
+    let addresses: Vec<Address> = super::parsed_once(&items, "an address")?;
+    if let Some((_, item)) = addresses.iter().zip(&items).find(|(address, _)| is_own(address)) {
+        return Err(item.error("the account's mail is sent on to itself", "an address of somebody else"));
+    }
+    let is_kept = keep.map(|item| item.boolean()).transpose()?.unwrap_or(true);
+    Ok(Some(Forwarding { addresses, keep: if is_kept { Keep::Copy } else { Keep::Nothing } }))
 }
 
 /// An address or alias: of one of the domains, and nobody else's.

@@ -1,4 +1,4 @@
-//! What is brought to somebody here: the letter, or a report. It arrives once, however often it is brought, until that is forgotten.
+//! What is brought to somebody here: the letter, or a report; or into his outbox, from where it goes on to somebody else. It arrives once, however often it is brought, until that is forgotten.
 
 use alloc::vec::Vec;
 
@@ -22,6 +22,7 @@ impl Courier {
             // Of one recipient one of these is told.
             Deed::Report(bit) | Deed::Arrival(bit) => 1 + u128::from(bit),
             Deed::Delay => 1 + RECIPIENTS as u128,
+            Deed::SentOn(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
         };
         Ok(Origin::of(self.place.0, Guid(guid ^ number << GUID_BITS)))
     }
@@ -33,14 +34,20 @@ impl Courier {
         let (done, told) = (tally.done(info.keywords), tally.told(info.keywords));
         let is_delay_told = u32::from(entry::is_delay_told(info.flags));
         let settled = u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
-        if !self.arrivals.is_empty() || bits(open).any(|bit| directory.has_domain_of(self.address(bit))) {
+        // Two addresses may be one account's, who has it when either is done with. Whoever has it sent on has an origin for each.
+        let is_open = self.is_posted() && bits(open).any(|bit| directory.has_domain_of(self.address(bit)));
+        if !self.arrivals.is_empty() || is_open {
             return !self.arrivals.is_empty();
         }
         let new = settled & !core::mem::replace(&mut self.looked_for, settled);
         let mut deeds: Vec<(AccountId, Deed)> = Vec::new();
         for bit in bits(new as u16 & done) {
-            let account = directory.recipient_at(store, self.address(bit));
-            deeds.extend(account.map(|account| (account, Deed::Letter(bit, account))));
+            if self.is_posted() {
+                let account = directory.recipient_at(store, self.address(bit));
+                deeds.extend(account.map(|account| (account, Deed::Letter(bit, account))));
+            } else {
+                deeds.push((self.place.0, self.deed_for(bit)));
+            }
         }
         deeds.extend(bits((new >> RECIPIENTS) as u16 & told).map(|bit| (self.place.0, Deed::Report(bit))));
         deeds.extend((new >> (2 * RECIPIENTS) != 0).then_some((self.place.0, Deed::Delay)));
@@ -51,36 +58,54 @@ impl Courier {
 
     /// Begins a letter to somebody here, or a report.
     pub(super) fn bring(&mut self, deed: Deed, hands: &mut Hands<'_>) -> Result<(), Refusal> {
-        let account = match deed {
-            Deed::Letter(_, account) => account,
-            Deed::Report(bit) if !self.is_told(bit, Kind::Failed) => {
-                self.came(deed);
-                return Ok(());
-            }
-            Deed::Arrival(bit) if !self.is_told(bit, Kind::Delivered) => {
-                self.came(deed);
-                return Ok(());
-            }
-            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay => self.place.0,
+        if self.is_untold(deed) {
+            self.came(deed);
+            return Ok(());
+        }
+        let (recipient, above) = match deed {
+            Deed::Letter(_, account) => (self.entrance(account, hands), self.return_path()),
+            Deed::SentOn(bit) => self.sent_on(bit, hands)?,
+            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay => match self.sent_by_another(hands) {
+                Some(sender) => self.reported_to(&sender)?,
+                None => (Recipient::inbox(self.place.0), b"Return-Path: <>\r\n".to_vec()),
+            },
         };
-        let once = self.origin(deed, hands)?;
-        self.letter = Some(hands.common.store.begin(&[Recipient { once: Some(once), ..Recipient::inbox(account) }])?);
+        let once = Some(self.origin(deed, hands)?);
+        self.letter = Some(hands.common.store.begin(&[Recipient { once, ..recipient }])?);
         self.rewind();
-        let reverse_path = self.envelope().map_or("", |envelope| &envelope.reverse_path);
-        let (above, behind) = match deed {
-            Deed::Letter(..) => {
-                let mut field = [0; message::RETURN_PATH_BYTES_MAX];
-                let length = message::return_path(reverse_path, &mut field).unwrap_or(0);
-                (field.get(..length).unwrap_or_default().to_vec(), Some(Vec::new()))
-            }
+        let (report, behind) = match deed {
+            Deed::Letter(..) | Deed::SentOn(_) => (Vec::new(), Some(Vec::new())),
             Deed::Report(bit) => self.report(bit, hands)?,
             Deed::Arrival(bit) => (self.arrival_report(bit, hands)?, None),
             Deed::Delay => (self.delay_report(hands)?, None),
         };
         let signatures = if behind.is_some() { &self.signatures[..] } else { &[] };
-        (self.rest, self.behind) = ([&above, signatures].concat(), behind);
+        (self.rest, self.behind) = ([&above, &report, signatures].concat(), behind);
         self.stage = Stage::Handed(deed);
         Ok(())
+    }
+
+    /// Where it comes in for somebody here; of what came for himself, his inbox.
+    fn entrance(&self, account: AccountId, hands: &Hands<'_>) -> Recipient {
+        let Common { directory, store, .. } = &*hands.common;
+        if self.is_posted() { directory.entrance(store, account) } else { Recipient::inbox(account) }
+    }
+
+    /// What stands above the letter when it comes to somebody here.
+    fn return_path(&self) -> Vec<u8> {
+        let reverse_path = self.envelope().map_or("", |envelope| &envelope.reverse_path);
+        let mut field = [0; message::RETURN_PATH_BYTES_MAX];
+        let length = message::return_path(reverse_path, &mut field).unwrap_or(0);
+        field.get(..length).unwrap_or_default().to_vec()
+    }
+
+    /// Whether it is a report that nobody wants to have.
+    fn is_untold(&self, deed: Deed) -> bool {
+        match deed {
+            Deed::Report(bit) => !self.is_told(bit, Kind::Failed),
+            Deed::Arrival(bit) => !self.is_told(bit, Kind::Delivered),
+            Deed::Letter(..) | Deed::SentOn(_) | Deed::Delay => false,
+        }
     }
 
     /// Hands on what was read, or reads on; what is complete is delivered.
@@ -109,7 +134,7 @@ impl Courier {
     /// Somebody here has what was brought to him.
     pub(super) fn came(&mut self, deed: Deed) {
         match deed {
-            Deed::Letter(bit, _) => {
+            Deed::Letter(bit, _) | Deed::SentOn(bit) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
                 self.to_mark |= self.tally().marks_of_done(bit);
             }

@@ -8,7 +8,7 @@
 //!                └─────┴────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! Invariants:
-//! - Who is here gets it by a delivery that arrives once, and so does who sent it a report, each under an origin of its own; that is forgotten only when the mark is durable that makes
+//! - Who is here gets it by a delivery that arrives once, as does who has it sent on, and who sent it a report, each under an origin of its own; that is forgotten only when the mark is durable that makes
 //!   another delivery impossible. So neither comes twice, whenever the power fails.
 //! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
 //! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
@@ -120,6 +120,8 @@ pub(super) enum Stage {
 pub(super) enum Deed {
     /// The letter.
     Letter(u8, AccountId),
+    /// The same, on its way to somebody to whom it is sent on.
+    SentOn(u8),
     /// That somebody does not get it.
     Report(u8),
     /// That somebody has it, or his host.
@@ -215,7 +217,7 @@ impl Courier {
     pub(super) fn go_on(&mut self, hands: &mut Hands<'_>) -> Way {
         while !self.is_waiting {
             let asked = match self.stage {
-                Stage::Opened => self.read(self.signatures.len() as u32, hands),
+                Stage::Opened => self.read(self.offset, hands),
                 Stage::Sorted => self.sort(hands),
                 Stage::Brought(deed) => self.bring(deed, hands),
                 Stage::Handed(deed) => self.hand(deed, hands),
@@ -348,7 +350,7 @@ impl Courier {
     /// That is not done in this round.
     fn put_off(&mut self, deed: Deed) {
         match deed {
-            Deed::Letter(bit, _) | Deed::Report(bit) | Deed::Arrival(bit) => {
+            Deed::Letter(bit, _) | Deed::SentOn(bit) | Deed::Report(bit) | Deed::Arrival(bit) => {
                 self.put_off |= 1 << bit;
                 self.failed.retain(|(failed, _)| *failed != bit);
             }

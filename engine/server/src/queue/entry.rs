@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `SEEN` | always: nobody has to look at it |
 //! | `HELD` | who sent it was told that it takes long |
+//! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
 //! | `LEAVING` | it is to leave. What a rebuild has found has no flags, and so does not leave a second time |
 //! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
 //! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
@@ -32,6 +33,7 @@ pub(crate) const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
 const FIRST_SHIFT: u32 = RECIPIENTS as u32;
 pub(super) const DELAY_TOLD: Flags = Flags::HELD;
+const ARRIVING: Flags = Flags::DRAFT;
 
 /// What fields begin with that are signatures.
 const SIGNATURE: &[u8] = b"DKIM-Signature:";
@@ -46,6 +48,17 @@ pub(crate) fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipi
         first += together(envelope, first);
     }
     entries
+}
+
+/// Where a letter comes in for an account whose mail is sent on.
+pub(crate) fn arriving(account: AccountId) -> Recipient {
+    let flags = Flags::SEEN.with(Flags::LEAVING).with(ARRIVING);
+    Recipient { mailbox: OUTBOX, flags, ..Recipient::inbox(account) }
+}
+
+/// Whether it came in so.
+pub(super) fn is_arriving(flags: Flags) -> bool {
+    flags.contains(ARRIVING)
 }
 
 /// So many recipients an entry stands for whose first has this number.

@@ -14,6 +14,7 @@ use crate::common::Point;
 
 use super::courier::{Courier, Hands, Stage, Way};
 use super::entry::{self, Tally};
+use super::forwarding::Nature;
 
 /// Whether something that comes is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +30,10 @@ pub(super) struct Entry {
     pub(super) envelope: Envelope,
     /// Where the letter goes on below its signatures.
     pub(super) letter_at: u32,
-    /// The number of the first recipient for whom it stands, and how many they are.
+    pub(super) nature: Nature,
+    /// The number of the first recipient for whom it stands, and the bits of all of them.
     pub(super) first: usize,
-    pub(super) count: usize,
+    pub(super) wanted: u16,
     /// What its marks say of each of them.
     pub(super) tally: Tally,
     /// The letter's header, or its beginning.
@@ -109,12 +111,16 @@ impl Courier {
             self.offset = self.offset.saturating_add(body.bytes().len() as u32);
             return;
         }
+        if self.info(hands).is_ok_and(|info| entry::is_arriving(info.flags)) {
+            return self.arrival_read(body.bytes(), hands);
+        }
         let mut below = body.bytes();
         if self.signatures.is_empty() {
             let (signatures, rest) = below.split_at_checked(entry::signatures_length(below)).unwrap_or_default();
             self.signatures = signatures.to_vec();
             // Above an entry of several parts they are a part by themselves, and the next one is read.
             if rest.is_empty() && !signatures.is_empty() {
+                self.offset = signatures.len() as u32;
                 return;
             }
             below = rest;
@@ -125,14 +131,19 @@ impl Courier {
             return;
         };
         let letter = below.get(length..).unwrap_or_default();
-        let end = memchr::memmem::find(letter, b"\r\n\r\n").map_or(letter.len(), |at| at + 2);
-        let header = letter.get(..end.min(HEADER_BYTES_MAX)).unwrap_or_default();
-        let header = header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec();
         let first = self.info(hands).map_or(0, |info| entry::first_recipient(info.keywords));
-        let count = entry::together(&envelope, first);
+        let wanted = ((1u32 << entry::together(&envelope, first)) - 1) as u16;
         let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
         let letter_at = (self.signatures.len() + length) as u32;
-        self.entry = Some(Entry { envelope, letter_at, first, count, tally, header });
+        let header = shown_header(letter);
+        self.entry = Some(Entry { envelope, nature: Nature::Posted, letter_at, first, wanted, tally, header });
         self.stage = Stage::Sorted;
     }
+}
+
+/// As much of a letter's header as a report shows: whole lines.
+pub(super) fn shown_header(letter: &[u8]) -> Vec<u8> {
+    let end = memchr::memmem::find(letter, b"\r\n\r\n").map_or(letter.len(), |at| at + 2);
+    let header = letter.get(..end.min(HEADER_BYTES_MAX)).unwrap_or_default();
+    header.get(..memchr::memrchr(b'\n', header).map_or(0, |at| at + 1)).unwrap_or_default().to_vec()
 }

@@ -2,7 +2,7 @@
 //!
 //! What became of it a report says of one recipient: it comes once because it has an origin of its own, and so it says one thing. That it takes long one report says of all
 //! whom an entry stands for and who have not got it. Either comes into the inbox of the account that sent the letter, whatever the letter's reverse
-//! path is, which is one of its addresses.
+//! path is, which is one of its addresses; of a letter that is sent on it goes to who sent it (`forwarding`).
 //!
 //! That somebody has it is told only where the sender asks for that: of who is here that it was delivered, and of who is elsewhere that it went on to a host that will not tell.
 //! A host that knows what the sender wants tells it himself.
@@ -53,6 +53,8 @@ pub(super) enum Why {
     Full,
     /// The same, and it would have none were it empty.
     NeverFits,
+    /// It was here before.
+    Circle,
     /// Nobody came to try it.
     Busy,
 }
@@ -65,6 +67,7 @@ impl Why {
             Why::Nowhere(unroutable) => Enhanced { class, ..unroutable.status() },
             Why::Nobody => Enhanced { class, subject: 1, detail: 1 },
             Why::Full | Why::NeverFits => Enhanced { class, subject: 2, detail: 2 },
+            Why::Circle => Enhanced { class, subject: 4, detail: 6 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
         }
     }
@@ -88,6 +91,7 @@ impl Why {
             Why::Nobody => "there is no such address on this server".to_string(),
             Why::Full => "the mailbox is full".to_string(),
             Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
+            Why::Circle => "it was here before: mail for this address is sent on in a circle".to_string(),
             Why::Busy => "this server has had too much to do".to_string(),
         }
     }
@@ -151,6 +155,7 @@ impl Courier {
     ) -> Result<u128, Refusal> {
         let info = self.info(hands)?;
         let entry = self.entry.as_ref().ok_or(Refusal::NoSuchMessage)?;
+        let another = self.sent_by_another(hands);
         let Common { hostname, identifiers, store, wall, .. } = &mut *hands.common;
         let identifier = identifiers.next();
         let identifier = core::str::from_utf8(identifier.as_bytes()).unwrap_or_default();
@@ -159,13 +164,12 @@ impl Courier {
             let recipient = self.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
             fates.push(Fate { recipient, status: *status, words, reply: *reply, host: host.as_deref() });
         }
-        text.extend_from_slice(b"Return-Path: <>\r\n");
         let secret = u128::from_le_bytes(store.own.store.secret(identifier.as_bytes()));
         let report = Report {
             kind,
             hostname,
             from: &["postmaster@", hostname].concat(),
-            to: &entry.envelope.reverse_path,
+            to: another.as_ref().unwrap_or(&entry.envelope.reverse_path),
             date: *wall,
             message_id: &[identifier, ".report@", hostname].concat(),
             secret,

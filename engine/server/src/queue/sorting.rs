@@ -72,6 +72,9 @@ impl Courier {
 
     /// What is to be done for somebody whose address is one of ours, if there is one. Of whom there is no such, it is reported.
     fn next_here(&mut self, open: u16, hands: &mut Hands<'_>) -> Option<Stage> {
+        if !self.is_posted() {
+            return self.next_of_arrival(open);
+        }
         let directory = &hands.common.directory;
         let own = bits(open).find(|bit| directory.has_domain_of(self.address(*bit)))?;
         match directory.recipient_at(&hands.common.store, self.address(own)) {
@@ -85,7 +88,7 @@ impl Courier {
 
     /// The bits of all for whom it stands.
     pub(super) fn all(&self) -> u16 {
-        ((1u32 << self.entry.as_ref().map_or(0, |entry| entry.count)) - 1) as u16
+        self.entry.as_ref().map_or(0, |entry| entry.wanted)
     }
 
     /// What the entry's marks say of each of them.

@@ -202,7 +202,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
                 return Ok(Step::Waits);
             }
             common.set_deadline(caller.connection, None);
-            let saying = say(proof, standing, reverse_path, common)?;
+            let saying = say(proof, standing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, common);
             }
@@ -222,13 +222,13 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
     }
 }
 
-/// The trace fields of a message of which all is known.
+/// The trace fields of a message of which all is known; of one that goes on to somebody else, there are none.
 ///
 /// Errors: the domain of its author wants it refused.
 fn say(
     proof: &Proof,
     standing: Option<&Standing>,
-    reverse_path: &str,
+    path: Option<&String>,
     common: &mut Common,
 ) -> Result<Saying, MessageRefusal> {
     let unproved = match proof.judgement() {
@@ -236,6 +236,8 @@ fn say(
         Judgement::Suspect(reason) => Some(reason),
         Judgement::Refuse => return Err(MessageRefusal::Unproved),
     };
+    // Whoever gets it at last looks at it himself.
+    let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
     let reason = reason(unproved.as_deref().into_iter().chain(standing.into_iter().flat_map(Standing::suspicions)));
     let trace = common.trace.as_mut_slice();
     let start = return_path(reverse_path, trace).ok_or(MessageRefusal::TryLater)?;

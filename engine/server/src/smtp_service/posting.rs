@@ -1,24 +1,32 @@
 //! Mail for somebody elsewhere: it goes into the outbox of whoever sends it, with all its recipients, also those who are here; the queue brings it on. So does mail that is held
 //! (RFC 4865), and of which the sender wants to hear that somebody here has it: the queue has the time, and writes reports.
 //!
+//! So does what comes back of a letter that was sent on (`relay::srs`): into the outbox of the postmaster, for who sent the letter first.
+//!
 //! Invariants:
 //! - Nobody names anybody elsewhere but who is logged in: so whoever sends has an account, and an outbox. Of what strangers want to hear nothing is kept: what becomes of their mail they
 //!   hear at once, or hosts that know from EHLO that they hear nothing more tell them.
+//! - Strangers reach only whoever an address of ours stands for, by what comes from nobody (RFC 3464 section 2): so nobody is sent letters by that, and what cannot be brought back is
+//!   not reported.
 //! - The whole envelope is at the beginning of the entry: there are at most [`RECIPIENTS_MAX`] recipients, with [`ENVELOPE_BYTES_MAX`] bytes of addresses.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use machine::UnixTime;
+use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
-use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
+use smtp::{
+    Body, CharacterSet, Domain, EnvelopeId, ForwardPath, LOCAL_PART_BYTES_MAX, Mail, MessageRefusal, Original,
+    RecipientRefusal,
+};
 use store::{AccountId, Recipient};
 
 use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
-use super::{Transaction, message_refusal};
+use super::{Hands, Transaction, message_refusal};
 
 /// Bytes that a recipient takes in an envelope beside his address and whom the sender has named at first, at most.
 const RECIPIENT_OVERHEAD: usize = 8;
@@ -32,6 +40,8 @@ pub(super) struct Posting {
     elsewhere: Vec<(String, Wishes)>,
     /// Those who are here of whom something is said.
     here: Vec<(AccountId, Wishes)>,
+    /// Whose outbox it goes into, where whoever sends it has none.
+    keeper: Option<AccountId>,
     is_eight_bit: bool,
     is_utf8: bool,
     returned: Option<Return>,
@@ -141,7 +151,7 @@ impl Transaction {
         account: Option<AccountId>,
         common: &mut Common,
     ) -> Result<(LetterId, Vec<u8>), MessageRefusal> {
-        let Some(account) = account.filter(|_| self.posting.is_wanted()) else {
+        let Some(account) = account.or(self.posting.keeper).filter(|_| self.posting.is_wanted()) else {
             let letter = common.store.begin(&self.recipients).map_err(message_refusal)?;
             return Ok((letter, Vec::new()));
         };
@@ -162,6 +172,31 @@ impl Transaction {
         let mut head = Vec::new();
         envelope::write(&envelope, &mut head).map_err(|_| MessageRefusal::TryLater)?;
         Ok((common.store.begin(&entries_for(account, &envelope)).map_err(message_refusal)?, head))
+    }
+}
+
+impl Hands<'_> {
+    /// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
+    ///
+    /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
+    pub(super) fn is_returning(&mut self, path: &ForwardPath<'_>) -> Result<bool, RecipientRefusal> {
+        let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
+        let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
+        let common = &*self.common;
+        let mut plain = [0; LOCAL_PART_BYTES_MAX];
+        let key = srs::Key::new(common.store.secret_of_paths());
+        let sender = match key.restore(mailbox.plain_local_part(&mut plain), common.wall) {
+            _ if !common.directory.serves(domain) => return Ok(false),
+            Restored::Plain => return Ok(false),
+            Restored::Nobody => return Err(RecipientRefusal::UnknownUser),
+            Restored::Of(sender) => sender,
+        };
+        let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
+        let keeper = common.directory.postmaster(&common.store).ok();
+        let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
+        transaction.add_elsewhere(&sender, Wishes::default(), &common.store)?;
+        transaction.posting.keeper = Some(keeper);
+        Ok(true)
     }
 }
 

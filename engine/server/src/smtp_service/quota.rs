@@ -14,6 +14,8 @@
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
+use crate::configuration::Keep;
+
 use super::{Hands, TRACE_BYTES_MAX, Transaction};
 
 /// What a message has in the store beside what its sender says, at most.
@@ -89,7 +91,10 @@ pub(super) fn check(account: AccountId, hands: &mut Hands<'_>) -> Result<Room, R
 
 fn allowed(account: AccountId, hands: &Hands<'_>) -> Option<u64> {
     let known = hands.common.store.account(account)?;
-    hands.common.directory.quota(known.address)
+    let directory = &hands.common.directory;
+    // What is sent on alone takes no room.
+    let is_kept = directory.forwarding(known.address).is_none_or(|forwarding| forwarding.keep == Keep::Copy);
+    directory.quota(known.address).filter(|_| is_kept)
 }
 
 impl Transaction {

@@ -5,7 +5,7 @@ use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::AccountId;
 use crate::chunk::CHUNK_OCTETS;
-use crate::types::{ARCHIVE, Closing, Head, INBOX, JUNK, MailboxId, Recipient, Refusal, SENT};
+use crate::types::{ARCHIVE, Closing, Flags, Head, INBOX, JUNK, MailboxId, Recipient, Refusal, SENT};
 use alloc::vec::Vec;
 
 /// Octets of messages, and how many of them are the head: where a head ends, begins, and goes over the edge of a chunk.
@@ -127,7 +127,9 @@ fn compaction_moves_a_head_as_it_is() {
 fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
     for octets in [300, CHUNK_OCTETS + 300] {
         let mut rig = Rig::new(16 * MIB);
-        let both = [rig.create("ada@example.org"), rig.create("bob@example.org")].map(Recipient::inbox);
+        let mut both = [rig.create("ada@example.org"), rig.create("bob@example.org")].map(Recipient::inbox);
+        // Elsewhere it is new mail, whatever it was to be.
+        (both[1].flags, both[1].keywords) = (Flags::SEEN.with(Flags::LEAVING), 7);
         let to = |mailbox| Closing { mailbox: Some(mailbox), head: Head::of(104).unwrap(), ..NOW.into() };
         let mut appended = body(1, octets);
         appended.rotate_left(104);
@@ -141,6 +143,7 @@ fn a_message_may_go_elsewhere_than_was_said_when_it_began() {
                 assert_eq!(rig.list_in(recipient.account, mailbox).len(), count);
             }
             let info = rig.list_in(recipient.account, JUNK)[0];
+            assert_eq!((info.flags, info.keywords), (Flags::default(), 0));
             assert!(rig.read_in(recipient.account, JUNK, &info).unwrap() == body(1, octets));
         }
         rig.disk.cut(Cut::Prefix(usize::MAX));

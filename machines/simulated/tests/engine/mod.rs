@@ -13,6 +13,7 @@ mod durable;
 mod exports;
 mod far;
 mod far_secrets;
+mod forwarding;
 mod held_files;
 mod holding;
 mod hostile;

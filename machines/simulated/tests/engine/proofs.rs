@@ -86,7 +86,7 @@ pub(super) fn newest(room: &Room) -> (u32, String, String) {
     parted(mailbox, &letter)
 }
 
-fn letters_of(room: &Room, name: &str) -> Vec<(u32, Vec<u8>)> {
+pub(super) fn letters_of(room: &Room, name: &str) -> Vec<(u32, Vec<u8>)> {
     let mut letters = letters_on(&room.machine.disk, &format!("{name}@barepost.test"));
     // The newest last: its name is the highest of one core's.
     letters.sort_by_key(|(mailbox, _)| u32::from(*mailbox == JUNK));

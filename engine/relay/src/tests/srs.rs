@@ -1,0 +1,89 @@
+//! Addresses that are rewritten, and what comes of those that come back.
+
+#![allow(clippy::expect_used, reason = "a test may fail")]
+
+use std::format;
+
+use machine::UnixTime;
+use proptest::prelude::*;
+
+use crate::srs::{DAYS, Key, Restored};
+
+const DAY: u64 = 24 * 3600;
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+fn ours() -> Key {
+    Key::new(*b"sixteen of ours.")
+}
+
+fn local_part(path: &str) -> &str {
+    path.rsplit_once('@').expect("there is a domain").0
+}
+
+fn after(seconds: u64) -> UnixTime {
+    UnixTime::from_seconds(NOW.seconds() + seconds)
+}
+
+#[test]
+fn what_is_rewritten_here_is_restored_here_and_by_nobody_else() {
+    let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
+    assert!(rewritten.starts_with("SRS0=") && rewritten.ends_with("=there.test=bob@us.test"), "{rewritten}");
+    assert_eq!(ours().restore(local_part(&rewritten), NOW), Restored::Of("bob@there.test".into()));
+    assert_eq!(Key::new(*b"sixteen of other").restore(local_part(&rewritten), NOW), Restored::Nobody);
+    for changed in [rewritten.replace("=bob@", "=eve@"), rewritten.replace("there", "where"), "SRS0=a@us.test".into()] {
+        assert_eq!(ours().restore(local_part(&changed), NOW), Restored::Nobody, "{changed}");
+    }
+    assert_eq!(ours().restore("bob", NOW), Restored::Plain);
+    assert_eq!(ours().restore("SRS0", NOW), Restored::Plain);
+}
+
+#[test]
+fn case_does_not_matter() {
+    let rewritten = ours().rewrite("Bob.Builder@There.test", "us.test", NOW).expect("it fits");
+    for local_part in [local_part(&rewritten).to_lowercase(), local_part(&rewritten).to_uppercase()] {
+        let Restored::Of(path) = ours().restore(&local_part, NOW) else { panic!("{local_part}") };
+        assert_eq!(path.to_lowercase(), "bob.builder@there.test");
+    }
+}
+
+#[test]
+fn what_is_older_than_three_weeks_or_of_the_future_is_nobodys() {
+    let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
+    let restored = |now| ours().restore(local_part(&rewritten), now);
+    assert_eq!(restored(after(DAYS * DAY)), Restored::Of("bob@there.test".into()));
+    assert_eq!(restored(after((DAYS + 1) * DAY)), Restored::Nobody);
+    assert_eq!(restored(UnixTime::from_seconds(NOW.seconds() - 2 * DAY)), Restored::Nobody);
+    // Some day it is told from no other; until then it is nobody's.
+    assert_eq!(restored(after(900 * DAY)), Restored::Nobody);
+}
+
+#[test]
+fn an_address_that_others_rewrote_leads_to_the_first_of_them_and_does_not_grow() {
+    let first = Key::new(*b"that of another.").rewrite("bob@there.test", "first.test", NOW).expect("it fits");
+    let second = ours().rewrite(&first, "us.test", NOW).expect("it fits");
+    assert!(second.starts_with("SRS1=") && second.contains("=first.test=="), "{second}");
+    assert_eq!(ours().restore(local_part(&second), NOW), Restored::Of(first.clone()));
+    let third = Key::new(*b"that of a third.").rewrite(&second, "3rd.test", NOW).expect("it fits");
+    assert_eq!(third.len(), second.len() + 1, "{third}");
+    assert_eq!(Key::new(*b"that of a third.").restore(local_part(&third), NOW), Restored::Of(first));
+    assert_eq!(ours().restore(&local_part(&second).replace("first", "other"), NOW), Restored::Nobody);
+}
+
+#[test]
+fn what_does_not_fit_into_a_local_part_is_not_rewritten() {
+    let rewrite = |path: &str| ours().rewrite(path, "us.test", NOW);
+    assert!(rewrite(&format!("{}@there.test", "b".repeat(38))).is_some_and(|path| local_part(&path).len() == 64));
+    assert_eq!(rewrite(&format!("{}@there.test", "b".repeat(39))), None);
+    assert_eq!([rewrite("\"b b\"@there.test"), rewrite("bob@[10.0.0.1]"), rewrite("")], [None, None, None]);
+}
+
+proptest! {
+    #[test]
+    fn whatever_it_is_it_is_restored_or_nobodys(name in "[a-zA-Z0-9=+-]{1,20}", text in "(?i)(SRS[01])?[=+-]?[ -~]{0,60}") {
+        let path = format!("{name}@there.test");
+        if let Some(rewritten) = ours().rewrite(&path, "us.test", NOW) {
+            prop_assert_eq!(ours().restore(local_part(&rewritten), NOW), Restored::Of(path));
+        }
+        prop_assert!(!matches!(ours().restore(&text, NOW), Restored::Of(_)));
+    }
+}

@@ -1,0 +1,190 @@
+//! Letters that are sent on: what comes for an account that wants its mail elsewhere.
+//!
+//! Such a letter comes into the account's outbox as it would come into its inbox, with its `Return-Path` on top, and without an envelope: by a delivery as any other, so that it is there, or was not
+//! accepted. Its courier brings it to the account's inbox, if that is to have it, and for each address to which it is sent on into the same outbox once more, in an envelope of its own. From there it leaves like any other letter.
+//!
+//! | | |
+//! |---|---|
+//! | who sends it on | `Delivered-To:` above it names the account. A letter that has such a field already was here: it runs in circles, and goes no further |
+//! | whom it comes from | an address at the account's domain that stands for who sent it (`relay::srs`); nobody's letter stays nobody's, and an address that was made here stays what it is. One for which there is none is too long, or has quotes: then the letter comes from the account itself |
+//! | who is told that it does not arrive | who sent it, by a report from nobody that leaves by the same outbox |
+//!
+//! Invariants:
+//! - Recipients are the account, which has bit 0, and those to whom its mail is sent on, in the order of the configuration, a bit each. Each gets it by a delivery with an origin of its own, and is marked then, as all in `courier` are: so none gets it twice, whenever the power fails.
+//! - What was put into Junk is not here. Whoever gets mail from here trusts this machine to have looked at it, and would hold against it what it sends on of others (`smtp_service::ending`).
+//! - An account whose mail is not sent on any more has in its inbox what was to be.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use message::header::Header;
+use relay::srs::{self, Restored};
+use relay::{Content, Envelope, Script, envelope};
+use store::{Recipient, Refusal};
+
+use crate::common::Common;
+use crate::configuration::Keep;
+
+use super::courier::{Courier, Deed, Hands, Stage, bits};
+use super::entry::{self, Tally, entries_for, envelope_of};
+use super::parts::{Entry, shown_header};
+use super::reports::Why;
+
+/// Bytes of a header that are looked at.
+const HEADER_BYTES_MAX: usize = 128 * 1024;
+
+/// The bit of the account whose mail is sent on.
+const OWN: u8 = 0;
+
+/// How a letter is in an outbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nature {
+    /// In an envelope: it leaves.
+    Posted,
+    /// As it came, for somebody whose mail is sent on.
+    Arrived,
+    /// The same; and it has been here before.
+    ComesBack,
+}
+
+impl Courier {
+    /// A part of a letter that came so has been read: when all of its header has, it can be told whom it is for.
+    pub(super) fn arrival_read(&mut self, bytes: &[u8], hands: &Hands<'_>) {
+        self.rest.extend_from_slice(bytes);
+        self.offset = self.offset.saturating_add(bytes.len() as u32);
+        let end = memchr::memmem::find(&self.rest, b"\r\n\r\n").map(|at| at + 2);
+        let is_more = self.info(hands).is_ok_and(|info| self.offset < info.octets);
+        if end.is_none() && is_more && self.rest.len() < HEADER_BYTES_MAX {
+            return;
+        }
+        let mut header = core::mem::take(&mut self.rest);
+        header.truncate(end.unwrap_or(header.len()));
+        self.entry = self.arrived(&header, hands);
+        self.stage = if self.entry.is_some() { Stage::Sorted } else { Stage::Over(None) };
+    }
+
+    fn arrived(&self, header: &[u8], hands: &Hands<'_>) -> Option<Entry> {
+        let Common { store, directory, .. } = &*hands.common;
+        let own = store.account(self.place.0)?.address;
+        let (reverse_path, letter_at) = reverse_path(header);
+        let forwarding = directory.forwarding(own);
+        let others = forwarding.into_iter().flat_map(|forwarding| &forwarding.addresses);
+        let addresses: Vec<String> =
+            core::iter::once(own).chain(others.map(|to| to.as_str())).map(String::from).collect();
+        let (all, kept) = ((1u32 << addresses.len()) - 1, 1 << OWN);
+        let is_back = forwarding.is_some() && was_delivered_to(own, header);
+        let wanted = match forwarding.map(|forwarding| forwarding.keep) {
+            None => kept,
+            _ if is_back => kept,
+            Some(Keep::Copy) => all,
+            Some(Keep::Nothing) => all & !kept,
+        };
+        let script = if header.is_ascii() { Script::Ascii } else { Script::Utf8 };
+        let recipients = addresses.into_iter().enumerate().map(|(number, address)| relay::Recipient {
+            number: number as u16,
+            address,
+            notify: None,
+            original: None,
+        });
+        let envelope = Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
+        Some(Entry {
+            envelope,
+            nature: if is_back { Nature::ComesBack } else { Nature::Arrived },
+            letter_at: letter_at as u32,
+            first: 0,
+            wanted: wanted as u16,
+            tally: Tally::Done,
+            header: shown_header(header.get(letter_at..).unwrap_or_default()),
+        })
+    }
+
+    pub(super) fn is_posted(&self) -> bool {
+        self.entry.as_ref().is_none_or(|entry| entry.nature == Nature::Posted)
+    }
+
+    /// What is to be done next of a letter that came so.
+    pub(super) fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
+        let bit = bits(open).next()?;
+        if self.entry.as_ref()?.nature == Nature::ComesBack {
+            self.failed.push_back((bit, Why::Circle));
+            return Some(Stage::Sorted);
+        }
+        Some(Stage::Brought(self.deed_for(bit)))
+    }
+
+    /// What is brought of it for a recipient.
+    pub(super) fn deed_for(&self, bit: u8) -> Deed {
+        if bit == OWN { Deed::Letter(bit, self.place.0) } else { Deed::SentOn(bit) }
+    }
+
+    /// The entry of the outbox by which it goes on to somebody, and what stands there above it.
+    pub(super) fn sent_on(&self, bit: u8, hands: &Hands<'_>) -> Result<(Recipient, Vec<u8>), Refusal> {
+        let (came_in, to) = self.envelope().zip(self.recipient(bit)).ok_or(Refusal::NoSuchMessage)?;
+        let own = self.address(OWN);
+        let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
+        let reverse_path = self.speaks_for(&came_in.reverse_path, hands);
+        let addresses = core::slice::from_ref(&to.address);
+        // Of what bytes it has nobody has counted.
+        let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
+        let (entry, mut above) = self.posted(&envelope)?;
+        above.extend_from_slice(["Delivered-To: ", own, "\r\n"].concat().as_bytes());
+        Ok((entry, above))
+    }
+
+    /// In whose name a letter is sent on that comes from this one.
+    fn speaks_for(&self, reverse_path: &str, hands: &Hands<'_>) -> String {
+        let is_ours = restored(reverse_path, hands.common).is_some();
+        if reverse_path.is_empty() || is_ours {
+            return reverse_path.to_string();
+        }
+        let own = self.address(OWN);
+        let key = srs::Key::new(hands.common.store.secret_of_paths());
+        let rewritten = key.rewrite(reverse_path, &entry::domain_of(own), hands.common.wall);
+        rewritten.unwrap_or_else(|| own.to_string())
+    }
+
+    /// Who sent the letter, where that is not the account whose outbox this is.
+    pub(super) fn sent_by_another(&self, hands: &Hands<'_>) -> Option<String> {
+        let path = &self.envelope()?.reverse_path;
+        restored(path, hands.common).or_else(|| (!self.is_posted()).then(|| path.clone()))
+    }
+
+    /// The entry by which a report leaves for him, and what stands there above it.
+    pub(super) fn reported_to(&self, sender: &str) -> Result<(Recipient, Vec<u8>), Refusal> {
+        let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
+        // It may show a header that has more than ASCII.
+        let envelope = Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
+        self.posted(&envelope)
+    }
+
+    fn posted(&self, envelope: &Envelope) -> Result<(Recipient, Vec<u8>), Refusal> {
+        let mut above = Vec::new();
+        envelope::write(envelope, &mut above).map_err(|_| Refusal::NoSuchMessage)?;
+        let entry = entries_for(self.place.0, envelope).first().copied().ok_or(Refusal::NoSuchMessage)?;
+        Ok((entry, above))
+    }
+}
+
+/// For whom an address of ours stands.
+fn restored(path: &str, common: &Common) -> Option<String> {
+    let (local_part, domain) = path.rsplit_once('@')?;
+    let key = srs::Key::new(common.store.secret_of_paths());
+    match key.restore(local_part, common.wall) {
+        Restored::Of(sender) if common.directory.serves(domain) => Some(sender),
+        _ => None,
+    }
+}
+
+/// Who sent a letter, as its first line says, and where the letter goes on behind that.
+fn reverse_path(header: &[u8]) -> (&str, usize) {
+    let end = memchr::memmem::find(header, b"\r\n").unwrap_or(0);
+    let line = header.get(..end).and_then(|line| core::str::from_utf8(line).ok()).unwrap_or_default();
+    let path = line.strip_prefix("Return-Path: <").and_then(|path| path.strip_suffix('>'));
+    path.map_or(("", 0), |path| (path, end + 2))
+}
+
+/// Whether a header says that the letter was delivered to this address.
+fn was_delivered_to(address: &str, header: &[u8]) -> bool {
+    let mut fields = Header::new(header).fields().filter(|field| field.is("Delivered-To"));
+    fields.any(|field| field.text().trim_matches(['<', '>', ' ']).eq_ignore_ascii_case(address))
+}

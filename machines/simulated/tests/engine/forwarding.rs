@@ -1,0 +1,275 @@
+//! Letters that are sent on: for whom, in whose name, and what comes back.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use simulated::{Dice, MemoryDisk};
+
+use super::far::{LETTER, Mood, Taken, World, configuration, world_of};
+use super::names::{STRANGER, TEXT, text};
+use super::proofs::{JUNK, letters_of};
+use super::room::shielded::Trust;
+use super::room::{DISK_BYTES, Room, stuffed, usual_sizes};
+use super::webmail::Browser;
+
+const BOB: &str = "forward = [\"bob@far.test\"]";
+const FRANK: &str = "frank@far.test";
+
+/// What the file says of an account.
+fn of(user: &str, lines: &str, configuration: &str) -> String {
+    let address = format!("address = \"{user}@barepost.test\"");
+    configuration.replace(&address, &format!("{address}\n{lines}"))
+}
+
+fn serving_as(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str) -> (Room, World) {
+    world_of(Room::configured(seed, disk, usual_sizes(), configuration), mood)
+}
+
+/// Grace's mail is sent on.
+fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
+    serving_as(seed, MemoryDisk::blank(DISK_BYTES), mood, &of("grace", lines, &configuration()))
+}
+
+/// Somebody brings a letter to port 25: what he is told of it, or of whom it is for.
+fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) -> String {
+    let mut talk = room.connect(25);
+    assert!(world.reply(room, &mut talk).starts_with("220 "));
+    for command in ["EHLO client.test", &format!("MAIL FROM:<{from}> BODY=8BITMIME")] {
+        let reply = world.say(room, &mut talk, command);
+        assert!(reply.starts_with("250 "), "{command}: {reply}");
+    }
+    let mut reply = String::new();
+    for to in to {
+        reply = world.say(room, &mut talk, &format!("RCPT TO:<{to}>"));
+        if !reply.starts_with("250 ") {
+            room.close(&talk);
+            return reply;
+        }
+    }
+    assert!(world.say(room, &mut talk, "DATA").starts_with("354 "), "{reply}");
+    room.send(&talk, &stuffed(letter));
+    let reply = world.say(room, &mut talk, ".");
+    room.close(&talk);
+    reply
+}
+
+fn brought(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
+    let reply = bring(world, room, from, to, letter);
+    assert!(reply.starts_with("250 "), "{reply}");
+}
+
+/// The letters that the peer has taken for somebody.
+fn taken(world: &World, to: &str) -> Vec<Taken> {
+    world.peer.taken.iter().filter(|taken| taken.to == [to]).cloned().collect()
+}
+
+fn text_of(taken: &Taken) -> String {
+    String::from_utf8_lossy(&taken.content).into_owned()
+}
+
+#[test]
+fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_that_is_wanted() {
+    for (seed, lines, kept) in [(1000, BOB.to_string(), 1), (1001, format!("{BOB}\nkeep = false"), 0)] {
+        let (mut room, mut world) = serving(seed, Mood::Takes, &lines);
+        let long = [LETTER, &b"It computes, and computes again.\r\n.\r\n".repeat(20_000)].concat();
+        for (number, letter) in [LETTER, &long].into_iter().enumerate() {
+            brought(&mut world, &mut room, FRANK, &["ada@barepost.test", "grace+tag@barepost.test"], letter);
+            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            world.pass(&mut room, 60);
+            let [.., sent] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
+            assert!(
+                sent.from.starts_with("SRS0=") && sent.from.ends_with("=far.test=frank@barepost.test"),
+                "{}",
+                sent.from
+            );
+            assert!(sent.content.starts_with(b"Delivered-To: grace@barepost.test\r\nReceived: from client.test"));
+            assert!(sent.content.ends_with(letter) && !text_of(sent).contains("Return-Path"));
+            let (ada, grace) = (world.inbox(&mut room, "ada"), world.inbox(&mut room, "grace"));
+            assert_eq!((ada.len(), grace.len(), world.peer.taken.len()), (number + 1, kept * (number + 1), number + 1));
+            assert!(grace.last().is_none_or(|copy| Some(copy) == ada.last()), "{grace:?}");
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys() {
+    let lines = "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
+    let (mut room, mut world) = serving(1002, Mood::Takes, lines);
+    brought(&mut world, &mut room, "", &["grace@barepost.test"], LETTER);
+    // From somebody here, and from a name for which there is no room.
+    world.submit(&mut room, &["grace@barepost.test"], LETTER);
+    let long = format!("{}@far.test", "f".repeat(60));
+    brought(&mut world, &mut room, &long, &["grace@barepost.test"], LETTER);
+    world.pass(&mut room, 600);
+    for to in ["bob@far.test", "carol@far.test"] {
+        let mut from: Vec<String> = taken(&world, to).iter().map(|taken| taken.from.clone()).collect();
+        from.sort();
+        let [nobody, ada, grace] = &from[..] else { panic!("{from:?}") };
+        assert_eq!((nobody.as_str(), grace.as_str()), ("", "grace@barepost.test"));
+        assert!(ada.starts_with("SRS0=") && ada.ends_with("=barepost.test=ada@barepost.test"), "{ada}");
+    }
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!((inbox.len(), world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (3, 0, 6));
+    assert!(inbox.iter().all(|letter| letter.contains("\r\nDelivered-To: grace@barepost.test\r\n")), "{inbox:?}");
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn what_is_said_of_a_letter_that_was_sent_on_comes_back_to_who_sent_it_and_nothing_else_does() {
+    let (mut room, mut world) = serving(1003, Mood::Takes, BOB);
+    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+    world.pass(&mut room, 60);
+    let path = taken(&world, "bob@far.test")[0].from.clone();
+    brought(&mut world, &mut room, "", &[&path.to_lowercase()], b"Subject: Bounced\r\n\r\nNo.\r\n");
+    world.pass(&mut room, 60);
+    let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
+    assert_eq!(bounce.from, "");
+    assert!(text_of(bounce).starts_with("Received: from client.test") && text_of(bounce).contains("Subject: Bounced"));
+    for (from, to) in [
+        (FRANK, path.clone()),
+        ("", path.replace("frank", "eve")),
+        ("", "SRS0=AAAAAA=AA=far.test=frank@barepost.test".to_string()),
+        ("", "srs1+x@barepost.test".to_string()),
+    ] {
+        let reply = bring(&mut world, &mut room, from, &[&to], LETTER);
+        assert!(reply.starts_with("550 5.1.1 "), "{from} {to}: {reply}");
+    }
+    (0..23).for_each(|_| world.pass(&mut room, 86_400));
+    let reply = bring(&mut world, &mut room, "", &[&path], LETTER);
+    assert!(reply.starts_with("550 5.1.1 "), "{reply}");
+    assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (2, 0));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn who_sent_a_letter_hears_once_that_it_cannot_be_sent_on_and_nobody_hears_of_nobodys() {
+    let (mut room, mut world) = serving(1004, Mood::RefusesBob, BOB);
+    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+    world.submit(&mut room, &["grace@barepost.test"], LETTER);
+    brought(&mut world, &mut room, "", &["grace@barepost.test"], LETTER);
+    world.pass(&mut room, 3600);
+    let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
+    let told = text_of(report);
+    assert!(
+        report.from.is_empty() && told.starts_with("Date: ") && told.contains("\r\nTo: <frank@far.test>\r\n"),
+        "{told}"
+    );
+    assert!(told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains("Status: 5.1.1"), "{told}");
+    let ada = world.inbox(&mut room, "ada");
+    assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
+    assert_eq!((world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (3, 1));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_letter_that_comes_back_is_sent_on_no_more_and_who_sent_it_hears_that_once() {
+    let circle = of("ada", "forward = [\"grace@barepost.test\"]", &configuration());
+    let circle = of("grace", "forward = [\"countess@barepost.test\", \"bob@far.test\"]", &circle);
+    let (mut room, mut world) = serving_as(1005, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &circle);
+    brought(&mut world, &mut room, FRANK, &["ada@barepost.test"], LETTER);
+    world.pass(&mut room, 600);
+    let [letter] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(letter.content.starts_with(b"Delivered-To: grace@barepost.test\r\nDelivered-To: ada@barepost.test\r\n"));
+    assert!(
+        letter.from.starts_with("SRS0=") && letter.from.ends_with("=far.test=frank@barepost.test"),
+        "{}",
+        letter.from
+    );
+    let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(text_of(report).contains("Status: 5.4.6"), "{}", text_of(report));
+    assert_eq!((world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()), (1, 1));
+    // As it would come back from elsewhere.
+    brought(&mut world, &mut room, &letter.from, &["grace@barepost.test"], &letter.content);
+    brought(&mut world, &mut room, "", &["grace@barepost.test"], &letter.content);
+    world.pass(&mut room, 86_400);
+    assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (2, 3));
+    assert_eq!((world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()), (1, 1));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn what_is_put_into_junk_is_not_sent_on() {
+    let (mut room, mut world) = serving(1006, Mood::Takes, &format!("{BOB}\nkeep = false"));
+    world.names.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
+    world.names.zone.push(("fail.test", TEXT, text("v=spf1 -all")));
+    room.hosts[STRANGER].move_to(super::names::FAR);
+    for from in ["eve@fail.test", "eve@soft.test"] {
+        let mut talk = room.connect_from(STRANGER, 25);
+        assert!(world.reply(&mut room, &mut talk).starts_with("220 "));
+        let path = format!("MAIL FROM:<{from}>");
+        for command in ["EHLO far.test", &path, "RCPT TO:<grace@barepost.test>", "DATA"] {
+            assert!(world.say(&mut room, &mut talk, command).starts_with(['2', '3']));
+        }
+        let letter = format!("From: {from}\r\nSubject: {from}\r\n\r\nHello.\r\n.");
+        assert!(world.say(&mut room, &mut talk, &letter).starts_with("250 "));
+        room.close(&talk);
+    }
+    world.pass(&mut room, 600);
+    let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(sent.from.ends_with("=soft.test=eve@barepost.test"), "{}", sent.from);
+    let all = letters_of(&room, "grace");
+    let [(mailbox, junk)] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(*mailbox, JUNK);
+    assert!(String::from_utf8_lossy(junk).contains("X-Barepost-Reason: "));
+}
+
+#[test]
+fn what_is_written_here_is_sent_on_too() {
+    let trust = Trust::new("mail.barepost.test");
+    let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
+    let configuration = of("grace", BOB, &configuration());
+    let room = Room::certified(1007, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    let (mut room, mut world) = world_of(room, Mood::Takes);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let form = [
+        ("token", token.as_str()),
+        ("to", "grace@barepost.test, countess@barepost.test"),
+        ("subject", "Here"),
+        ("text", "It computes."),
+        ("do", "send"),
+    ];
+    ada.post(&mut room, "/mail/compose", &form);
+    world.pass(&mut room, 600);
+    let [sent] = &world.peer.taken[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(sent.from.starts_with("SRS0=") && sent.to == ["bob@far.test"], "{sent:?}");
+    assert_eq!((world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()), (1, 1));
+}
+
+/// The same night again and again, with the power cut a step later each time.
+#[test]
+fn a_letter_that_is_sent_on_is_neither_lost_nor_doubled_whenever_the_power_fails() {
+    let lines = "forward = [\"carol@far.test\", \"bob@far.test\", \"ada@barepost.test\"]";
+    let configuration = of("grace", lines, &configuration());
+    let (mut once, mut twice, mut steps) = (0, 0, 0);
+    loop {
+        let (mut room, mut world) = serving_as(1008, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob, &configuration);
+        brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], LETTER);
+        let start = room.machine.now;
+        for _ in 0..steps {
+            world.names.serve(&mut room);
+            world.peer.serve(&mut room);
+            room.step();
+        }
+        let is_over = room.machine.now.since(start).as_secs() > 50;
+        let before = world.peer.taken;
+        let disk = room.machine.disk.power_cut(&mut Dice::new(7000 + steps));
+        let (mut room, mut world) = serving_as(7000 + steps, disk, Mood::RefusesBob, &configuration);
+        world.peer.taken = before;
+        world.pass(&mut room, 5 * 3600);
+        let counts = [taken(&world, "carol@far.test").len(), taken(&world, FRANK).len()];
+        assert!(counts.iter().all(|count| (1..=2).contains(count)), "{counts:?} after {steps} steps");
+        for count in counts {
+            (once, twice) = (once + usize::from(count == 1), twice + usize::from(count == 2));
+        }
+        let counts = (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len());
+        assert_eq!(counts, (1, 1), "after {steps} steps");
+        if is_over {
+            break;
+        }
+        steps += 1 + steps / 40;
+    }
+    assert!(once > 8 * twice && once > 100, "{once} once, {twice} twice");
+}
