@@ -5,20 +5,15 @@
 //! - While one letter's marks are on their way to the disk, nothing is said on the connection of the one before. If the peer has something to say then, it is ended.
 //! - A letter that finds out that the connection was over goes by another at once, if nobody has heard of its message.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-
 use machine::{Instant, Micros};
 use relay::destinations::Ended;
 use relay::{Cause, Outcome, Stage as Talk};
-use store::AccountId;
 
 use crate::common::Common;
 
 use super::courier::{Courier, Hands, Stage, Way};
 use super::road::{Road, come_of};
 use super::secrecy::Line;
-use super::waiting::Turns;
 use super::{PARTING, Place, Queue, has_share};
 
 /// Letters that go by a connection.
@@ -173,7 +168,12 @@ impl Line {
 impl Queue {
     /// Who goes on with a road to this domain.
     fn next_behind(&mut self, domain: &str) -> Option<Place> {
-        next_of(&mut self.behind, domain, |_| true)
+        let turns = self.behind.get_mut(domain)?;
+        let next = turns.next(|_| true);
+        if turns.is_empty() {
+            self.behind.remove(domain);
+        }
+        next
     }
 
     /// Letters get through there. Another one of those who wait may try by a road of his own.
@@ -183,20 +183,17 @@ impl Queue {
         }
     }
 
-    /// The next one who waits for a road to this domain may try, if there can be a courier for him; else others would wait for that, too.
+    /// The next one who waits for a road to this domain may try, if there can be a courier for him. Where there can be none for anybody now, of each account one may: whoever has a
+    /// courier first goes first.
     pub(super) fn let_next_try(&mut self, domain: &str) {
-        let Queue { behind, couriers, .. } = self;
-        if let Some(next) = next_of(behind, domain, |account| has_share(account, couriers)) {
-            self.waiting.insert(Instant::START, next);
+        let Queue { behind, couriers, waiting, .. } = self;
+        let Some(turns) = behind.get_mut(domain) else { return };
+        match turns.next(|account| has_share(account, couriers)) {
+            Some(next) => waiting.insert(Instant::START, next),
+            None => turns.one_of_each().into_iter().for_each(|next| waiting.insert(Instant::START, next)),
+        }
+        if turns.is_empty() {
+            behind.remove(domain);
         }
     }
-}
-
-fn next_of(behind: &mut BTreeMap<String, Turns>, domain: &str, may_be: impl Fn(AccountId) -> bool) -> Option<Place> {
-    let turns = behind.get_mut(domain)?;
-    let next = turns.next(may_be);
-    if turns.is_empty() {
-        behind.remove(domain);
-    }
-    next
 }

@@ -4,6 +4,7 @@
 //! - However much one has, others have their turn as soon as he has had one of his.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 
 use machine::Instant;
 use store::{AccountId, Uid};
@@ -64,15 +65,23 @@ impl Turns {
         }
     }
 
-    /// The next one of those whose turn it may be; or of all, where it may be nobody's.
+    /// The next one of those whose turn it may be.
     pub(super) fn next(&mut self, may_be: impl Fn(AccountId) -> bool) -> Option<Place> {
-        let next = self.0.iter().position(|(account, _)| may_be(*account)).unwrap_or(0);
+        let next = self.0.iter().position(|(account, _)| may_be(*account))?;
         let (account, mut uids) = self.0.remove(next)?;
         let uid = uids.pop_front()?;
         if !uids.is_empty() {
             self.0.push_back((account, uids));
         }
         Some((account, uid))
+    }
+
+    /// One of each account's.
+    pub(super) fn one_of_each(&mut self) -> Vec<Place> {
+        let firsts = self.0.iter_mut().filter_map(|(account, uids)| Some((*account, uids.pop_front()?)));
+        let firsts = firsts.collect();
+        self.0.retain(|(_, uids)| !uids.is_empty());
+        firsts
     }
 
     pub(super) fn is_empty(&self) -> bool {

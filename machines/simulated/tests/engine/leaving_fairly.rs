@@ -3,14 +3,16 @@
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
 use machine::Micros;
+use simulated::MemoryDisk;
 
 use crate::CORES;
 
-use super::far::{ADA, GRACE, LETTER, Mood, PEER, World, serving};
+use super::far::{ADA, GRACE, LETTER, Mood, PEER, World, configuration, serving, world_of};
 use super::names::{FAR, IPV4, STRANGER};
-use super::room::Room;
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 
 const WHO_ADA: (&str, &str) = (ADA, "ada@barepost.test");
+const WHO_ALAN: (&str, &str) = ("AUTH PLAIN AGFsYW5AYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==", "alan@barepost.test");
 const WHO_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
 
 /// Letters to so many domains, at none of which anybody answers.
@@ -78,6 +80,37 @@ fn whoever_waits_for_others_of_his_own_lets_those_pass_who_do_not() {
         world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
         assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]), "{seed}");
     }
+}
+
+/// Where all who wait for the same have as many couriers as they may have, the one goes first who may have another first.
+#[test]
+fn whoever_may_go_first_goes_where_nobody_may_now() {
+    if CORES > 1 {
+        return;
+    }
+    let alan = CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).unwrap_or_default();
+    let configuration =
+        configuration().replace("[access]", &format!("[[user]]\naddress = \"alan@barepost.test\"\n{alan}\n\n[access]"));
+    let room = Room::configured(807, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    let (mut room, mut world) = world_of(room, Mood::Thinks);
+    for number in 0..4 {
+        world.submit_from(&mut room, WHO_GRACE, &[&format!("friend{number}@far.test")], LETTER);
+    }
+    world.until(&mut room, "the peer thinks about four", |world, _| {
+        world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count() == 4
+    });
+    for (who, recipient) in [(WHO_ADA, "first@far.test"), (WHO_ALAN, "next@far.test")] {
+        world.submit_from(&mut room, who, &[recipient], LETTER);
+        world.pass(&mut room, 1);
+    }
+    submit_in_vain(&mut world, &mut room, WHO_ADA, 100);
+    submit_in_vain(&mut world, &mut room, WHO_ALAN, 100);
+    world.pass(&mut room, 1);
+    // Now neither has a courier for the free road, and Alan has one as soon as Grace's is gone.
+    let talk = world.peer.conversations[0].connection;
+    room.hosts[PEER].abort(talk);
+    world.until(&mut room, "a fifth letter is there", |world, _| world.peer.named == 5);
+    assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]));
 }
 
 /// Strangers' letters may name as many domains as they like, of which name servers say nothing.
