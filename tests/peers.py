@@ -233,9 +233,9 @@ class Postfix(MailServer):
 
 
 class Exim(MailServer):
-    """Exim at an address, for a domain. Mail to `nobody` there is refused."""
+    """Exim at an address, for a domain. Mail to `nobody` there is refused. `users`: who may log in over TLS and send to anybody, which ends in its Maildir too: {name: password}. Then it is at the ports of submission as well."""
 
-    def __init__(self, folder, address, host, domain):
+    def __init__(self, folder, address, host, domain, users=None):
         super().__init__(domain, "Debian-exim")
         shutil.chown(self.folder, "Debian-exim", "Debian-exim")
         certificate = make_certificate(self.folder, host)
@@ -249,7 +249,9 @@ class Exim(MailServer):
             spool_directory = {self.folder}/spool
             log_file_path = {self.folder}/%slog
             local_interfaces = {address}
-            daemon_smtp_ports = 25
+            daemon_smtp_ports = {"25 : 465 : 587" if users else "25"}
+            tls_on_connect_ports = 465
+            auth_advertise_hosts = ${{if eq{{$tls_in_cipher}}{{}}{{}}{{*}}}}
             tls_advertise_hosts = *
             tls_certificate = {certificate}
             acl_smtp_rcpt = recipient
@@ -259,6 +261,7 @@ class Exim(MailServer):
             recipient:
               deny local_parts = nobody
                    message = there is nobody of this name
+              accept authenticated = *
               accept domains = {domain}
               deny message = relaying is not permitted
             begin routers
@@ -272,10 +275,30 @@ class Exim(MailServer):
               maildir_format
               create_directory
               user = Debian-exim
+            begin authenticators
+            plain:
+              driver = plaintext
+              public_name = PLAIN
+              server_condition = {_is_one_of(users, "$auth2", "$auth3")}
+              server_set_id = $auth2
+            login:
+              driver = plaintext
+              public_name = LOGIN
+              server_prompts = Username:: : Password::
+              server_condition = {_is_one_of(users, "$auth1", "$auth2")}
+              server_set_id = $auth1
             """))
         environment = {**os.environ, "LD_LIBRARY_PATH": str(PLACE / "tools/exim" / LIBRARIES)}
         self.process = Process([program, "-C", settings, "-bdf"], pathlib.Path(folder, f"{domain}.log"), environment)
         _await_port(address)
+
+    def log(self):
+        return (self.folder / "mainlog").read_text()
+
+
+def _is_one_of(users, name, password):
+    """The condition of Exim's that a name and a password are those of a user."""
+    return "${if or{" + "".join(f"{{and{{{{eq{{{name}}}{{{user}}}}}{{eq{{{password}}}{{{secret}}}}}}}}}" for user, secret in (users or {}).items()) + "{eq{0}{1}}}}"
 
 
 class Sink(Process):

@@ -125,6 +125,34 @@ class Relay(HostedTest):
         self.assertIn("TLS library problem", postfix.log())
         self.assertIn(b"with ESMTP id", letter)
 
+    def test_mail_goes_by_a_smarthost_after_a_login_over_tls_and_by_none_whose_certificate_is_for_another(self):
+        exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test", users={"barepost": "pencil"}))
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
+        direct = '[[relay.domain]]\ndomains = ["postfix.test"]\ndirect = true\n'
+        login = 'user = "barepost"\npassword = "pencil"\nca = "smarthost.pem"\n'
+        for number, (place, tls, words) in enumerate((
+            ("mx.exim.test:587", "starttls", r"with esmtpsa  ?\(TLS1\.3\)"),
+            ("mx.exim.test:465", "implicit", r"with esmtpsa  ?\(TLS1\.3\)"),
+        )):
+            data = self.data(configuration=f'{self.configuration}\n[relay]\nsmarthost = "{place}"\ntls = "{tls}"\n{login}{direct}')
+            (data / "smarthost.pem").write_bytes((exim.folder / "cert.pem").read_bytes())
+            machine = self.boot(data)
+            self.submit(machine, ["x@nowhere.test", "bob@postfix.test"], self.letter(number, 100_000))
+            letter = exim.wait_for(number + 1, 30)[-1]
+            self.assertWhole(letter, self.letter(number, 100_000))
+            self.assertRegex(" ".join(letter.partition(b"Received: from client")[0].decode().split()), words)
+            self.assertWhole(postfix.wait_for(number + 1, 30)[-1], self.letter(number, 100_000))
+            self.assertEqual((machine.mailbox("ada"), machine.stop()), ([], 0))
+        by_address = (f"{EXIM}:587", login, "TLS error on connection from")
+        by_nobody = ("mx.exim.test:587", login.replace('ca = "smarthost.pem"\n', ""), "TLS error on connection from")
+        wrong = ("mx.exim.test:587", login.replace("pencil", "wrong"), "authenticator failed for")
+        for place, more, complaint in (by_address, by_nobody, wrong):
+            before = exim.log().count(complaint)
+            machine = self.boot(self.data(configuration=f'{self.configuration}\n[relay]\nsmarthost = "{place}"\n{more}'))
+            self.submit(machine, ["x@nowhere.test"], self.letter(3))
+            until(lambda before=before, complaint=complaint: exim.log().count(complaint) > before, 30, complaint)
+            self.assertEqual((len(exim.letters()), machine.stop()), (2, 0))
+
     def test_a_host_that_does_not_show_what_its_domain_publishes_gets_nothing_where_that_is_authenticated(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))

@@ -58,8 +58,8 @@ impl Hosted {
             ))
         })?;
         let (configuration, site) = (data.configuration.clone(), data.site()?);
-        let (certificates, signing_keys) = (data.certificates()?, data.signing_keys()?);
-        let setup = Setup { taps, cores, disk: data.disk()?, configuration, site, certificates, signing_keys, sizes };
+        let (disk, papers) = (data.disk()?, data.papers()?);
+        let setup = Setup { taps, cores, disk, configuration, site, papers, sizes };
         let life = Life::start(setup).map_err(Failure::io("starting the machine"))?;
         Ok(Hosted { life, started, is_left: false })
     }

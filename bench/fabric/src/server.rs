@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{File, Site};
 use machine::{Instant, Machine};
 use server::configuration::Configuration;
-use server::{Engine, Next, Seed, Sizes};
+use server::{Engine, Next, Papers, Seed, Sizes};
 
 use crate::card::{FabricMachine, Who};
 use crate::disk::MemoryDisk;
@@ -63,8 +63,8 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
     let mut first_machine = machines.next().ok_or("a machine has a core")?;
     let mut secret = [0; 32];
     first_machine.random(&mut secret);
-    let (first, others) =
-        server::seeds(configuration, site()?, vec![trusting::certificate()?], Vec::new(), sizes, cores, secret);
+    let papers = Papers { certificates: vec![trusting::certificate()?], ..Papers::default() };
+    let (first, others) = server::seeds(configuration, site()?, papers, sizes, cores, secret);
     let first = Beginning { seed: first, machine: first_machine };
     let others = others.into_iter().zip(machines).map(|(seed, machine)| Beginning { seed, machine });
     Ok(std::iter::once(first).chain(others).collect())

@@ -71,6 +71,7 @@ impl Workplace {
             site: self.data.site_path.clone(),
             certificates: self.data.certificates_path.clone(),
             signing_keys: self.data.signing_keys_path.clone(),
+            authorities: self.data.authorities_path.clone(),
             plugin,
             linux: None,
         })?;

@@ -74,6 +74,8 @@ pub(crate) struct Setup {
     pub(crate) certificates: PathBuf,
     /// The packed keys with which letters are signed.
     pub(crate) signing_keys: PathBuf,
+    /// The packed certificates of authorities.
+    pub(crate) authorities: Option<PathBuf>,
     pub(crate) plugin: Option<Plugin>,
     pub(crate) linux: Option<Linux>,
 }
@@ -100,6 +102,9 @@ impl Setup {
         }
         line.option("-fw_cfg", with_file("name=opt/barepost/certificates.pack,file=", &self.certificates, ""));
         line.option("-fw_cfg", with_file("name=opt/barepost/signing-keys.pack,file=", &self.signing_keys, ""));
+        if let Some(authorities) = &self.authorities {
+            line.option("-fw_cfg", with_file("name=opt/barepost/authorities.pack,file=", authorities, ""));
+        }
 
         line.option("-netdev", self.network.backend());
         line.option("-device", self.device("virtio-net", &format!("netdev=network{}", self.network.card())));

@@ -18,6 +18,7 @@ fn setup() -> Setup {
         site: Some("site.pack".into()),
         certificates: "certificates.pack".into(),
         signing_keys: "signing-keys.pack".into(),
+        authorities: None,
         plugin: None,
         linux: None,
     }

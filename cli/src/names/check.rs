@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 
 use dkim::{Reading, Reason, SigningKey};
-use dns::{Answer, Knowledge, Missing, Name, Question, Record, Unanswered};
+use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 use machine::UnixTime;
+use server::configuration::{PlaceHost, Relay};
 
+use super::is_public;
 use super::records::{Wanted, Written};
 
 /// What is told of a record.
@@ -41,11 +43,41 @@ impl Finding {
     }
 }
 
-/// Looks a record up. `ask` asks name servers; `keys`: with which letters are signed; `addresses`: those of the machine.
+/// From where mail of the domains comes.
+#[derive(Clone, Copy)]
+pub(super) struct Senders<'a> {
+    /// The machine's addresses.
+    pub(super) own: &'a [IpAddr],
+    /// Those of the hosts that send its mail on.
+    pub(super) smarthosts: &'a [IpAddr],
+}
+
+/// The addresses of the hosts that send mail on, as far as others know them.
+pub(super) fn addresses_of(relay: &Relay, ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>) -> Vec<IpAddr> {
+    let mut addresses = Vec::new();
+    for smarthost in relay.smarthosts() {
+        match &smarthost.place.host {
+            PlaceHost::Address(address) => addresses.extend(Some(*address).filter(is_public)),
+            PlaceHost::Name(name) => {
+                let Ok(name) = Name::parse(name.as_str()) else { continue };
+                for kind in [RecordKind::Ipv4, RecordKind::Ipv6] {
+                    let Ok(answer) = ask(Question { name: name.clone(), kind }) else { continue };
+                    addresses.extend(answer.records.iter().filter_map(|record| match record {
+                        Record::Address(address) => Some(*address),
+                        _ => None,
+                    }));
+                }
+            }
+        }
+    }
+    addresses
+}
+
+/// Looks a record up. `ask` asks name servers; `keys`: with which letters are signed.
 pub(super) fn judge(
     wanted: &Wanted,
     keys: &[SigningKey],
-    addresses: &[IpAddr],
+    senders: &Senders<'_>,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
 ) -> Finding {
     let records = match ask(wanted.question()) {
@@ -64,7 +96,7 @@ pub(super) fn judge(
         Record::Text(_) if alike.len() > 1 => {
             Finding::Wrong(format!("there are several, of which none counts: {}", Several(&alike)))
         }
-        Record::Text(text) if !is_there => judge_text(text, wanted, &others, addresses, ask),
+        Record::Text(text) if !is_there => judge_text(text, wanted, &others, senders, ask),
         Record::Address(_) if is_there && !others.is_empty() => Finding::AsGood(format!("beside {}", Several(&others))),
         _ if is_there => Finding::Right,
         Record::Exchanger { host, .. }
@@ -127,19 +159,30 @@ fn judge_text(
     text: &[u8],
     wanted: &Wanted,
     others: &[&Record],
-    addresses: &[IpAddr],
+    senders: &Senders<'_>,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
 ) -> Finding {
     let said = Several(others);
     match version(text) {
         b"v=spf1" => {
-            let mut verdicts = addresses.iter().map(|address| (address, may_send(*address, wanted, ask)));
-            match verdicts.find(|(_, verdict)| *verdict != spf::Verdict::Pass) {
-                Some((address, verdict)) => {
-                    Finding::Wrong(format!("there is {said}, by which mail from {address} is judged as {verdict}"))
-                }
-                None if addresses.is_empty() => Finding::Wrong(format!("there is {said}")),
-                None => Finding::AsGood(format!("there is {said}, by which this machine may send")),
+            let mut refused = |addresses: &[IpAddr]| {
+                let mut verdicts = addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
+                verdicts.find(|(_, verdict)| *verdict != spf::Verdict::Pass)
+            };
+            // By what a smarthost sends may be other addresses than its own.
+            let includes =
+                others.iter().any(|other| matches!(other, Record::Text(text) if mentions(text, b"include:")));
+            let wrong = |(address, verdict)| {
+                Finding::Wrong(format!("there is {said}, by which mail from {address} is judged as {verdict}"))
+            };
+            match (refused(senders.own), refused(senders.smarthosts)) {
+                (Some(own), _) => wrong(own),
+                (None, _) if senders.own.is_empty() => Finding::Wrong(format!("there is {said}")),
+                (None, None) => Finding::AsGood(format!("there is {said}, by which this machine may send")),
+                (None, Some(_)) if includes => Finding::AsGood(format!(
+                    "there is {said}; whoever runs the smarthost knows whether that is where it sends from"
+                )),
+                (None, Some(smarthost)) => wrong(smarthost),
             }
         }
         b"v=DMARC1" => match policy(wanted, ask) {
@@ -149,6 +192,10 @@ fn judge_text(
         b"v=TLSRPTv1" => Finding::AsGood(format!("there is {said}")),
         _ => Finding::Wrong(format!("there is {said}")),
     }
+}
+
+fn mentions(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|found| found.eq_ignore_ascii_case(word))
 }
 
 /// What the owner of a policy says of mail that comes from an address.
@@ -217,9 +264,15 @@ mod tests {
 
     /// The findings that are not just right, where all is as wanted but that `owner` has these records in place of its own of their kind.
     fn findings(owner: &str, records: &[Record]) -> Vec<String> {
-        let addresses = [ADDRESS.parse().unwrap()];
+        findings_for("", owner, records)
+    }
+
+    /// The same for a machine of which the configuration says this, too.
+    fn findings_for(more: &str, owner: &str, records: &[Record]) -> Vec<String> {
+        let own = [ADDRESS.parse().unwrap()];
         let keys = [key("key", 1)];
-        let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &keys, &addresses).unwrap();
+        let configuration = Configuration::parse(&[CONFIGURATION, more].concat()).unwrap();
+        let all = wanted(&configuration, &keys, &own).unwrap();
         let kind = records.first().map(std::mem::discriminant);
         let is_replaced = |record: &Record| kind.is_none_or(|kind| kind == std::mem::discriminant(record));
         let mut ask = |question: Question| {
@@ -229,7 +282,9 @@ mod tests {
             let records = if is_here { records.to_vec() } else { own };
             Ok(Answer { exists: !records.is_empty(), records, is_authenticated: false })
         };
-        let judged = all.iter().map(|wanted| (judge(wanted, &keys, &addresses, &mut ask), wanted));
+        let smarthosts = addresses_of(&configuration.relay, &mut ask);
+        let senders = Senders { own: &own, smarthosts: &smarthosts };
+        let judged = all.iter().map(|wanted| (judge(wanted, &keys, &senders, &mut ask), wanted));
         judged.filter(|(finding, _)| *finding != Finding::Right).map(|(finding, wanted)| finding.told(wanted)).collect()
     }
 
@@ -266,6 +321,23 @@ mod tests {
         );
         let found = findings("a.test", &[text("v=spf1 mx -all"), text("v=spf1 -all")]);
         assert!(found[0].starts_with("wrong    a.test.") && found[0].contains("none counts"), "{found:?}");
+    }
+
+    #[test]
+    fn a_policy_has_to_let_the_smarthost_send_too_or_to_include_somebody_else_s() {
+        let relay = "[relay]\nsmarthost = '192.0.2.99:25'\n";
+        assert!(findings_for(relay, "elsewhere.test", &[]).is_empty());
+        let found = findings_for(relay, "a.test", &[text("v=spf1 mx -all")]);
+        assert!(
+            found[0].starts_with("wrong    a.test.") && found[0].ends_with("from 192.0.2.99 is judged as fail"),
+            "{found:?}"
+        );
+        let found = findings_for(relay, "a.test", &[text("v=spf1 mx ip4:192.0.2.64/26 -all")]);
+        assert!(found[0].starts_with("right    a.test.") && found[0].ends_with("may send"), "{found:?}");
+        let found = findings_for(relay, "a.test", &[text("v=spf1 mx include:spf.b.test -all")]);
+        assert!(found[0].starts_with("right    a.test.") && found[0].ends_with("where it sends from"), "{found:?}");
+        let found = findings_for(relay, "a.test", &[text("v=spf1 include:spf.b.test -all")]);
+        assert!(found[0].starts_with("wrong    a.test.") && found[0].contains("from 192.0.2.7 is"), "{found:?}");
     }
 
     #[test]
@@ -313,7 +385,7 @@ mod tests {
     #[test]
     fn name_servers_that_say_nothing_are_no_proof() {
         let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &[], &[]).unwrap();
-        let finding = judge(&all[0], &[], &[], &mut |_| Err(Unanswered::Silence));
+        let finding = judge(&all[0], &[], &Senders { own: &[], smarthosts: &[] }, &mut |_| Err(Unanswered::Silence));
         assert_eq!(finding, Finding::Unknown(Unanswered::Silence));
         assert!(!finding.is_right());
     }

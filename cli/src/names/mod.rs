@@ -17,7 +17,7 @@ use crate::run::{read_configuration, signing_keys};
 use crate::stop::Stop;
 use crate::terminal::{remark, say};
 use asking::Servers;
-use check::Finding;
+use check::{Finding, Senders};
 
 /// Which name servers this host asks (resolv.conf(5)).
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -97,11 +97,13 @@ fn check(
     if !are_right {
         say(format_args!("missing  {}.: it has no address", configuration.hostname.as_str()));
     }
+    let smarthosts = check::addresses_of(&configuration.relay, &mut ask);
+    let senders = Senders { own: &addresses, smarthosts: &smarthosts };
     for wanted in records::wanted(configuration, keys, &addresses).map_err(too_long)? {
         if stop.is_requested() {
             return Err(Failure::Told);
         }
-        let finding = check::judge(&wanted, keys, &addresses, &mut ask);
+        let finding = check::judge(&wanted, keys, &senders, &mut ask);
         if finding == Finding::Unknown(Unanswered::Silence) {
             // Nor would they on the next question, after as long a wait.
             return Err(Failure::broke(finding.told(&wanted)));
@@ -115,11 +117,14 @@ fn check(
 /// Those of the machine's fixed addresses that are no private ones.
 fn public_addresses(configuration: &Configuration) -> Vec<IpAddr> {
     let own = configuration.network.iter().flat_map(|network| &network.addresses).map(|own| own.address);
-    let is_public = |address: &IpAddr| match address {
+    own.filter(is_public).collect()
+}
+
+fn is_public(address: &IpAddr) -> bool {
+    match address {
         IpAddr::V4(address) => !address.is_private() && !address.is_loopback() && !address.is_link_local(),
         IpAddr::V6(address) => !address.is_unique_local() && !address.is_loopback() && !address.is_unicast_link_local(),
-    };
-    own.filter(is_public).collect()
+    }
 }
 
 fn too_long(NotAName: NotAName) -> Failure {

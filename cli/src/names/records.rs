@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind};
-use server::configuration::{Configuration, HostName};
+use server::configuration::{Configuration, HostName, PlaceHost, Relay, Smarthost};
+
+use super::is_public;
 
 /// Bytes of one string of a text (RFC 1035 §3.3).
 const STRING_BYTES_MAX: usize = 255;
@@ -40,7 +42,7 @@ pub(super) fn wanted(
     let host = Name::parse(configuration.hostname.as_str())?;
     let mut records = of_machine(configuration, &host, addresses);
     for domain in &configuration.domains {
-        records.extend(of_domain(domain, keys, &host)?);
+        records.extend(of_domain(domain, keys, &host, &configuration.relay)?);
     }
     Ok(records)
 }
@@ -61,7 +63,7 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
     records
 }
 
-fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name) -> Result<Vec<Wanted>, NotAName> {
+fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name, relay: &Relay) -> Result<Vec<Wanted>, NotAName> {
     let domain = domain.as_str();
     let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
     let name = Name::parse(domain)?;
@@ -71,11 +73,7 @@ fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name) -> Result<Vec<
             Record::Exchanger { preference: 10, host: host.clone() },
             format!("Mail for {domain} comes to this machine."),
         ),
-        Wanted::new(
-            &name,
-            text("v=spf1 mx -all"),
-            format!("Mail from {domain} comes from there too, and only from there."),
-        ),
+        senders(&name, relay),
     ];
     for key in keys {
         let purpose = "With this key letters are signed here: so others know that they are ours, and unchanged.";
@@ -100,6 +98,31 @@ fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name) -> Result<Vec<
         ));
     }
     Ok(records)
+}
+
+/// From where mail in the domain's name comes.
+fn senders(domain: &Name, relay: &Relay) -> Wanted {
+    let smarthosts = relay.smarthosts();
+    let terms: String = smarthosts.iter().filter_map(|smarthost| Some(format!(" {}", term(smarthost)?))).collect();
+    let name = domain.as_str();
+    let purpose = match smarthosts.first() {
+        None => format!("Mail from {name} comes from there too, and only from there."),
+        Some(first) => format!(
+            "Mail from {name} comes from there too, and by the smarthost. If {} sends it on from other addresses than its own, whoever runs it says what stands here in its place, such as include:spf.example.org.",
+            first.place
+        ),
+    };
+    Wanted::new(domain, text(&format!("v=spf1 mx{terms} -all")), purpose)
+}
+
+/// The term by which a smarthost may send (RFC 7208 §5). Of one that has a private address nobody else knows by which it sends.
+fn term(smarthost: &Smarthost) -> Option<String> {
+    match &smarthost.place.host {
+        PlaceHost::Name(name) => Some(format!("a:{name}")),
+        PlaceHost::Address(address) if !is_public(address) => None,
+        PlaceHost::Address(address @ IpAddr::V4(_)) => Some(format!("ip4:{address}")),
+        PlaceHost::Address(address @ IpAddr::V6(_)) => Some(format!("ip6:{address}")),
+    }
 }
 
 fn text(text: &str) -> Record {
@@ -227,6 +250,26 @@ mod tests {
         let lines = lines("hostname = 'a.test'\ndomains = ['a.test']\n", &[]);
         let policies: Vec<_> = lines.iter().filter(|line| line.contains("spf1")).collect();
         assert_eq!(policies, ["a.test. IN TXT \"v=spf1 mx -all\""]);
+    }
+
+    #[test]
+    fn mail_may_come_by_smarthosts() {
+        let policy = |relay: &str| {
+            let text = format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n[relay]\n{relay}\n");
+            let found = wanted(&Configuration::parse(&text).unwrap(), &[], &[]).unwrap();
+            found
+                .into_iter()
+                .find(|wanted| wanted.owner.as_str() == "a.test" && wanted.to_string().contains("spf1"))
+                .unwrap()
+        };
+        let others = "smarthost = 'smart.test:25'\n[[relay.domain]]\ndomains = ['b.test', 'c.test']\nsmarthost = '192.0.2.9:25'\n\
+                      [[relay.domain]]\ndomains = ['d.test']\nsmarthost = '[2001:db8::9]:25'";
+        let found = policy(others);
+        assert_eq!(found.to_string(), "a.test. IN TXT \"v=spf1 mx a:smart.test ip4:192.0.2.9 ip6:2001:db8::9 -all\"");
+        assert!(found.purpose.contains("If smart.test:25 sends it on from other addresses"), "{}", found.purpose);
+        let found = policy("smarthost = '10.0.0.9:25'");
+        assert_eq!(found.to_string(), "a.test. IN TXT \"v=spf1 mx -all\"");
+        assert!(found.purpose.contains("If 10.0.0.9:25 sends it on"), "{}", found.purpose);
     }
 
     #[test]

@@ -120,7 +120,12 @@ mod tests {
     }
 
     fn names(data: &DataFolder) -> Vec<String> {
-        data.certificates().unwrap().iter().flat_map(|one| one.names().map(String::from).collect::<Vec<_>>()).collect()
+        data.papers()
+            .unwrap()
+            .certificates
+            .iter()
+            .flat_map(|one| one.names().map(String::from).collect::<Vec<_>>())
+            .collect()
     }
 
     #[test]
@@ -150,7 +155,7 @@ mod tests {
             other.path().display()
         );
         let data = open(place.path(), &named.repeat(2)).unwrap();
-        assert_eq!(data.certificates().unwrap().len(), 2);
+        assert_eq!(data.papers().unwrap().certificates.len(), 2);
         assert!(!place.path().join("tls").exists());
     }
 

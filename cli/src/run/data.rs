@@ -10,16 +10,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dkim::SigningKey;
 use http::Site;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use server::Papers;
 use server::configuration::Configuration;
 use server::pack::BadPack;
-use tls::Certificate;
 
 use crate::disk;
 use crate::failure::Failure;
-use crate::run::{LEAVE_PATIENCE, certificates, signing};
+use crate::run::{LEAVE_PATIENCE, authorities, certificates, signing};
 use crate::site;
 
 /// What is written on the first run.
@@ -41,6 +40,8 @@ pub(crate) struct DataFolder {
     pub(crate) certificates_path: PathBuf,
     /// The packed keys with which letters are signed.
     pub(crate) signing_keys_path: PathBuf,
+    /// The packed certificates of authorities, if any are named.
+    pub(crate) authorities_path: Option<PathBuf>,
     disk: File,
 }
 
@@ -86,6 +87,7 @@ impl DataFolder {
         certificates::write(&certificates_path, &certificates::pack(&folder, &configuration, wrong)?)?;
         let signing_keys_path = folder.join("signing-keys.pack");
         certificates::write(&signing_keys_path, &signing::pack(&folder, &configuration)?)?;
+        let authorities_path = authorities::pack(&folder, &configuration, wrong)?;
         let is_demo = text == DEMO;
         Ok(DataFolder {
             configuration,
@@ -95,18 +97,19 @@ impl DataFolder {
             site_path,
             certificates_path,
             signing_keys_path,
+            authorities_path,
             disk: file,
         })
     }
 
-    /// The certificates, for a machine in this process.
-    pub(crate) fn certificates(&self) -> Result<Vec<Certificate>, Failure> {
-        unpacked(&self.certificates_path, server::pack::certificates)
-    }
-
-    /// The keys with which letters are signed, for a machine in this process.
-    pub(crate) fn signing_keys(&self) -> Result<Vec<SigningKey>, Failure> {
-        unpacked(&self.signing_keys_path, server::pack::signing_keys)
+    /// By what others know the machine, and by what it knows others; for a machine in this process.
+    pub(crate) fn papers(&self) -> Result<Papers, Failure> {
+        let authorities = self.authorities_path.as_ref().map(|path| unpacked(path, server::pack::authorities));
+        Ok(Papers {
+            certificates: unpacked(&self.certificates_path, server::pack::certificates)?,
+            signing_keys: unpacked(&self.signing_keys_path, server::pack::signing_keys)?.into(),
+            authorities: authorities.transpose()?.unwrap_or_default(),
+        })
     }
 
     /// The site, for a machine in this process. It stays for as long as that.
@@ -129,7 +132,7 @@ impl DataFolder {
     }
 }
 
-fn unpacked<T>(path: &Path, unpack: impl Fn(&[u8]) -> Result<Vec<T>, BadPack>) -> Result<Vec<T>, Failure> {
+fn unpacked<T>(path: &Path, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> Result<T, Failure> {
     let broke = |error: &dyn Display| Failure::broke(format_args!("{}: {error}", path.display()));
     let pack = std::fs::read(path).map_err(|error| broke(&error))?;
     unpack(&pack).map_err(|error| broke(&error))

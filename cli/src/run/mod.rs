@@ -4,6 +4,7 @@
 //! interface, the configuration, the disk, QEMU, the accelerator. Then the image is built and booted; or, hosted, the
 //! engine starts in this process.
 
+mod authorities;
 mod certificates;
 mod data;
 mod ready;
@@ -96,6 +97,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
         site: data.site_path.clone(),
         certificates: data.certificates_path.clone(),
         signing_keys: data.signing_keys_path.clone(),
+        authorities: data.authorities_path.clone(),
         plugin: None,
         linux: None,
     };

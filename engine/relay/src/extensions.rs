@@ -12,6 +12,7 @@ pub(crate) struct Extensions {
     pub(crate) dsn: bool,
     /// SIZE, with the largest message that is taken; zero where that is not said.
     pub(crate) size: Option<u64>,
+    pub(crate) scram: bool,
     pub(crate) plain: bool,
     pub(crate) login: bool,
 }
@@ -37,6 +38,7 @@ impl Extensions {
             self.size = Some(words.next().map_or(0, size));
         } else if is(b"AUTH") {
             for mechanism in words {
+                self.scram |= mechanism.eq_ignore_ascii_case(b"SCRAM-SHA-256");
                 self.plain |= mechanism.eq_ignore_ascii_case(b"PLAIN");
                 self.login |= mechanism.eq_ignore_ascii_case(b"LOGIN");
             }

@@ -89,6 +89,8 @@ pub enum Lost {
     Tls,
     /// The peer did not prove that it is the one whose certificate is published.
     Unproven,
+    /// Nobody who is believed vouches for the peer under its name.
+    Unvouched,
     /// We end it: the machine stops.
     GivenUp,
 }
@@ -106,6 +108,10 @@ pub enum Misbehaviour {
     TwoCodes,
     /// A reply to what was not said yet.
     Early,
+    /// What asks for a proof of the password is no challenge, or one that nobody should answer.
+    NoChallenge,
+    /// The peer does not know the password either.
+    NoProof,
     /// A reply that means nothing there.
     OutOfPlace(u16),
 }
@@ -131,7 +137,7 @@ impl Reason {
             },
             Cause::Lost(Lost::NotMade) => (4, 1),
             Cause::Lost(Lost::Tls) | Cause::NoTls => (7, 10),
-            Cause::Lost(Lost::Unproven) => (7, 5),
+            Cause::Lost(Lost::Unproven | Lost::Unvouched) => (7, 5),
             Cause::Lost(_) => (4, 2),
             Cause::Misbehaved(_) => (5, 0),
             Cause::NoLogin => (7, 0),
@@ -203,6 +209,7 @@ impl fmt::Display for Lost {
             Lost::Silence => "the other server fell silent",
             Lost::Tls => "TLS with the other server failed",
             Lost::Unproven => "the other server did not show the certificate that its domain has published",
+            Lost::Unvouched => "the other server showed no certificate that is valid for its name",
             Lost::GivenUp => "this server stopped",
         })
     }
@@ -216,6 +223,8 @@ impl fmt::Display for Misbehaviour {
             Misbehaviour::TooManyLines => out.write_str("a reply without an end"),
             Misbehaviour::TwoCodes => out.write_str("a reply with two codes"),
             Misbehaviour::Early => out.write_str("a reply before its command"),
+            Misbehaviour::NoChallenge => out.write_str("a challenge that is none"),
+            Misbehaviour::NoProof => out.write_str("a wrong proof of the password"),
             Misbehaviour::OutOfPlace(code) => write!(out, "a {code} out of place"),
         }
     }

@@ -29,8 +29,10 @@ pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 pub enum Target<'a> {
     /// To who takes the mail of a domain, or of the address in brackets.
     Domain(smtp::Domain<'a>),
-    /// To this host, which takes all of our mail.
+    /// To this host, which takes our mail for others.
     Smarthost(&'a Name),
+    /// The same of the host at an address.
+    SmarthostAt(IpAddr),
 }
 
 /// Who we are, and what we can reach.
@@ -83,7 +85,7 @@ pub enum Route {
 /// Why there is no way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unroutable {
-    /// Name servers did not answer. All others are for ever.
+    /// Name servers did not answer.
     Unknown(Unanswered),
     /// The domain's name is none, or beyond ASCII.
     NotAName,
@@ -95,6 +97,8 @@ pub enum Unroutable {
     NoAddress,
     /// Its mail comes to us, who do not know it.
     ComesBack,
+    /// The host that takes our mail for others has no address, or none that we reach: no fault of the letter.
+    NoSmarthost,
 }
 
 /// Where a letter goes. `random`: any number, the same for each call about one attempt; by it those take turns that are preferred alike.
@@ -104,6 +108,12 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
     let mut dice = Dice(random);
     let hosts = match target {
         Target::Domain(smtp::Domain::Literal(address)) => return Ok(to_literal(*address, us)),
+        Target::SmarthostAt(address) => {
+            return Ok(match to_literal(*address, us) {
+                Route::Nowhere(_) => Route::Nowhere(Unroutable::NoSmarthost),
+                by => by,
+            });
+        }
         Target::Smarthost(host) => Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true },
         Target::Domain(smtp::Domain::Name(domain)) => match exchangers(domain, us, &mut dice, knowledge)? {
             Ok(hosts) => hosts,
@@ -129,7 +139,10 @@ pub fn route(target: &Target<'_>, us: &Us<'_>, random: u64, knowledge: &Knowledg
     let hops: Vec<Hop> = hops.into_iter().map(|(_, hop)| hop).collect();
     Ok(match missing {
         Some(unanswered) if hops.is_empty() => Route::Nowhere(Unroutable::Unknown(unanswered)),
-        None if hops.is_empty() => Route::Nowhere(why),
+        None if hops.is_empty() => Route::Nowhere(match target {
+            Target::Domain(_) => why,
+            Target::Smarthost(_) | Target::SmarthostAt(_) => Unroutable::NoSmarthost,
+        }),
         missing => Route::By { hops, missing },
     })
 }
@@ -284,7 +297,7 @@ impl Dice {
 impl Unroutable {
     /// Whether there may be a way later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Unroutable::Unknown(_))
+        matches!(self, Unroutable::Unknown(_) | Unroutable::NoSmarthost)
     }
 
     /// The status to be reported (RFC 3463).
@@ -295,6 +308,7 @@ impl Unroutable {
             Unroutable::TakesNoMail => (5, 1, 10),
             Unroutable::NoAddress => (5, 4, 4),
             Unroutable::ComesBack => (5, 4, 6),
+            Unroutable::NoSmarthost => (4, 4, 4),
         };
         Enhanced { class, subject, detail }
     }
@@ -309,6 +323,9 @@ impl fmt::Display for Unroutable {
             Unroutable::NoDomain => out.write_str("there is no such domain"),
             Unroutable::TakesNoMail => out.write_str("the domain takes no mail"),
             Unroutable::NoAddress => out.write_str("the servers of the domain have no address that can be reached"),
+            Unroutable::NoSmarthost => {
+                out.write_str("the server that sends mail on for this one has no address that can be reached")
+            }
             Unroutable::ComesBack => out.write_str("mail for the domain comes to this server, which does not know it"),
         }
     }

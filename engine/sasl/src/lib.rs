@@ -1,7 +1,7 @@
 //! RFC 4422: what a client says to log in, in lines of base64, whatever the protocol that carries them.
 //!
 //! An [`Exchange`] is told each response of the client's and says what comes of it: a challenge, a name with a proof, or nothing. It decides nothing and knows no protocol: whoever
-//! knows the accounts is its [`Host`].
+//! knows the accounts is its [`Host`]. A [`Claim`] is the other side of SCRAM: what we say where we log in.
 //!
 //! Invariants:
 //! - An exchange ends after as many responses as its mechanism has, or with the first that is wrong.
@@ -22,12 +22,14 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod claim;
 mod derivation;
 mod exchange;
 mod nonces;
 mod scram;
 mod verifier;
 
+pub use claim::{Claim, NotAChallenge};
 pub use derivation::{Derivation, ITERATIONS};
 pub use exchange::{Answer, Credentials, Exchange, Host, Mechanism, NAMES, Proof, RESPONSE_BYTES_MAX};
 pub use nonces::Nonces;

@@ -1,5 +1,6 @@
 //! What exchanges promise.
 
+mod claims;
 mod exchanges;
 mod scram;
 mod verifiers;

@@ -19,7 +19,7 @@ use webmail::WrittenRows;
 use crate::archive::Archive;
 use crate::certificates::Upload;
 use crate::clerks::Clerks;
-use crate::configuration::Access;
+use crate::configuration::{Access, Relay};
 use crate::directory::Directory;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
@@ -127,6 +127,8 @@ pub(crate) struct Common {
     pub(crate) holds: Holds,
     /// What is to leave from their outboxes.
     pub(crate) queue: Queue,
+    /// By which hosts it does.
+    pub(crate) relay: Relay,
     /// Rows that their lists had.
     pub(crate) rows: WrittenRows,
     /// Deadlines of sessions, one each.

@@ -47,7 +47,7 @@ use rings::{Receiver, Sender};
 use sometimes::{buggify, sometimes};
 use store::{Answer, Errand};
 use tasks::FrameId;
-use tls::Certificate;
+use tls::{Authorities, Certificate};
 
 use crate::archive::{News, Request};
 use crate::certificates::{Replaced, Shown, Upload};
@@ -76,12 +76,22 @@ pub struct Seed {
     pub(crate) cores: u8,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) site: Site,
-    pub(crate) certificates: Vec<Certificate>,
-    pub(crate) signing_keys: Arc<[SigningKey]>,
+    pub(crate) papers: Papers,
     pub(crate) sizes: Sizes,
     /// Known to all cores of the machine, and to nobody else: from it come the keys in which they have to agree.
     pub(crate) secret: [u8; 32],
     pub(crate) lanes: Vec<Lane>,
+}
+
+/// By what others know the machine, and by what it knows others.
+#[derive(Clone, Default)]
+pub struct Papers {
+    /// For TLS, the one for everybody else first. Without any there is none; with one, the machine gives `randomness` a source before its first turn.
+    pub certificates: Vec<Certificate>,
+    /// With which letters of our own users are signed, in the order in which their signatures stand above one; without any none is. They need `randomness`, too.
+    pub signing_keys: Arc<[SigningKey]>,
+    /// Who is believed about the names of other servers.
+    pub authorities: Authorities,
 }
 
 const fn is_carried_to_another_core<T: Send>() {}
@@ -90,24 +100,20 @@ const _: () = is_carried_to_another_core::<Seed>();
 /// The seeds of a machine with `cores` cores, of which there is at least one and at most [`CORES_MAX`]: the first core's, and the
 /// others' in their order.
 ///
-/// `sizes`: of each core. `site`: what is served by HTTP. `certificates`: for TLS, the one for everybody else first; without any there is none, and with one, the
-/// machine gives `randomness` a source before its first turn, as it does with `signing_keys`: those with which letters of our own users are signed, in the order in which their signatures stand above
-/// one; without any none is. `secret`: 32 bytes from a cryptographic generator.
+/// `sizes`: of each core. `site`: what is served by HTTP. `secret`: 32 bytes from a cryptographic generator.
 pub fn seeds(
     configuration: Configuration,
     site: Site,
-    certificates: Vec<Certificate>,
-    signing_keys: Vec<SigningKey>,
+    papers: Papers,
     sizes: Sizes,
     cores: u8,
     secret: [u8; 32],
 ) -> (Seed, Vec<Seed>) {
     assert!((1..=CORES_MAX).contains(&cores), "a machine has 1 to 16 cores");
-    let (configuration, signing_keys) = (Arc::new(configuration), Arc::from(signing_keys));
+    let configuration = Arc::new(configuration);
     let seed = |core: u8, lanes| {
-        let configuration = Arc::clone(&configuration);
-        let (certificates, signing_keys) = (certificates.clone(), Arc::clone(&signing_keys));
-        Seed { core: CoreId(core), cores, configuration, site, certificates, signing_keys, sizes, secret, lanes }
+        let (configuration, papers) = (Arc::clone(&configuration), papers.clone());
+        Seed { core: CoreId(core), cores, configuration, site, papers, sizes, secret, lanes }
     };
     let mut lanes = lanes(cores).into_iter();
     let first = seed(0, lanes.next().unwrap_or_default());

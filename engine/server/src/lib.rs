@@ -66,7 +66,7 @@ mod start;
 mod streams;
 
 pub use certificates::CERTIFICATE_PATH;
-pub use cores::{CORES_MAX, Seed, seeds};
+pub use cores::{CORES_MAX, Papers, Seed, seeds};
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;

@@ -212,6 +212,11 @@ impl Logins {
         self.nonces.salt()
     }
 
+    /// What was never said before, and nobody can guess.
+    pub(crate) fn draw_nonce(&mut self) -> String {
+        self.nonces.draw()
+    }
+
     /// Whether a password of the configuration's is the one that `hash` was made of: it costs what a login costs.
     pub(crate) fn is_of(&mut self, password: &str, hash: &str) -> bool {
         self.hasher.make_room_for(core::iter::once(hash));
@@ -228,7 +233,7 @@ impl Common {
     /// What a client is asked that wants to prove that it knows the password of `name`.
     pub(crate) fn puzzle(&mut self, name: &str) -> Puzzle {
         let login = self.directory.login(&self.store, name);
-        let nonce = self.logins.nonces.draw();
+        let nonce = self.logins.draw_nonce();
         self.verifier(&login).puzzle(nonce)
     }
 

@@ -1,11 +1,12 @@
-//! What a machine is handed that lies in files on its host: certificates with their keys, and keys that sign letters with their names. In pairs of texts, each with its length before it.
+//! What a machine is handed that lies in files on its host: certificates with their keys, keys that sign letters with their names, and certificates of authorities with the names of their files. In pairs of
+//! texts, each with its length before it.
 //!
 //! The machine parses them again; what is packed is what stood in the files.
 
 use alloc::vec::Vec;
 
 use dkim::{NotAKey, SigningKey};
-use tls::{Certificate, CertificateError};
+use tls::{Authorities, Certificate, CertificateError, NotAuthorities};
 
 /// Bytes of a length.
 const LENGTH_BYTES: usize = size_of::<u32>();
@@ -19,6 +20,8 @@ pub enum BadPack {
     Certificate(CertificateError),
     /// One of the keys is none.
     SigningKey(NotAKey),
+    /// The texts of authorities are none.
+    Authorities(NotAuthorities),
 }
 
 impl core::fmt::Display for BadPack {
@@ -27,11 +30,12 @@ impl core::fmt::Display for BadPack {
             BadPack::Cut => out.write_str("it ends too early"),
             BadPack::Certificate(error) => write!(out, "{error}"),
             BadPack::SigningKey(error) => write!(out, "{error}"),
+            BadPack::Authorities(error) => write!(out, "{error}"),
         }
     }
 }
 
-/// Packs texts: those of certificates, each with that of its key; or of selectors, each with that of its key.
+/// Packs texts: those of certificates, each with that of its key; of selectors, each with that of its key; or names of files, each with its authorities.
 pub fn pack<'t>(pairs: impl IntoIterator<Item = (&'t [u8], &'t [u8])>) -> Vec<u8> {
     let mut pack = Vec::new();
     for text in pairs.into_iter().flat_map(|(one, other)| [one, other]) {
@@ -56,6 +60,14 @@ pub fn signing_keys(pack: &[u8]) -> Result<Vec<SigningKey>, BadPack> {
         let selector = core::str::from_utf8(selector).map_err(|_| NotAKey::NoSelector);
         selector.and_then(|selector| SigningKey::read(key, selector)).map_err(BadPack::SigningKey)
     })
+}
+
+/// The authorities of a pack, beside those of the web.
+///
+/// Errors: the pack was cut, or a text names none.
+pub fn authorities(pack: &[u8]) -> Result<Authorities, BadPack> {
+    let texts = read(pack, |_, text| Ok(text.to_vec()))?;
+    Authorities::with(texts.iter().map(Vec::as_slice)).map_err(BadPack::Authorities)
 }
 
 fn read<T>(mut pack: &[u8], read: impl Fn(&[u8], &[u8]) -> Result<T, BadPack>) -> Result<Vec<T>, BadPack> {
@@ -104,6 +116,14 @@ mod tests {
         let pack = packed(&[(CERTIFICATE, CERTIFICATE_KEY); 2]);
         assert_eq!(certificates(&pack).unwrap().len(), 2);
         assert_eq!(certificates(&pack[1..]).unwrap_err(), BadPack::Cut);
+    }
+
+    #[test]
+    fn authorities_are_unpacked_as_they_were() {
+        let pack = packed(&[("ca.pem", CERTIFICATE)]);
+        assert!(alloc::format!("{:?}", authorities(&pack).unwrap()).ends_with("1 named)"));
+        assert_eq!(authorities(&pack[1..]).err(), Some(BadPack::Cut));
+        assert_eq!(authorities(&packed(&[("ca.pem", KEY)])).err(), Some(BadPack::Authorities(NotAuthorities::None)));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
+//! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //! | `keeping` | the next letter by the same connection |
 //! | `waiting` | whose turn it is |
@@ -39,6 +40,7 @@ mod parts;
 mod reports;
 mod road;
 mod secrecy;
+mod smarthosts;
 mod sorting;
 mod waiting;
 
@@ -88,11 +90,11 @@ pub(crate) struct Queue {
     waiting: Waiting,
     couriers: Couriers,
     deadlines: DelayQueue,
-    /// Those whom the store has refused something that they ask for again: in the next turn, and at this time at the latest.
+    /// Those who go on in the next turn, and at this time at the latest: whom the store has refused something that they ask for again, and who has more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
     destinations: Destinations,
-    /// What waits until somebody leaves the road to this domain.
+    /// What waits until somebody leaves the road to this destination.
     behind: BTreeMap<String, Turns>,
     /// Whose the connections are.
     lines: Vec<(ConnectionId, FrameId)>,
@@ -194,15 +196,21 @@ impl Queue {
     }
 
     /// A destination is left alone. What waits for others to leave the road there is looked at, and waits for the same time if it is not too old for that.
-    fn leave_alone(&mut self, domain: &str) {
-        let behind = self.behind.remove(domain).into_iter().flat_map(Turns::all);
+    fn leave_alone(&mut self, destination: &str) {
+        let behind = self.behind.remove(destination).into_iter().flat_map(Turns::all);
         behind.for_each(|place| self.waiting.insert(Instant::START, place));
     }
 
     /// Somebody leaves a road. Who waits for that is next.
-    fn road_left(&mut self, domain: &str, how: Ended, now: Instant, random: u64) {
-        self.destinations.ended(domain, how, now, random);
-        self.let_next_try(domain);
+    fn road_left(&mut self, destination: &str, how: Ended, now: Instant, random: u64) {
+        self.destinations.ended(destination, how, now, random);
+        self.let_next_try(destination);
+    }
+
+    /// A courier goes on in the next turn, which is to come by then.
+    fn go_on_later(&mut self, frame: FrameId, at: Instant) {
+        self.again_at = if self.again.is_empty() { at } else { self.again_at.min(at) };
+        self.again.push(frame);
     }
 
     /// What becomes of an entry whose courier is done with it.
@@ -210,7 +218,7 @@ impl Queue {
         let (place, has_set_out) = (courier.place(), courier.has_set_out);
         match (next, courier.waits_behind) {
             (None, _) => {}
-            (Some(_), Some(domain)) => self.behind.entry(domain).or_default().push(place),
+            (Some(_), Some(destination)) => self.behind.entry(destination).or_default().push(place),
             (Some(at), None) => self.waiting.insert(at, place),
         }
         if !has_set_out {
@@ -221,9 +229,9 @@ impl Queue {
     /// Who was to try a road has not. Where nobody is on it the next one may, who else would wait for nobody.
     fn let_others_try(&mut self) {
         let Queue { behind, destinations, .. } = self;
-        let free = behind.keys().filter(|domain| !destinations.is_called(domain));
+        let free = behind.keys().filter(|destination| !destinations.is_called(destination));
         let free: Vec<String> = free.cloned().collect();
-        free.iter().for_each(|domain| self.let_next_try(domain));
+        free.iter().for_each(|destination| self.let_next_try(destination));
     }
 
     /// The next connection that took too long to part.
@@ -262,9 +270,10 @@ fn step(mut frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Courier, 
     if let Some(place) = queue.couriers.get_mut(frame) {
         *place = Some(courier);
     }
-    if way == Way::Turn {
-        queue.again.push(frame);
-        queue.again_at = common.now + INSISTENCE;
+    match way {
+        Way::Turn => queue.go_on_later(frame, common.now + INSISTENCE),
+        Way::Computes => queue.go_on_later(frame, common.now),
+        Way::Waits | Way::Over(_) => {}
     }
 }
 

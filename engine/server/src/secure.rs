@@ -20,7 +20,7 @@ use machine::{BLOCK_BYTES, Instant, UnixTime};
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
-    Certificate, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Published,
+    Authorities, Certificate, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Published,
     RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
 };
 
@@ -49,6 +49,17 @@ pub(crate) enum Channel {
     Tls,
 }
 
+/// Who a host that we call has to prove to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Identity {
+    /// Nobody.
+    Anybody,
+    /// The one of which one of these is published.
+    Published(Vec<Published>),
+    /// The one of its name, or of its address, by what authorities say.
+    Vouched,
+}
+
 /// All that a core has for TLS.
 pub(crate) struct Secure {
     /// What each service offers; nothing where there is no certificate.
@@ -60,8 +71,9 @@ pub(crate) struct Secure {
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
-    /// How other hosts are called.
-    client: Option<ClientSettings>,
+    /// How other hosts are called that may be anybody, and those who have to be the one of their name.
+    for_anybody: Option<ClientSettings>,
+    for_vouched: Option<ClientSettings>,
     /// Handshakes with them. There are no more than couriers.
     calls: usize,
     /// How those ended that are over.
@@ -76,14 +88,21 @@ impl Secure {
     pub(crate) const SLOT_BYTES: usize = size_of::<Option<Box<Connection>>>();
 
     /// `certificates`: the one for everybody else first; without one there is no TLS. `secret`: known to all cores of the machine, and to nobody else.
-    pub(crate) fn new(certificates: &[Certificate], secret: &[u8; 32], connections: usize) -> Secure {
+    /// `authorities`: who is believed about the names of other hosts.
+    pub(crate) fn new(
+        certificates: &[Certificate],
+        authorities: Authorities,
+        secret: &[u8; 32],
+        connections: usize,
+    ) -> Secure {
         let (clock, tickets) = (Clock::default(), TicketKeys::new(secret));
         Secure {
             settings: settings(certificates, &clock, &tickets),
             certificates: certificates.to_vec(),
             connections: (0..connections).map(|_| None).collect(),
             handshakes: 0,
-            client: ClientSettings::for_anybody(&clock).ok(),
+            for_anybody: ClientSettings::for_anybody(&clock).ok(),
+            for_vouched: ClientSettings::for_vouched(authorities, &clock).ok(),
             calls: 0,
             outcomes: Handshakes::default(),
             handshakes_max: (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN),
@@ -157,11 +176,12 @@ impl Secure {
         has_begun
     }
 
-    /// A host that we have called is to speak TLS with us: the first step of the handshake is due. False: it cannot begin. `published`: of which it has to show one, if there are any.
-    pub(crate) fn call(&mut self, connection: ConnectionId, host: Option<&str>, published: &[Published]) -> bool {
-        let client = match published {
-            [] => self.client.clone(),
-            published => ClientSettings::for_published(published.to_vec(), &self.clock).ok(),
+    /// A host that we have called is to speak TLS with us: the first step of the handshake is due. False: it cannot begin. `host`: its name, or its address where that has to be proved.
+    pub(crate) fn call(&mut self, connection: ConnectionId, host: Option<&str>, identity: &Identity) -> bool {
+        let client = match identity {
+            Identity::Anybody => self.for_anybody.clone(),
+            Identity::Published(published) => ClientSettings::for_published(published.clone(), &self.clock).ok(),
+            Identity::Vouched => self.for_vouched.clone(),
         };
         let begun = client.and_then(|client| Connection::connect(&client, host).ok());
         let Some(place) = self.connections.get_mut(connection.index()) else { return false };

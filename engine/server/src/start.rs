@@ -20,7 +20,7 @@ use crate::certificates::Certificates;
 use crate::clerks::Clerks;
 use crate::common::{Common, GATES};
 use crate::configuration::{Configuration, Network};
-use crate::cores::Seed;
+use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
@@ -39,7 +39,8 @@ use crate::smtp_service::{TRACE_BYTES_MAX, Transaction};
 impl Engine {
     /// The engine of one core, to be made there. The first one's first turns open the disk, and the others wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
-        let Seed { core, cores, configuration, site, certificates, signing_keys, sizes, secret, lanes } = seed;
+        let Seed { core, cores, configuration, site, papers, sizes, secret, lanes } = seed;
+        let Papers { certificates, signing_keys, authorities } = papers;
         let now = machine.now();
         let card = machine.card();
         if core == CoreId::FIRST {
@@ -51,11 +52,12 @@ impl Engine {
             wall,
             date_now: DateTimeNow::new(wall),
             net: Net::new(&network(&configuration, &sizes, Cores { own: core, count: cores }), &card, &secret, now),
-            secure: Secure::new(&certificates, &secret, sizes.connections),
+            secure: Secure::new(&certificates, authorities, &secret, sizes.connections),
             store: Archive::new(core, cores, &sizes, random(machine), machine),
             clerks: Clerks::new(),
             holds: Holds::new(now),
             queue: Queue::new(now),
+            relay: configuration.relay.clone(),
             rows: WrittenRows::new(),
             deadlines: DelayQueue::with_capacity(sizes.connections, now),
             ready: ResumeQueue::with_capacity(sizes.connections),

@@ -4,7 +4,7 @@
 //! hears nothing, and who stands in between and can change what is said could have taken the offer of TLS away as well (RFC 7435 section 1.2, RFC 3207 section 6). What such a server signs says as little, and is not looked at:
 //! certificates and algorithms that no library reads any more are as good as others.
 //!
-//! Where something does say it (`dane`), the server has to show it, and to have its key.
+//! Where something does say it, the server has to show it, and to have its key: what its domain publishes (`dane`), or what authorities say of its name (`authorities`).
 //!
 //! No tickets are asked for or brought back: who calls twice is not to be known by that.
 //!
@@ -16,11 +16,12 @@ use alloc::vec::Vec;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, UnbufferedClientConnection};
-use rustls::crypto::ring;
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, ServerName, UnixTime};
 
+use crate::authorities::{Authorities, Vouched};
 use crate::clock::Clock;
 use crate::dane::{Named, Published};
 use crate::hybrid::X25519_MLKEM768;
@@ -44,8 +45,14 @@ impl ClientSettings {
     ///
     /// Errors: the library has refused.
     pub fn for_published(published: Vec<Published>, clock: &Clock) -> Result<ClientSettings, SettingsError> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        ClientSettings::new(clock, Arc::new(Named::new(published, algorithms)))
+        ClientSettings::new(clock, Arc::new(Proven::by(Named(published))))
+    }
+
+    /// The server has to be the one of the name by which it is called, which may be an address. `clock`: set to the time of day.
+    ///
+    /// Errors: the library has refused.
+    pub fn for_vouched(authorities: Authorities, clock: &Clock) -> Result<ClientSettings, SettingsError> {
+        ClientSettings::new(clock, Arc::new(Proven::by(Vouched(authorities))))
     }
 
     fn new(clock: &Clock, verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientSettings, SettingsError> {
@@ -120,5 +127,66 @@ impl ServerCertVerifier for Anybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         SCHEMES.to_vec()
+    }
+}
+
+/// Who knows whether a certificate is the one of the server that was called.
+pub(crate) trait Judge: core::fmt::Debug + Send + Sync {
+    /// Errors: it is not.
+    fn judge(
+        &self,
+        own: &CertificateDer<'_>,
+        shown: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error>;
+}
+
+/// Takes a server for the one that was called if its certificate is that one's, and it has the certificate's key.
+#[derive(Debug)]
+struct Proven<J> {
+    judge: J,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl<J: Judge> Proven<J> {
+    fn by(judge: J) -> Proven<J> {
+        Proven { judge, algorithms: ring::default_provider().signature_verification_algorithms }
+    }
+}
+
+impl<J: Judge> ServerCertVerifier for Proven<J> {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        shown: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.judge.judge(own, shown, name, now, &self.algorithms).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
     }
 }

@@ -11,12 +11,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use ring::digest::{SHA256, SHA512, digest};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, Error, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::client::Judge;
 
 /// What a server's domain publishes of the certificates that the server shows: one record of TLSA.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,20 +95,13 @@ impl Published {
     }
 }
 
-/// Takes a server for the one that was called if it shows, and has the key of, what is published.
+/// A server has to be the one of which one of these is published.
 #[derive(Debug)]
-pub(crate) struct Named {
-    published: Vec<Published>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
+pub(crate) struct Named(pub(crate) Vec<Published>);
 
 impl Named {
-    pub(crate) fn new(published: Vec<Published>, algorithms: WebPkiSupportedAlgorithms) -> Named {
-        Named { published, algorithms }
-    }
-
     fn of(&self, usage: Usage) -> impl Iterator<Item = &Published> {
-        self.published.iter().filter(move |published| published.usage == usage)
+        self.0.iter().filter(move |published| published.usage == usage)
     }
 
     /// Whether an authority that is published, and shown, vouches for it today and by this name.
@@ -117,6 +111,7 @@ impl Named {
         shown: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         now: UnixTime,
+        algorithms: &WebPkiSupportedAlgorithms,
     ) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
         for certificate in
@@ -125,46 +120,24 @@ impl Named {
             authorities.add(certificate.clone())?;
         }
         let own = ParsedCertificate::try_from(own)?;
-        verify_server_cert_signed_by_trust_anchor(&own, &authorities, shown, now, self.algorithms.all)?;
+        verify_server_cert_signed_by_trust_anchor(&own, &authorities, shown, now, algorithms.all)?;
         verify_server_name(&own, name)
     }
 }
 
-impl ServerCertVerifier for Named {
-    fn verify_server_cert(
+impl Judge for Named {
+    fn judge(
         &self,
         own: &CertificateDer<'_>,
         shown: &[CertificateDer<'_>],
         name: &ServerName<'_>,
-        _: &[u8],
         now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if !self.of(Usage::Own).any(|published| published.is_of(own)) {
-            let refused = |_| CertificateError::ApplicationVerificationFailure;
-            self.is_vouched_for(own, shown, name, now).map_err(refused)?;
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error> {
+        if self.of(Usage::Own).any(|published| published.is_of(own)) {
+            return Ok(());
         }
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        let vouched = self.is_vouched_for(own, shown, name, now, algorithms);
+        vouched.map_err(|_| CertificateError::ApplicationVerificationFailure.into())
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use rustls::Error;
+use rustls::{CertificateError, Error};
 
 use crate::alert::Alert;
 
@@ -30,10 +30,29 @@ pub enum Reason {
     PeerGaveUp,
 }
 
+/// What is wrong with a certificate that a server has shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// It has expired, or is not valid yet.
+    NotToday,
+    /// It is for other names.
+    OtherName,
+    /// It is not the one that is published, or nobody who is believed vouches for it, or its key is another's.
+    NotProven,
+}
+
 impl Failure {
-    /// Whether we have refused the server because of what it showed, or signed with another key.
-    pub fn is_of_certificate(&self) -> bool {
-        matches!(self, Failure::Handshake(Error::InvalidCertificate(_)))
+    /// Why we have refused the server because of what it showed, or because it signed with another key; if that is so.
+    pub fn fault(&self) -> Option<Fault> {
+        let Failure::Handshake(Error::InvalidCertificate(error)) = self else { return None };
+        Some(match error {
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => Fault::NotToday,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Fault::OtherName,
+            _ => Fault::NotProven,
+        })
     }
 
     /// What kind of reason it is.

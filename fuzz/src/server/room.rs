@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use http::{File, Site, pack};
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
-use server::{Engine, InUse, Next, Sizes};
+use server::{Engine, InUse, Next, Papers, Sizes};
 use simulated::{Client, Connection, Dice, MemoryDisk, Mood, SimulatedMachine};
 
 use super::action::{Action, Family, Mishap, PHRASES, Port};
@@ -87,7 +87,7 @@ impl Room {
     pub(super) fn new(seed: u64) -> Room {
         let mut machine = SimulatedMachine::new(seed, MemoryDisk::blank(DISK_BYTES));
         let configuration = Configuration::parse(CONFIGURATION).expect("the configuration is right");
-        let (seed_of_engine, _) = server::seeds(configuration, site(), Vec::new(), Vec::new(), SIZES, 1, [7; 32]);
+        let (seed_of_engine, _) = server::seeds(configuration, site(), Papers::default(), SIZES, 1, [7; 32]);
         let engine = Engine::new(seed_of_engine, &mut machine);
         let host = Client::new(CLIENT, seed);
         let dice = Dice::new(seed);

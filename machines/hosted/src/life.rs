@@ -9,13 +9,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant as Moment};
 
-use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Machine};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use server::configuration::Configuration;
-use server::{Engine, Next, Seed, Sizes};
-use tls::Certificate;
+use server::{Engine, Next, Papers, Seed, Sizes};
 
 use crate::card::Tap;
 use crate::console::Console;
@@ -35,10 +33,8 @@ pub struct Setup {
     pub configuration: Configuration,
     /// The files that it serves by HTTP.
     pub site: Site,
-    /// The certificates that it serves with over TLS, the one for everybody else first.
-    pub certificates: Vec<Certificate>,
-    /// The keys with which it signs letters of its users.
-    pub signing_keys: Vec<SigningKey>,
+    /// By what others know it, and by what it knows others.
+    pub papers: Papers,
     /// How much of everything the engine of each core has.
     pub sizes: Sizes,
 }
@@ -69,7 +65,7 @@ impl Life {
     ///
     /// Errors: as Linux has them, when there can be no more files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
-        let Setup { taps, cores, disk, configuration, site, certificates, signing_keys, sizes } = setup;
+        let Setup { taps, cores, disk, configuration, site, papers, sizes } = setup;
         provide_randomness();
         let (console, lines) = Console::new();
         let seats = Seats::new(cores)?;
@@ -88,7 +84,7 @@ impl Life {
         let mut first = machine(0);
         let mut secret = [0; 32];
         first.random(&mut secret);
-        let (seed, seeds) = server::seeds(configuration, site, certificates, signing_keys, sizes, cores, secret);
+        let (seed, seeds) = server::seeds(configuration, site, papers, sizes, cores, secret);
         let mut places = places(cores).into_iter();
         let first = start_core(first, places.next(), move |machine| live(machine, seed))?;
         let others = (1..cores)

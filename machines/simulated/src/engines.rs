@@ -5,12 +5,10 @@
 //! conversation that stands still. Cores that are due get their turns in an order that the machine's dice say, and each finds
 //! what those before it have sent: over time every order of steps between cores is met that turns allow.
 
-use dkim::SigningKey;
 use http::Site;
 use machine::{CoreId, Instant, Machine};
 use server::configuration::Configuration;
-use server::{Engine, Handshakes, InUse, Next, Sizes, seeds};
-use tls::Certificate;
+use server::{Engine, Handshakes, InUse, Next, Papers, Sizes, seeds};
 
 use crate::SimulatedMachine;
 
@@ -28,19 +26,18 @@ struct Core {
 }
 
 impl Engines {
-    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet. `certificates`: for TLS; without any, none is spoken. `signing_keys`: for the letters of its users; without any, none is signed.
+    /// Engines for `cores` cores of `machine`, 1 to 16; none has had a turn yet.
     pub fn new(
         configuration: Configuration,
         site: Site,
-        certificates: Vec<Certificate>,
-        signing_keys: Vec<SigningKey>,
+        papers: Papers,
         sizes: Sizes,
         cores: u8,
         machine: &mut SimulatedMachine,
     ) -> Engines {
         let mut secret = [0; 32];
         machine.random(&mut secret);
-        let (first, others) = seeds(configuration, site, certificates, signing_keys, sizes, cores, secret);
+        let (first, others) = seeds(configuration, site, papers, sizes, cores, secret);
         let mut make = |number, seed| {
             machine.begin_turn(CoreId(number));
             Core { engine: Engine::new(seed, machine), next: Next::Now }

@@ -208,6 +208,7 @@ impl Beside {
             site: data.site_path.clone(),
             certificates: data.certificates_path.clone(),
             signing_keys: data.signing_keys_path.clone(),
+            authorities: data.authorities_path.clone(),
             plugin: Some(self.counters(side).plugin()),
             linux: (side == Side::Peer).then_some(linux),
         })

@@ -210,6 +210,7 @@ fn start(kind: Kind, tools: &Tools, folder: &Path) -> Result<Machine, Failure> {
                 site: data.site_path.clone(),
                 certificates: data.certificates_path.clone(),
                 signing_keys: data.signing_keys_path.clone(),
+                authorities: data.authorities_path.clone(),
                 plugin: None,
                 linux: None,
             })?;

@@ -12,7 +12,7 @@
 //! - A reply answers a command that was said: one that comes while the command is still in [`Client::output`] answers nothing, and ends the connection.
 //! - After a reply that makes no sense nothing is believed any more: what is open is to be tried again, by another connection.
 //! - Nothing heard in the clear outlives it: behind the reply to STARTTLS nothing may come, and what was offered is asked for again (RFC 3207 section 4.2).
-//! - A password is said under TLS, or where the settings say that there is to be none.
+//! - A password is said under TLS, or where the settings say that there is to be none; and nowhere where the peer lets us prove it without (SCRAM). There the peer has to prove that it knows it, too.
 //! - What is kept is bounded: the output by [`RECIPIENTS_MAX`] commands and [`BODY_ROOM_BYTES`] of a message, what is read by `reply`.
 //!
 //! `421` ends everything at any time (RFC 5321 section 3.8). A `4yz` or `5yz` while the message is on its way is the peer's answer to it: it said so early, and the rest is spared.
@@ -28,6 +28,7 @@ use alloc::string::String;
 use core::fmt;
 
 use machine::Micros;
+use sasl::Claim;
 
 use crate::extensions::Extensions;
 use crate::letter::Letter;
@@ -72,6 +73,8 @@ pub struct Login {
     pub user: String,
     /// The password.
     pub password: String,
+    /// What was never said before, and nobody can guess: where the password is proved and not said, that is proved with it.
+    pub nonce: String,
 }
 
 impl fmt::Debug for Login {
@@ -86,6 +89,8 @@ impl fmt::Debug for Login {
 pub enum Action {
     /// Begin TLS, as the client, when all of [`Client::output`] has been sent; then [`Client::secured`].
     StartTls,
+    /// Compute for a while what proves the password: [`Client::compute`]. Said again until that is done.
+    Compute,
     /// Bring more of the message: [`Client::body`] or [`Client::body_ended`]. Said again when there is room again after one of these.
     NeedBody,
     /// This is what came of it for a recipient.
@@ -109,6 +114,9 @@ enum Asked {
     Hello,
     PlainHello,
     StartTls,
+    ScramName,
+    ScramProof,
+    ScramEnd,
     Plain,
     LoginName,
     LoginPassword,
@@ -125,7 +133,10 @@ enum Asked {
 impl Asked {
     /// RFC 5321 section 4.3.2: `3yz` where more is to be said, `2yz` elsewhere; a refusal anywhere.
     fn is_answered_by(self, reply: &Reply) -> bool {
-        let wants_more = matches!(self, Asked::Data | Asked::LoginName | Asked::LoginPassword);
+        let wants_more = matches!(
+            self,
+            Asked::Data | Asked::ScramName | Asked::ScramProof | Asked::LoginName | Asked::LoginPassword
+        );
         match reply.class() {
             2 => !wants_more,
             3 => wants_more,
@@ -141,6 +152,8 @@ enum State {
     Opening,
     /// TLS begins.
     Handshake,
+    /// What proves the password is computed.
+    Proof,
     /// Nothing.
     Idle,
     /// MAIL to DATA.
@@ -167,6 +180,8 @@ pub struct Client {
     actions: VecDeque<Action>,
     extensions: Extensions,
     is_secured: bool,
+    /// By which we log in, where the password is not said.
+    claim: Option<Claim>,
     transaction: Option<Transaction>,
     is_quitting: bool,
     /// [`Action::NeedBody`] was said and not answered.
@@ -188,6 +203,7 @@ impl Client {
             actions: VecDeque::new(),
             extensions: Extensions::default(),
             is_secured,
+            claim: None,
             transaction: None,
             is_quitting: false,
             is_body_asked: false,
@@ -245,7 +261,7 @@ impl Client {
             self.is_body_asked = true;
             return Some(Action::NeedBody);
         }
-        None
+        (self.state == State::Proof).then_some(Action::Compute)
     }
 
     /// How long to wait for what is waited for now (RFC 5321 section 4.5.3.2).
@@ -305,6 +321,7 @@ impl Client {
             Asked::Hello => self.hello_answered(reply, extensions),
             Asked::PlainHello => self.plain_hello_answered(reply),
             Asked::StartTls => self.start_tls_answered(reply),
+            Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => self.claim_answered(asked, reply),
             Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => {
                 self.login_answered(asked, reply);
             }
@@ -361,12 +378,14 @@ impl Client {
     fn stage(&self) -> Stage {
         match (self.state, self.asked.front().map(|(asked, _)| *asked)) {
             (State::Handshake, _) => Stage::Tls,
+            (State::Proof, _) => Stage::Login,
             (State::Body, _) => Stage::Message,
             (_, None | Some(Asked::Reset | Asked::Quit)) => Stage::Rest,
             (_, Some(asked)) => match asked {
                 Asked::Greeting => Stage::Greeting,
                 Asked::Hello | Asked::PlainHello => Stage::Hello,
                 Asked::StartTls => Stage::Tls,
+                Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => Stage::Login,
                 Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => Stage::Login,
                 Asked::Mail => Stage::Sender,
                 Asked::Recipient(_) => Stage::Recipient,

@@ -1,14 +1,15 @@
 //! From the greeting to where letters can be sent: EHLO, STARTTLS, AUTH.
 //!
-//! Answers to: RFC 5321 sections 3.1 and 3.2; RFC 3207 section 4; RFC 4954 section 4, RFC 4616 (PLAIN); draft-murchison-sasl-login (LOGIN).
+//! Answers to: RFC 5321 sections 3.1 and 3.2; RFC 3207 section 4; RFC 4954 section 4, RFC 4616 (PLAIN); RFC 7677 (SCRAM-SHA-256); draft-murchison-sasl-login (LOGIN).
 
 use alloc::string::String;
 
 use base64ct::{Base64, Encoding as _};
+use sasl::Claim;
 
 use super::{Action, Asked, Client, State, Tls};
 use crate::extensions::Extensions;
-use crate::outcome::{Cause, Outcome, Reason, Stage};
+use crate::outcome::{Cause, Misbehaviour, Outcome, Reason, Stage};
 use crate::reply::Reply;
 
 impl Client {
@@ -91,7 +92,12 @@ impl Client {
 
     fn log_in(&mut self) {
         let Some(login) = &self.settings.login else { return self.rest() };
-        if self.extensions.plain {
+        if self.extensions.scram {
+            let (claim, first) = Claim::begin(&login.user, login.nonce.clone());
+            self.claim = Some(claim);
+            let line = ["AUTH SCRAM-SHA-256 ", &first].concat();
+            self.ask(Asked::ScramName, &line);
+        } else if self.extensions.plain {
             let plain = ["", &login.user, &login.password].join("\0");
             let line = ["AUTH PLAIN ", &base64(&plain)].concat();
             self.ask(Asked::Plain, &line);
@@ -116,6 +122,35 @@ impl Client {
             }
             // A wrong password is no fault of the letter: whoever looks after the machine may mend it.
             _ => self.give_up(Stage::Login, Cause::Refused(reply)),
+        }
+    }
+
+    /// The peer asks for a proof, or says whether it was right; before it lets us in by one, it shows that it knows the password too.
+    pub(super) fn claim_answered(&mut self, asked: Asked, reply: Reply) {
+        let Client { settings, claim: Some(claim), .. } = self else { return };
+        let Some(login) = &settings.login else { return };
+        match (asked, reply.class()) {
+            (Asked::ScramName, 3) => match claim.challenged(&login.password, &reply.text) {
+                Ok(()) => self.state = State::Proof,
+                Err(_) => self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoChallenge)),
+            },
+            (Asked::ScramProof, 3) if claim.is_answered_by(&reply.text) => self.ask(Asked::ScramEnd, ""),
+            (Asked::ScramProof, 3) => self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoProof)),
+            (Asked::ScramEnd, 2) => {
+                self.claim = None;
+                self.rest();
+            }
+            _ => self.give_up(Stage::Login, Cause::Refused(reply)),
+        }
+    }
+
+    /// Computes for a while.
+    pub fn compute(&mut self) {
+        if self.state == State::Proof
+            && let Some(proof) = self.claim.as_mut().and_then(Claim::step)
+        {
+            self.state = State::Opening;
+            self.ask(Asked::ScramProof, &proof);
         }
     }
 

@@ -59,8 +59,9 @@ impl House {
     }
 
     fn with_login(tls: Tls) -> House {
-        let login = Login { user: "ada".to_string(), password: "pencil".to_string() };
-        House::new(Settings { hello: "us.test".to_string(), tls, login: Some(login) })
+        let [user, password, nonce] = ["user", "pencil", "rOprNGfwEbeRWgbNEkqO"].map(String::from);
+        let login = Some(Login { user, password, nonce });
+        House::new(Settings { hello: "us.test".to_string(), tls, login })
     }
 
     /// A client that is idle, of a peer that says this to EHLO.
@@ -97,6 +98,7 @@ impl House {
             self.client.sent(output.len());
             match self.client.next_action() {
                 Some(Action::StartTls) => self.wants_tls = true,
+                Some(Action::Compute) => self.client.compute(),
                 Some(Action::NeedBody) if self.is_bringing => self.bring(),
                 Some(Action::NeedBody) => self.wants_body = true,
                 Some(Action::Done { recipient, outcome }) => self.outcomes.push((recipient, outcome)),

@@ -144,7 +144,7 @@ fn a_login_is_plain_where_that_is_offered_and_step_by_step_where_not() {
     let mut house = House::with_login(Tls::Implicit);
     house.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
-        ("250-x\r\n250 AUTH LOGIN PLAIN\r\n", "AUTH PLAIN AGFkYQBwZW5jaWw=\r\n"),
+        ("250-x\r\n250 AUTH LOGIN PLAIN\r\n", "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"),
         ("235 2.7.0 welcome\r\n", ""),
     ]);
     assert!(house.is_idle);
@@ -152,11 +152,85 @@ fn a_login_is_plain_where_that_is_offered_and_step_by_step_where_not() {
     house.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 AUTH=LOGIN\r\n", "AUTH LOGIN\r\n"),
-        ("334 VXNlcm5hbWU6\r\n", "YWRh\r\n"),
+        ("334 VXNlcm5hbWU6\r\n", "dXNlcg==\r\n"),
         ("334 UGFzc3dvcmQ6\r\n", "cGVuY2ls\r\n"),
         ("235 welcome\r\n", ""),
     ]);
     assert!(house.is_idle);
+}
+
+/// The example of RFC 7677.
+const CLAIM: &str = "AUTH SCRAM-SHA-256 biwsbj11c2VyLHI9ck9wck5HZndFYmVSV2diTkVrcU8=\r\n";
+const CHALLENGE: &str = "334 cj1yT3ByTkdmd0ViZVJXZ2JORWtxTyVodllEcFdVYTJSYVRDQWZ1eEZJbGopaE5sRiRrMCxzPVcyMlphSjBTTlk3c29Fc1VFamI2Z1E9PSxpPTQwOTY=\r\n";
+const PROOF: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8laHZZRHBXVWEyUmFUQ0FmdXhGSWxqKWhObEYkazAscD1kSHpiWmFwV0lrNGpVaE4rVXRlOXl0YWc5empmTUhnc3FtbWl6N0FuZFZRPQ==\r\n";
+const SIGNATURE: &str = "334 dj02cnJpVFJCaTIzV3BSUi93dHVwK21NaFVaVW4vZEI1bkxUSlJzamw5NUc0PQ==\r\n";
+const SCRAM: &str = "250-x\r\n250 AUTH PLAIN SCRAM-SHA-256-PLUS scram-sha-256 LOGIN\r\n";
+
+#[test]
+fn a_password_is_proved_and_not_said_where_that_is_offered() {
+    let mut house = House::with_login(Tls::Implicit);
+    house.exchange(&[
+        ("220 x\r\n", "EHLO us.test\r\n"),
+        (SCRAM, CLAIM),
+        (CHALLENGE, PROOF),
+        (SIGNATURE, "\r\n"),
+        ("235 welcome\r\n", ""),
+    ]);
+    assert!(house.is_idle);
+}
+
+#[test]
+fn a_peer_that_does_not_prove_that_it_knows_the_password_too_gets_nothing() {
+    const NOT_SMTP: &str = "1 later 4.5.0 the other server does not speak SMTP";
+    for (lines, expected) in [
+        (&[(CHALLENGE, PROOF), ("235 come in\r\n", "")][..], "(a 235 out of place) while we logged in"),
+        (&[(CHALLENGE, PROOF), ("334 dj02\r\n", "QUIT\r\n")], "(a wrong proof of the password) while we logged in"),
+        (&[("334 \r\n", "QUIT\r\n")], "(a challenge that is none) while we logged in"),
+        (&[("235 come in\r\n", "")], "(a 235 out of place) while we logged in"),
+    ] {
+        let mut house = House::with_login(Tls::Implicit);
+        house.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
+        house.exchange(lines);
+        assert_eq!(house.outcomes(), [[NOT_SMTP, expected].join(" ")]);
+        assert!(house.is_over);
+    }
+}
+
+#[test]
+fn a_proof_that_is_refused_is_no_fault_of_the_letter_and_no_password_is_said_then() {
+    for lines in [
+        &[("504 no\r\n", "QUIT\r\n")][..],
+        &[(CHALLENGE, PROOF), ("504 no\r\n", "QUIT\r\n")],
+        &[(CHALLENGE, PROOF), (SIGNATURE, "\r\n"), ("504 no\r\n", "QUIT\r\n")],
+    ] {
+        let mut house = House::with_login(Tls::Implicit);
+        house.deliver(letter(&["bob@there.test"]));
+        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
+        house.exchange(lines);
+        assert_eq!(house.outcomes(), ["1 later 4.3.0 the other server refused our login: 504 no"]);
+    }
+}
+
+/// What proves a password takes as many turns as the peer has asked for, and whoever cannot wait for it is none.
+#[test]
+fn a_proof_is_computed_a_step_at_a_time_while_the_peer_is_silent() {
+    let mut house = House::with_login(Tls::Implicit);
+    house.deliver(letter(&["bob@there.test"]));
+    house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
+    house.client.arrived(CHALLENGE.as_bytes());
+    for _ in 0..15 {
+        assert_eq!(house.client.next_action(), Some(Action::Compute));
+        house.client.compute();
+        assert_eq!(house.client.output(), b"");
+    }
+    assert_eq!(house.client.patience().as_secs(), 300);
+    house.client.arrived(b"250 hurry\r\n");
+    assert_eq!(house.says(), "");
+    assert_eq!(
+        house.outcomes(),
+        ["1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while we logged in"]
+    );
 }
 
 #[test]
@@ -177,7 +251,7 @@ fn a_login_that_is_refused_is_no_fault_of_the_letter() {
     for (lines, expected) in [
         (&[("250 x\r\n", "QUIT\r\n")][..], "1 later 4.7.0 the other server offers no way of logging in"),
         (
-            &[("250-x\r\n250 AUTH PLAIN\r\n", "AUTH PLAIN AGFkYQBwZW5jaWw=\r\n"), ("535 5.7.8 no\r\n", "QUIT\r\n")],
+            &[("250-x\r\n250 AUTH PLAIN\r\n", "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"), ("535 5.7.8 no\r\n", "QUIT\r\n")],
             "1 later 4.7.8 the other server refused our login: 535 5.7.8 no",
         ),
         (
@@ -235,7 +309,7 @@ fn each_stage_has_its_patience() {
 fn a_password_is_not_printed() {
     let house = House::with_login(Tls::Required);
     let printed = std::format!("{:?}", house.client);
-    assert!(printed.contains("ada") && !printed.contains("pencil"), "{printed}");
+    assert!(printed.contains("user") && !printed.contains("pencil"), "{printed}");
 }
 
 /// It could not speak TLS just now, and takes nothing without: that is no fault of the letter.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use machine::Micros;
 use proptest::prelude::*;
-use sasl::{Credentials, Host, Puzzle, Verifier};
+use sasl::{Credentials, Host, Proof, Puzzle, Signature, Verifier};
 use smtp::{
     Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Session,
     WaitsFor,
@@ -23,6 +23,8 @@ struct World {
     taken: Vec<(Vec<String>, Vec<u8>)>,
     is_over: bool,
     logins: Vec<String>,
+    /// What the last one was worth.
+    signature: Option<Signature>,
 }
 
 impl Host for World {
@@ -32,6 +34,9 @@ impl Host for World {
 
     fn login(&mut self, credentials: Credentials<'_>) {
         self.logins.push(credentials.name.to_string());
+        if let Proof::Scram(proof) = credentials.proof {
+            self.signature = Verifier::parse(VERIFIER).unwrap().check(&proof);
+        }
     }
 }
 
@@ -116,8 +121,8 @@ struct Pair {
 
 impl Pair {
     fn new(house: House, settings: smtp::Settings) -> Pair {
-        let (sent, envelope, message, taken, logins) = Default::default();
-        let mut world = World { settings, sent, envelope, message, taken, is_over: false, logins };
+        let (sent, envelope, message, taken, logins, signature) = Default::default();
+        let mut world = World { settings, sent, envelope, message, taken, is_over: false, logins, signature };
         let session = Box::new(Session::connected(&mut world));
         Pair { house, session, world, kept: Vec::new() }
     }
@@ -149,7 +154,7 @@ impl Pair {
             self.kept.drain(..taken);
             match self.session.waits_for() {
                 WaitsFor::Stored => self.session.message_stored(Ok(b"4D2"), &mut self.world),
-                WaitsFor::Login => self.session.login_answered(Ok(None), &mut self.world),
+                WaitsFor::Login => self.session.login_answered(Ok(self.world.signature.take()), &mut self.world),
                 WaitsFor::Handshake => {
                     let heard = core::mem::take(&mut self.world.sent);
                     self.house.client.arrived(&heard);
@@ -206,7 +211,7 @@ fn our_own_server_hears_a_login_under_tls() {
     let mut pair = Pair::new(House::with_login(Tls::Required), settings);
     let outcomes = pair.deliver(letter(&["bob@mail.test"]));
     assert!(outcomes[0].starts_with("1 delivered"), "{outcomes:?}");
-    assert_eq!(pair.world.logins, ["ada"]);
+    assert_eq!(pair.world.logins, ["user"]);
 }
 
 proptest! {

@@ -232,6 +232,22 @@ fn an_address_in_brackets_and_a_smarthost_need_no_exchanger() {
     assert_eq!(literal("203.0.113.1"), Route::Nowhere(Unroutable::ComesBack));
     let smart = Name::parse("smart.test").unwrap();
     assert_eq!(world.route(&Target::Smarthost(&smart), Families::Both, 7), hop(Some(smart.clone()), "192.0.2.9"));
+    let at = |address: &str| world.route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7);
+    assert_eq!(at("192.0.2.9"), hop(None, "192.0.2.9"));
+}
+
+#[test]
+fn a_smarthost_that_cannot_be_reached_may_be_later() {
+    let none = Route::Nowhere(Unroutable::NoSmarthost);
+    let at = |address: &str| World(&[]).route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7);
+    for address in ["2001:db8::7", "127.0.0.1", "203.0.113.1"] {
+        assert_eq!(at(address), none, "{address}");
+    }
+    let smart = Name::parse("smart.test").unwrap();
+    for world in [World(&[]), World(&["smart.test A 127.0.0.1"])] {
+        assert_eq!(world.route(&Target::Smarthost(&smart), Families::Ipv4, 7), none);
+    }
+    assert!(Unroutable::NoSmarthost.is_temporary());
 }
 
 #[test]

@@ -51,17 +51,6 @@ pub(super) struct Section<'a, 't> {
 }
 
 impl<'a, 't> Section<'a, 't> {
-    /// Refuses keys that are part of the contract but of no use to this version.
-    pub(super) fn refuse_unsupported(&self, later: &[&str]) -> Result<(), ConfigurationError> {
-        for (key, _) in self.keys_in_order() {
-            if later.contains(&key.get_ref().as_ref()) {
-                let what = format_args!("`{}` is not supported by this version yet", key.get_ref());
-                return Err(ConfigurationError::new(self.text, key.span().start, what, "the file without it"));
-            }
-        }
-        Ok(())
-    }
-
     /// Refuses keys that are not in `known`, naming the nearest that is.
     pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ConfigurationError> {
         for (key, _) in self.keys_in_order() {
@@ -165,6 +154,11 @@ impl<'a, 't> Item<'a, 't> {
     /// The items of a list, or the value itself as the only one. Errors: more than `most` items.
     pub(super) fn one_or_several(&self, most: usize, expected: &str) -> Result<Vec<Item<'a, 't>>, ConfigurationError> {
         if self.value.get_ref().is_array() { self.list(most, expected) } else { Ok(Vec::from([*self])) }
+    }
+
+    /// The line in which it begins, counted from 1.
+    pub(super) fn line(&self) -> usize {
+        self.error("", "").line
     }
 
     /// An error at this value.

@@ -6,8 +6,7 @@
 //! Invariants:
 //! - A [`Configuration`] is valid: each address belongs to one of the domains, no address is given twice, each password
 //!   is one that a client can send, each network address fits its prefix.
-//! - Nothing in the file is passed over in silence. A key that is not known, and a key of the contract that this
-//!   version does not serve yet, are errors.
+//! - Nothing in the file is passed over in silence: a key that is not known is an error.
 //! - Every error names the line, what is wrong there and what was expected.
 //! - Names of hosts, domains and mailboxes are kept in lower case.
 //!
@@ -18,6 +17,7 @@ mod document;
 mod error;
 mod limits;
 mod network;
+mod relay;
 mod tls;
 mod users;
 mod values;
@@ -30,6 +30,7 @@ pub use abuse::Abuse;
 pub use error::ConfigurationError;
 pub use limits::{Limits, Quota};
 pub use network::{Access, Network};
+pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way};
 pub use tls::CertificateFiles;
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
@@ -58,9 +59,12 @@ pub const ADDRESSES_MAX: usize = 1 + net::IPV6_FIXED_MAX;
 pub const CERTIFICATES_MAX: usize = 16;
 /// The most name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
+/// The most sections `[[relay.domain]]`.
+pub const SMARTHOSTS_MAX: usize = 64;
+/// The most files of authorities.
+pub const AUTHORITY_FILES_MAX: usize = 16;
 
-const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "abuse", "limits", "web", "tls"];
-const KEYS_OF_LATER_VERSIONS: &[&str] = &["relay"];
+const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "abuse", "limits", "web", "tls", "relay"];
 
 /// What `barepost.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,6 +87,8 @@ pub struct Configuration {
     pub web: Web,
     /// The certificates for TLS, the one for everybody else first; without any, who starts the machine makes one.
     pub certificates: Vec<CertificateFiles>,
+    /// By which hosts mail leaves.
+    pub relay: Relay,
 }
 
 impl Configuration {
@@ -95,7 +101,6 @@ impl Configuration {
         }
         let document = Document::parse(text)?;
         let root = document.root();
-        root.refuse_unsupported(KEYS_OF_LATER_VERSIONS)?;
         root.refuse_unknown(KEYS)?;
 
         let hostname = root.required("hostname", "the server's own name, such as \"mail.example.org\"")?.parsed()?;
@@ -107,7 +112,8 @@ impl Configuration {
         let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
         let certificates = tls::certificates(&root)?;
-        Ok(Configuration { hostname, domains, network, users, access, abuse, limits, web, certificates })
+        let relay = root.section("relay")?.map(|section| relay::relay(&section)).transpose()?.unwrap_or_default();
+        Ok(Configuration { hostname, domains, network, users, access, abuse, limits, web, certificates, relay })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

@@ -1,5 +1,7 @@
 //! What a `barepost.toml` may say, and how each mistake in one is told.
 
+mod relay;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -122,11 +124,6 @@ fn an_unknown_key_is_answered_with_the_nearest_known_one() {
 #[test]
 fn the_first_of_several_mistakes_in_the_file_is_told() {
     refused(&with_root("zebra = 1\napple = 1"), 3, "`zebra`", "one of");
-}
-
-#[test]
-fn sections_of_later_versions_are_refused_as_such() {
-    refused(&with_root("[relay]"), 3, "`relay` is not supported by this version yet", "the file without it");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `[[user]]`: the accounts that the file asks for.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -181,25 +182,28 @@ fn caught(
 
 fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {
     match (section.optional("password"), section.optional("password_hash")) {
-        (Some(item), None) => plain_password(&item),
+        (Some(item), None) => sayable(&item, "password").map(Password::Plain),
         (None, Some(item)) => password_hash(&item),
         (Some(_), Some(hash)) => Err(hash.error("the account has both a password and a hash", "one of the two")),
         (None, None) => Err(section.error("the account has no password", "`password` or `password_hash`")),
     }
 }
 
-fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
-    let text = item.string("a password")?;
+/// What is said to log in; `what`: the user or the password.
+pub(super) fn sayable(item: &Item<'_, '_>, what: &str) -> Result<String, ConfigurationError> {
+    let text = item.string(&format!("a {what}"))?;
     if text.is_empty() {
-        return Err(item.error("the password is empty", "at least one character"));
+        return Err(item.error(format_args!("the {what} is empty"), "at least one character"));
     }
     if text.len() > PASSWORD_BYTES_MAX {
-        return Err(item.error("the password is too long", format_args!("at most {PASSWORD_BYTES_MAX} bytes")));
+        let expected = format_args!("at most {PASSWORD_BYTES_MAX} bytes");
+        return Err(item.error(format_args!("the {what} is too long"), expected));
     }
     if text.chars().any(char::is_control) {
-        return Err(item.error("the password has a control character in it", "characters that a client can send"));
+        let what = format_args!("the {what} has a control character in it");
+        return Err(item.error(what, "characters that a client can send"));
     }
-    Ok(Password::Plain(text.into()))
+    Ok(text.into())
 }
 
 fn password_hash(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {

@@ -1,6 +1,7 @@
 //! The values that strings of the configuration stand for, each parsed once and right from then on.
 
 use alloc::string::String;
+use core::borrow::Borrow;
 use core::fmt;
 use core::net::IpAddr;
 
@@ -28,6 +29,13 @@ impl HostName {
 impl fmt::Display for HostName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
+    }
+}
+
+/// It is found by its text.
+impl Borrow<str> for HostName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct Courier {
     pub(super) stage: Stage,
     /// What he has asked for has not come.
     pub(super) is_waiting: bool,
+    /// He has computed as much as one may in a turn.
+    pub(super) has_computed: bool,
     /// A part of the entry was asked for and has not come; whether it is still wanted.
     pub(super) reading: Option<Wanted>,
     /// What signs the letter, above the rest of the entry.
@@ -137,6 +139,8 @@ pub(super) enum Way {
     Waits,
     /// The store does not do what he has asked for: he asks again in the next turn.
     Turn,
+    /// He has computed as much as one may in a turn, and goes on in the next.
+    Computes,
     /// He is done. When the entry is to be tried again, if it is.
     Over(Option<Instant>),
 }
@@ -184,6 +188,7 @@ impl Courier {
             place,
             stage: Stage::Opened,
             is_waiting: false,
+            has_computed: false,
             reading: None,
             signatures: Vec::new(),
             entry: None,
@@ -237,6 +242,7 @@ impl Courier {
                 }
             };
             match asked {
+                Ok(()) if core::mem::take(&mut self.has_computed) => return Way::Computes,
                 Ok(()) => {}
                 Err(refusal) if self.has_to_insist(refusal) => return Way::Turn,
                 Err(refusal) => self.refused(refusal, hands),

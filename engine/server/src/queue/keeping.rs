@@ -1,7 +1,7 @@
-//! Connections that outlive a letter: while more waits for the same domain, what is told of one letter is noted, and the next one goes by the same connection.
+//! Connections that outlive a letter: while more waits for the same destination, what is told of one letter is noted, and the next one goes by the same connection.
 //!
 //! Invariants:
-//! - A connection is kept only while somebody waits for one to this domain, for [`LETTERS_PER_LINE`] letters, and for [`KEPT_LONGEST`] in all; no letter begins on it later.
+//! - A connection is kept only while somebody waits for one to this destination, for [`LETTERS_PER_LINE`] letters, and for [`KEPT_LONGEST`] in all; no letter begins on it later.
 //! - While one letter's marks are on their way to the disk, nothing is said on the connection of the one before. If the peer has something to say then, it is ended.
 //! - A letter that finds out that the connection was over goes by another at once, if nobody has heard of its message.
 
@@ -47,7 +47,9 @@ impl Courier {
     fn may_keep_line(&self, hands: &Hands<'_>) -> bool {
         let Common { queue, now, .. } = &*hands.common;
         let is_fresh = |line: &Line| line.letters < LETTERS_PER_LINE && now.since(line.since) < KEPT_LONGEST;
-        self.line.as_ref().is_some_and(is_fresh) && queue.is_serving && queue.behind.contains_key(&self.road.domain)
+        self.line.as_ref().is_some_and(is_fresh)
+            && queue.is_serving
+            && queue.behind.contains_key(&self.road.destination)
     }
 
     /// What came of his letter counts, and the connection waits.
@@ -59,7 +61,7 @@ impl Courier {
         self.stage(Stage::Sorted);
         let Common { queue, now, .. } = &mut *hands.common;
         queue.deadlines.set(hands.frame, *now + PAUSE);
-        queue.road_is_good(&self.road.domain);
+        queue.road_is_good(&self.road.destination);
     }
 
     /// His letter goes by the connection that was kept, if there is one.
@@ -125,13 +127,13 @@ impl Courier {
         common.queue.parting.push((line.connection(), common.now + PARTING));
     }
 
-    /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same domain.
+    /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same destination.
     pub(super) fn follower(&mut self, hands: &mut Hands<'_>) -> Option<Courier> {
         if !self.keeps_line() {
             return None;
         }
         let queue = &mut hands.common.queue;
-        let next = if queue.is_serving { queue.next_behind(&self.road.domain) } else { None };
+        let next = if queue.is_serving { queue.next_behind(&self.road.destination) } else { None };
         if next.is_none() {
             self.say_goodbye(hands);
             self.kept_is_over(hands);
@@ -142,8 +144,8 @@ impl Courier {
 
     /// The same letter is to go by another connection: this one was over before it was begun.
     pub(super) fn start_anew(&mut self) {
-        let Road { domain, together, random, .. } = core::mem::take(&mut self.road);
-        self.road = Road::to(domain, together, random);
+        let Road { destination, leaving, together, random, .. } = core::mem::take(&mut self.road);
+        self.road = Road::to(destination, leaving, together, random);
         self.stage(Stage::Sought);
     }
 }
@@ -166,34 +168,34 @@ impl Line {
 }
 
 impl Queue {
-    /// Who goes on with a road to this domain.
-    fn next_behind(&mut self, domain: &str) -> Option<Place> {
-        let turns = self.behind.get_mut(domain)?;
+    /// Who goes on with a road to this destination.
+    fn next_behind(&mut self, destination: &str) -> Option<Place> {
+        let turns = self.behind.get_mut(destination)?;
         let next = turns.next(|_| true);
         if turns.is_empty() {
-            self.behind.remove(domain);
+            self.behind.remove(destination);
         }
         next
     }
 
     /// Letters get through there. Another one of those who wait may try by a road of his own.
-    fn road_is_good(&mut self, domain: &str) {
-        if self.destinations.reached(domain) {
-            self.let_next_try(domain);
+    fn road_is_good(&mut self, destination: &str) {
+        if self.destinations.reached(destination) {
+            self.let_next_try(destination);
         }
     }
 
-    /// The next one who waits for a road to this domain may try, if there can be a courier for him. Where there can be none for anybody now, of each account one may: whoever has a
+    /// The next one who waits for a road to this destination may try, if there can be a courier for him. Where there can be none for anybody now, of each account one may: whoever has a
     /// courier first goes first.
-    pub(super) fn let_next_try(&mut self, domain: &str) {
+    pub(super) fn let_next_try(&mut self, destination: &str) {
         let Queue { behind, couriers, waiting, .. } = self;
-        let Some(turns) = behind.get_mut(domain) else { return };
+        let Some(turns) = behind.get_mut(destination) else { return };
         match turns.next(|account| has_share(account, couriers)) {
             Some(next) => waiting.insert(Instant::START, next),
             None => turns.one_of_each().into_iter().for_each(|next| waiting.insert(Instant::START, next)),
         }
         if turns.is_empty() {
-            behind.remove(domain);
+            behind.remove(destination);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Roads: from a domain to the hosts that take its mail, and what is said to one of them.
 //!
+//! A domain's mail may go by a smarthost instead (`smarthosts`); then it is one way with that of all others that do.
+//!
 //! Each host is called in turn until one speaks with us; what it says then of the letter's recipients counts. A host that has no port open, is silent, or sends us away before we have named anybody is followed by the
 //! next one (RFC 5321 section 5.1). One that offers TLS and cannot keep to it is called once more without.
 //!
@@ -18,18 +20,22 @@ use relay::route::{Families, Hop, Route, Target, Unroutable, Us, route};
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Stage as Talk};
 use store::Refusal;
 
+use crate::configuration::Way as Leaving;
 use crate::names::{Inquirer, Known, QuestionNumber};
 
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::Demand;
 use super::reports::Why;
 use super::secrecy::{CALL_PATIENCE, Host, Line};
+use super::smarthosts;
 
 /// Where somebody's mail is to be brought.
 #[derive(Default)]
 pub(super) struct Road {
-    pub(super) domain: String,
-    /// Those who are there.
+    /// By what the place is known to which it leads: the domain, or the smarthost.
+    pub(super) destination: String,
+    pub(super) leaving: Leaving,
+    /// Those who are on it.
     pub(super) together: u16,
     pub(super) random: u64,
     knowledge: Knowledge,
@@ -42,8 +48,8 @@ pub(super) struct Road {
 }
 
 impl Road {
-    pub(super) fn to(domain: String, together: u16, random: u64) -> Road {
-        Road { domain, together, random, ..Road::default() }
+    pub(super) fn to(destination: String, leaving: Leaving, together: u16, random: u64) -> Road {
+        Road { destination, leaving, together, random, ..Road::default() }
     }
 
     /// This came of a question; false: it is not the one that was asked.
@@ -59,7 +65,7 @@ impl Courier {
     /// Finds out which hosts take the mail.
     pub(super) fn seek(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let common = &mut *hands.common;
-        let Road { domain, random, knowledge, .. } = &self.road;
+        let Road { destination, leaving, random, knowledge, .. } = &self.road;
         let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         let own = common.net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
         let own = own.map(IpAddr::V6).chain(common.net.address().map(|own| IpAddr::V4(own.address)));
@@ -71,9 +77,11 @@ impl Courier {
             _ => Families::Ipv4,
         };
         let us = Us { name: &name, addresses: &addresses, families };
-        let target = Target::Domain(smtp::Domain::Name(domain));
-        let hosts = route(&target, &us, *random, knowledge)
-            .and_then(|route| with_demands(route, common.names.is_trusted(), knowledge));
+        let hosts = match leaving {
+            Leaving::By(smarthost) => smarthosts::hosts(smarthost, &us, *random, knowledge),
+            Leaving::Direct => route(&Target::Domain(smtp::Domain::Name(destination)), &us, *random, knowledge)
+                .and_then(|route| with_demands(route, common.names.is_trusted(), knowledge)),
+        };
         match hosts {
             Err(Missing(question)) => {
                 let number = common.names.ask(Inquirer::Courier(hands.frame), question.clone());
@@ -123,7 +131,7 @@ impl Courier {
         if self.is_at(Stage::Called) {
             let letter = self.letter_for_peer(hands);
             if let (Some(line), Some(letter)) = (&mut self.line, letter) {
-                line.opened(letter);
+                line.opened(letter, hands.common);
             }
             self.rewind();
             self.stage(Stage::Spoken);
@@ -206,6 +214,11 @@ impl Courier {
                     return Ok(());
                 }
                 Some(Action::StartTls) => line.begin_handshake(common),
+                Some(Action::Compute) => {
+                    line.client.compute();
+                    self.has_computed = true;
+                    return Ok(());
+                }
                 None if line.wants_body => match self.give_body(hands)? {
                     Given::Something => {}
                     Given::Later => break,
@@ -263,7 +276,10 @@ impl Courier {
             return self.road.hosts.push_front(host);
         }
         let reporter = line.reporter();
-        let (host, came) = line.told();
+        let (host, mut came) = line.told();
+        if let Leaving::By(_) = self.road.leaving {
+            came = came.into_iter().map(|(bit, outcome)| (bit, smarthosts::mendable(outcome))).collect();
+        }
         let host = host.as_ref();
         // Before anybody was named it is the host that is spoken of, and the next one may be another.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
@@ -297,8 +313,8 @@ impl Courier {
 
     /// The road ends here, whatever came of it. An entry that waits for it is next.
     pub(super) fn leave_road(&mut self, how: Ended, hands: &mut Hands<'_>) {
-        let Road { domain, random, .. } = core::mem::take(&mut self.road);
-        hands.common.queue.road_left(&domain, how, hands.common.now, random);
+        let Road { destination, random, .. } = core::mem::take(&mut self.road);
+        hands.common.queue.road_left(&destination, how, hands.common.now, random);
     }
 
     /// The same came of it for all who are on this road.
@@ -327,7 +343,7 @@ fn with_demands(route: Route, is_trusted: bool, knowledge: &Knowledge) -> Result
 }
 
 /// Hosts to be called, or why one is not.
-type Hosts = Vec<Result<Host, Unanswered>>;
+pub(super) type Hosts = Vec<Result<Host, Unanswered>>;
 
 /// Whether the client was given something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

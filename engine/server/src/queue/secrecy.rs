@@ -7,7 +7,8 @@
 //! Nobody vouches for most hosts, and what they show is not looked at (`tls::ClientSettings::for_anybody`): that keeps what is said from who listens, and not from who stands in between. So a host of this kind with which no handshake can be
 //! done is spoken with in the clear at once (RFC 7435 section 3): a letter that waited for days would be none the safer, since who can spoil a handshake can take away the offer.
 //!
-//! Where its domain demands more (`demand`), nothing is sent to a host that does not show what is published, or speaks no TLS.
+//! Where its domain demands more (`demand`), nothing is sent to a host that does not show what is published, or speaks no TLS. So it is with a smarthost (`smarthosts`) of which whoever runs the machine has said that TLS is spoken, or that we
+//! log in: what it takes for less is a letter, and a password.
 //!
 //! Invariants:
 //! - Of what was said in the clear nothing is left when TLS is spoken; what comes behind the host's 220 and before its handshake is its own fault (`relay::Client`).
@@ -17,18 +18,20 @@
 //!
 //! Answers to: RFC 3207 section 4, RFC 7435, RFC 7672.
 
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 
 use dns::{Name, Unanswered};
 use machine::{BLOCK_BYTES, Instant, Micros};
 use net::ConnectionId;
 use relay::route::Hop;
-use relay::{Cause, Client, Letter, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
-use tls::{Event, Failure, Published};
+use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
+use tls::{Event, Failure};
 
 use crate::common::{Common, HANDSHAKES};
-use crate::secure::Opening;
+use crate::configuration::SmarthostLogin;
+use crate::secure::{Identity, Opening};
 
 use super::courier::Reporter;
 use super::demand::Demand;
@@ -48,23 +51,34 @@ const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 /// A host that takes mail.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
-    /// None where an address stood in brackets.
-    name: Option<Name>,
-    address: IpAddr,
-    tls: Tls,
-    /// Of which it has to show one; none: it may show any certificate.
-    published: Vec<Published>,
+    /// None where it is known by its address alone.
+    pub(super) name: Option<Name>,
+    pub(super) address: SocketAddr,
+    pub(super) tls: Tls,
+    pub(super) identity: Identity,
+    pub(super) login: Option<SmarthostLogin>,
 }
 
 impl Host {
     /// Errors: nobody knows what is demanded there, so it is not to be called.
     pub(super) fn of(hop: Hop, demand: Demand) -> Result<Host, Unanswered> {
-        let (tls, published) = match demand {
-            Demand::Nothing => (Tls::IfOffered, Vec::new()),
-            Demand::Tls(published) => (Tls::Required, published),
+        let (tls, identity) = match demand {
+            Demand::Nothing => (Tls::IfOffered, Identity::Anybody),
+            Demand::Tls(published) if published.is_empty() => (Tls::Required, Identity::Anybody),
+            Demand::Tls(published) => (Tls::Required, Identity::Published(published)),
             Demand::Unknown(unanswered) => return Err(unanswered),
         };
-        Ok(Host { name: hop.host, address: hop.address, tls, published })
+        let address = SocketAddr::new(hop.address, PORT);
+        Ok(Host { name: hop.host, address, tls, identity, login: None })
+    }
+
+    /// What it has to prove to be called, and what it is told that it is called.
+    fn called(&self) -> Option<String> {
+        match (&self.name, &self.identity) {
+            (Some(name), _) => Some(name.as_str().to_string()),
+            (None, Identity::Vouched) => Some(self.address.ip().to_string()),
+            (None, _) => None,
+        }
     }
 }
 
@@ -116,8 +130,13 @@ enum Awaited {
 impl Line {
     /// Calls a host. `None`: there is no connection to be had.
     pub(super) fn to(host: Host, common: &mut Common) -> Option<Line> {
-        let connection = common.net.connect(common.now, SocketAddr::new(host.address, PORT)).ok()?;
-        let settings = Settings { hello: common.hostname.clone(), tls: host.tls, login: None };
+        let connection = common.net.connect(common.now, host.address).ok()?;
+        let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
+            user,
+            password,
+            nonce: common.logins.draw_nonce(),
+        });
+        let settings = Settings { hello: common.hostname.clone(), tls: host.tls, login };
         Some(Line {
             host,
             connection,
@@ -149,9 +168,12 @@ impl Line {
     }
 
     /// The host has accepted the connection. This letter is for it.
-    pub(super) fn opened(&mut self, letter: Letter) {
+    pub(super) fn opened(&mut self, letter: Letter, common: &mut Common) {
         self.is_open = true;
         self.client.deliver(letter);
+        if self.host.tls == Tls::Implicit {
+            self.begin_handshake(common);
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -233,11 +255,11 @@ impl Line {
         }
     }
 
-    /// The host has said that TLS may begin. The first word is ours.
+    /// TLS may begin: the host has said so, or it is what is spoken at its port. The first word is ours.
     pub(super) fn begin_handshake(&mut self, common: &mut Common) {
         self.is_tls_begun = true;
-        let Host { name, published, .. } = &self.host;
-        if !common.secure.call(self.connection, name.as_ref().map(Name::as_str), published) {
+        let called = self.host.called();
+        if !common.secure.call(self.connection, called.as_deref(), &self.host.identity) {
             return self.client.lost(Lost::Tls);
         }
         self.secrecy = Secrecy::Handshake(Awaited::Bytes, common.now + HANDSHAKE_PATIENCE);
@@ -267,11 +289,19 @@ impl Line {
                 common.secure.call_ended();
                 self.client.secured();
             }
-            Some(Event::Failed(failure)) => self.client.lost(lost_by(&failure)),
+            Some(Event::Failed(failure)) => self.client.lost(self.lost_by(&failure)),
             _ => {}
         }
         self.look_whether_broken(common);
         self.hear(common);
+    }
+
+    fn lost_by(&self, failure: &Failure) -> Lost {
+        match (failure.fault(), &self.host.identity) {
+            (None, _) => Lost::Tls,
+            (Some(_), Identity::Vouched) => Lost::Unvouched,
+            (Some(_), _) => Lost::Unproven,
+        }
     }
 
     /// There was no room for what TLS had to say: the connection is gone.
@@ -323,8 +353,4 @@ impl Line {
         }
         Some(Host { tls: Tls::Never, ..self.host.clone() })
     }
-}
-
-fn lost_by(failure: &Failure) -> Lost {
-    if failure.is_of_certificate() { Lost::Unproven } else { Lost::Tls }
 }

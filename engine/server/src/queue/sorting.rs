@@ -17,6 +17,7 @@ use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, St
 use super::entry::{self, Tally};
 use super::reports::Why;
 use super::road::{Road, nobody};
+use super::smarthosts;
 
 /// So often at least a letter that is held is looked at: the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
@@ -135,26 +136,28 @@ impl Courier {
         Ok(())
     }
 
-    /// They are to get it, if their domain is to be tried now.
+    /// They are to get it, if the place where their mail goes is to be tried now.
     fn set_out(&mut self, together: u16, random: u64, hands: &mut Hands<'_>) {
         if self.resume(together, hands) {
             self.has_set_out = true;
             return;
         }
-        let name = entry::domain_of(self.address(0));
-        match hands.common.queue.destinations.admit(&name, hands.common.now) {
+        let domain = entry::domain_of(self.address(0));
+        let leaving = hands.common.relay.way_to(&domain).clone();
+        let destination = smarthosts::destination(&domain, &leaving);
+        match hands.common.queue.destinations.admit(&destination, hands.common.now) {
             Admission::Go => {
-                self.road = Road::to(name, together, random);
+                self.road = Road::to(destination, leaving, together, random);
                 (self.stage, self.has_set_out) = (Stage::Sought, true);
             }
             Admission::WaitUntil(until) => {
-                hands.common.queue.leave_alone(&name);
+                hands.common.queue.leave_alone(&destination);
                 bits(together).for_each(|bit| self.settle(bit, nobody(), hands));
                 self.waits_until = Some(until);
             }
             Admission::Busy => {
                 self.put_off |= together;
-                self.waits_behind = Some(name);
+                self.waits_behind = Some(destination);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Tests: our side against rustls' client and rustls' server, all in memory, with randomness from a seed.
 
+mod authorities;
 mod broken;
 mod certificates;
 mod client;

@@ -3,13 +3,11 @@
 use alloc::vec::Vec;
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Release};
-use dkim::SigningKey;
 use http::Site;
 use machine::Machine;
 use server::configuration::Configuration;
 use server::pack::{self, BadPack};
-use server::{Ending, Engine, Next, Seed, Sizes};
-use tls::Certificate;
+use server::{Ending, Engine, Next, Papers, Seed, Sizes};
 
 /// What the configuration is called where QEMU hands it over.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
@@ -22,6 +20,9 @@ const CERTIFICATES_FILE: &str = "opt/barepost/certificates.pack";
 
 /// What the keys are called there with which letters are signed.
 const SIGNING_KEYS_FILE: &str = "opt/barepost/signing-keys.pack";
+
+/// What the certificates of authorities are called there.
+const AUTHORITIES_FILE: &str = "opt/barepost/authorities.pack";
 
 /// The cores whose engines are not made yet.
 static UNMADE: AtomicUsize = AtomicUsize::new(0);
@@ -41,7 +42,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     };
     let mut secret = [0; 32];
     machine.random(&mut secret);
-    let (seed, seeds) = server::seeds(configuration(), site, certificates(), signing_keys(), sizes, cores, secret);
+    let (seed, seeds) = server::seeds(configuration(), site, papers(), sizes, cores, secret);
     UNMADE.store(usize::from(cores), Release);
     for (core, seed) in others.into_iter().zip(seeds) {
         core.live(move |machine| {
@@ -85,19 +86,18 @@ fn site() -> Site {
     }
 }
 
-/// The certificates; none if none are handed over.
-fn certificates() -> Vec<Certificate> {
-    unpacked(CERTIFICATES_FILE, pack::certificates)
+/// What is handed over of papers.
+fn papers() -> Papers {
+    Papers {
+        certificates: unpacked(CERTIFICATES_FILE, pack::certificates),
+        signing_keys: unpacked(SIGNING_KEYS_FILE, pack::signing_keys).into(),
+        authorities: unpacked(AUTHORITIES_FILE, pack::authorities),
+    }
 }
 
-/// The keys with which letters are signed; none if none are handed over.
-fn signing_keys() -> Vec<SigningKey> {
-    unpacked(SIGNING_KEYS_FILE, pack::signing_keys)
-}
-
-/// What a file of keys holds. What was read of it is wiped.
-fn unpacked<T>(name: &str, unpack: impl Fn(&[u8]) -> Result<Vec<T>, BadPack>) -> Vec<T> {
-    let Some(mut file) = fw_cfg::file(name) else { return Vec::new() };
+/// What a file of papers holds, if it is handed over. What was read of it is wiped: it may be keys.
+fn unpacked<T: Default>(name: &str, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> T {
+    let Some(mut file) = fw_cfg::file(name) else { return T::default() };
     let all = unpack(&file);
     file.fill(0);
     match all {

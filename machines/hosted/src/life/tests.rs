@@ -28,8 +28,7 @@ fn begin(cores: u8, disk: File) -> (Life, UnixStream) {
         disk,
         configuration: Configuration::parse(CONFIGURATION).unwrap(),
         site: Site::default(),
-        certificates: Vec::new(),
-        signing_keys: Vec::new(),
+        papers: Papers::default(),
         sizes: Sizes::for_memory(256 << 20, cores).unwrap(),
     };
     (Life::start(setup).unwrap(), linux)

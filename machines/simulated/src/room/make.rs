@@ -1,8 +1,8 @@
 //! How a station's machine is made: what it is told, how large its engines are, and what its cores are like.
 
 use machine::{Ethernet, Micros, UnixTime};
-use server::Sizes;
 use server::configuration::Configuration;
+use server::{Papers, Sizes};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::fault::Fault;
@@ -60,15 +60,8 @@ impl Make {
         (machine.queues, machine.strays) = (self.cores.queues, rates.strays);
         machine.clocks.clone_from(&self.cores.clocks);
         let configuration = configuration(self.address);
-        let engines = Engines::new(
-            configuration,
-            site::packed(),
-            certificates(),
-            Vec::new(),
-            self.sizes,
-            self.cores.count,
-            &mut machine,
-        );
+        let papers = Papers { certificates: certificates(), ..Papers::default() };
+        let engines = Engines::new(configuration, site::packed(), papers, self.sizes, self.cores.count, &mut machine);
         (machine, engines)
     }
 }

@@ -89,8 +89,13 @@ impl Veil {
             Secrecy::None | Secrecy::Refuses | Secrecy::FallsSilent | Secrecy::Injects => return,
         };
         self.hangs_up = secrecy == Secrecy::HangsUpLater;
+        self.show(&shown(), version, room);
+    }
+
+    /// The client may begin, and is shown this.
+    pub(super) fn show(&mut self, trust: &Trust, version: &'static SupportedProtocolVersion, room: &Room) {
         chance::seed(room.turns);
-        self.tls = Some(Box::new(ServerConnection::new(config(version)).expect("it can be spoken")));
+        self.tls = Some(Box::new(ServerConnection::new(config(trust, version)).expect("it can be spoken")));
     }
 
     pub(super) fn say(&mut self, room: &mut Room, connection: Connection, bytes: &[u8]) {
@@ -157,8 +162,7 @@ pub(super) fn shown() -> Trust {
     Trust::made(9, &["somewhere.else.test"], -30..-3)
 }
 
-fn config(version: &'static SupportedProtocolVersion) -> Arc<ServerConfig> {
-    let trust = shown();
+fn config(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("it is known");

@@ -16,7 +16,7 @@ use dkim::SigningKey;
 use http::Site;
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
-use server::{Ending, InUse, Next, Sizes};
+use server::{Ending, InUse, Next, Papers, Sizes};
 use simulated::{Client, Dice, Engines, MemoryDisk, SimulatedMachine};
 use smoltcp::wire::Ipv4Address;
 use tls::Certificate;
@@ -158,10 +158,22 @@ impl Room {
         certificates: Vec<Certificate>,
         signing_keys: Vec<SigningKey>,
     ) -> Room {
+        let papers = Papers { certificates, signing_keys: signing_keys.into(), ..Papers::default() };
+        Room::with_papers(seed, disk, sizes, configuration, site, papers)
+    }
+
+    pub(crate) fn with_papers(
+        seed: u64,
+        disk: MemoryDisk,
+        sizes: Sizes,
+        configuration: &str,
+        site: Site,
+        papers: Papers,
+    ) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
         (machine.queues, machine.strays) = if seed.is_multiple_of(2) { (1, 0) } else { (CORES, 20) };
         let configuration = Configuration::parse(configuration).expect("the configuration is valid");
-        let engines = Engines::new(configuration, site, certificates, signing_keys, sizes, CORES, &mut machine);
+        let engines = Engines::new(configuration, site, papers, sizes, CORES, &mut machine);
         let hosts = vec![Client::new(Ipv4Address::new(10, 0, 0, 1), seed)];
         let (next, look_at) = (Next::Now, Instant(u64::MAX));
         Room {

@@ -1,0 +1,68 @@
+//! The files of authorities that `barepost.toml` names: whose certificates vouch for other servers beside those of the web.
+//!
+//! What names nobody is refused before anything boots, with the line that names it.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use server::configuration::Configuration;
+use tls::Authorities;
+
+use crate::failure::Failure;
+
+/// Packs them for the machine, in a file of the folder; none if none are named.
+///
+/// `wrong`: says that the configuration is, with what follows its name. Errors: refused when a file cannot be read, or names nobody.
+pub(super) fn pack(
+    folder: &Path,
+    configuration: &Configuration,
+    wrong: impl Fn(&dyn Display) -> Failure,
+) -> Result<Option<PathBuf>, Failure> {
+    let mut pairs = Vec::new();
+    for named in &configuration.relay.authorities {
+        let path = folder.join(&named.file);
+        let refused = |why: &dyn Display| wrong(&format_args!("{}: [relay] ca: {}: {why}", named.line, path.display()));
+        let text = std::fs::read(&path).map_err(|error| refused(&error))?;
+        pairs.push((named.file.clone(), text));
+        Authorities::with(pairs.iter().map(|(_, text)| text.as_slice())).map_err(|error| refused(&error))?;
+    }
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    let path = folder.join("authorities.pack");
+    let pack = server::pack::pack(pairs.iter().map(|(file, text)| (file.as_bytes(), text.as_slice())));
+    std::fs::write(&path, pack).map_err(|error| Failure::refused(format_args!("{}: {error}", path.display())))?;
+    Ok(Some(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use crate::run::DataFolder;
+
+    #[test]
+    fn files_of_authorities_are_handed_over_and_what_names_nobody_is_refused_with_its_line() {
+        hosted::provide_randomness();
+        let place = tempfile::tempdir().unwrap();
+        let open = |more: &str| {
+            let text = format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{more}");
+            std::fs::write(place.path().join("barepost.toml"), text).unwrap();
+            DataFolder::open(place.path())
+        };
+        assert!(open("").unwrap().authorities_path.is_none());
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+        let pem = CertificateParams::new(vec!["ca.test".to_string()]).unwrap().self_signed(&key).unwrap().pem();
+        std::fs::write(place.path().join("ca.pem"), pem).unwrap();
+        std::fs::write(place.path().join("key.pem"), key.serialize_pem()).unwrap();
+        let data = open("[relay]\nca = 'ca.pem'\n").unwrap();
+        assert!(format!("{:?}", data.papers().unwrap().authorities).ends_with("1 named)"));
+        drop(data);
+        for (file, why) in [("gone.pem", "No such file"), ("key.pem", "there is no certificate in the file")] {
+            let failure = open(&format!("[relay]\nca = ['ca.pem', '{file}']\n")).err().unwrap();
+            assert_eq!(failure.status(), 2);
+            let text = failure.to_string();
+            assert!(text.contains(":4: [relay] ca: ") && text.contains(file) && text.contains(why), "{text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Logging in by SCRAM-SHA-256 as a client, beside the RFC's example and beside our own server's side.
+
+use std::format;
+use std::string::{String, ToString};
+
+use proptest::prelude::*;
+
+use super::scram::RFC_7677;
+use super::{Ear, base64, challenge};
+use crate::verifier::Verifier;
+use crate::{Answer, Claim, Derivation, Exchange, Mechanism, Nonces, NotAChallenge};
+
+const NONCE: &str = "rOprNGfwEbeRWgbNEkqO";
+const SERVER_FIRST: &str = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+const CLIENT_FINAL: &str =
+    "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+const SERVER_FINAL: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+
+fn proof(claim: &mut Claim) -> (String, usize) {
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        if let Some(proof) = claim.step() {
+            return (proof, steps);
+        }
+    }
+}
+
+#[test]
+fn the_example_of_rfc_7677_is_said_word_by_word_and_believed() {
+    let (mut claim, first) = Claim::begin("user", NONCE.to_string());
+    assert_eq!(first, base64(format!("n,,n=user,r={NONCE}")));
+    assert!(!claim.is_answered_by(&base64(SERVER_FINAL)), "nothing is proved yet");
+    claim.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
+    let (proof, steps) = proof(&mut claim);
+    assert_eq!((proof, steps), (base64(CLIENT_FINAL), 16));
+    assert!(claim.is_answered_by(&base64(SERVER_FINAL)));
+    assert!(claim.is_answered_by(&base64(format!("{SERVER_FINAL},x=more"))));
+    for wrong in ["v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "v=", "e=other-error", "", "v=6rriTRBi"] {
+        assert!(!claim.is_answered_by(&base64(wrong)), "{wrong}");
+    }
+    assert!(!claim.is_answered_by(SERVER_FINAL), "it is not in base64");
+}
+
+#[test]
+fn a_challenge_that_is_none_or_makes_guessing_easy_or_keeps_us_busy_is_not_answered() {
+    let (head, salt) = (format!("r={NONCE}%more"), "s=W22ZaJ0SNY7soEsUEjb6gQ==");
+    for wrong in [
+        String::new(),
+        "no words".to_string(),
+        format!("r={NONCE},{salt},i=4096"),
+        format!("r=another%more,{salt},i=4096"),
+        format!("m=x,{head},{salt},i=4096"),
+        format!("{head},{salt}"),
+        format!("{head},i=4096,{salt}"),
+        format!("{head},s=,i=4096"),
+        format!("{head},s=W22Z!,i=4096"),
+        format!("{head},{salt},i=4095"),
+        format!("{head},{salt},i=1000001"),
+        format!("{head},{salt},i=99999999999"),
+        format!("{head},{salt},i=x"),
+    ] {
+        let (mut claim, _) = Claim::begin("user", NONCE.to_string());
+        assert_eq!(claim.challenged("pencil", &base64(&wrong)), Err(NotAChallenge), "{wrong}");
+        assert_eq!(claim.step(), None, "nothing is proved");
+    }
+    let (mut claim, _) = Claim::begin("user", NONCE.to_string());
+    assert_eq!(claim.challenged("pencil", SERVER_FIRST), Err(NotAChallenge), "it is not in base64");
+    claim.challenged("pencil", &base64(format!("{head},{salt},i=1000000,x=more"))).unwrap();
+    assert_eq!(claim.challenged("pencil", &base64(SERVER_FIRST)), Err(NotAChallenge), "once is enough");
+}
+
+#[test]
+fn what_is_made_of_the_password_is_not_printed() {
+    let (mut claim, _) = Claim::begin("user", NONCE.to_string());
+    claim.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
+    assert_eq!(format!("{claim:?}"), "Claim { .. }");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn our_own_server_is_convinced_by_the_right_password_and_convinces(name in "[a-z,=@]{1,20}", password in ".{1,20}", is_right: bool) {
+        let mut derivation = Derivation::of(password.as_bytes(), RFC_7677, 4096);
+        let verifier: Verifier = core::iter::repeat_with(|| derivation.step()).find_map(|made| made).unwrap();
+        let mut ear = Ear { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..Ear::default() };
+        let mut exchange = Exchange::begin(Mechanism::ScramSha256);
+        let (mut claim, first) = Claim::begin(&name, Nonces::new([8; 32]).draw());
+        let asked = challenge(exchange.response_arrived(first.as_bytes(), &mut ear));
+        prop_assert_eq!(ear.asked_of.as_deref(), Some(name.as_str()));
+        let said = if is_right { password } else { password + "x" };
+        claim.challenged(&said, &base64(asked)).unwrap();
+        let (proof, _) = proof(&mut claim);
+        prop_assert_eq!(exchange.response_arrived(proof.as_bytes(), &mut ear), Answer::Complete);
+        let signature = verifier.check(&ear.proof.unwrap());
+        prop_assert_eq!(signature.is_some(), is_right);
+        if let Some(signature) = signature {
+            let message = String::from_utf8(signature.server_final()).unwrap();
+            prop_assert!(claim.is_answered_by(&message));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `[relay]`: by which hosts mail leaves. Straight to those that take a domain's mail, or by a smarthost: one for everybody, and others for domains of their own (`[[relay.domain]]`).
+//!
+//! Invariants:
+//! - A smarthost is known by its place: there are no two with the same host and port. So connections to one place are alike.
+//! - A domain is named once.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+
+use super::document::{Item, Section};
+use super::error::ConfigurationError;
+use super::users::sayable;
+use super::values::{HostName, Value};
+use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, SMARTHOSTS_MAX};
+
+/// By which hosts mail leaves.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Relay {
+    /// For domains of which nothing else is said.
+    everybody: Way,
+    /// For domains of which something else is.
+    others: BTreeMap<HostName, Way>,
+    /// The files of authorities that are believed beside those of the web.
+    pub authorities: Vec<AuthorityFile>,
+}
+
+/// How the mail of a domain leaves.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Way {
+    /// To the hosts that take it.
+    #[default]
+    Direct,
+    /// By a host that sends it on.
+    By(Arc<Smarthost>),
+}
+
+/// A host that sends mail on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Smarthost {
+    /// Where it is.
+    pub place: Place,
+    /// How it is spoken with.
+    pub tls: SmarthostTls,
+    /// As whom we log in.
+    pub login: Option<SmarthostLogin>,
+}
+
+/// A host and its port.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The host.
+    pub host: PlaceHost,
+    /// The port.
+    pub port: u16,
+}
+
+/// A host, by its name or its address.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PlaceHost {
+    /// By its name.
+    Name(HostName),
+    /// By its address.
+    Address(IpAddr),
+}
+
+/// How a smarthost is spoken with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SmarthostTls {
+    /// In TLS, if it offers that; where there is a password it has to.
+    IfOffered,
+    /// In TLS, begun in the clear, or not at all.
+    StartTls,
+    /// In TLS from the beginning.
+    Implicit,
+    /// In the clear.
+    None,
+}
+
+/// As whom we log in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SmarthostLogin {
+    /// The name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+/// A file of authorities.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AuthorityFile {
+    /// As the configuration names it.
+    pub file: String,
+    /// The line in which it is named.
+    pub line: usize,
+}
+
+impl fmt::Debug for SmarthostLogin {
+    /// Without the password, so that no log ever holds it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SmarthostLogin").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Relay {
+    /// How mail for a domain leaves. `domain`: in lower case.
+    pub fn way_to(&self, domain: &str) -> &Way {
+        self.others.get(domain).unwrap_or(&self.everybody)
+    }
+
+    /// All hosts that send mail on, each once, the one for everybody first.
+    pub fn smarthosts(&self) -> Vec<&Smarthost> {
+        let mut all: Vec<&Smarthost> = Vec::new();
+        for way in core::iter::once(&self.everybody).chain(self.others.values()) {
+            if let Way::By(smarthost) = way
+                && !all.iter().any(|known| known.place == smarthost.place)
+            {
+                all.push(smarthost);
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            PlaceHost::Name(name) => write!(out, "{name}:{}", self.port),
+            PlaceHost::Address(IpAddr::V6(address)) => write!(out, "[{address}]:{}", self.port),
+            PlaceHost::Address(address) => write!(out, "{address}:{}", self.port),
+        }
+    }
+}
+
+impl Value for Place {
+    const FORM: &'static str =
+        "a host and its port, such as \"mail.isp.example:587\", \"10.0.0.9:25\" or \"[2001:db8::9]:587\"";
+
+    fn parse(text: &str) -> Result<Place, &'static str> {
+        let bracketed = text.strip_prefix('[').map(|rest| rest.split_once("]:").ok_or("the bracket is not closed"));
+        let (host, port) = match bracketed {
+            Some(parts) => parts?,
+            None => text.rsplit_once(':').ok_or("the port is missing")?,
+        };
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        let port =
+            port.parse().ok().filter(|port| is_number && *port > 0).ok_or("what follows the colon is no port")?;
+        let host = match host.parse::<IpAddr>() {
+            Ok(IpAddr::V6(_)) if bracketed.is_none() => return Err("an address of IPv6 stands in brackets"),
+            Ok(_) => PlaceHost::Address(Value::parse(host)?),
+            Err(_) if bracketed.is_some() => return Err("what stands in brackets is no address"),
+            Err(_) => PlaceHost::Name(HostName::parse(host)?),
+        };
+        Ok(Place { host, port })
+    }
+}
+
+impl Value for SmarthostTls {
+    const FORM: &'static str = "\"starttls\", \"implicit\" or \"none\"; without it TLS is spoken if it is offered";
+
+    fn parse(text: &str) -> Result<SmarthostTls, &'static str> {
+        match text {
+            "starttls" => Ok(SmarthostTls::StartTls),
+            "implicit" => Ok(SmarthostTls::Implicit),
+            "none" => Ok(SmarthostTls::None),
+            _ => Err("there is no such way"),
+        }
+    }
+}
+
+const SMARTHOST_KEYS: [&str; 4] = ["smarthost", "tls", "user", "password"];
+
+pub(super) fn relay(section: &Section<'_, '_>) -> Result<Relay, ConfigurationError> {
+    section.refuse_unknown(&["smarthost", "tls", "user", "password", "ca", "domain"])?;
+    let mut places = BTreeSet::new();
+    let everybody = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
+    let mut others = BTreeMap::new();
+    for section in section.sections("domain", SMARTHOSTS_MAX)? {
+        domains(&section, &mut others, &mut places)?;
+    }
+    let authorities = match section.optional("ca") {
+        Some(item) => authorities(&item)?,
+        None => Vec::new(),
+    };
+    Ok(Relay { everybody, others, authorities })
+}
+
+fn domains(
+    section: &Section<'_, '_>,
+    others: &mut BTreeMap<HostName, Way>,
+    places: &mut BTreeSet<Place>,
+) -> Result<(), ConfigurationError> {
+    section.refuse_unknown(&["domains", "smarthost", "tls", "user", "password", "direct"])?;
+    let list = section.required("domains", "the domains whose mail leaves so, such as [\"example.org\"]")?;
+    let items = list.list(DOMAINS_MAX, "a list of domains")?;
+    if items.is_empty() {
+        return Err(list.error("the list of domains is empty", "at least one domain, such as [\"example.org\"]"));
+    }
+    let is_direct = section.optional("direct").map(|item| item.boolean()).transpose()?.unwrap_or_default();
+    let way = match (is_direct, smarthost(section, places)?) {
+        (true, None) => Way::Direct,
+        (false, Some(smarthost)) => Way::By(smarthost),
+        (true, Some(_)) => {
+            return Err(section.error("mail cannot leave both straight and by a smarthost", "`direct` or `smarthost`"));
+        }
+        (false, None) => return Err(section.error("it is not said how mail leaves", "`direct = true` or `smarthost`")),
+    };
+    for item in &items {
+        let name: HostName = item.parsed()?;
+        if others.contains_key(&name) {
+            return Err(item.error(format_args!("`{name}` is named twice"), "each domain once"));
+        }
+        others.insert(name, way.clone());
+    }
+    Ok(())
+}
+
+/// The smarthost that a section names, if it does.
+fn smarthost(
+    section: &Section<'_, '_>,
+    places: &mut BTreeSet<Place>,
+) -> Result<Option<Arc<Smarthost>>, ConfigurationError> {
+    let Some(item) = section.optional("smarthost") else {
+        let of_none = SMARTHOST_KEYS.into_iter().find_map(|key| Some((key, section.optional(key)?)));
+        let refuse = |(key, item): (&str, Item<'_, '_>)| {
+            Err(item.error(format_args!("`{key}` is of no use without `smarthost`"), Place::FORM))
+        };
+        return of_none.map_or(Ok(None), refuse);
+    };
+    let place: Place = item.parsed()?;
+    if !places.insert(place.clone()) {
+        return Err(item.error(format_args!("`{place}` is named twice"), "one section with all of its domains"));
+    }
+    let tls = section.optional("tls").map(|item| item.parsed()).transpose()?.unwrap_or(SmarthostTls::IfOffered);
+    let login = match (section.optional("user"), section.optional("password")) {
+        (None, None) => None,
+        (Some(user), Some(password)) => {
+            Some(SmarthostLogin { user: sayable(&user, "user")?, password: sayable(&password, "password")? })
+        }
+        (Some(user), None) => return Err(user.error("`password` is missing", "both, or none of them")),
+        (None, Some(password)) => return Err(password.error("`user` is missing", "both, or none of them")),
+    };
+    Ok(Some(Arc::new(Smarthost { place, tls, login })))
+}
+
+fn authorities(item: &Item<'_, '_>) -> Result<Vec<AuthorityFile>, ConfigurationError> {
+    const EXPECTED: &str = "the file of an authority's certificate, such as \"ca.pem\", or a list of such";
+    let items = item.one_or_several(AUTHORITY_FILES_MAX, EXPECTED)?;
+    let file = |item: &Item<'_, '_>| match item.string(EXPECTED)? {
+        "" => Err(item.error("the name of the file is empty", EXPECTED)),
+        file => Ok(AuthorityFile { file: file.to_string(), line: item.line() }),
+    };
+    items.iter().map(file).collect()
+}

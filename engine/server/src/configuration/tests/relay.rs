@@ -1,0 +1,110 @@
+//! What `[relay]` may say.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::super::{Configuration, Relay, Way};
+use super::{refused, with_root};
+
+fn relay(rest: &str) -> Relay {
+    Configuration::parse(&with_root(&format!("[relay]\n{rest}"))).expect("it is right").relay
+}
+
+/// How mail for a domain leaves: `-`, or the place, how it is spoken with, and as whom.
+fn way(relay: &Relay, domain: &str) -> String {
+    match relay.way_to(domain) {
+        Way::Direct => "-".to_string(),
+        Way::By(smarthost) => {
+            let user = smarthost.login.as_ref().map_or("", |login| &login.user);
+            format!("{} {:?} {user}", smarthost.place, smarthost.tls)
+        }
+    }
+}
+
+#[test]
+fn without_a_smarthost_mail_leaves_straight() {
+    let relay = Configuration::parse(&with_root("")).expect("it is right").relay;
+    assert_eq!((relay.way_to("b.test"), relay.smarthosts().len(), relay.authorities.len()), (&Way::Direct, 0, 0));
+}
+
+#[test]
+fn a_smarthost_is_for_everybody_but_the_domains_that_have_a_way_of_their_own() {
+    let relay = relay(
+        "smarthost = 'Mail.ISP.example:587'\nuser = 'ada'\npassword = 'pencil'\ntls = 'starttls'\nca = 'ca.pem'\n\
+         [[relay.domain]]\ndomains = ['Outlook.com', 'hotmail.com']\nsmarthost = '[2001:db8::9]:465'\ntls = 'implicit'\n\
+         [[relay.domain]]\ndomains = ['far.test']\ndirect = true\n\
+         [[relay.domain]]\ndomains = ['clear.test']\nsmarthost = '10.0.0.9:25'\ntls = 'none'\nuser = 'grace'\npassword = 'x'\n",
+    );
+    for (domain, expected) in [
+        ("b.test", "mail.isp.example:587 StartTls ada"),
+        ("outlook.com", "[2001:db8::9]:465 Implicit "),
+        ("hotmail.com", "[2001:db8::9]:465 Implicit "),
+        ("www.hotmail.com", "mail.isp.example:587 StartTls ada"),
+        ("far.test", "-"),
+        ("clear.test", "10.0.0.9:25 None grace"),
+    ] {
+        assert_eq!(way(&relay, domain), expected, "{domain}");
+    }
+    let ports: Vec<u16> = relay.smarthosts().iter().map(|smarthost| smarthost.place.port).collect();
+    assert_eq!(ports, [587, 25, 465]);
+    let files: Vec<_> = relay.authorities.iter().map(|named| (named.file.as_str(), named.line)).collect();
+    assert_eq!(files, [("ca.pem", 8)]);
+    assert!(!format!("{relay:?}").contains("pencil"));
+}
+
+#[test]
+fn domains_may_have_smarthosts_where_there_is_none_for_everybody() {
+    let relay = relay("[[relay.domain]]\ndomains = ['far.test']\nsmarthost = '10.0.0.9:25'\n");
+    assert_eq!((way(&relay, "far.test").as_str(), way(&relay, "b.test").as_str()), ("10.0.0.9:25 IfOffered ", "-"));
+}
+
+#[test]
+fn what_is_no_place_is_refused() {
+    for (place, what) in [
+        ("mail.isp.example", "the port is missing"),
+        ("10.0.0.9", "the port is missing"),
+        ("mail.isp.example:", "is no port"),
+        ("mail.isp.example:0", "is no port"),
+        ("mail.isp.example:65536", "is no port"),
+        ("mail.isp.example:+25", "is no port"),
+        ("2001:db8::9:587", "an address of IPv6 stands in brackets"),
+        ("[2001:db8::9]", "the bracket is not closed"),
+        ("[mail.isp.example]:25", "what stands in brackets is no address"),
+        ("127.0.0.1:25", "not the address of a host"),
+        ("mail:25", "no dot"),
+        (":25", "the name is empty"),
+    ] {
+        refused(&with_root(&format!("[relay]\nsmarthost = '{place}'")), 4, what, "[2001:db8::9]:587");
+    }
+}
+
+#[test]
+fn what_contradicts_itself_or_says_too_little_is_refused() {
+    let smart = "smarthost = 'smart.test:25'\n";
+    let domain = |rest: &str| format!("[[relay.domain]]\n{rest}\n");
+    let far = "domains = ['far.test']\n";
+    for (rest, line, what, expected) in [
+        ("tls = 'starttls'".to_string(), 4, "`tls` is of no use without `smarthost`", "mail.isp.example:587"),
+        ("user = 'ada'".to_string(), 4, "`user` is of no use without `smarthost`", "10.0.0.9:25"),
+        ([smart, "tls = 'ssl'"].concat(), 5, "`ssl`: there is no such way", "\"implicit\""),
+        ([smart, "user = 'ada'"].concat(), 5, "`password` is missing", "both"),
+        ([smart, "password = 'x'"].concat(), 5, "`user` is missing", "both"),
+        ([smart, "user = ''\npassword = 'x'"].concat(), 5, "the user is empty", "one character"),
+        ([smart, "user = 'ada'\npassword = ''"].concat(), 6, "the password is empty", "one character"),
+        ([smart, "smart = 1"].concat(), 5, "`smart` is not known in relay", "one of"),
+        ([smart, "direct = true"].concat(), 5, "`direct` is not known in relay", "one of"),
+        ([smart, "ca = ''"].concat(), 5, "the name of the file is empty", "ca.pem"),
+        ([smart, "ca = 1"].concat(), 5, "type integer", "ca.pem"),
+        (domain(""), 4, "`domains` is missing", "example.org"),
+        (domain("domains = []\ndirect = true"), 5, "the list of domains is empty", "example.org"),
+        (domain(far), 4, "it is not said how mail leaves", "`direct = true` or `smarthost`"),
+        (domain(&[far, "direct = false"].concat()), 4, "it is not said how mail leaves", "`smarthost`"),
+        (domain(&[far, smart, "direct = true"].concat()), 4, "both straight and by a smarthost", "`direct` or"),
+        (domain(&[far, "direct = true\nuser = 'ada'"].concat()), 7, "`user` is of no use", "10.0.0.9:25"),
+        (domain("domains = ['a.test', 'A.test']\ndirect = true"), 5, "`a.test` is named twice", "once"),
+        ([smart, &domain(&[far, smart].concat())].concat(), 7, "`smart.test:25` is named twice", "all of its domains"),
+    ] {
+        refused(&with_root(&format!("[relay]\n{rest}")), line, what, expected);
+    }
+}

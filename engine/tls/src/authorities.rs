@@ -1,0 +1,119 @@
+//! Who is believed about servers' names: the authorities of the web, as Mozilla has chosen them, and those that whoever runs the machine has named.
+//!
+//! A server that has to prove its name shows a certificate that is for that name, is valid today, and leads to one of them. A certificate that was named itself, as one that its server has
+//! made for itself, needs nobody else to vouch for it; the name and the server's key have to be right there, too.
+//!
+//! A name may be an address: then that has to stand in the certificate, as an address.
+//!
+//! Answers to: RFC 5280 section 6, RFC 9525.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::server::ParsedCertificate;
+use rustls::{Error, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use webpki_roots::TLS_SERVER_ROOTS;
+
+use crate::client::Judge;
+
+/// So many certificates whoever runs the machine names, at most.
+pub const AUTHORITIES_MAX: usize = 64;
+
+/// All who are believed. Cheap to clone.
+#[derive(Clone)]
+pub struct Authorities {
+    /// Those of the web as well.
+    roots: Arc<RootCertStore>,
+    /// Those that were named.
+    named: Arc<[CertificateDer<'static>]>,
+}
+
+/// What is wrong with a file that is to name authorities.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotAuthorities {
+    /// It is no PEM.
+    BadPem,
+    /// There is no certificate in it.
+    None,
+    /// One of its certificates cannot be read.
+    BadCertificate,
+    /// With it there are more than [`AUTHORITIES_MAX`].
+    TooMany,
+}
+
+impl fmt::Display for NotAuthorities {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAuthorities::BadPem => out.write_str("the file is not in PEM form"),
+            NotAuthorities::None => out.write_str("there is no certificate in the file"),
+            NotAuthorities::BadCertificate => out.write_str("a certificate of the file cannot be read"),
+            NotAuthorities::TooMany => write!(out, "there are more than {AUTHORITIES_MAX} certificates"),
+        }
+    }
+}
+
+impl Authorities {
+    /// Those of the web, and those whose certificates stand in these texts, in PEM.
+    ///
+    /// Errors: one of the texts names none.
+    pub fn with<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> Result<Authorities, NotAuthorities> {
+        let mut roots = RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() };
+        let mut named = Vec::new();
+        for text in texts {
+            let before = named.len();
+            for certificate in CertificateDer::pem_slice_iter(text) {
+                let certificate = certificate.map_err(|_| NotAuthorities::BadPem)?;
+                roots.add(certificate.clone()).map_err(|_| NotAuthorities::BadCertificate)?;
+                named.push(certificate);
+            }
+            if named.len() == before {
+                return Err(NotAuthorities::None);
+            }
+        }
+        if named.len() > AUTHORITIES_MAX {
+            return Err(NotAuthorities::TooMany);
+        }
+        Ok(Authorities { roots: Arc::new(roots), named: named.into() })
+    }
+}
+
+impl Default for Authorities {
+    /// Those of the web alone.
+    fn default() -> Authorities {
+        let roots = RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() };
+        Authorities { roots: Arc::new(roots), named: Arc::new([]) }
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Authorities({} of the web, {} named)", TLS_SERVER_ROOTS.len(), self.named.len())
+    }
+}
+
+/// A server has to be the one of its name, by what authorities say.
+#[derive(Debug)]
+pub(crate) struct Vouched(pub(crate) Authorities);
+
+impl Judge for Vouched {
+    fn judge(
+        &self,
+        own: &CertificateDer<'_>,
+        shown: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error> {
+        let Vouched(Authorities { roots, named }) = self;
+        let parsed = ParsedCertificate::try_from(own)?;
+        if !named.contains(own) {
+            verify_server_cert_signed_by_trust_anchor(&parsed, roots, shown, now, algorithms.all)?;
+        }
+        verify_server_name(&parsed, name)
+    }
+}
