@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::File;
+use server::configuration::POLICY_PATH;
 
 use crate::failure::Failure;
 
@@ -22,19 +24,32 @@ const BROTLI_QUALITY: i32 = 9;
 /// How far back brotli looks: 2 to this, in bytes; what every client has room for.
 const BROTLI_WINDOW_BITS: i32 = 22;
 
-/// Packs the files of `folder`, under the paths that they have there.
+/// Packs the files of `folder`, under the paths that they have there, and the policy of the machine's domains, if they have one.
 ///
 /// Errors: refused when the folder cannot be read or holds what cannot be served.
-pub(crate) fn pack(folder: &Path) -> Result<Vec<u8>, Failure> {
-    let root = folder.canonicalize().map_err(|error| refused(folder, error))?;
+pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<u8>, Failure> {
     let mut files = BTreeMap::new();
-    collect(&root, &root, "", &mut files)?;
-    let pack = http::pack(&files).map_err(|error| refused(folder, error))?;
+    if let Some(folder) = folder {
+        let root = folder.canonicalize().map_err(|error| refused(folder, error))?;
+        collect(&root, &root, "", &mut files)?;
+    }
+    if let Some(policy) = policy {
+        files.insert(POLICY_PATH.to_string(), text(policy));
+    }
+    let pack = http::pack(&files).map_err(Failure::refused)?;
     if pack.len() > PACK_BYTES_MAX {
         let (has, most) = (pack.len() >> 20, PACK_BYTES_MAX >> 20);
-        return Err(refused(folder, format_args!("the site is {has} MiB, packed; at most {most} MiB can be served")));
+        let what = format_args!("the site is {has} MiB, packed; at most {most} MiB can be served");
+        return Err(Failure::refused(what));
     }
     Ok(pack)
+}
+
+/// A text that changes with the configuration.
+fn text(text: String) -> File {
+    let (content_type, modified) =
+        ("text/plain; charset=utf-8".to_string(), httpdate::fmt_http_date(SystemTime::now()));
+    File { content_type, modified, gzip: None, brotli: None, plain: text.into_bytes() }
 }
 
 fn collect(root: &Path, folder: &Path, prefix: &str, files: &mut BTreeMap<String, File>) -> Result<(), Failure> {
@@ -74,7 +89,7 @@ fn file(path: &Path) -> Result<File, Failure> {
     let is_worthwhile = |packed: &Vec<u8>| packed.len() * WORTHWHILE.1 <= plain.len() * WORTHWHILE.0;
     let gzip = Some(gzip(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
     let brotli = Some(brotli(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
-    let modified = httpdate::fmt_http_date(modified.max(std::time::UNIX_EPOCH));
+    let modified = httpdate::fmt_http_date(modified.max(SystemTime::UNIX_EPOCH));
     Ok(File { content_type: content_type(path), modified, gzip, brotli, plain })
 }
 
@@ -114,7 +129,7 @@ mod tests {
     use std::io::Read;
 
     fn site(folder: &Path) -> Site {
-        Site::new(Box::leak(pack(folder).unwrap().into_boxed_slice())).unwrap()
+        Site::new(Box::leak(pack(Some(folder), None).unwrap().into_boxed_slice())).unwrap()
     }
 
     #[test]
@@ -151,11 +166,26 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_is_served_where_others_look_for_it_and_they_understand_it() {
+        let text = "hostname = 'mail.a.test'\ndomains = ['a.test']\n[web]\nmta_sts = 'enforce'\n";
+        let configuration = server::configuration::Configuration::parse(text).unwrap();
+        let policy = configuration.web.policy(&configuration.hostname).unwrap();
+        let pack = pack(None, Some(policy.clone())).unwrap();
+        let site = Site::new(Box::leak(pack.into_boxed_slice())).unwrap();
+        let file = site.find("/.well-known/mta-sts.txt").unwrap();
+        assert_eq!((site.len(), file.content_type()), (1, "text/plain; charset=utf-8"));
+        assert_eq!(file.representations().next().unwrap().bytes, policy.as_bytes());
+        let read = relay::sts::Policy::read(policy.as_bytes()).unwrap();
+        assert_eq!((read.mode, read.max_age.as_secs()), (relay::sts::Mode::Enforce, 14 * 86_400));
+        assert!(read.allows(&dns::Name::parse("mail.a.test").unwrap()));
+    }
+
+    #[test]
     fn what_cannot_be_served_is_named() {
         let place = tempfile::tempdir().unwrap();
         let site = place.path().join("site");
         let refusal = |words: &str| {
-            let failure = pack(&site).err().unwrap();
+            let failure = pack(Some(&site), None).err().unwrap();
             assert_eq!(failure.status(), 2);
             assert!(failure.to_string().contains(words), "{failure}");
         };
@@ -170,6 +200,6 @@ mod tests {
         fs::write(site.join("a"), "a").unwrap();
         std::os::unix::fs::symlink("a", site.join("b")).unwrap();
         assert_eq!(http::pack(&BTreeMap::new()).unwrap().len(), 16);
-        assert!(pack(&site).unwrap().len() > 16);
+        assert!(pack(Some(&site), None).unwrap().len() > 16);
     }
 }

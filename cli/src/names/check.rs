@@ -189,9 +189,16 @@ fn judge_text(
             dmarc::Verdict::Fail(_) => Finding::AsGood(format!("there is {said}")),
             _ => Finding::Wrong(format!("there is {said}, which is no policy")),
         },
+        b"v=STSv1" if text_has_version(others) => Finding::AsGood(format!(
+            "there is {said}; it has to be another than before whenever the policy has changed"
+        )),
         b"v=TLSRPTv1" => Finding::AsGood(format!("there is {said}")),
         _ => Finding::Wrong(format!("there is {said}")),
     }
+}
+
+fn text_has_version(records: &[&Record]) -> bool {
+    records.iter().any(|record| matches!(record, Record::Text(text) if mentions(text, b"id=")))
 }
 
 fn mentions(text: &[u8], word: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind};
-use server::configuration::{Configuration, HostName, PlaceHost, Relay, Smarthost};
+use server::configuration::{Configuration, HostName, POLICY_PATH, PlaceHost, Relay, Smarthost};
 
 use super::is_public;
 
@@ -21,6 +21,10 @@ const SERVICES: [(&str, Option<u16>); 6] = [
     ("_imaps._tcp", None),
     ("_imap._tcp", None),
 ];
+
+/// The hash of Fowler, Noll and Vo, in 64 bits: it tells two policies apart, and keeps no secret.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// A record that there is to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +47,9 @@ pub(super) fn wanted(
     let mut records = of_machine(configuration, &host, addresses);
     for domain in &configuration.domains {
         records.extend(of_domain(domain, keys, &host, &configuration.relay)?);
+        if let Some(policy) = configuration.web.policy(&configuration.hostname) {
+            records.extend(of_policy(domain, &policy, addresses)?);
+        }
     }
     Ok(records)
 }
@@ -96,6 +103,23 @@ fn of_domain(domain: &HostName, keys: &[SigningKey], host: &Name, relay: &Relay)
             Record::Service { priority: 0, weight, port, host },
             purpose.into(),
         ));
+    }
+    Ok(records)
+}
+
+/// By what others find the policy of a domain (RFC 8461 §3), at the host that has to have its own name for that.
+fn of_policy(domain: &HostName, policy: &str, addresses: &[IpAddr]) -> Result<Vec<Wanted>, NotAName> {
+    let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
+    // It changes when the policy does.
+    let version = policy.bytes().fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
+    let announced = text(&format!("v=STSv1; id={version:016x};"));
+    let purpose = format!(
+        "There is a policy for mail to {domain}, at https://mta-sts.{domain}{POLICY_PATH}: the certificates have to be valid for that name, too."
+    );
+    let mut records = vec![Wanted::new(&below("_mta-sts")?, announced, purpose)];
+    let server = below("mta-sts")?;
+    for address in addresses {
+        records.push(Wanted::new(&server, Record::Address(*address), "The policy is served by this machine.".into()));
     }
     Ok(records)
 }
@@ -250,6 +274,23 @@ mod tests {
         let lines = lines("hostname = 'a.test'\ndomains = ['a.test']\n", &[]);
         let policies: Vec<_> = lines.iter().filter(|line| line.contains("spf1")).collect();
         assert_eq!(policies, ["a.test. IN TXT \"v=spf1 mx -all\""]);
+    }
+
+    #[test]
+    fn a_policy_is_announced_with_a_version_that_changes_with_it() {
+        let announced = |host: &str, mode: &str| {
+            let text = format!("hostname = '{host}'\ndomains = ['a.test']\n[web]\nmta_sts = '{mode}'\n");
+            let found = lines(&text, &["192.0.2.7"]);
+            assert!(found.contains(&"mta-sts.a.test. IN A 192.0.2.7".to_string()), "{found:?}");
+            found.into_iter().find(|line| line.starts_with("_mta-sts.a.test. IN TXT")).unwrap()
+        };
+        let first = announced("mail.a.test", "enforce");
+        assert!(first.starts_with("_mta-sts.a.test. IN TXT \"v=STSv1; id=") && first.ends_with(";\""), "{first}");
+        assert_eq!(first, announced("mail.a.test", "enforce"));
+        assert_ne!(first, announced("mail.a.test", "testing"));
+        assert_ne!(first, announced("mx.a.test", "enforce"));
+        let text = first.split('"').nth(1).unwrap();
+        assert!(relay::sts::announced(&[self::text(text)]).is_some());
     }
 
     #[test]

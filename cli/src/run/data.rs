@@ -73,11 +73,12 @@ impl DataFolder {
         lock(&file, &folder)?;
         size(&file).map_err(refused("making the disk", &disk_path))?;
         disk::check_format(&file, &disk_path)?;
-        let site_path = match &configuration.web.site {
-            None => None,
-            Some(site) => {
-                let pack =
-                    site::pack(&folder.join(site)).map_err(|failure| wrong(&format_args!(" [web] site: {failure}")))?;
+        let policy = configuration.web.policy(&configuration.hostname);
+        let site_path = match configuration.web.site.as_ref().map(|site| folder.join(site)) {
+            None if policy.is_none() => None,
+            site => {
+                let pack = site::pack(site.as_deref(), policy)
+                    .map_err(|failure| wrong(&format_args!(" [web] site: {failure}")))?;
                 let path = folder.join("site.pack");
                 std::fs::write(&path, pack).map_err(refused("writing", &path))?;
                 Some(path)

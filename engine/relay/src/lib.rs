@@ -2,8 +2,8 @@
 //!
 //! A [`Client`] is the outgoing end of one SMTP connection. It is told what the peer says and keeps what there is to say; it knows no TCB, no name server, no store and no
 //! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
-//! whether a destination is worth trying ([`destinations`]), how a letter that waits holds what was said of it ([`envelope`]), what its sender is told
-//! ([`report`]), and in whose name a letter is sent on ([`srs`]).
+//! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`]), whether a destination is worth trying ([`destinations`]), how a letter that waits holds what was said of it ([`envelope`]),
+//! what its sender is told ([`report`]), and in whose name a letter is sent on ([`srs`]).
 //!
 //! What a recipient's letter comes to is one of three, as RFC 5321 section 4.2.1 has it: delivered, for a `2yz` to the message; never, for a `5yz` to anything that
 //! concerns it; later, for a `4yz` and for all that nobody can know, above all a connection that is lost.
@@ -12,7 +12,7 @@
 //! was written down, gets the message again. Nobody can close it from one side, and the other choice would lose letters.
 //!
 //! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3207 (STARTTLS), RFC 3461 (DSN), RFC 4954 (AUTH), RFC 6152
-//! (8BITMIME), RFC 6531 (SMTPUTF8).
+//! (8BITMIME), RFC 6531 (SMTPUTF8), RFC 8461 (MTA-STS).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod client;
 pub mod destinations;
 pub mod envelope;
 mod extensions;
+mod fetch;
 mod letter;
 mod outcome;
 mod reply;
@@ -31,10 +32,12 @@ pub mod report;
 pub mod route;
 pub mod schedule;
 pub mod srs;
+pub mod sts;
 #[cfg(test)]
 mod tests;
 
 pub use client::{Action, BODY_ROOM_BYTES, Client, Login, RECIPIENTS_MAX, Settings, Tls};
+pub use fetch::Fetch;
 pub use letter::{Content, Envelope, Letter, Recipient, Script};
 pub use outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
 pub use reply::{Enhanced, Reply};

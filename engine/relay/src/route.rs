@@ -97,6 +97,8 @@ pub enum Unroutable {
     NoAddress,
     /// Its mail comes to us, who do not know it.
     ComesBack,
+    /// The domain says that its mail goes to none of the hosts to which it leads (RFC 8461): it may be that somebody in between has named them.
+    Forbidden,
     /// The host that takes our mail for others has no address, or none that we reach: no fault of the letter.
     NoSmarthost,
 }
@@ -297,7 +299,7 @@ impl Dice {
 impl Unroutable {
     /// Whether there may be a way later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Unroutable::Unknown(_) | Unroutable::NoSmarthost)
+        matches!(self, Unroutable::Unknown(_) | Unroutable::Forbidden | Unroutable::NoSmarthost)
     }
 
     /// The status to be reported (RFC 3463).
@@ -308,6 +310,7 @@ impl Unroutable {
             Unroutable::TakesNoMail => (5, 1, 10),
             Unroutable::NoAddress => (5, 4, 4),
             Unroutable::ComesBack => (5, 4, 6),
+            Unroutable::Forbidden => (4, 7, 0),
             Unroutable::NoSmarthost => (4, 4, 4),
         };
         Enhanced { class, subject, detail }
@@ -323,6 +326,9 @@ impl fmt::Display for Unroutable {
             Unroutable::NoDomain => out.write_str("there is no such domain"),
             Unroutable::TakesNoMail => out.write_str("the domain takes no mail"),
             Unroutable::NoAddress => out.write_str("the servers of the domain have no address that can be reached"),
+            Unroutable::Forbidden => {
+                out.write_str("the policy of the domain (MTA-STS) allows none of the servers to which its mail leads")
+            }
             Unroutable::NoSmarthost => {
                 out.write_str("the server that sends mail on for this one has no address that can be reached")
             }

@@ -15,8 +15,10 @@
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
+//! | `policies` | what these domains say of their hosts, and how that is fetched |
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
+//! | `wire` | the same connection as bytes |
 //! | `keeping` | the next letter by the same connection |
 //! | `waiting` | whose turn it is |
 //!
@@ -37,12 +39,14 @@ mod entry;
 mod forwarding;
 mod keeping;
 mod parts;
+mod policies;
 mod reports;
 mod road;
 mod secrecy;
 mod smarthosts;
 mod sorting;
 mod waiting;
+mod wire;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -60,6 +64,7 @@ use crate::engine::Engine;
 use crate::names::{Known, QuestionNumber};
 
 use courier::{Courier, Hands, Way};
+use policies::Policies;
 use waiting::{Turns, Waiting};
 
 pub(crate) use entry::{
@@ -94,6 +99,7 @@ pub(crate) struct Queue {
     again: Vec<FrameId>,
     again_at: Instant,
     destinations: Destinations,
+    policies: Policies,
     /// What waits until somebody leaves the road to this destination.
     behind: BTreeMap<String, Turns>,
     /// Whose the connections are.
@@ -113,6 +119,7 @@ impl Queue {
             again: Vec::new(),
             again_at: now,
             destinations: Destinations::new(DESTINATIONS),
+            policies: Policies::default(),
             behind: BTreeMap::new(),
             lines: Vec::with_capacity(COURIERS_MAX),
             parting: Vec::new(),

@@ -6,6 +6,7 @@ mod hostile;
 mod letters;
 mod opening;
 mod ours;
+mod policies;
 mod properties;
 mod replies;
 mod reports;

@@ -34,7 +34,7 @@ pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogi
 pub use tls::CertificateFiles;
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
-pub use web::Web;
+pub use web::{POLICY_PATH, PolicyMode, Web};
 
 use alloc::vec::Vec;
 use document::{Document, Item, Section};

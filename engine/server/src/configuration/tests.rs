@@ -12,7 +12,8 @@ use mail::StrangerLimits;
 
 use super::values::Value as _;
 use super::{
-    Address, Configuration, FORWARDS_MAX, Forwarding, HostName, Keep, Password, Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
+    Address, Configuration, FORWARDS_MAX, Forwarding, HostName, Keep, Password, PolicyMode, Quota, TEXT_BYTES_MAX,
+    USERS_MAX, Web,
 };
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -132,6 +133,9 @@ fn what_is_served_by_http_is_named() {
     assert_eq!(web(""), Web::default());
     assert_eq!(web("[web]\nsite = 'site/'"), Web { site: Some("site/".into()), ..Web::default() });
     assert_eq!(web("[web]\naccess_log = true"), Web { access_log: true, ..Web::default() });
+    let policy = Web { mta_sts: Some(PolicyMode::Testing), ..Web::default() };
+    assert_eq!(web("[web]\nmta_sts = 'testing'"), policy);
+    refused(&with_root("[web]\nmta_sts = 'on'"), 4, "`on`: there is no such mode", "\"enforce\"");
     refused(&with_root("[web]\nsite = ''"), 4, "empty", "the folder of the site's files");
     assert_eq!(web("[web]\nhttps_only = true"), Web { https_only: true, ..Web::default() });
     refused(&with_root("[web]\nhttps_only = 1"), 4, "this is of type integer", "true or false");

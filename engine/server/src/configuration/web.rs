@@ -1,9 +1,17 @@
 //! `[web]`: what is served by HTTP.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::document::Section;
 use super::error::ConfigurationError;
+use super::values::{HostName, Value};
+
+/// Where the policy of a domain is, at its host `mta-sts` (RFC 8461 §3.3).
+pub const POLICY_PATH: &str = "/.well-known/mta-sts.txt";
+
+/// For how long it holds that others have seen: two weeks.
+const POLICY_SECONDS: u32 = 14 * 24 * 3600;
 
 /// What is served by HTTP.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -14,10 +22,50 @@ pub struct Web {
     pub https_only: bool,
     /// Whether every request is told of on the console.
     pub access_log: bool,
+    /// What others are told to do with the policy of our domains (MTA-STS); without it there is none.
+    pub mta_sts: Option<PolicyMode>,
+}
+
+/// What others are to do with a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyMode {
+    /// To bring no mail to a host that does not keep to it.
+    Enforce,
+    /// To tell what would not.
+    Testing,
+    /// To forget the one that there was.
+    None,
+}
+
+impl PolicyMode {
+    fn word(self) -> &'static str {
+        match self {
+            PolicyMode::Enforce => "enforce",
+            PolicyMode::Testing => "testing",
+            PolicyMode::None => "none",
+        }
+    }
+}
+
+impl Value for PolicyMode {
+    const FORM: &'static str = "\"enforce\", \"testing\", or \"none\" to take back what was said before";
+
+    fn parse(text: &str) -> Result<PolicyMode, &'static str> {
+        let all = [PolicyMode::Enforce, PolicyMode::Testing, PolicyMode::None];
+        all.into_iter().find(|mode| mode.word() == text).ok_or("there is no such mode")
+    }
+}
+
+impl Web {
+    /// The policy of all our domains, whose mail comes to this host (RFC 8461 §3.2), if they have one.
+    pub fn policy(&self, host: &HostName) -> Option<String> {
+        let mode = self.mta_sts?.word();
+        Some(format!("version: STSv1\r\nmode: {mode}\r\nmx: {host}\r\nmax_age: {POLICY_SECONDS}\r\n"))
+    }
 }
 
 pub(super) fn web(section: &Section<'_, '_>) -> Result<Web, ConfigurationError> {
-    section.refuse_unknown(&["site", "https_only", "access_log"])?;
+    section.refuse_unknown(&["site", "https_only", "access_log", "mta_sts"])?;
     let site = section.optional("site").map(|item| -> Result<String, ConfigurationError> {
         let expected = "the folder of the site's files, such as \"site/\"";
         match item.string(expected)? {
@@ -27,5 +75,6 @@ pub(super) fn web(section: &Section<'_, '_>) -> Result<Web, ConfigurationError> 
     });
     let https_only = section.optional("https_only").map(|item| item.boolean()).transpose()?.unwrap_or_default();
     let access_log = section.optional("access_log").map(|item| item.boolean()).transpose()?.unwrap_or_default();
-    Ok(Web { site: site.transpose()?, https_only, access_log })
+    let mta_sts = section.optional("mta_sts").map(|item| item.parsed()).transpose()?;
+    Ok(Web { site: site.transpose()?, https_only, access_log, mta_sts })
 }

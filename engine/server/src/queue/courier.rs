@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   opened ──▸ sorted ─┬─▸ brought, handed, delivered: to somebody here, or a report to who sent it ─▸ marked ─┐
-//!                ▴     ├─▸ sought, called, spoken: to a host that takes it (`road`) ──────────────────▸ marked ─┤
+//!                ▴     ├─▸ sought, inquired, called, spoken: to a host that takes it (`road`) ──────────────────▸ marked ─┤
 //!                │     ├─▸ forgotten: that it was brought here ────────────────────────────────────────────────┤
 //!                │     ├─▸ removed, or left to wait                                                             │
 //!                └─────┴────────────────────────────────────────────────────────────────────────────────────────┘
@@ -15,6 +15,7 @@
 //! - Of a letter no more is in memory than a part as the store reads it, and what waits to be sent.
 //! - A letter without a reverse path is never reported.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,6 +33,7 @@ use crate::names::{Known, QuestionNumber};
 
 use super::Place;
 use super::parts::{Entry, Wanted};
+use super::policies::Inquiry;
 use super::reports::Why;
 use super::road::Road;
 use super::secrecy::Line;
@@ -85,6 +87,8 @@ pub(super) struct Courier {
     /// What stands behind the letter in what is brought to somebody here; none: there is no letter in that.
     pub(super) behind: Option<Vec<u8>>,
     pub(super) road: Road,
+    /// What he asks of the domain's web server.
+    pub(super) inquiry: Option<Box<Inquiry>>,
     pub(super) line: Option<Line>,
 }
 
@@ -107,6 +111,8 @@ pub(super) enum Stage {
     Forgotten,
     /// It is to be found out which hosts take mail for those on the road.
     Sought,
+    /// Their domain's policy is to be fetched.
+    Inquired,
     /// One of these hosts is to be called.
     Called,
     /// It is spoken with.
@@ -210,6 +216,7 @@ impl Courier {
             rest: Vec::new(),
             behind: None,
             road: Road::default(),
+            inquiry: None,
             line: None,
         }
     }
@@ -233,6 +240,7 @@ impl Courier {
                 Stage::Marked => self.mark(hands),
                 Stage::Forgotten => self.forget(hands),
                 Stage::Sought => self.seek(hands),
+                Stage::Inquired => self.inquire(hands),
                 Stage::Called => self.call(hands),
                 Stage::Spoken => self.speak(hands),
                 Stage::Removed => self.remove(hands),
@@ -288,7 +296,7 @@ impl Courier {
         match (outcome, self.stage) {
             (Outcome::Changed, Stage::Marked | Stage::Forgotten | Stage::Removed) => true,
             (Outcome::Delivered, Stage::Delivered(_)) | (Outcome::Room, Stage::Handed(_)) => true,
-            (Outcome::Refused(_), Stage::Sought | Stage::Called | Stage::Spoken) => false,
+            (Outcome::Refused(_), Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken) => false,
             (Outcome::Refused(_), _) => true,
             _ => false,
         }
@@ -306,7 +314,8 @@ impl Courier {
         self.drop_kept(hands);
         match self.stage {
             Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
-            Stage::Sought | Stage::Called | Stage::Spoken => {
+            Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
+                self.drop_address(hands);
                 self.hang_up(hands);
                 self.leave_road(Ended::Unknown, hands);
                 Way::Over(None)

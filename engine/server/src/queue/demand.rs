@@ -1,17 +1,64 @@
-//! What a host's domain demands of those who bring mail to the host (DANE for SMTP).
+//! Which hosts take a domain's mail, and what is demanded of those who bring it there: by what the host's domain publishes of certificates (DANE for SMTP), or else by the policy of the mail's (`policies`).
 //!
 //! Where the way to a host is authenticated, its domain may publish which certificate it shows. Then nothing is sent to a host that does not show it: who stands in between cannot take the offer of TLS away, nor answer for the
 //! host. If name servers do not say what is published, the host is not called: whoever keeps that from us may be the same.
 //!
 //! Looked up is what is published for the name by which the host is called, not for one of which that is an alias; certificates of authorities have to be for that name.
 //!
-//! Answers to: RFC 7672 sections 2.1 and 2.2.
+//! Answers to: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use dns::{Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
-use relay::route::Hop;
+use relay::route::{Hop, Route, Target, Unroutable, Us, route};
+use relay::sts::Mode;
 use tls::Published;
+
+use crate::common::Common;
+
+use super::policies::{Inquiry, Look};
+use super::secrecy::Host;
+
+/// What was found of a way.
+pub(super) enum Found {
+    Hosts(Hosts),
+    /// Something is to be asked of the domain's web server first.
+    Inquiry(Box<Inquiry>),
+}
+
+/// The hosts that take a domain's mail, or why one is not to be called; or why there are none.
+///
+/// Errors: [`Missing`] says what has to be known first.
+pub(super) fn find(
+    domain: &str,
+    (us, random): (&Us<'_>, u64),
+    common: &Common,
+    knowledge: &Knowledge,
+) -> Result<Result<Found, Unroutable>, Missing> {
+    let (hops, missing) = match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
+        Route::By { hops, missing } => (hops, missing),
+        Route::Nowhere(why) => return Ok(Err(why)),
+    };
+    let policy = match common.queue.policies.of(domain, knowledge, common.now)? {
+        Look::Known(policy) => policy,
+        Look::Fetch(id) => match Inquiry::about(domain, id, (us, random), knowledge, common.now)? {
+            Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
+            None => None,
+        },
+    };
+    let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
+    let with_demand = |hop: Hop| {
+        let demand = if common.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
+        Ok(Host::of(hop, demand, policy))
+    };
+    let others = missing.map(|why| Ok(Err(Unroutable::Unknown(why))));
+    let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>()?;
+    Ok(Ok(Found::Hosts(hosts)))
+}
+
+/// Hosts to be called, the first one first, or why one is not.
+pub(super) type Hosts = Vec<Result<Host, Unroutable>>;
 
 /// What is demanded.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,9 +14,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use dns::{Knowledge, Missing, Name, Question, Unanswered};
+use dns::{Knowledge, Missing, Name, Question};
 use relay::destinations::Ended;
-use relay::route::{Families, Hop, Route, Target, Unroutable, Us, route};
+use relay::route::{Families, Unroutable, Us};
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Stage as Talk};
 use store::Refusal;
 
@@ -24,7 +24,8 @@ use crate::configuration::Way as Leaving;
 use crate::names::{Inquirer, Known, QuestionNumber};
 
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
-use super::demand::Demand;
+use super::demand::{Found, find};
+use super::policies::Stir;
 use super::reports::Why;
 use super::secrecy::{CALL_PATIENCE, Host, Line};
 use super::smarthosts;
@@ -78,9 +79,10 @@ impl Courier {
         };
         let us = Us { name: &name, addresses: &addresses, families };
         let hosts = match leaving {
-            Leaving::By(smarthost) => smarthosts::hosts(smarthost, &us, *random, knowledge),
-            Leaving::Direct => route(&Target::Domain(smtp::Domain::Name(destination)), &us, *random, knowledge)
-                .and_then(|route| with_demands(route, common.names.is_trusted(), knowledge)),
+            Leaving::By(smarthost) => {
+                smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))
+            }
+            Leaving::Direct => find(destination, (&us, *random), common, knowledge),
         };
         match hosts {
             Err(Missing(question)) => {
@@ -88,11 +90,15 @@ impl Courier {
                 self.road.asked = Some((number, question));
                 self.is_waiting = true;
             }
-            Ok(Ok(hosts)) => {
+            Ok(Ok(Found::Inquiry(inquiry))) => {
+                self.inquiry = Some(inquiry);
+                self.stage(Stage::Inquired);
+            }
+            Ok(Ok(Found::Hosts(hosts))) => {
                 for host in hosts {
                     match host {
                         Ok(host) => self.road.hosts.push_back(host),
-                        Err(unanswered) => self.miss(Come::Later(Why::Nowhere(Unroutable::Unknown(unanswered)))),
+                        Err(why) => self.miss(Come::Later(Why::Nowhere(why))),
                     }
                 }
                 self.stage(Stage::Called);
@@ -128,6 +134,9 @@ impl Courier {
 
     /// The host has accepted the connection, or takes more of what is to be sent.
     pub(super) fn line_goes_on(&mut self, hands: &mut Hands<'_>) -> Way {
+        if self.is_at(Stage::Inquired) {
+            return self.inquiry_stirred(Stir::Room, hands);
+        }
         if self.is_at(Stage::Called) {
             let letter = self.letter_for_peer(hands);
             if let (Some(line), Some(letter)) = (&mut self.line, letter) {
@@ -151,6 +160,9 @@ impl Courier {
 
     /// The peer has said something.
     pub(super) fn bytes_wait(&mut self, hands: &mut Hands<'_>) -> Way {
+        if self.is_at(Stage::Inquired) {
+            return self.inquiry_stirred(Stir::Bytes, hands);
+        }
         if let Some(line) = &mut self.line {
             line.hear(hands.common);
         }
@@ -160,6 +172,9 @@ impl Courier {
 
     /// It is the turn of the handshake with the host.
     pub(super) fn handshake_resumed(&mut self, hands: &mut Hands<'_>) -> Way {
+        if self.is_at(Stage::Inquired) {
+            return self.inquiry_stirred(Stir::Turn, hands);
+        }
         if let Some(line) = &mut self.line {
             line.step(hands.common);
         }
@@ -178,6 +193,9 @@ impl Courier {
     }
 
     fn lost(&mut self, lost: Lost, hands: &mut Hands<'_>) -> Way {
+        if self.is_at(Stage::Inquired) {
+            return self.inquiry_stirred(Stir::Over, hands);
+        }
         match &mut self.line {
             Some(line) if line.is_open() => line.client.lost(lost),
             _ => self.hang_up(hands),
@@ -300,9 +318,9 @@ impl Courier {
     /// This host was none. As long as one of them may be one later, that is what counts; and of those what the first one came to with which there was a word.
     fn miss(&mut self, come: Come) {
         let is_kept = match &self.road.missed {
-            Some(Come::Later(Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _))) => {
-                !matches!(come, Come::Later(_))
-            }
+            Some(Come::Later(
+                Why::Nowhere(Unroutable::Forbidden) | Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
+            )) => !matches!(come, Come::Later(_)),
             Some(Come::Later(_)) => true,
             _ => false,
         };
@@ -325,25 +343,6 @@ impl Courier {
         self.arrive(how, hands);
     }
 }
-
-/// The hosts to be called, the first one first, or why one is not; or why there are none.
-///
-/// Errors: [`Missing`] says what has to be known first.
-fn with_demands(route: Route, is_trusted: bool, knowledge: &Knowledge) -> Result<Result<Hosts, Unroutable>, Missing> {
-    let (hops, missing) = match route {
-        Route::By { hops, missing } => (hops, missing),
-        Route::Nowhere(why) => return Ok(Err(why)),
-    };
-    let with_demand = |hop: Hop| {
-        let demand = if is_trusted { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
-        Ok(Host::of(hop, demand))
-    };
-    let others = missing.map(|why| Ok(Err(why)));
-    hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>().map(Ok)
-}
-
-/// Hosts to be called, or why one is not.
-pub(super) type Hosts = Vec<Result<Host, Unanswered>>;
 
 /// Whether the client was given something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ use relay::{Outcome, Stage as Talk, Tls};
 use crate::configuration::{PlaceHost, Smarthost, SmarthostTls, Way};
 use crate::secure::Identity;
 
-use super::road::Hosts;
+use super::demand::Hosts;
 use super::secrecy::Host;
 
 /// By what a destination is known: a domain, or a smarthost by its place, which no domain is called.

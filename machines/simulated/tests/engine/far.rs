@@ -8,7 +8,7 @@ use machine::{Instant, Micros};
 use server::Sizes;
 use simulated::{Connection, Dice, MemoryDisk};
 
-use super::far_secrets::{Secrecy, Veil};
+use super::far_secrets::{Secrecy, Veil, shown};
 use super::names::{NAME_SERVER_LINE, NameServer};
 use super::room::shielded::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
@@ -83,6 +83,8 @@ pub(super) struct Conversation {
 pub(super) struct Peer {
     pub(super) mood: Mood,
     pub(super) secrecy: Secrecy,
+    /// What it shows over TLS.
+    pub(super) shows: fn() -> Trust,
     /// How often somebody has said EHLO in the clear, and how often he has asked for TLS.
     pub(super) greeted: usize,
     pub(super) asked: usize,
@@ -162,6 +164,7 @@ impl Peer {
         Peer {
             mood,
             secrecy,
+            shows: shown,
             greeted: 0,
             asked: 0,
             conversations,
@@ -179,7 +182,7 @@ impl Peer {
     }
 
     fn speak(&mut self, index: usize, room: &mut Room) {
-        let Peer { mood, secrecy, greeted, asked, conversations, taken, named, accepted, letters_max } = self;
+        let Peer { mood, secrecy, shows, greeted, asked, conversations, taken, named, accepted, letters_max } = self;
         let talk = &mut conversations[index];
         let connection = talk.connection;
         if room.hosts[PEER].is_over(connection) {
@@ -248,7 +251,7 @@ impl Peer {
             if line == "STARTTLS" {
                 *asked += 1;
                 assert_eq!(talk.heard, b"", "nothing is said in the clear behind it");
-                talk.veil.begin(*secrecy, room, connection);
+                talk.veil.begin(*secrecy, &shows(), room, connection);
             }
         }
     }

@@ -73,7 +73,7 @@ impl Veil {
     }
 
     /// The client may begin.
-    pub(super) fn begin(&mut self, secrecy: Secrecy, room: &mut Room, connection: Connection) {
+    pub(super) fn begin(&mut self, secrecy: Secrecy, trust: &Trust, room: &mut Room, connection: Connection) {
         let version = match secrecy {
             Secrecy::Tls12 => &rustls::version::TLS12,
             Secrecy::Tls13 | Secrecy::Spoils | Secrecy::HangsUpLater => &rustls::version::TLS13,
@@ -89,7 +89,7 @@ impl Veil {
             Secrecy::None | Secrecy::Refuses | Secrecy::FallsSilent | Secrecy::Injects => return,
         };
         self.hangs_up = secrecy == Secrecy::HangsUpLater;
-        self.show(&shown(), version, room);
+        self.show(trust, version, room);
     }
 
     /// The client may begin, and is shown this.
@@ -135,7 +135,11 @@ impl Veil {
         let mut text = Vec::new();
         while !rest.is_empty() {
             tls.read_tls(&mut rest).expect("it is memory");
-            tls.process_new_packets().expect("the client speaks TLS");
+            if tls.process_new_packets().is_err() {
+                // The client has told why it goes.
+                room.hosts[PEER].close(connection);
+                return Vec::new();
+            }
             let mut part = [0; 20_000];
             while let Ok(count @ 1..) = tls.reader().read(&mut part) {
                 text.extend(part.iter().take(count));

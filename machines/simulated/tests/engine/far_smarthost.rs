@@ -1,6 +1,6 @@
 //! A host far away that sends mail on for who logs in, or for everybody.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may fail")]
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};

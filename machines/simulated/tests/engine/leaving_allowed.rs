@@ -1,0 +1,212 @@
+//! Mail leaves for hosts that their domain's policy allows (MTA-STS), and that show certificates for their names; and for no others.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use server::Papers;
+use sha2::{Digest, Sha256};
+use simulated::MemoryDisk;
+use tls::Authorities;
+
+use super::far::{self, LETTER, World, is_whole, world_of};
+use super::far_policies::{Mood, PolicyServer};
+use super::far_secrets::{Secrecy, shown};
+use super::names::{TEXT, TLSA, text};
+use super::room::shielded::Trust;
+use super::room::{DISK_BYTES, Room, usual_sizes};
+
+const IPV4: u16 = 1;
+const PLACE: &str = "_mta-sts.far.test";
+
+/// By whom the host and the web server are vouched for.
+fn valid() -> Trust {
+    Trust::made(12, &["mx.far.test", "mta-sts.far.test"], -10..10_000)
+}
+
+fn policy(mode: &str, host: &str) -> String {
+    format!("version: STSv1\r\nmode: {mode}\r\nmx: {host}\r\nmax_age: 864000\r\n")
+}
+
+struct Around {
+    room: Room,
+    world: World,
+    web: PolicyServer,
+}
+
+/// A world whose domain announces a policy; its host speaks TLS, and shows what anybody may show.
+fn around(seed: u64, policy: &str, secrecy: Secrecy, shows: fn() -> Trust) -> Around {
+    configured(seed, policy, secrecy, shows, "")
+}
+
+fn configured(seed: u64, policy: &str, secrecy: Secrecy, shows: fn() -> Trust, network: &str) -> Around {
+    let authorities = Authorities::with([valid().pem.as_slice()]).expect("it is one");
+    let papers = Papers { authorities, ..Papers::default() };
+    let configuration =
+        far::configuration().replace("dns = [\"10.0.0.12\"]", &["dns = [\"10.0.0.12\"]", network].join("\n"));
+    let disk = MemoryDisk::blank(DISK_BYTES);
+    let room = Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
+    let (mut room, mut world) = world_of(room, far::Mood::Takes);
+    world.names.zone.push(("mta-sts.far.test", IPV4, vec![10, 0, 0, 13]));
+    world.names.zone.push((PLACE, TEXT, text("v=STSv1; id=1;")));
+    (world.peer.secrecy, world.peer.shows) = (secrecy, shows);
+    let web = PolicyServer::new(policy, valid, &mut room);
+    Around { room, world, web }
+}
+
+impl Around {
+    fn pass(&mut self, seconds: u64) {
+        let end = self.room.machine.now + machine::Micros::from_secs(seconds);
+        let Around { room, world, web } = self;
+        world.until(room, "time has passed", |_, room| {
+            web.serve(room);
+            room.machine.now >= end
+        });
+    }
+
+    fn pass_days(&mut self, days: u64) {
+        (0..days).for_each(|_| self.pass(86_400));
+    }
+
+    fn submit(&mut self) {
+        self.world.submit(&mut self.room, &["bob@far.test"], LETTER);
+    }
+
+    /// So many letters have come in all, the last one in TLS or not.
+    fn arrived(&mut self, count: usize, is_sealed: bool) {
+        let taken = &self.world.peer.taken;
+        assert_eq!(taken.len(), count);
+        let last = taken.last().expect("one has come");
+        assert!(last.is_sealed == is_sealed && is_whole(&last.content, LETTER));
+    }
+
+    /// Ten hours go by, in which nobody hears of a letter. Ada hears why that is.
+    fn nothing_goes(&mut self, why: &str) {
+        self.pass(10 * 3600);
+        assert_eq!((self.world.peer.taken.len(), self.world.peer.named), (0, 0));
+        let inbox = self.world.inbox(&mut self.room, "ada");
+        assert_eq!(inbox.len(), 1, "{inbox:?}");
+        let words = inbox[0].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("Action: delayed") && words.contains(why), "{words}");
+    }
+
+    fn announce(&mut self, record: Option<&str>) {
+        self.world.names.zone.retain(|(name, ..)| *name != PLACE);
+        self.world.names.zone.extend(record.map(|record| (PLACE, TEXT, text(record))));
+    }
+}
+
+#[test]
+fn a_host_that_the_policy_allows_and_that_is_vouched_for_gets_the_letter() {
+    for (seed, secrecy, host) in [(860, Secrecy::Tls12, "mx.far.test"), (861, Secrecy::Tls13, "*.far.test")] {
+        let mut around = around(seed, &policy("enforce", host), secrecy, valid);
+        around.submit();
+        around.pass(120);
+        around.arrived(1, true);
+        assert_eq!(around.web.asked, ["mta-sts.far.test"]);
+        around.submit();
+        around.pass(120);
+        around.arrived(2, true);
+        assert_eq!(around.web.asked.len(), 1, "what is known is not asked again");
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_host_that_does_not_keep_to_the_policy_is_sent_nothing_and_the_sender_hears_why() {
+    for (seed, host, secrecy, shows, why) in [
+        (
+            862,
+            "mx.far.test",
+            Secrecy::Tls13,
+            shown as fn() -> Trust,
+            "showed no certificate that is valid for its name",
+        ),
+        (863, "mx.far.test", Secrecy::None, valid, "offers no TLS, and without it nothing is sent there"),
+        (864, "mx.far.test", Secrecy::Babbles, valid, "while TLS was begun"),
+        (865, "other.far.test", Secrecy::Tls13, valid, "(MTA-STS) allows none of the servers"),
+    ] {
+        let mut around = around(seed, &policy("enforce", host), secrecy, shows);
+        around.submit();
+        around.nothing_goes(why);
+        (around.web.policy, around.world.peer.secrecy, around.world.peer.shows) =
+            (policy("enforce", "mx.far.test"), Secrecy::Tls13, valid);
+        around.announce(Some("v=STSv1; id=2;"));
+        around.pass(4 * 3600);
+        around.arrived(1, true);
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_policy_that_is_only_tested_or_taken_back_or_cannot_be_had_keeps_nothing_back() {
+    for (seed, policy, mood, trusted) in [
+        (866, policy("testing", "other.test"), Mood::Answers, valid as fn() -> Trust),
+        (867, policy("none", "other.test"), Mood::Answers, valid),
+        (868, policy("enforce", "other.test"), Mood::KnowsNothing, valid),
+        (869, policy("enforce", "other.test"), Mood::Silent, valid),
+        (870, policy("enforce", "other.test"), Mood::CutsOff, valid),
+        (871, policy("enforce", "other.test"), Mood::Down, valid),
+        (872, policy("enforce", "other.test"), Mood::Answers, shown),
+    ] {
+        let mut around = around(seed, &policy, Secrecy::Tls13, shown);
+        (around.web.mood, around.web.shows) = (mood, trusted);
+        around.submit();
+        around.pass(240);
+        around.arrived(1, true);
+        around.room.until_nothing_is_in_use();
+    }
+}
+
+/// Who stands in between can take the record away, and the web server; what is known holds all the same.
+#[test]
+fn what_is_known_holds_until_its_time_is_over_whatever_is_announced() {
+    for (seed, record, mood) in [
+        (873, None, Mood::Answers),
+        (874, Some("v=STSv1; id=2;"), Mood::Down),
+        (875, Some("v=STSv1; id=2;"), Mood::KnowsNothing),
+    ] {
+        let mut around = around(seed, &policy("enforce", "mx.far.test"), Secrecy::Tls13, valid);
+        around.submit();
+        around.pass(120);
+        around.arrived(1, true);
+        around.world.peer.shows = shown;
+        around.web.mood = mood;
+        around.announce(record);
+        around.pass(600);
+        let named = around.world.peer.named;
+        around.submit();
+        around.pass(6 * 3600);
+        assert_eq!((around.world.peer.taken.len(), around.world.peer.named), (1, named));
+        around.pass_days(8);
+        assert_eq!(around.world.peer.taken.len(), 1, "five days are over");
+        around.pass_days(3);
+        around.submit();
+        around.pass(600);
+        assert_eq!(around.world.peer.taken.len(), 2, "the policy's time is over");
+    }
+}
+
+#[test]
+fn where_a_certificate_is_published_the_policy_does_not_count() {
+    let signed = ["far.test", "mx.far.test", "_25._tcp.mx.far.test"];
+    let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
+    digest.splice(..0, [3, 0, 1]);
+    let mut around = configured(876, &policy("enforce", "other.test"), Secrecy::Tls13, shown, "dnssec = true");
+    around.world.names.zone.push((signed[2], TLSA, digest));
+    around.world.names.signed.extend(signed);
+    around.submit();
+    around.pass(120);
+    around.arrived(1, true);
+}
+
+#[test]
+fn a_machine_that_stops_while_it_asks_for_a_policy_stops() {
+    let mut around = around(877, &policy("enforce", "mx.far.test"), Secrecy::Tls13, valid);
+    around.web.mood = Mood::Silent;
+    around.submit();
+    around.pass(20);
+    around.room.machine.stop = true;
+    let Around { room, world, .. } = &mut around;
+    world.until(room, "it has stopped", |_, room| room.ended.is_some());
+    assert_eq!(world.peer.taken.len(), 0);
+}
