@@ -2,7 +2,7 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and what lists say of him, `lists`, whether recipients have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and what lists say of him, `lists`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod ending;
 pub(crate) mod lists;
@@ -10,6 +10,7 @@ mod login;
 mod posting;
 mod proof;
 mod quota;
+mod recipients;
 mod sender;
 
 use alloc::boxed::Box;
@@ -38,7 +39,7 @@ use crate::signing::Signing;
 
 use ending::Ending;
 use lists::Standing;
-use posting::{Posting, Wishes};
+use posting::Posting;
 use proof::Proof;
 use quota::Taken;
 use sender::Finding;
@@ -381,30 +382,6 @@ impl Hands<'_> {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
-    /// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
-    fn add_recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
-        let path = &named.path;
-        let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
-        let recipient = match self.common.recipient(path) {
-            Ok(account) => Some(self.common.directory.entrance(&self.common.store, account)),
-            Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
-            Err(refusal) => return Err(refusal),
-        };
-        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-        match recipient {
-            // Two addresses of one account get one copy.
-            Some(recipient) if transaction.recipients.contains(&recipient) => {}
-            Some(recipient) => {
-                let room = quota::check(recipient.account, self)?;
-                let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-                transaction.note_room(room)?;
-                transaction.add(recipient, wishes, &self.common.store)?;
-            }
-            None => transaction.add_elsewhere(path.text(), wishes, &self.common.store)?,
-        }
-        Ok(())
-    }
-
     /// Puts our trace fields in front of the message: of one above which something is said last, the one that says how it came.
     fn trace(
         &mut self,
@@ -515,30 +492,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
-        let path = &named.path;
-        if !path.is_postmaster() && self.refusal().is_some() {
-            return Err(RecipientRefusal::Unwanted);
-        }
-        if !self.could(Deed::Guess) {
-            return Err(RecipientRefusal::Guessing);
-        }
-        if !self.may(Deed::Recipient) {
-            return Err(RecipientRefusal::TooOften);
-        }
-        let named = match self.is_returning(path) {
-            Ok(true) => Ok(()),
-            Ok(false) => self.add_recipient(named),
-            Err(refusal) => Err(refusal),
-        };
-        if let Err(refusal) = named {
-            self.note_guess(refusal);
-            return Err(refusal);
-        }
-        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
-        if transaction.first_recipient.is_empty() {
-            transaction.first_recipient.push_str(path.text());
-        }
-        Ok(())
+        recipients::name(named, self)
     }
 
     fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool {

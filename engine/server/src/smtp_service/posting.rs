@@ -14,19 +14,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use machine::UnixTime;
-use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
-use smtp::{
-    Body, CharacterSet, Domain, EnvelopeId, ForwardPath, LOCAL_PART_BYTES_MAX, Mail, MessageRefusal, Original,
-    RecipientRefusal,
-};
+use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
 
 use crate::archive::{Archive, LetterId};
 use crate::common::Common;
 use crate::queue::{ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind};
 
-use super::{Hands, Transaction, message_refusal};
+use super::{Transaction, message_refusal};
 
 /// Bytes that a recipient takes in an envelope beside his address and whom the sender has named at first, at most.
 const RECIPIENT_OVERHEAD: usize = 8;
@@ -41,7 +37,7 @@ pub(super) struct Posting {
     /// Those who are here of whom something is said.
     here: Vec<(AccountId, Wishes)>,
     /// Whose outbox it goes into, where whoever sends it has none.
-    keeper: Option<AccountId>,
+    pub(super) keeper: Option<AccountId>,
     is_eight_bit: bool,
     is_utf8: bool,
     returned: Option<Return>,
@@ -172,31 +168,6 @@ impl Transaction {
         let mut head = Vec::new();
         envelope::write(&envelope, &mut head).map_err(|_| MessageRefusal::TryLater)?;
         Ok((common.store.begin(&entries_for(account, &envelope)).map_err(message_refusal)?, head))
-    }
-}
-
-impl Hands<'_> {
-    /// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
-    ///
-    /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
-    pub(super) fn is_returning(&mut self, path: &ForwardPath<'_>) -> Result<bool, RecipientRefusal> {
-        let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
-        let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
-        let common = &*self.common;
-        let mut plain = [0; LOCAL_PART_BYTES_MAX];
-        let key = srs::Key::new(common.store.secret_of_paths());
-        let sender = match key.restore(mailbox.plain_local_part(&mut plain), common.wall) {
-            _ if !common.directory.serves(domain) => return Ok(false),
-            Restored::Plain => return Ok(false),
-            Restored::Nobody => return Err(RecipientRefusal::UnknownUser),
-            Restored::Of(sender) => sender,
-        };
-        let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
-        let keeper = common.directory.postmaster(&common.store).ok();
-        let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
-        transaction.add_elsewhere(&sender, Wishes::default(), &common.store)?;
-        transaction.posting.keeper = Some(keeper);
-        Ok(true)
     }
 }
 

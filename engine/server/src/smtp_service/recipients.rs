@@ -1,0 +1,93 @@
+//! Whom a message is for: what becomes of RCPT.
+//!
+//! | who is named | where the message goes |
+//! |---|---|
+//! | an account | into its inbox, or where its mail is sent on from |
+//! | who sent a letter that was sent on, by an address of ours | out again (`posting`), if it comes from nobody |
+//! | somebody elsewhere, by who has logged in | out again, too |
+
+use mail::Deed;
+use relay::srs::{self, Restored};
+use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
+
+use super::posting::Wishes;
+use super::{Hands, quota};
+
+/// Somebody is named whom the message of the open transaction is for.
+///
+/// Errors: he does not get it.
+pub(super) fn name(named: &smtp::Recipient<'_>, hands: &mut Hands<'_>) -> Result<(), RecipientRefusal> {
+    let path = &named.path;
+    if !path.is_postmaster() && hands.refusal().is_some() {
+        return Err(RecipientRefusal::Unwanted);
+    }
+    if !hands.could(Deed::Guess) {
+        return Err(RecipientRefusal::Guessing);
+    }
+    if !hands.may(Deed::Recipient) {
+        return Err(RecipientRefusal::TooOften);
+    }
+    let added = match hands.is_returning(path) {
+        Ok(true) => Ok(()),
+        Ok(false) => hands.add_recipient(named),
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = added {
+        hands.note_guess(refusal);
+        return Err(refusal);
+    }
+    let Some(transaction) = hands.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+    if transaction.first_recipient.is_empty() {
+        transaction.first_recipient.push_str(path.text());
+    }
+    Ok(())
+}
+
+impl Hands<'_> {
+    /// Whether an address stands for who sent a letter that was sent on; then he is to get what is said of it.
+    ///
+    /// Errors: it says so, and does not; or this is said by somebody, who may as well write to him.
+    fn is_returning(&mut self, path: &ForwardPath<'_>) -> Result<bool, RecipientRefusal> {
+        let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
+        let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
+        let common = &*self.common;
+        let mut plain = [0; LOCAL_PART_BYTES_MAX];
+        let key = srs::Key::new(common.store.secret_of_paths());
+        let sender = match key.restore(mailbox.plain_local_part(&mut plain), common.wall) {
+            _ if !common.directory.serves(domain) => return Ok(false),
+            Restored::Plain => return Ok(false),
+            Restored::Nobody => return Err(RecipientRefusal::UnknownUser),
+            Restored::Of(sender) => sender,
+        };
+        let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
+        let keeper = common.directory.postmaster(&common.store).ok();
+        let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
+        transaction.add_elsewhere(&sender, Wishes::default(), &common.store)?;
+        transaction.posting.keeper = Some(keeper);
+        Ok(true)
+    }
+
+    /// Somebody here is to get the message of the open transaction, or whoever logged in names somebody elsewhere.
+    fn add_recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
+        let path = &named.path;
+        let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
+        let recipient = match self.common.recipient(path) {
+            Ok(account) => Some(self.common.directory.entrance(&self.common.store, account)),
+            Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
+            Err(refusal) => return Err(refusal),
+        };
+        let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+        match recipient {
+            // Two addresses of one account get one copy.
+            Some(recipient) if transaction.recipients.contains(&recipient) => {}
+            Some(recipient) => {
+                let room = quota::check(recipient.account, self)?;
+                let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
+                transaction.note_room(room)?;
+                transaction.add(recipient, wishes, &self.common.store)?;
+            }
+            None => transaction.add_elsewhere(path.text(), wishes, &self.common.store)?,
+        }
+        Ok(())
+    }
+}
