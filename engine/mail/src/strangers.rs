@@ -198,7 +198,6 @@ impl Strangers {
         let [of_address, of_network] = lengths;
         let length = if let Doer::Address(_) = doer { of_address } else { of_network };
         let mut hasher = SipHasher13::new_with_key(&self.key);
-        hasher.write_usize(length);
         hasher.write(octets.get(..length).unwrap_or_default());
         hasher.finish().max(1)
     }

@@ -156,6 +156,8 @@ pub(crate) struct Common {
     pub(crate) logins: Logins,
     /// What is asked of name servers.
     pub(crate) names: Names,
+    /// How long strangers are listened to before they are greeted.
+    pub(crate) greeting_delay: Option<Micros>,
     /// What strangers have done lately.
     pub(crate) strangers: Strangers,
     /// Lists of addresses that strangers are looked up in.

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use dns::{Action, Answer, Limits, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
-use machine::{CoreId, Instant};
+use machine::{CoreId, Instant, Micros};
 use net::{ConnectionId, Net, Place};
 use tasks::FrameId;
 
@@ -234,6 +234,11 @@ impl Common {
     /// Whether what is held against strangers may be held against him: the configuration exempts none of his network.
     pub(crate) fn is_judged(&self, caller: Caller) -> bool {
         self.is_strange(caller) && !self.access.is_unthrottled(caller.address)
+    }
+
+    /// How long a client is listened to before he is greeted, if he is.
+    pub(crate) fn greeting_delay(&self, caller: Caller) -> Option<Micros> {
+        self.greeting_delay.filter(|_| self.is_judged(caller))
     }
 }
 

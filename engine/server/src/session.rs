@@ -72,6 +72,8 @@ impl Caller {
 pub(crate) enum Talk {
     /// Nothing yet: the handshake of TLS is not done.
     Handshake(Handshake),
+    /// Nothing yet: we listen whether the stranger speaks before he is greeted.
+    Silence,
     /// Nothing yet: there is no room for a greeting.
     ToBeGreeted(Protocol),
     Smtp(smtp_service::Conversation),
@@ -131,11 +133,12 @@ impl Session {
         if caller.channel == Channel::Tls {
             return Session::begin_with_handshake(caller, common);
         }
-        let talk = Talk::ToBeGreeted(service.protocol);
+        let delay = common.greeting_delay(caller);
+        let talk = if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest: Guest::OfTheHouse, mark: None };
         session.greet(common);
-        if session.is_to_be_greeted() {
-            common.set_deadline(caller.connection, Some(GREETING_PATIENCE));
+        if session.is_to_be_greeted() || delay.is_some() {
+            common.set_deadline(caller.connection, delay.or(Some(GREETING_PATIENCE)));
         }
         session
     }
@@ -184,6 +187,13 @@ impl Session {
         };
     }
 
+    /// A stranger did not wait for his greeting, as programs do not that have much to send and listen to nobody (RFC 5321 section 3.1).
+    fn has_spoken_first(&mut self, common: &mut Common) {
+        common.say(self.caller, smtp::SPOKE_FIRST);
+        common.close(self.caller);
+        self.talk = Talk::Over;
+    }
+
     /// Whether its address has not too many connections. It is counted from then on, if it is a stranger's.
     fn may_visit(&mut self, common: &mut Common) -> bool {
         if !common.is_judged(self.caller) {
@@ -202,6 +212,7 @@ impl Session {
     pub(crate) fn waits_for(&self) -> WaitsFor {
         match &self.talk {
             Talk::Handshake(handshake) => handshake.waits_for(),
+            Talk::Silence => WaitsFor::Us,
             Talk::ToBeGreeted(_) => WaitsFor::SendRoom,
             Talk::Smtp(talk) => talk.waits_for(),
             Talk::Pop3(talk) => talk.waits_for(),
@@ -235,7 +246,7 @@ impl Session {
         match &self.talk {
             Talk::Smtp(talk) => talk.is_logged_in(),
             Talk::Pop3(talk) => talk.is_logged_in(),
-            Talk::Http(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => false,
+            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => false,
         }
     }
 
@@ -245,7 +256,11 @@ impl Session {
             Talk::Smtp(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.bytes_arrived(bytes, hands)),
-            Talk::Handshake(_) | Talk::ToBeGreeted(_) => 0,
+            Talk::Silence if !bytes.is_empty() => {
+                self.has_spoken_first(common);
+                bytes.len()
+            }
+            Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) => 0,
             Talk::Over => bytes.len(),
         }
     }
@@ -254,7 +269,9 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.woken(self.caller, point, outcome, common),
             Talk::Pop3(talk) => talk.woken(self.caller, point, outcome, common),
-            Talk::Http(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => common.forget(outcome),
+            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {
+                common.forget(outcome);
+            }
         }
     }
 
@@ -303,6 +320,10 @@ impl Session {
             Talk::Pop3(talk) => talk.deadline_expired(self.caller, common),
             Talk::Http(talk) => talk.deadline_expired(self.caller, common),
             Talk::Handshake(_) => self.handshake_expired(common),
+            Talk::Silence => {
+                self.talk = Talk::ToBeGreeted(Protocol::Smtp);
+                common.set_deadline(self.caller.connection, Some(GREETING_PATIENCE));
+            }
             Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
@@ -315,7 +336,7 @@ impl Session {
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.stopping(hands)),
             Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, common),
-            Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
+            Talk::Silence | Talk::ToBeGreeted(_) => common.break_off(self.caller.connection),
             Talk::Over => {}
         }
     }
@@ -327,7 +348,7 @@ impl Session {
             Talk::Pop3(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Http(talk) => talk.with(self.caller, common, |session, hands| session.peer_closed(hands)),
             Talk::Handshake(_) => common.break_off(self.caller.connection),
-            Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
@@ -337,7 +358,7 @@ impl Session {
             Talk::Handshake(_) => self.handshake_resumed(common),
             Talk::Smtp(talk) => talk.resumed(self.caller, common),
             Talk::Http(talk) => talk.resumed(self.caller, common),
-            Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
     }
 
@@ -390,7 +411,7 @@ impl Session {
         match &mut self.talk {
             Talk::Pop3(talk) => talk.ended(self.caller, common),
             Talk::Http(talk) => talk.ended(self.caller, common),
-            Talk::Smtp(_) | Talk::Handshake(_) | Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         common.deadlines.cancel(self.caller.connection.0);
         if self.guest == Guest::Counted {

@@ -22,7 +22,8 @@ use mail::Deed;
 use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
 use sasl::{Credentials, Puzzle};
 use smtp::{
-    Envelope, Extensions, ForwardPath, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings, Tls,
+    Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
+    Tls,
 };
 use sometimes::buggify;
 use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
@@ -451,7 +452,9 @@ impl smtp::Actions for Hands<'_> {
         let (login, settings) = (self.login_setting(), self.common.smtp_settings);
         if login == smtp::Login::Absent {
             // What strangers send is in a mailbox when they hear that we have it, or is not taken.
-            return Settings { tls, login, extensions: settings.extensions.without(Extensions::DSN), ..settings };
+            let extensions = settings.extensions.without(Extensions::DSN);
+            let haste = if self.common.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
+            return Settings { tls, login, haste, extensions, ..settings };
         }
         let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.common.wall });
         Settings { tls, login, holds, ..settings }

@@ -74,6 +74,7 @@ impl Engine {
             bodies_max: sizes.http_bodies_bytes(),
             logins: Logins::new(cores, Hasher::new(), [random(machine), random(machine)], Nonces::new(random(machine))),
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
+            greeting_delay: Some(configuration.abuse.greeting_delay).filter(|delay| delay.0 > 0),
             strangers: Strangers::new(configuration.abuse.limits, random(machine)),
             lists: Lists::new(&configuration.abuse),
             checks: 0,

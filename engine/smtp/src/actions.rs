@@ -97,8 +97,19 @@ pub struct Settings {
     pub tls: Tls,
     /// AUTH, which EHLO announces while it may be used.
     pub login: Login,
+    /// What becomes of a client that says more before it has heard what it has to wait for.
+    pub haste: Haste,
     /// Failed logins of a session; the last of them ends it by 421.
     pub failed_logins_max: u8,
+}
+
+/// What becomes of a client that does not wait: for the reply to EHLO or HELO, which says whether commands may be pipelined, for any reply after HELO, or for the 354 after DATA (RFC 2920 section 3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Haste {
+    /// Nothing.
+    Tolerated,
+    /// 554 5.5.0, and the session is over.
+    Refused,
 }
 
 /// Whether clients say who they are.
@@ -136,6 +147,7 @@ impl Default for Settings {
             holds: None,
             tls: Tls::Absent,
             login: Login::Absent,
+            haste: Haste::Tolerated,
             failed_logins_max: 3,
         }
     }

@@ -23,6 +23,9 @@ const LINE_BYTES_MAX: usize = 512;
 /// What to tell a client whose address has too many connections, before this one is closed.
 pub const TOO_MANY_CONNECTIONS: &[u8] = b"421 4.7.0 Too many connections from your address, try again later\r\n";
 
+/// What to tell a client that has spoken before it was greeted, before the connection is closed.
+pub const SPOKE_FIRST: &[u8] = b"554 5.5.0 Sent something before the greeting\r\n";
+
 /// What to tell a client for whom there is no session, before the connection is closed.
 pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
@@ -65,6 +68,7 @@ pub(crate) const MAIL_FIRST: Reply = b"503 5.5.1 Send MAIL first\r\n";
 pub(crate) const MAIL_TWICE: Reply = b"503 5.5.1 MAIL was sent already\r\n";
 pub(crate) const CHUNKS_BEGAN: Reply = b"503 5.5.1 BDAT was sent already\r\n";
 pub(crate) const NO_RECIPIENT: Reply = b"554 5.5.1 No valid recipients\r\n";
+pub(crate) const TOO_SOON: Reply = b"554 5.5.0 Sent more before the reply that has to be waited for\r\n";
 pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply = b"554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
 pub(crate) const BARE_LINE_END_IN_COMMAND: Reply = b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
 pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply = b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";

@@ -318,7 +318,11 @@ impl Session {
         match first_line(bytes, limit) {
             Line::Whole(line) => {
                 let command = (self.expect == Expect::Command).then(|| parse(line));
+                let is_last = bytes.len() == line.len() + LINE_END_BYTES;
                 match command {
+                    Some(Ok(command)) if !is_last && self.is_hasty(&command, actions) => {
+                        self.end(reply::TOO_SOON, actions);
+                    }
                     Some(Ok(Command::Data | Command::Chunk { .. })) if !self.may_begin(actions) => {
                         return Taken::AndWait(0, WaitsFor::Sender);
                     }

@@ -2,18 +2,22 @@
 
 use alloc::vec::Vec;
 
+use machine::Micros;
 use mail::StrangerLimits;
 
 use super::document::Section;
 use super::error::ConfigurationError;
-use super::values::HostName;
+use super::values::{HostName, Span};
 use super::{LISTS_MAX, parsed_once};
 
+const GREETING_DELAY: Micros = Micros::from_secs(1);
+/// Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), and those who send much for less.
+const GREETING_DELAY_MAX: Micros = Micros::from_secs(20);
 /// Bytes of the longest name of a list: an address of IPv6 stands before it (RFC 5782 §2.4).
 const LIST_BYTES_MAX: usize = 253 - 64;
 
-/// What is held against strangers. The default: nothing but that they do too much.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// What is held against strangers. The default: nothing but that they do too much, or too soon.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Abuse {
     /// The lists whose addresses no mail is taken from.
     pub dnsbl: Vec<HostName>,
@@ -21,8 +25,22 @@ pub struct Abuse {
     pub dnsbl_junk: Vec<HostName>,
     /// Those whose addresses none of the others counts for.
     pub dnswl: Vec<HostName>,
+    /// How long they are listened to before they are greeted; at most [`GREETING_DELAY_MAX`].
+    pub greeting_delay: Micros,
     /// How much an address may do; a network may do more.
     pub limits: StrangerLimits,
+}
+
+impl Default for Abuse {
+    fn default() -> Abuse {
+        Abuse {
+            dnsbl: Vec::new(),
+            dnsbl_junk: Vec::new(),
+            dnswl: Vec::new(),
+            greeting_delay: GREETING_DELAY,
+            limits: StrangerLimits::default(),
+        }
+    }
 }
 
 pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationError> {
@@ -30,6 +48,7 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         "dnsbl",
         "dnsbl_junk",
         "dnswl",
+        "greeting_delay",
         "connections",
         "connections_a_minute",
         "messages_a_minute",
@@ -40,8 +59,20 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         dnsbl: lists(section, "dnsbl")?,
         dnsbl_junk: lists(section, "dnsbl_junk")?,
         dnswl: lists(section, "dnswl")?,
+        greeting_delay: greeting_delay(section)?,
         limits: limits(section)?,
     })
+}
+
+fn greeting_delay(section: &Section<'_, '_>) -> Result<Micros, ConfigurationError> {
+    let Some(item) = section.optional("greeting_delay") else { return Ok(GREETING_DELAY) };
+    let Span(delay) = item.parsed()?;
+    if delay > GREETING_DELAY_MAX {
+        return Err(
+            item.error("clients do not wait so long", format_args!("at most {} s", GREETING_DELAY_MAX.as_secs()))
+        );
+    }
+    Ok(delay)
 }
 
 fn limits(section: &Section<'_, '_>) -> Result<StrangerLimits, ConfigurationError> {

@@ -499,3 +499,24 @@ fn how_much_strangers_may_do_are_numbers() {
     refused(&with_abuse("connections = 'many'"), 4, "of type string", "a number from 1 to 65535");
     refused(&with_abuse("messages = 5"), 4, "`messages` is not known in abuse", "one of");
 }
+
+#[test]
+fn how_long_strangers_are_listened_to_is_a_time() {
+    let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
+    let delay = |text: &str| Configuration::parse(&with_root(text)).unwrap().abuse.greeting_delay.as_millis();
+    assert_eq!((delay(""), delay("[abuse]")), (1_000, 1_000));
+    for (said, ms) in [("0s", 0), ("250ms", 250), ("20s", 20_000)] {
+        assert_eq!(delay(&format!("[abuse]\ngreeting_delay = '{said}'")), ms);
+    }
+    for (said, what) in [
+        ("2", "the unit is missing"),
+        ("s", "no number"),
+        ("+2s", "no number"),
+        ("1m", "clients do not wait so long"),
+        ("25h", "more than a day"),
+        ("99999999999999999h", "more than a day"),
+    ] {
+        let expected = if said == "1m" { "at most 20 s" } else { "a time, such as" };
+        refused(&with_abuse(&format!("greeting_delay = '{said}'")), 4, what, expected);
+    }
+}

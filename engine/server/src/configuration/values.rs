@@ -5,6 +5,8 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::net::IpAddr;
 
+use machine::Micros;
+
 /// A value written as a string.
 pub(super) trait Value: Sized {
     /// What a right one looks like, as an error says it.
@@ -142,6 +144,26 @@ fn check_local_part(local: &str) -> Result<(), &'static str> {
         return Err("what stands before the @ has a character that must not be there");
     }
     Ok(())
+}
+
+/// A span of time, of a day at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Span(pub(super) Micros);
+
+impl Value for Span {
+    const FORM: &'static str = "a time, such as \"500ms\", \"2s\", \"5m\" or \"1h\"";
+
+    fn parse(text: &str) -> Result<Span, &'static str> {
+        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+        let unit = units.into_iter().find_map(|(letters, ms)| Some((text.strip_suffix(letters)?, ms)));
+        let (number, unit_ms) = unit.ok_or("the unit is missing: ms, s, m or h")?;
+        let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse::<u64>().ok().filter(|_| is_number).ok_or("before the unit stands no number")?;
+        match number.checked_mul(unit_ms) {
+            Some(ms @ 0..=86_400_000) => Ok(Span(Micros::from_millis(ms))),
+            _ => Err("that is more than a day"),
+        }
+    }
 }
 
 /// A block of addresses in CIDR notation (RFC 4632 §3.1), IPv4 or IPv6.

@@ -2,7 +2,7 @@
 //!
 //! Answers to: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
-use crate::actions::{Actions, Envelope, MessageRefusal, Protocol, RecipientRefusal, Tls};
+use crate::actions::{Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Tls};
 use crate::command::{CharacterSet, Command, Fault, Mail, Place, Recipient};
 use crate::content::Position;
 use crate::hold::Hold;
@@ -41,6 +41,17 @@ impl Session {
             Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => self.end(reply::fault(fault), actions),
             Err(fault) => self.fault(reply::fault(fault), actions),
         }
+    }
+
+    /// Whether a client that says more behind this command ought to have waited for the reply, and is refused for that.
+    pub(super) fn is_hasty(&self, command: &Command<'_>, actions: &impl Actions) -> bool {
+        let waits = match command {
+            Command::ExtendedHello(_) | Command::Hello(_) | Command::Data => true,
+            // Its chunk belongs to the one, and what follows the other is thrown away.
+            Command::Chunk { .. } | Command::StartTls => false,
+            _ => self.greeted != Greeted::Extended,
+        };
+        waits && actions.settings().haste == Haste::Refused
     }
 
     /// EHLO and HELO begin the session anew (RFC 5321 section 4.1.4).

@@ -3,7 +3,7 @@
 use std::string::ToString;
 
 use super::world::{Conversation, World};
-use crate::{Extensions, LINE_BYTES_MAX, MessageRefusal, SenderRefusal};
+use crate::{Extensions, Haste, LINE_BYTES_MAX, MessageRefusal, SenderRefusal};
 
 #[test]
 fn a_message_is_taken_and_acknowledged() {
@@ -338,5 +338,36 @@ fn browsers_are_sent_away_at_once() {
         let hidden = request.to_string() + "Host: a\r\n\r\nEHLO a\r\nMAIL FROM:<a@b>\r\n";
         talk.exchange(&[(&hidden, "521 5.5.1 This is SMTP\r\n")]);
         assert!(talk.world.closed && talk.world.log.is_empty());
+    }
+}
+
+#[test]
+fn who_sends_more_before_the_reply_that_has_to_be_waited_for_is_refused_where_that_is_wanted() {
+    const TOO_SOON: &str = "554 5.5.0 Sent more before the reply that has to be waited for\r\n";
+    let hasty = |haste, before: &str, words: &str| {
+        let mut talk = Conversation::new();
+        talk.world.settings.haste = haste;
+        talk.says(before);
+        talk.replies();
+        talk.says(words);
+        (talk.replies(), talk.world.closed)
+    };
+    let (ehlo, mail) = ("EHLO a\r\n", "EHLO a\r\nMAIL FROM:<a@b>\r\n");
+    for (before, words) in [
+        ("", mail),
+        ("", "HELO a\r\nQ"),
+        ("", "NOOP\r\nEHLO a\r\n"),
+        ("HELO a\r\n", "MAIL FROM:<a@b>\r\nRCPT TO:<bob@mail.test>\r\n"),
+        (ehlo, "MAIL FROM:<a@b>\r\nRCPT TO:<bob@mail.test>\r\nDATA\r\nSubject: x\r\n\r\n.\r\n"),
+    ] {
+        let (replies, closed) = hasty(Haste::Refused, before, words);
+        assert!(replies.ends_with(TOO_SOON) && closed, "{words:?}: {replies}");
+        let (replies, closed) = hasty(Haste::Tolerated, before, words);
+        assert!(!replies.contains(TOO_SOON) && !closed, "{words:?}: {replies}");
+    }
+    let pipelined = "RSET\r\nMAIL FROM:<a@b>\r\nRCPT TO:<bob@mail.test>\r\n";
+    for end in ["DATA\r\n", "BDAT 4\r\nabc\r\nBDAT 0 LAST\r\nMAIL FROM:<a@b>\r\n", "QUIT\r\n", "EHLO b\r\n"] {
+        let (replies, _) = hasty(Haste::Refused, ehlo, &(pipelined.to_string() + end));
+        assert!(!replies.contains(TOO_SOON), "{end:?}: {replies}");
     }
 }

@@ -116,7 +116,10 @@ fn whoever_may_go_first_goes_where_nobody_may_now() {
 /// Strangers' letters may name as many domains as they like, of which name servers say nothing.
 #[test]
 fn strangers_who_make_us_ask_for_much_do_not_keep_mail_from_leaving() {
-    let (mut room, mut world) = serving(806, Mood::Takes);
+    // Who is not listened to is greeted at once, and so all are asked about at a time.
+    let configuration = configuration() + "[abuse]\ngreeting_delay = \"0s\"\n";
+    let room = Room::configured(806, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
+    let (mut room, mut world) = world_of(room, Mood::Takes);
     room.hosts[STRANGER].move_to(FAR);
     world.names.ignored = Some(".slow.test");
     for number in 0..24 {

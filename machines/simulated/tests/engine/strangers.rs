@@ -4,6 +4,7 @@
 
 use machine::Micros;
 use server::InUse;
+use simulated::room::letters_on;
 
 use crate::CORES;
 
@@ -148,7 +149,8 @@ fn a_list_that_does_not_answer_refuses_nobody_and_is_left_alone_for_a_while() {
 
 #[test]
 fn who_leaves_or_has_to_while_he_is_looked_up_leaves_nothing_behind_and_so_many_are_at_a_time() {
-    let (mut room, mut server) = serving_as(7, Mood::Silent, LISTS);
+    // Who is not listened to is greeted at once, and so all are looked up at a time.
+    let (mut room, mut server) = serving_as(7, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));
     let wait = |room: &mut Room, server: &mut NameServer| {
         let talk = greet(room, server, STRANGER);
         room.send(&talk, b"RCPT TO:<ada@barepost.test>\r\n");
@@ -246,6 +248,10 @@ fn who_has_guessed_too_much_is_told_of_nobody_whether_he_is_here() {
     let (mut room, mut server) = serving_as(24, Mood::Answers, "[abuse]\nunknown_recipients_an_hour = 3\n");
     for path in ["ada@barepost.test", "nobody@barepost.test"] {
         let mut talk = greet(&mut room, &mut server, STRANGER);
+        for _ in 0..5 {
+            let reply = server.smtp(&mut room, &mut talk, "RCPT TO:<a@elsewhere.test>");
+            assert_eq!(reply, "550 5.7.1 Relaying denied", "that guesses nothing");
+        }
         for name in ["a", "ada", "b", "c"] {
             let known = name == "ada";
             let reply = server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{name}@barepost.test>"));
@@ -257,5 +263,84 @@ fn who_has_guessed_too_much_is_told_of_nobody_whether_he_is_here() {
         room.part(talk);
         room.pass(Micros::from_secs(3_600));
     }
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn who_speaks_before_he_is_greeted_is_refused_and_others_are_greeted_a_little_later() {
+    let early = "554 5.5.0 Sent something before the greeting";
+    for (seed, more, wait_ms) in [(31, "", 1_000), (32, "[abuse]\ngreeting_delay = \"5s\"\n", 5_000)] {
+        let (mut room, mut server) = serving_as(seed, Mood::Answers, more);
+        let mut talk = room.connect_from(STRANGER, 25);
+        let before = room.machine.now;
+        assert!(server.line(&mut room, &mut talk).starts_with("220 "));
+        let waited = room.machine.now.since(before).as_millis();
+        assert!((wait_ms..wait_ms + 100).contains(&waited), "{waited}");
+        assert!(server.smtp(&mut room, &mut talk, "EHLO far.test").starts_with("250 "));
+        room.part(talk);
+        let mut talk = room.connect_from(STRANGER, 25);
+        room.until("it is open", |room| room.hosts[STRANGER].is_open(talk.connection));
+        assert_eq!(server.smtp(&mut room, &mut talk, "EHLO far.test"), early);
+        room.until("it is over", |room| room.has_hung_up(&mut talk));
+        room.part(talk);
+        // Who leaves before is not greeted, nor who waits while the machine stops.
+        let talk = room.connect_from(STRANGER, 25);
+        room.until("it is open", |room| room.hosts[STRANGER].is_open(talk.connection));
+        room.abort(&talk);
+        let mut talk = room.connect(25);
+        assert_eq!(
+            server.smtp(&mut room, &mut talk, "NOOP"),
+            "220 mail.barepost.test ESMTP Barepost",
+            "a neighbour may"
+        );
+        room.part(talk);
+        room.until_nothing_is_in_use();
+        let talk = room.connect_from(STRANGER, 25);
+        room.until("it is open", |room| room.hosts[STRANGER].is_open(talk.connection));
+        room.machine.stop = true;
+        room.until("the machine has stopped", |room| room.ended.is_some());
+        assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
+    }
+    let (mut room, mut server) = serving_as(33, Mood::Answers, "[abuse]\ngreeting_delay = \"0s\"\n");
+    let mut talk = room.connect_from(STRANGER, 25);
+    let before = room.machine.now;
+    assert!(server.line(&mut room, &mut talk).starts_with("220 "));
+    assert!(room.machine.now.since(before).as_millis() < 100);
+}
+
+#[test]
+fn a_stranger_who_does_not_wait_for_a_reply_that_he_has_to_wait_for_is_refused() {
+    let (mut room, mut server) = serving_as(34, Mood::Answers, "");
+    let all = "EHLO far.test\r\nMAIL FROM:<me@pass.test>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\nLetter\r\n.\r\nQUIT";
+    let (hello, rest) = all.split_once("\r\n").expect("a command");
+    let (envelope, letter) = rest.split_once("Letter").expect("a letter");
+    let too_soon = "554 5.5.0 Sent more before the reply that has to be waited for";
+    for (host, first, second, last) in [
+        (STRANGER, "", all, too_soon),
+        (STRANGER, hello, rest, too_soon),
+        (0, "", all, "221 2.0.0 Bye"),
+        (0, hello, rest, "221 2.0.0 Bye"),
+    ] {
+        let mut talk = room.connect_from(host, 25);
+        assert!(server.line(&mut room, &mut talk).starts_with("220 "));
+        if !first.is_empty() {
+            assert!(server.smtp(&mut room, &mut talk, first).starts_with("250 "));
+        }
+        let mut line = server.smtp(&mut room, &mut talk, second);
+        while line != last {
+            assert!(line.starts_with("250 ") || line.starts_with("354 "), "{line}");
+            line = server.line(&mut room, &mut talk);
+        }
+        room.part(talk);
+    }
+    assert_eq!(letters_on(&room.machine.disk, "ada@barepost.test").len(), 2, "of neighbours alone");
+    let mut talk = greet(&mut room, &mut server, STRANGER);
+    let mut line = server.smtp(&mut room, &mut talk, &format!("RSET\r\n{}", envelope.trim_end()));
+    while !line.starts_with("354 ") {
+        assert!(line.starts_with("250 "), "{line}");
+        line = server.line(&mut room, &mut talk);
+    }
+    assert!(server.smtp(&mut room, &mut talk, &format!("Letter{}", letter.trim_end())).starts_with("250 "));
+    room.part(talk);
     room.until_nothing_is_in_use();
 }
