@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+mod greylist;
 mod password;
 mod strangers;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 mod throttle;
 mod verified;
 
+pub use greylist::{Greylist, Met, Origin};
 pub use password::{HashError, Hasher, MEMORY_KIB_MAX, SALT_BYTES, WORK_KIB_MAX, check_hash};
 pub use strangers::{Deed, NETWORK_SHARE, StrangerLimits, Strangers};
 pub use throttle::{PENDING_MAX, Throttle};

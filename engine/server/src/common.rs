@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use http::{Remembered, Site};
 use machine::{Instant, Micros, UnixTime};
-use mail::Strangers;
+use mail::{Greylist, Strangers};
 use message::DateTimeNow;
 use net::{ConnectionId, Net};
 use smtp::{ForwardPath, RecipientRefusal};
@@ -160,6 +160,8 @@ pub(crate) struct Common {
     pub(crate) greeting_delay: Option<Micros>,
     /// What strangers have done lately.
     pub(crate) strangers: Strangers,
+    /// Of whom letters are put off until they come again, if they are.
+    pub(crate) greylist: Option<Greylist>,
     /// Lists of addresses that strangers are looked up in.
     pub(crate) lists: Lists,
     /// Senders about whom something is being found out.

@@ -27,6 +27,7 @@
 //! - **Names**: the first core asks name servers, and remembers what they said: see `names`.
 //! - **Logins**: each core has a hasher, a throttle and a memory of passwords that were right. Failures are told to all, so that
 //!   it does not matter to which core a client comes; how many logins an address has under way each core counts for itself.
+//! - **Letters that are put off** (greylisting): all cores are told of them, and of who is known, so that it does not matter to which core they come again.
 //!
 //! Invariants:
 //! - With one core there is no lane and no message, and nothing of this costs anything.
@@ -42,6 +43,7 @@ use dkim::SigningKey;
 use dns::Question;
 use http::Site;
 use machine::{CoreId, Machine};
+use mail::{Greylist, Met};
 use net::NetMessage;
 use rings::{Receiver, Sender};
 use sometimes::{buggify, sometimes};
@@ -162,6 +164,8 @@ pub(crate) enum Message {
     NameKnown(Inquirer, QuestionNumber, Box<Known>),
     /// A login has failed: the throttle of each core knows of the failures on all.
     LoginFailed(Arc<Failure>),
+    /// A letter was put off, or an origin of letters is known.
+    Met(Met),
 }
 
 const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");
@@ -231,6 +235,11 @@ impl Engine {
                 self.common.names.asked_from(from, asker, question);
             }
             Message::NameKnown(who, number, known) => self.name_known(who, number, *known),
+            Message::Met(met) => {
+                if let Some(greylist) = &mut self.common.greylist {
+                    greylist.told(met, self.common.now);
+                }
+            }
             Message::LoginFailed(failure) => self.common.logins.failed_elsewhere(&failure, self.common.now),
             Message::Request(request) => {
                 if self.core == CoreId::FIRST && matches!(request, Request::Left) {
@@ -319,6 +328,9 @@ impl Engine {
         while let Some(failure) = self.common.logins.next_failure() {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
+        }
+        while let Some(met) = self.common.greylist.as_mut().and_then(Greylist::next_news) {
+            self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::Met(met)));
         }
         // Most turns have nothing to tell.
         self.is_untold = self.has_messages();

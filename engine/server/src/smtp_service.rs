@@ -2,9 +2,11 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, and what lists say of him, `lists`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, what lists say of him, `lists`, how much he may do, `limits`, and whether he is put off, `greylist`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod ending;
+mod greylist;
+mod limits;
 pub(crate) mod lists;
 mod login;
 mod posting;
@@ -334,26 +336,6 @@ pub(crate) struct Hands<'a> {
 }
 
 impl Hands<'_> {
-    /// Whether a stranger may do this now, by how often he has. It is counted if he may.
-    fn may(&mut self, deed: Deed) -> bool {
-        let Hands { common, caller, .. } = self;
-        !common.is_judged(*caller) || common.strangers.may(deed, caller.address, common.now)
-    }
-
-    /// The same, and it is not counted.
-    fn could(&mut self, deed: Deed) -> bool {
-        let Hands { common, caller, .. } = self;
-        !common.is_judged(*caller) || common.strangers.could(deed, caller.address, common.now)
-    }
-
-    /// A recipient was refused. A stranger who named one who is not here may have guessed.
-    fn note_guess(&mut self, refusal: RecipientRefusal) {
-        let Hands { common, caller, .. } = self;
-        if refusal == RecipientRefusal::UnknownUser && common.is_judged(*caller) {
-            common.strangers.has_done(Deed::Guess, caller.address, common.now);
-        }
-    }
-
     /// The name of the message that is on its way into the store.
     fn identifier(&self) -> Identifier {
         let message = self.transaction.as_ref().and_then(|transaction| transaction.message.as_ref());
@@ -483,7 +465,7 @@ impl smtp::Actions for Hands<'_> {
         if buggify!(NoTransaction) {
             return Err(SenderRefusal::Busy);
         }
-        if !self.may(Deed::Message) {
+        if !self.may_do(Deed::Message) {
             return Err(SenderRefusal::TooOften);
         }
         let mut transaction = self.common.transactions.pop().ok_or(SenderRefusal::Busy)?;
@@ -498,8 +480,8 @@ impl smtp::Actions for Hands<'_> {
         recipients::name(named, self)
     }
 
-    fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool {
-        lists::is_known(path, self) && quota::is_known(path, self)
+    fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool {
+        lists::is_known(path, self) && greylist::is_known(path, greeting_name, self) && quota::is_known(path, self)
     }
 
     fn reason(&self) -> &str {

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 use http::Remembered;
 use machine::{Card, CoreId, Machine};
-use mail::{Hasher, Strangers};
+use mail::{Greylist, Hasher, Strangers};
 use message::DateTimeNow;
 use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
 use sasl::Nonces;
@@ -76,6 +76,7 @@ impl Engine {
             names: Names::new(core, configuration.network.as_ref(), random(machine)),
             greeting_delay: Some(configuration.abuse.greeting_delay).filter(|delay| delay.0 > 0),
             strangers: Strangers::new(configuration.abuse.limits, random(machine)),
+            greylist: greylist(&configuration, cores, &secret),
             lists: Lists::new(&configuration.abuse),
             checks: 0,
             kept_for_proofs: 0,
@@ -119,6 +120,12 @@ fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config
         pools: sizes.pools(),
     };
     Config { addressing, ipv6, limits, cores }
+}
+
+/// All cores have one key, so that each knows what the others learn.
+fn greylist(configuration: &Configuration, cores: u8, secret: &[u8; 32]) -> Option<Greylist> {
+    let key = secret.first_chunk().copied().unwrap_or_default();
+    configuration.abuse.greylist.map(|delay| Greylist::new(delay, key, cores))
 }
 
 fn ipv4_addressing(network: &Network) -> Addressing {

@@ -28,8 +28,8 @@ pub trait Actions: sasl::Host {
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal>;
 
     /// Whether [`Actions::recipient`] can answer for this path now. No: something has to be found out first. Then RCPT is not taken before
-    /// [`crate::Session::sender_known`], when this is asked again.
-    fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool;
+    /// [`crate::Session::sender_known`], when this is asked again. `greeting_name`: as in [`Envelope`].
+    fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool;
 
     /// RCPT: adds a recipient to the open transaction.
     ///
@@ -250,6 +250,8 @@ pub enum RecipientRefusal {
     Unavailable,
     /// The client has named so many lately: 450 4.7.1.
     TooOften,
+    /// Nobody knows who sends; he is to come again: 450 4.7.1.
+    ComeAgain,
     /// The client has named so many who are not here that it is told of nobody whether he is: 421 4.7.0, and the session is over.
     Guessing,
     /// No mail is taken from the client: 554 5.7.1, with [`Actions::reason`].

@@ -164,7 +164,7 @@ impl Actions for World {
         Ok(())
     }
 
-    fn may_answer(&mut self, _path: &ForwardPath<'_>) -> bool {
+    fn may_answer(&mut self, _path: &ForwardPath<'_>, _greeting_name: &str) -> bool {
         assert!(self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed);
         true
     }
@@ -181,6 +181,7 @@ impl Actions for World {
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "often" => return Err(RecipientRefusal::TooOften),
+                "new" => return Err(RecipientRefusal::ComeAgain),
                 "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),

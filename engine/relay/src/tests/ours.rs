@@ -62,7 +62,7 @@ impl Actions for World {
         if mail.reverse_path.text().starts_with("busy") { Err(SenderRefusal::Busy) } else { Ok(()) }
     }
 
-    fn may_answer(&mut self, _: &ForwardPath<'_>) -> bool {
+    fn may_answer(&mut self, _: &ForwardPath<'_>, _: &str) -> bool {
         true
     }
 

@@ -13,6 +13,9 @@ use super::{LISTS_MAX, parsed_once};
 const GREETING_DELAY: Micros = Micros::from_secs(1);
 /// Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), and those who send much for less.
 const GREETING_DELAY_MAX: Micros = Micros::from_secs(20);
+/// Letters that come again within a day are known again.
+const GREYLIST_MIN: Micros = Micros::from_secs(1);
+const GREYLIST_MAX: Micros = Micros::from_secs(6 * 3_600);
 /// Bytes of the longest name of a list: an address of IPv6 stands before it (RFC 5782 §2.4).
 const LIST_BYTES_MAX: usize = 253 - 64;
 
@@ -27,6 +30,8 @@ pub struct Abuse {
     pub dnswl: Vec<HostName>,
     /// How long they are listened to before they are greeted; at most [`GREETING_DELAY_MAX`].
     pub greeting_delay: Micros,
+    /// How long letters of those who are not known are put off, if they are.
+    pub greylist: Option<Micros>,
     /// How much an address may do; a network may do more.
     pub limits: StrangerLimits,
 }
@@ -38,6 +43,7 @@ impl Default for Abuse {
             dnsbl_junk: Vec::new(),
             dnswl: Vec::new(),
             greeting_delay: GREETING_DELAY,
+            greylist: None,
             limits: StrangerLimits::default(),
         }
     }
@@ -49,6 +55,7 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         "dnsbl_junk",
         "dnswl",
         "greeting_delay",
+        "greylist",
         "connections",
         "connections_a_minute",
         "messages_a_minute",
@@ -60,8 +67,18 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         dnsbl_junk: lists(section, "dnsbl_junk")?,
         dnswl: lists(section, "dnswl")?,
         greeting_delay: greeting_delay(section)?,
+        greylist: greylist(section)?,
         limits: limits(section)?,
     })
+}
+
+fn greylist(section: &Section<'_, '_>) -> Result<Option<Micros>, ConfigurationError> {
+    let Some(item) = section.optional("greylist") else { return Ok(None) };
+    let Span(delay) = item.parsed()?;
+    if !(GREYLIST_MIN..=GREYLIST_MAX).contains(&delay) {
+        return Err(item.error("nobody comes again then", "a time from \"1s\" to \"6h\""));
+    }
+    Ok(Some(delay))
 }
 
 fn greeting_delay(section: &Section<'_, '_>) -> Result<Micros, ConfigurationError> {

@@ -8,6 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
+use machine::Micros;
 use mail::StrangerLimits;
 
 use super::values::Value as _;
@@ -518,5 +519,15 @@ fn how_long_strangers_are_listened_to_is_a_time() {
     ] {
         let expected = if said == "1m" { "at most 20 s" } else { "a time, such as" };
         refused(&with_abuse(&format!("greeting_delay = '{said}'")), 4, what, expected);
+    }
+}
+
+#[test]
+fn how_long_letters_are_put_off_is_a_time_and_usually_they_are_not() {
+    let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
+    let delay = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.greylist.map(Micros::as_secs);
+    assert_eq!((delay(""), delay("greylist = '5m'"), delay("greylist = '6h'")), (None, Some(300), Some(21_600)));
+    for said in ["0s", "999ms", "361m"] {
+        refused(&with_abuse(&format!("greylist = '{said}'")), 4, "nobody comes again then", "from \"1s\" to \"6h\"");
     }
 }

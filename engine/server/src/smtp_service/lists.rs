@@ -202,6 +202,11 @@ impl Standing {
         if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
     }
 
+    /// Whether one of the lists that are trusted names him.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.listings.iter().any(|listing| listing.meaning == Meaning::Trusted)
+    }
+
     fn ask(&mut self, inquiry: Inquiry, caller: Caller, common: &mut Common) {
         let Some(list) = common.lists.lists.get(inquiry.list()) else { return };
         let Ok(name) = Name::in_list(&list.name, caller.address.to_canonical()) else { return };
@@ -245,7 +250,7 @@ impl Standing {
     }
 
     fn reasons(&self, meaning: Meaning) -> impl Iterator<Item = &str> {
-        let is_trusted = self.listings.iter().any(|listing| listing.meaning == Meaning::Trusted);
+        let is_trusted = self.is_trusted();
         let listings = self.listings.iter().filter(move |listing| listing.meaning == meaning && !is_trusted);
         listings.map(|listing| listing.reason.as_str())
     }

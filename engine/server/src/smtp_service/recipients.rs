@@ -6,12 +6,11 @@
 //! | who sent a letter that was sent on, by an address of ours | out again (`posting`), if it comes from nobody |
 //! | somebody elsewhere, by who has logged in | out again, too |
 
-use mail::Deed;
 use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 
 use super::posting::Wishes;
-use super::{Hands, quota};
+use super::{Hands, greylist, quota};
 
 /// Somebody is named whom the message of the open transaction is for.
 ///
@@ -21,12 +20,7 @@ pub(super) fn name(named: &smtp::Recipient<'_>, hands: &mut Hands<'_>) -> Result
     if !path.is_postmaster() && hands.refusal().is_some() {
         return Err(RecipientRefusal::Unwanted);
     }
-    if !hands.could(Deed::Guess) {
-        return Err(RecipientRefusal::Guessing);
-    }
-    if !hands.may(Deed::Recipient) {
-        return Err(RecipientRefusal::TooOften);
-    }
+    hands.may_name_another()?;
     let added = match hands.is_returning(path) {
         Ok(true) => Ok(()),
         Ok(false) => hands.add_recipient(named),
@@ -82,6 +76,7 @@ impl Hands<'_> {
             Some(recipient) if transaction.recipients.contains(&recipient) => {}
             Some(recipient) => {
                 let room = quota::check(recipient.account, self)?;
+                greylist::check(path, self)?;
                 let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };
                 transaction.note_room(room)?;
                 transaction.add(recipient, wishes, &self.common.store)?;

@@ -139,6 +139,12 @@ fn domain_of<'a>(reverse_path: &'a str, greeting_name: &'a str) -> SenderDomain<
 }
 
 impl Transaction {
+    /// The domain of the reverse path, if it is known to let this host send.
+    pub(super) fn authorized_domain(&self) -> Option<&str> {
+        let (_, domain) = self.reverse_path.rsplit_once('@')?;
+        matches!(self.finding, Finding::Found(Verdict::Pass)).then_some(domain)
+    }
+
     /// What was found out about who sends, if anything was.
     pub(super) fn sender(&self, greeting_name: &str) -> Option<Sender> {
         let Finding::Found(spf) = self.finding else { return None };

@@ -194,7 +194,7 @@ impl Session {
     /// Whether nothing keeps RCPT from being answered.
     pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
         let begins = |transaction: &Transaction| transaction.message == Message::NotBegun;
-        !self.transaction.as_ref().is_some_and(begins) || actions.may_answer(path)
+        !self.transaction.as_ref().is_some_and(begins) || actions.may_answer(path, self.client_name.as_str())
     }
 
     /// Whether nothing keeps the message from beginning that DATA or BDAT may begin.

@@ -160,7 +160,7 @@ impl Actions for World {
         Ok(())
     }
 
-    fn may_answer(&mut self, path: &ForwardPath<'_>) -> bool {
+    fn may_answer(&mut self, path: &ForwardPath<'_>, _: &str) -> bool {
         assert!(self.transaction_open && !self.message_open && !self.message_whole && !self.closed);
         if self.recipient_is_unknown {
             self.log.push(std::format!("who is <{}>", path.text()));
@@ -179,6 +179,7 @@ impl Actions for World {
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "small" => return Err(RecipientRefusal::NeverFits),
                 "often" => return Err(RecipientRefusal::TooOften),
+                "new" => return Err(RecipientRefusal::ComeAgain),
                 "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),

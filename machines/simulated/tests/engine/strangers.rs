@@ -5,6 +5,7 @@
 use machine::Micros;
 use server::InUse;
 use simulated::room::letters_on;
+use smoltcp::wire::Ipv4Address;
 
 use crate::CORES;
 
@@ -343,4 +344,62 @@ fn a_stranger_who_does_not_wait_for_a_reply_that_he_has_to_wait_for_is_refused()
     assert!(server.smtp(&mut room, &mut talk, &format!("Letter{}", letter.trim_end())).starts_with("250 "));
     room.part(talk);
     room.until_nothing_is_in_use();
+}
+
+const GREYLIST: &str = "[abuse]\ngreylist = \"5m\"\ndnswl = [\"trust.test\"]\n";
+const COME_AGAIN: &str = "450 4.7.1 Not known here yet, try again in some minutes";
+
+/// What is said to a host, wherever it is, that sends in this name and names somebody.
+fn answer(room: &mut Room, server: &mut NameServer, sender: &str, recipient: &str) -> String {
+    let mut talk = room.connect_from(STRANGER, 25);
+    assert!(server.line(room, &mut talk).starts_with("220 "));
+    for command in ["EHLO far.test", &format!("MAIL FROM:<{sender}>")] {
+        assert!(server.smtp(room, &mut talk, command).starts_with("250 "));
+    }
+    let reply = server.smtp(room, &mut talk, &format!("RCPT TO:<{recipient}>"));
+    room.part(talk);
+    reply
+}
+
+#[test]
+fn who_is_not_known_is_told_to_come_again_and_is_known_then_to_all_cores() {
+    for seed in [41, 42] {
+        let (mut room, mut server) = serving_as(seed, Mood::Answers, GREYLIST);
+        let (ada, grace) = ("ada@barepost.test", "grace@barepost.test");
+        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), COME_AGAIN);
+        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", "Postmaster"), "250 2.1.5 Recipient OK");
+        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", "x@barepost.test"), "550 5.1.1 No such user here");
+        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), COME_AGAIN, "too soon");
+        room.pass(Micros::from_secs(301));
+        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", grace), COME_AGAIN, "another letter");
+        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), "250 2.1.5 Recipient OK");
+        for _ in 0..8 {
+            assert_eq!(answer(&mut room, &mut server, "you@fail.test", grace), "250 2.1.5 Recipient OK", "the network");
+        }
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn a_domain_that_lets_a_host_send_is_known_wherever_its_hosts_are_and_a_trusted_host_at_once() {
+    let (mut room, mut server) = serving_as(43, Mood::Answers, GREYLIST);
+    server.zone.push(("wide.test", TEXT, text("v=spf1 ip4:203.0.113.0/24 ip4:198.51.100.0/24 -all")));
+    let ada = "ada@barepost.test";
+    assert_eq!(answer(&mut room, &mut server, "me@wide.test", ada), COME_AGAIN);
+    room.pass(Micros::from_secs(301));
+    room.hosts[STRANGER].move_to(Ipv4Address::new(198, 51, 100, 9));
+    assert_eq!(answer(&mut room, &mut server, "me@wide.test", ada), "250 2.1.5 Recipient OK");
+    assert_eq!(answer(&mut room, &mut server, "me@pass.test", ada), COME_AGAIN, "its network is not");
+    room.until_nothing_is_in_use();
+    let (mut room, mut server) = serving_as(44, Mood::Answers, GREYLIST);
+    list(&mut server, TRUSTED, [127, 0, 4, 2]);
+    assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), "250 2.1.5 Recipient OK");
+    let (mut room, mut server) = serving_as(45, Mood::Answers, "");
+    assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), "250 2.1.5 Recipient OK", "usually nobody is");
+    let (mut room, mut server) = serving_as(46, Mood::Answers, GREYLIST);
+    let mut talk = room.connect(25);
+    assert!(server.line(&mut room, &mut talk).starts_with("220 "));
+    for command in ["EHLO far.test", "MAIL FROM:<me@nowhere.test>", "RCPT TO:<ada@barepost.test>"] {
+        assert!(server.smtp(&mut room, &mut talk, command).starts_with("250 "), "a neighbour is no stranger");
+    }
 }
