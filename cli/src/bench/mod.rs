@@ -124,7 +124,7 @@ pub(crate) struct Options {
     /// Benches to run; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; of `webmail` only our own, such as "inbox"; no result is written then
+    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; of `web` and `webmail` only our own, such as "16 at once" and "inbox"; no result is written then
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -147,8 +147,9 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result<(), Failure> {
     let run_only = match options.names.as_slice() {
         [name] if name == "goodput" => goodput::run_only,
+        [name] if name == "web" => web::run_only,
         [name] if name == "webmail" => webmail::run_only,
-        _ => return Err(Failure::refused("--only is for `bench goodput` and `bench webmail`")),
+        _ => return Err(Failure::refused("--only is for `bench goodput`, `bench web` and `bench webmail`")),
     };
     let report = run_only(house, only, stop)?;
     if report.rows.is_empty() {

@@ -73,6 +73,12 @@ impl Functions {
     }
 }
 
+/// Whose the instructions at some places are, of which the innermost comes first: the first of these that lies in a file of `owners` says so, and of its owners the first.
+pub(super) fn whose<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
+    let owner = |place: &String| owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner);
+    places.iter().find_map(owner)
+}
+
 /// `said`: for each address a line with it, and then a line for each place.
 fn by_address(said: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();

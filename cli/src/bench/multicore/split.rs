@@ -6,7 +6,7 @@
 use std::ops::AddAssign;
 
 use crate::bench::counters::Sample;
-use crate::bench::profile::Functions;
+use crate::bench::profile::{Functions, whose};
 use crate::failure::Failure;
 
 /// What an instruction is for.
@@ -73,8 +73,7 @@ impl Split {
 }
 
 fn part(places: &[String]) -> Part {
-    let part = |place: &String| PLACES.iter().find(|(file, _)| place.contains(file)).map(|(_, part)| *part);
-    places.iter().find_map(part).unwrap_or(Part::Rest)
+    whose(places, &PLACES).unwrap_or(Part::Rest)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use crate::bench::counters::{Counters, Sample};
 use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
-use crate::hold;
 use crate::stop::Stop;
+use crate::{hold, packages};
 
+const DONE: &str = include_str!("done.lua");
 /// How long a load lasts.
 const SPAN_S: u64 = 2;
 /// After this nothing of a load is under way any more.
@@ -71,6 +72,15 @@ pub(super) struct Measured {
 }
 
 impl Generator {
+    /// With its script in `folder`.
+    pub(super) fn get(folder: &Path, stop: &Stop) -> Result<Generator, Failure> {
+        let wrk = packages::program("wrk", "wrk", stop)?;
+        let h2load = packages::program("h2load", "nghttp2-client", stop)?;
+        let script = folder.join("done.lua");
+        std::fs::write(&script, DONE).map_err(Failure::io("writing a script for wrk"))?;
+        Ok(Generator { wrk, h2load, script })
+    }
+
     /// Puts `load` on `target`. One that answers nothing in that time has no figures for a request (NaN).
     pub(super) fn put(&self, load: Load, target: &Target<'_>, stop: &Stop) -> Result<Measured, Failure> {
         refuse_if_stopped(stop)?;

@@ -3,11 +3,13 @@
 //! Both guests run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. Every load is put on
 //! each of them by turns, several times; rates and times are those of the best turn, counts the median. nginx serves with `sendfile` on one port and without on another.
 
+mod alone;
 mod draw;
 mod load;
 mod pace;
+mod parts;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::beside::{Beside, Side, SiteFile};
 use super::median;
@@ -16,9 +18,10 @@ use super::profile::Functions;
 use super::report::{Report, Row};
 use crate::failure::Failure;
 use crate::house::House;
+use crate::image;
 use crate::stop::Stop;
 use crate::terminal::remark;
-use crate::{image, packages};
+pub(super) use alone::run_only;
 use load::{Generator, Load, Measured, Outcome, Target};
 use pace::Paced;
 
@@ -39,7 +42,6 @@ const AIM_CLOSES: f64 = 10_000.0;
 const AIM_KEPT: f64 = 3_000.0;
 
 const ROUNDS: usize = 3;
-const DONE: &str = include_str!("done.lua");
 
 /// What a load came to on ours, on nginx with `sendfile`, and without.
 struct Case {
@@ -74,13 +76,11 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 impl Tools {
     fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
-        let wrk = packages::program("wrk", "wrk", stop)?;
-        let h2load = packages::program("h2load", "nghttp2-client", stop)?;
         let beside = Beside::make(house, "web", &FILES, stop)?;
-        let script = beside.folder.join("done.lua");
-        std::fs::write(&script, DONE).map_err(Failure::io("writing a script for wrk"))?;
+        let profiles = house.target("bench");
+        let generator = Generator::get(&profiles, stop)?;
         let functions = Functions::read(&image::unstripped(house))?;
-        Ok(Tools { beside, generator: Generator { wrk, h2load, script }, functions, profiles: house.target("bench") })
+        Ok(Tools { beside, generator, functions, profiles })
     }
 }
 
@@ -111,7 +111,7 @@ fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
                 outcome.requests_per_second, outcome.instructions, outcome.errors
             )
         });
-        remark(format_args!("{}: {} requests/s", case.name(), rates.join(" beside ")));
+        remark(format_args!("{}: {} requests/s", name(case.load), rates.join(" beside ")));
         cases.push(case);
     }
     let paced = pace::measure(&tools.generator, &cases, &targets, &beside.folder, stop)?;
@@ -133,7 +133,7 @@ fn by_turns(tools: &Tools, load: Load, targets: &[Target<'_>; 3], stop: &Stop) -
             let measured = tools.generator.put(load, target, stop)?;
             outcomes.push(measured.outcome);
             if target.interface == Side::Ours.interface() {
-                write_profile(tools, load, &measured)?;
+                write_profile(&tools.functions, &tools.profiles, load, &measured)?;
             }
         }
     }
@@ -157,28 +157,27 @@ fn summary(outcomes: &[Outcome]) -> Outcome {
 }
 
 /// Of the last round, beside those of the bench `instructions`.
-fn write_profile(tools: &Tools, load: Load, measured: &Measured) -> Result<(), Failure> {
+fn write_profile(functions: &Functions, folder: &Path, load: Load, measured: &Measured) -> Result<(), Failure> {
     if measured.requests == 0.0 {
         return Err(Failure::broke("our guest answers nothing"));
     }
     let Load { file, connections, closes } = load;
     let how = if closes { "closes" } else { "keeps" };
-    let text = tools.functions.profile(&measured.executed, measured.requests as u32)?;
-    let path = tools.profiles.join(format!("web-{file}-{how}-{connections}.profile"));
+    let text = functions.profile(&measured.executed, measured.requests as u32)?;
+    let path = folder.join(format!("web-{file}-{how}-{connections}.profile"));
     std::fs::write(path, text).map_err(Failure::io("writing a profile"))
 }
 
-impl Case {
-    fn name(&self) -> String {
-        let Load { file, connections, closes } = self.load;
-        let how = if closes { "a connection for each request" } else { "kept connections" };
-        format!("{file}, {how}, {connections} at once")
-    }
+fn name(load: Load) -> String {
+    let Load { file, connections, closes } = load;
+    let how = if closes { "a connection for each request" } else { "kept connections" };
+    format!("{file}, {how}, {connections} at once")
 }
 
 fn rows(case: &Case) -> Vec<Row> {
     let [ours, sendfile, plain] = &case.outcomes;
-    let row = |unit, figure: fn(&Outcome) -> f64| Row::alone(format!("{}: {unit}", case.name()), unit, figure(ours));
+    let row =
+        |unit, figure: fn(&Outcome) -> f64| Row::alone(format!("{}: {unit}", name(case.load)), unit, figure(ours));
     if case.load.file == LARGE {
         let speed = |outcome: &Outcome| outcome.bytes_per_second / 1e6;
         return [(SENDFILE, sendfile), (PLAIN, plain)]
