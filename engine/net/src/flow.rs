@@ -192,7 +192,7 @@ impl FlowTable {
     }
 
     /// Where `flow` leads.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, flow: &Flow) -> Option<Entry> {
         let at = self.position(flow)?;
         self.slots.get(at as usize)?.entry.unpack()
@@ -257,7 +257,7 @@ impl FlowTable {
         hash as u32 & self.mask
     }
 
-    #[inline]
+    #[inline(always)]
     fn name(&self, flow: &Flow) -> Name {
         let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
         let [high, low] = flow.peer.words();
@@ -271,7 +271,7 @@ impl FlowTable {
         Name { hash, peer_port: flow.peer_port, local_port: flow.local_port }
     }
 
-    #[inline]
+    #[inline(always)]
     fn position(&self, flow: &Flow) -> Option<u32> {
         let name = self.name(flow);
         let mut at = self.home(name.hash);

@@ -55,11 +55,18 @@ impl Interface {
         self.address.map_or(Ipv4Addr::UNSPECIFIED, |own| own.address)
     }
 
-    /// Whom `destination` means.
-    #[inline]
+    /// Whom `destination` means. Nearly always it is us.
+    #[inline(always)]
     pub(crate) fn meant(&self, destination: Ipv4Addr) -> Meant {
         match self.address {
             Some(own) if own.address == destination => Meant::Us,
+            _ => self.meant_of_others(destination),
+        }
+    }
+
+    #[inline]
+    fn meant_of_others(&self, destination: Ipv4Addr) -> Meant {
+        match self.address {
             _ if destination.is_broadcast() => Meant::Everybody,
             Some(own) if own.broadcast() == Some(destination) => Meant::Everybody,
             // All hosts is the only group that every host belongs to (RFC 1112 §4).

@@ -151,7 +151,8 @@ impl Net {
             };
             let (offset, more_fragments) = (ip.fragment_offset, ip.more_fragments);
             let part = Part { key, offset, more_fragments, begins_with: ip.protocol };
-            self.fragment_arrived(now, &part, &received, events);
+            let fragment = received;
+            self.fragment_arrived(now, &part, &fragment, events);
         } else {
             let payload_at = ETHERNET_BYTES + usize::from(ip.header_bytes);
             self.transport_arrived(now, &received, Place::Frame(payload_at..payload_at + payload.len()), events);
@@ -181,7 +182,8 @@ impl Net {
         self.reassembled = Some(whole.buffer);
     }
 
-    /// Of one piece with what calls it, so that what all layers have found is handed on in registers.
+    /// Of one piece with what calls it, so that what all layers have found of a segment is handed on in registers. Whatever else may be there is copied, since
+    /// only what nobody points at stays in them.
     #[inline(always)]
     pub(crate) fn transport_arrived(
         &mut self,
@@ -190,8 +192,16 @@ impl Net {
         place: Place,
         events: &mut Events,
     ) {
+        if received.protocol == PROTOCOL_TCP {
+            return self.tcp_arrived(now, received, place, events);
+        }
+        let received = *received;
+        self.other_transport_arrived(now, &received, place, events);
+    }
+
+    /// What is no segment.
+    fn other_transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
         match received.protocol {
-            PROTOCOL_TCP => self.tcp_arrived(now, received, place, events),
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
             PROTOCOL_ICMP if received.source.is_ipv4() => {
                 if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {

@@ -83,7 +83,7 @@ impl Net {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn ipv6_transport_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
         // Nobody speaks as nobody, except to find out who he may be.
         if received.source == Ip::UNSPECIFIED && received.protocol != PROTOCOL_ICMPV6 {

@@ -44,58 +44,89 @@ pub(crate) struct Arrival<'a> {
 }
 
 impl Net {
-    #[inline]
+    /// Of one piece with what calls it as far as its connection, so that a segment is not put together in memory before it is known to be worth it.
+    #[inline(always)]
     pub(crate) fn tcp_arrived(&mut self, now: Instant, received: &Received<'_>, place: Place, events: &mut Events) {
         // TCP is between two hosts: nothing sent to a group is taken, or answered (RFC 9293 §3.10).
         if received.meant != Meant::Us || crate::ethernet::is_group(received.ethernet.destination) {
             self.link.counters.dropped_bad_destination += 1;
             return;
         }
-        let Some(arrival) = parse(received, &place) else {
+        let Some(Arrival { caller, segment, place }) = parse(received, &place) else {
             self.link.counters.dropped_malformed += 1;
             return;
         };
-        if !received.verified && !is_intact(received) {
+        if !received.verified && !is_intact(received.source, received.destination, received.payload) {
             self.link.counters.dropped_checksum += 1;
             return;
         }
         self.link.counters.segments_in += 1;
-        match self.flows.find(&arrival.caller.flow) {
-            Some(Entry::Connection(index)) if self.fellows.is_none() => {
-                self.connected_arrived(now, index, &arrival, events);
+        match self.flows.find(&caller.flow) {
+            Some(Entry::Connection(index)) if self.is_meant_for(index, &segment) => {
+                self.hand_over(now, index, &caller, &segment, &place, events);
             }
-            entry if self.goes_round(now, entry, &arrival, received) => {}
-            Some(Entry::Connection(index)) => self.connected_arrived(now, index, &arrival, events),
-            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), &arrival, events),
-            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), &arrival),
-            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, &arrival, None),
-            None => self.stray_arrived(now, &arrival, events),
+            entry => {
+                let received = *received;
+                self.other_arrived(now, entry, &Arrival { caller, segment, place }, &received, events);
+            }
         }
     }
 
-    #[inline]
+    /// A segment is for no connection that is known to be its own.
+    fn other_arrived(
+        &mut self,
+        now: Instant,
+        entry: Option<Entry>,
+        arrival: &Arrival<'_>,
+        received: &Received<'_>,
+        events: &mut Events,
+    ) {
+        match entry {
+            entry if self.fellows.is_some() && self.goes_round(now, entry, arrival, received) => {}
+            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, events),
+            Some(Entry::HalfOpen(index)) => self.half_open_arrived(now, HalfOpenId(index), arrival, events),
+            Some(Entry::TimeWait(index)) => self.time_wait_arrived(now, TimeWaitId(index), arrival),
+            None if arrival.segment.flags.has(Flags::SYN) => self.stranger_arrived(now, arrival, None),
+            None => self.stray_arrived(now, arrival, events),
+        }
+    }
+
     fn connected_arrived(&mut self, now: Instant, index: u32, arrival: &Arrival<'_>, events: &mut Events) {
+        self.hand_over(now, index, &arrival.caller, &arrival.segment, &arrival.place, events);
+    }
+
+    /// Hands a segment to its connection.
+    #[inline(always)]
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        index: u32,
+        caller: &Caller,
+        segment: &SegmentRepr<'_>,
+        place: &Place,
+        events: &mut Events,
+    ) {
         let Some(id) = self.connections.id_at(index as usize) else { return };
-        let Some(found) = self.connections.get_mut(id).filter(|found| found.template.flow() == arrival.caller.flow)
-        else {
+        let Some(found) = self.connections.get_mut(id) else { return };
+        if !found.template.is_of(&caller.flow) {
             return;
-        };
+        }
         let connection = ConnectionId(id);
-        let actions = found.tcb.segment_arrived(now, &arrival.segment, &mut self.pools);
-        if found.template.peer() != arrival.caller.came_from {
+        let actions = found.tcb.segment_arrived(now, segment, &mut self.pools);
+        if found.template.peer() != caller.came_from {
             self.came_another_way(now, connection);
         }
-        self.act(now, connection, &actions, Some(arrival), events);
+        self.act(now, connection, &actions, Some((segment, place)), events);
     }
 
     /// Tells the user what an event did to a connection, and lets the connection speak if it has something to say.
-    #[inline]
+    #[inline(always)]
     fn act(
         &mut self,
         now: Instant,
         connection: ConnectionId,
         actions: &Actions,
-        arrival: Option<&Arrival<'_>>,
+        arrived: Option<(&SegmentRepr<'_>, &Place)>,
         events: &mut Events,
     ) {
         let mut tell = |event| {
@@ -107,14 +138,14 @@ impl Net {
         }
         let mut buffered = actions.buffered;
         if !actions.data.is_empty()
-            && let Some(arrival) = arrival
+            && let Some((segment, place)) = arrived
         {
-            let data = arrival.place.part(actions.data.start, actions.data.len());
+            let data = place.part(actions.data.start, actions.data.len());
             match data {
                 Place::Frame(bytes) => tell(Event::Data { connection, bytes }),
                 // Only bytes of the frame itself can be lent: these are kept, as if nobody had taken them.
                 Place::Reassembled(_) => {
-                    let bytes = arrival.segment.payload.get(actions.data.clone()).unwrap_or_default();
+                    let bytes = segment.payload.get(actions.data.clone()).unwrap_or_default();
                     if let Some(found) = self.connections.get_mut(connection.0) {
                         found.tcb.keep(bytes, &mut self.pools);
                     }
@@ -364,7 +395,7 @@ impl Net {
 }
 
 /// Reads a segment: the flow that it belongs to, and what it says. `place`: of what was received.
-#[inline]
+#[inline(always)]
 fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
     let bytes = received.payload;
     let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *bytes.first_chunk::<TCP_BYTES>()?;
@@ -391,7 +422,6 @@ fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
 }
 
 #[inline]
-fn is_intact(received: &Received<'_>) -> bool {
-    let length = received.payload.len() as u16;
-    Sum::pseudo_header(received.source, received.destination, PROTOCOL_TCP, length).and(received.payload).is_valid()
+fn is_intact(source: Ip, destination: Ip, payload: &[u8]) -> bool {
+    Sum::pseudo_header(source, destination, PROTOCOL_TCP, payload.len() as u16).and(payload).is_valid()
 }

@@ -99,6 +99,16 @@ impl Template {
         }
     }
 
+    /// Whether it was made for this one.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, flow: &Flow) -> bool {
+        // Of an IPv4 connection the peer's address and the ports lie side by side.
+        let [.., p0, p1, p2, p3] = flow.peer.words()[1].to_ne_bytes();
+        let ([l0, l1], [r0, r1]) = (flow.local_port.to_be_bytes(), flow.peer_port.to_be_bytes());
+        let is_so = self.bytes[50..58] == [p0, p1, p2, p3, l0, l1, r0, r1] && self.local == flow.local;
+        is_so && (self.local.is_ipv4() || self.flow() == *flow)
+    }
+
     /// The address of ours that it was made for.
     pub(crate) fn source(&self) -> Ip {
         self.address(&self.bytes[46..50], &self.bytes[22..38])

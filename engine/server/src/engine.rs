@@ -169,7 +169,10 @@ impl Engine {
         while budget.take() {
             let Some(mut frame) = machine.receive() else { return };
             let route = self.common.net.frame_arrived(self.common.now, &mut frame, &mut self.events);
-            self.handle_events(frame.bytes_mut(), machine);
+            // A bare acknowledgment means nothing to anybody else.
+            if !self.events.is_empty() {
+                self.handle_events(frame.bytes_mut(), machine);
+            }
             if let Some(frame) = self.common.net.frame_handled(frame, route) {
                 machine.give_back(frame);
             }

@@ -28,7 +28,7 @@ use crate::ipv6;
 use crate::net::Net;
 use crate::receive::Received;
 use crate::segments::Arrival;
-use crate::tcp::{HalfOpenId, TimeWaitId};
+use crate::tcp::{HalfOpenId, SegmentRepr, TimeWaitId};
 
 /// How well a segment fits what a core has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,30 +41,20 @@ enum Fit {
 }
 
 impl Net {
-    /// Lets a segment go round the other cores that does not fit what its flow leads to here, `entry`; whether it does.
-    #[inline]
-    pub(crate) fn goes_round(
-        &mut self,
-        now: Instant,
-        entry: Option<Entry>,
-        arrival: &Arrival<'_>,
-        received: &Received<'_>,
-    ) -> bool {
-        match entry {
-            Some(Entry::Connection(index)) if self.is_meant_for(index, arrival) => false,
-            _ => self.fellows.is_some() && self.may_go_round(now, entry, arrival, received),
+    /// Whether the connection at `index` may be the one that a segment is for; it is, where there is one core.
+    #[inline(always)]
+    pub(crate) fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
+        if self.fellows.is_none() {
+            return true;
         }
-    }
-
-    /// Whether the connection at `index` may be the one that a segment is for.
-    #[inline]
-    fn is_meant_for(&self, index: u32, arrival: &Arrival<'_>) -> bool {
         let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
-        found.is_none_or(|found| found.tcb.may_be_meant(&arrival.segment))
+        found.is_none_or(|found| found.tcb.may_be_meant(segment))
     }
 
+    /// Lets a segment go round the other cores that does not fit what its flow leads to here, `entry`; whether it does. A connection that it is meant for was not
+    /// found.
     #[cold]
-    fn may_go_round(
+    pub(crate) fn goes_round(
         &mut self,
         now: Instant,
         entry: Option<Entry>,

@@ -20,6 +20,7 @@ use super::window::{RECEIVE_WINDOW_SCARCE, ReceiveWindow};
 pub const CHALLENGE_INTERVAL: Micros = Micros::from_millis(500);
 
 impl Tcb {
+    #[inline(always)]
     pub(super) fn arrive(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools, actions: &mut Actions) {
         match self.state {
             State::Closed => {}

@@ -131,7 +131,7 @@ pub struct Options {
 
 impl Options {
     /// Reads the options part of a header. Unknown options are passed over.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &[u8]) -> Options {
         if let [1, 1, 8, 10, a, b, c, d, e, f, g, h] = *bytes {
             let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));

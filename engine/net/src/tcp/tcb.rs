@@ -238,6 +238,7 @@ impl Tcb {
     }
 
     /// A segment of this connection has arrived, its checksum found good.
+    #[inline(always)]
     pub fn segment_arrived(&mut self, now: Instant, segment: &SegmentRepr<'_>, pools: &mut Pools) -> Actions {
         let mut actions = Actions::default();
         self.arrive(now, segment, pools, &mut actions);
