@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use machine::Micros;
+use machine::{Micros, Piece};
 
 use crate::date::DATE_BYTES;
 use crate::question::{Method, Question};
@@ -37,6 +37,16 @@ pub trait Outlet {
     fn send_before(&mut self, head: &[u8], bytes: &'static [u8]) -> usize {
         self.send(head);
         self.send_static(bytes)
+    }
+
+    /// Whether what is sent goes out as it is, so that connections can share it.
+    fn shares(&self) -> bool {
+        false
+    }
+
+    /// Queues bytes that connections share, all of them or none; whether there was room. Only where they can be shared.
+    fn send_shared(&mut self, _piece: Piece) -> bool {
+        false
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Answers to: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
 
+mod again;
 mod open;
 mod questions;
 
@@ -23,7 +24,6 @@ use crate::framing::Body;
 use crate::head::{self, Head, Name, Start};
 use crate::outgoing::Outgoing;
 use crate::question::Course;
-use crate::remembered::Page;
 use crate::reply::Pace;
 use crate::response::{After, RESPONSE_HEAD_BYTES_MAX, ResponseHead, Status};
 
@@ -168,10 +168,11 @@ impl Session {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
         }
-        if let Some((head, page)) = actions.remembered().recall(bytes)
+        if let Some((head, page, place)) = actions.remembered().recall(bytes)
             && actions.secrecy() != Secrecy::Elsewhere
         {
-            return self.request_came_again(head, page, actions);
+            self.request_came_again(head, page, place, actions);
+            return Taken::AndGoOn(head.len());
         }
         let mut room = head::Room::new();
         if searched == 0
@@ -244,15 +245,6 @@ impl Session {
             answer.ends_connection();
         }
         self.respond(&mut answer, actions);
-    }
-
-    /// A request came with the very bytes of one whose answer is known.
-    fn request_came_again(&mut self, head: &[u8], page: Page, actions: &mut impl Actions) -> Taken {
-        let mut answer = Answer::from(page);
-        let mut words = head.split(|byte| *byte == b' ');
-        actions.answered(|| exchange(words.next().unwrap_or_default(), words.next().unwrap_or_default(), &answer));
-        self.respond(&mut answer, actions);
-        Taken::AndGoOn(head.len())
     }
 
     /// The body has ended, or is too long to be waited for.

@@ -114,6 +114,7 @@ pub struct Piece {
 enum Source {
     Static(&'static [u8]),
     Block(Arc<Block>),
+    Shared(Arc<Block>),
 }
 
 impl Piece {
@@ -128,11 +129,16 @@ impl Piece {
         Piece { range: range.start.min(end)..end, source: Source::Block(block) }
     }
 
+    /// The first `length` bytes of a `block` that belongs to no pool: whoever made it still has it, and what goes out by many connections is in it once.
+    pub fn from_shared(block: Arc<Block>, length: u32) -> Piece {
+        Piece { range: 0..length.min(BLOCK_BYTES as u32), source: Source::Shared(block) }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         let whole: &[u8] = match &self.source {
             Source::Static(bytes) => bytes,
-            Source::Block(block) => block.as_slice(),
+            Source::Block(block) | Source::Shared(block) => block.as_slice(),
         };
         whole.get(self.range.start as usize..self.range.end as usize).unwrap_or_default()
     }
@@ -157,10 +163,10 @@ impl Piece {
         }
     }
 
-    /// The block that the piece is a part of, for the pool that lent it; `None` for static bytes.
+    /// The block that the piece is a part of, for the pool that lent it; `None` for what no pool has lent.
     pub fn into_block(self) -> Option<Arc<Block>> {
         match self.source {
-            Source::Static(_) => None,
+            Source::Static(_) | Source::Shared(_) => None,
             Source::Block(block) => Some(block),
         }
     }

@@ -210,6 +210,14 @@ impl http::Outlet for Hands<'_> {
         }
         queued
     }
+
+    fn shares(&self) -> bool {
+        self.caller.channel == Channel::Plain
+    }
+
+    fn send_shared(&mut self, piece: Piece) -> bool {
+        self.common.net.send_piece(self.common.now, self.caller.connection, piece).is_ok()
+    }
 }
 
 impl http::Actions for Hands<'_> {

@@ -73,6 +73,46 @@ fn a_request_in_which_one_byte_differs_is_read() {
     }
 }
 
+/// Asks once more within the same second as before, or in another one; how many responses came to be shared by that.
+fn asks_again(talk: &mut Talk, second: &[u8; 2]) -> usize {
+    let shared = |talk: &Talk| talk.world.shared.as_ref().map_or(0, Vec::len);
+    talk.world.date[23..25].copy_from_slice(second);
+    let before = shared(talk);
+    let response = talk.ask(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"]);
+    assert_eq!(response.body, HELLO);
+    assert_eq!(response.field("Date"), Some(core::str::from_utf8(&talk.world.date).unwrap()));
+    shared(talk) - before
+}
+
+#[test]
+fn what_many_ask_for_within_a_second_is_shared_and_never_changed_while_somebody_has_it() {
+    let mut talk = Talk::new();
+    talk.world.shared = Some(Vec::new());
+    let first_second: Vec<_> = (0..4).map(|_| asks_again(&mut talk, b"05")).collect();
+    assert_eq!(first_second, [0, 0, 1, 1], "read, remembered, and then shared");
+    let said = |talk: &Talk| talk.world.shared.iter().flatten().map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>();
+    let before = said(&talk);
+    assert_eq!([asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06")], [0, 1, 1]);
+    assert_eq!([asks_again(&mut talk, b"07"), asks_again(&mut talk, b"07")], [0, 0], "both blocks are on their way");
+    assert_eq!(said(&talk)[..2], before);
+    talk.world.shared = Some(Vec::new());
+    assert_eq!([asks_again(&mut talk, b"08"), asks_again(&mut talk, b"08")], [0, 1]);
+}
+
+#[test]
+fn what_is_shared_waits_for_room_like_all_else() {
+    let mut talk = Talk::new();
+    talk.world.shared = Some(Vec::new());
+    let times: Vec<_> = (0..3).map(|_| asks_again(&mut talk, b"05")).collect();
+    assert_eq!(times, [0, 0, 1]);
+    talk.world.room = crate::RESPONSE_HEAD_BYTES_MAX - 1;
+    talk.arrive(request(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"]).as_bytes());
+    assert!(talk.world.said.is_empty());
+    talk.world.room = 1 << 20;
+    talk.arrive(b"");
+    assert_eq!(talk.responses(|_| false)[0].body, HELLO);
+}
+
 fn line() -> impl Strategy<Value = &'static str> {
     prop::sample::select(std::vec![
         "X-Padding: that makes a head long enough\r\n",
@@ -108,6 +148,7 @@ proptest! {
         order in prop::collection::vec((0usize..4, 0usize..120), 1..24),
     ) {
         let (mut one, mut other) = (Talk::new(), Talk::new());
+        one.world.shared = Some(Vec::new());
         for (which, cut) in order {
             let request = requests[which % requests.len()].to_string();
             let (start, rest) = request.as_bytes().split_at(cut.min(request.len()));

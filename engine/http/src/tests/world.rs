@@ -6,7 +6,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use machine::Micros;
+use machine::{Micros, Piece};
 
 use crate::{
     Actions, Admission, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply, Secrecy, Session, Site,
@@ -62,6 +62,9 @@ pub(super) struct World {
     /// How often something was queued.
     pub(super) queued: usize,
     pub(super) room: usize,
+    pub(super) date: [u8; 29],
+    /// What connections share, as long as somebody has it; none: they don't.
+    pub(super) shared: Option<Vec<Piece>>,
     /// Less than that for what is not copied.
     pub(super) static_room: Option<usize>,
     pub(super) deadline: Option<Micros>,
@@ -91,6 +94,8 @@ impl World {
             uncopied: 0,
             queued: 0,
             room: 1 << 20,
+            date: *b"Tue, 03 Nov 2026 21:04:05 GMT",
+            shared: None,
             static_room: None,
             deadline: None,
             closed: false,
@@ -135,6 +140,22 @@ impl Outlet for World {
         let count = self.send_static(bytes);
         self.queued -= 1;
         count
+    }
+
+    fn shares(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    fn send_shared(&mut self, piece: Piece) -> bool {
+        assert!(!self.closed);
+        let fits = piece.len() <= self.room;
+        if let Some(shared) = self.shared.as_mut().filter(|_| fits) {
+            self.queued += 1;
+            self.room -= piece.len();
+            self.said.extend_from_slice(piece.bytes());
+            shared.push(piece);
+        }
+        fits
     }
 }
 
@@ -199,7 +220,7 @@ impl Actions for World {
     }
 
     fn date(&mut self) -> [u8; 29] {
-        *b"Tue, 03 Nov 2026 21:04:05 GMT"
+        self.date
     }
 
     fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {

@@ -2,6 +2,7 @@
 
 use super::Conversation;
 use alloc::format;
+use alloc::sync::Arc;
 use machine::{BLOCK_BYTES, Piece};
 
 #[test]
@@ -229,6 +230,28 @@ fn static_pieces_go_out_between_copied_bytes() {
     assert_eq!(wire.len(), 3004);
     assert!(wire.starts_with(b"ab\x07") && wire.ends_with(b"\x07cd"));
     talk.peer(". 1:1 ack 3005");
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_shared_block_belongs_to_who_made_it_and_to_no_pool() {
+    let mut talk = Conversation::established();
+    let (free, mut block) = (talk.pools.free_blocks(), Arc::new([7; BLOCK_BYTES]));
+    talk.tcb.send_piece(talk.now, Piece::from_shared(block.clone(), 500), &mut talk.pools).unwrap();
+    talk.tcb.send(talk.now, b"ab", &mut talk.pools);
+    assert_eq!(talk.pools.free_blocks(), free - 1, "what follows it lies in another block");
+    let mut wire = alloc::vec::Vec::new();
+    let limits = talk.limits;
+    let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {
+        pieces.iter().for_each(|piece| wire.extend_from_slice(piece.bytes()));
+        Ok(())
+    });
+    assert!(sent.is_ok());
+    assert_eq!(wire, [&[7; 500][..], b"ab"].concat());
+    assert!(Arc::get_mut(&mut block).is_none(), "it may have to be sent again");
+    talk.peer(". 1:1 ack 503");
+    assert!(Arc::get_mut(&mut block).is_some());
+    assert_eq!(talk.pools.free_blocks(), free);
     talk.lent_nothing();
 }
 

@@ -1,0 +1,47 @@
+//! Requests that came before: their answers are known, and those that many ask for within a second lie ready as they are sent.
+
+use super::{Expect, Session, WaitsFor, exchange};
+use crate::actions::Actions;
+use crate::answer::Answer;
+use crate::outgoing::Outgoing;
+use crate::remembered::{Page, PlaceNumber};
+use crate::response::ResponseHead;
+
+impl Session {
+    /// A request came with the very bytes of one whose answer is known.
+    pub(super) fn request_came_again(
+        &mut self,
+        head: &[u8],
+        page: Page,
+        place: PlaceNumber,
+        actions: &mut impl Actions,
+    ) {
+        let mut words = head.split(|byte| *byte == b' ');
+        actions.answered(|| {
+            exchange(words.next().unwrap_or_default(), words.next().unwrap_or_default(), &Answer::from(page))
+        });
+        if !actions.shares() || !page.is_short() || !self.respond_at_once(page, place, actions) {
+            self.respond(&mut Answer::from(page), actions);
+        }
+    }
+
+    /// Sends the response that lies ready, or is worth having ready from now on; whether it did.
+    fn respond_at_once(&mut self, page: Page, place: PlaceNumber, actions: &mut impl Actions) -> bool {
+        let date = actions.date();
+        let mut ready = actions.remembered().ready(place, &date);
+        if ready.is_none() && actions.remembered().is_given_again(place, &date) {
+            let mut head = ResponseHead::default();
+            if let Outgoing::Bytes(bytes) = Answer::from(page).begin(&mut head, actions) {
+                actions.remembered().make_ready(place, head.end(), bytes);
+                ready = actions.remembered().ready(place, &date);
+            }
+        }
+        let is_sent = ready.is_some_and(|ready| actions.send_shared(ready));
+        if is_sent {
+            self.outgoing = Outgoing::Nothing;
+            self.expect = Expect::Room { after: page.after };
+            self.waits_for = WaitsFor::Bytes;
+        }
+        is_sent
+    }
+}
