@@ -40,6 +40,7 @@ use store::{
 use tasks::{Continuation, FrameId};
 use webmail::{Piece, Visit};
 
+use crate::allowances::{Asked, Verdict};
 use crate::certificates::Shown;
 use crate::clerks::{Answer, Told};
 use crate::listeners::giver_of;
@@ -110,6 +111,8 @@ pub(crate) enum Request {
     ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
     /// How much an account has is wanted for the session of this frame.
     Taken { account: AccountId, frame: FrameId },
+    /// The session of this frame wants to know whether the account may send a message.
+    MaySend { account: AccountId, frame: FrameId, asked: Box<Asked> },
     /// A maildrop is to be locked and listed for the session of this frame.
     OpenMaildrop { account: AccountId, frame: FrameId },
     /// A maildrop comes home, to be unlocked.
@@ -151,6 +154,8 @@ pub(crate) enum News {
     Prepared(Letter),
     /// An account has so many octets in its mailboxes.
     Taken { frame: FrameId, account: AccountId, octets: u64 },
+    /// Whether an account may send a message.
+    MaySend { frame: FrameId, account: AccountId, verdict: Verdict },
     /// What came of locking a maildrop.
     MaildropOpened { frame: FrameId, opened: Opened },
     /// What is answered to who came with the connection of that frame.
@@ -385,6 +390,23 @@ impl Archive {
                 None
             }
         }
+    }
+
+    /// An account wants to send a message, which counts if it may. `None`: the session of `frame` is told later.
+    pub(crate) fn may_send(&mut self, account: AccountId, frame: FrameId, asked: Asked) -> Option<Verdict> {
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => Some(self.may_send_here(account, &asked)),
+            Some(distant) => {
+                distant.ask(owner, Request::MaySend { account, frame, asked: Box::new(asked) });
+                None
+            }
+        }
+    }
+
+    /// The same of an account of this core.
+    pub(crate) fn may_send_here(&mut self, account: AccountId, asked: &Asked) -> Verdict {
+        self.own.allowances.may_send(account, asked, &mut self.own.store)
     }
 
     /// Opens and locks the inbox of `account` for the POP3 session of `frame`. `None`: what comes of it is told later.

@@ -16,8 +16,9 @@ use http::{End, Reply};
 use machine::{CoreId, Instant, Machine, Micros, UnixTime};
 use store::{AccountId, AccountInfo, Closing, Guid, MailboxId, Origin, Outcome, Recipient, Refusal, Store, Uid};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Clerk, Desk, Digest, Next, Posting, Reception, Sessions, Stream, Visit, WrittenRows};
+use webmail::{Clerk, Desk, Digest, Excess, Next, Posting, Reception, Sessions, Stream, Visit, WrittenRows};
 
+use crate::allowances;
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
 use crate::directory::Directory;
@@ -115,6 +116,8 @@ pub(crate) struct Office<'a, M> {
     pub(crate) directory: &'a Directory,
     pub(crate) signer: &'a mut Signer,
     pub(crate) hostname: &'a str,
+    /// What the console is told.
+    pub(crate) console: &'a mut Vec<String>,
     /// How long a message may be, in octets.
     pub(crate) letter_octets_max: u64,
     pub(crate) now: UnixTime,
@@ -421,6 +424,11 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         may_leave && queue::may_be_posted(address)
     }
 
+    fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
+        let Office { archive, directory, console, now, .. } = &mut *self.office;
+        allowances::may_send(account, elsewhere, *now, directory, archive, console)
+    }
+
     fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
         let known = self.office.archive.own.store.account(account);
         queue::posting(account, known.map_or("", |known| known.address()), addresses)
@@ -432,7 +440,8 @@ impl<M: Machine> Desk for At<'_, '_, M> {
     }
 
     fn begin_signing(&mut self) {
-        *self.signing = self.office.signer.begin();
+        let signer = &self.office.signer;
+        *self.signing = signer.has_keys().then(|| signer.begin());
     }
 
     fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
@@ -519,11 +528,26 @@ impl Common {
 
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
-        let Common { clerks, holds, rows, store, directory, signer, hostname, smtp_settings, wall, now, .. } = self;
+        let Common {
+            clerks, holds, rows, store, directory, signer, hostname, console, smtp_settings, wall, now, ..
+        } = self;
         let letter_octets_max = smtp_settings.message_bytes_max;
         let (now, turn) = (*wall, *now);
         let archive = store;
-        (clerks, Office { archive, holds, rows, directory, signer, hostname, letter_octets_max, now, turn, machine })
+        let office = Office {
+            archive,
+            holds,
+            rows,
+            directory,
+            signer,
+            hostname,
+            console,
+            letter_octets_max,
+            now,
+            turn,
+            machine,
+        };
+        (clerks, office)
     }
 }
 

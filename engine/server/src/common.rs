@@ -150,8 +150,8 @@ pub(crate) struct Common {
     /// Whether pages are given over TLS alone.
     pub(crate) https_only: bool,
     pub(crate) logs_requests: bool,
-    /// Requests of this turn that are to be told of on the console.
-    pub(crate) request_log: Vec<String>,
+    /// What of this turn is to be told on the console: the access log, and who has met a limit.
+    pub(crate) console: Vec<String>,
     pub(crate) gates: Gates,
     pub(crate) logins: Logins,
     /// What is asked of name servers.

@@ -279,6 +279,7 @@ impl Engine {
             }
             News::Status(status) => elsewhere.distant.status_changed(from, status),
             News::Taken { frame, account, octets } => self.session_learns_taken(frame, account, octets),
+            News::MaySend { frame, account, verdict } => self.session_may_send(frame, account, verdict),
             News::MaildropOpened { frame, opened } => self.session_maildrop_opened(frame, opened),
             News::Share(share) => {
                 self.common.store.own.store.take_over(share);

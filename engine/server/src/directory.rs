@@ -14,6 +14,7 @@ use dns::Name;
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::{AccountId, Recipient};
 
+use crate::allowances::Daily;
 use crate::archive::Archive;
 use crate::configuration::{Configuration, Forwarding, HostName, Quota, User};
 use crate::queue;
@@ -32,6 +33,9 @@ pub(crate) struct Directory {
     quotas: BTreeMap<String, Quota>,
     /// Of those accounts whose mail is sent on.
     forwardings: BTreeMap<String, Forwarding>,
+    daily: Daily,
+    /// The same.
+    dailies: BTreeMap<String, Daily>,
 }
 
 #[derive(Debug)]
@@ -61,6 +65,13 @@ impl Directory {
                 .users
                 .iter()
                 .filter_map(|user| Some((user.address.as_str().to_string(), user.forwarding.clone()?)))
+                .collect(),
+            daily: daily_of(configuration, None),
+            dailies: configuration
+                .users
+                .iter()
+                .map(|user| (user.address.as_str().to_string(), daily_of(configuration, Some(user))))
+                .filter(|(_, daily)| *daily != daily_of(configuration, None))
                 .collect(),
             postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
         }
@@ -166,6 +177,11 @@ impl Directory {
         if self.forwards(store, account) { queue::arriving(account) } else { Recipient::inbox(account) }
     }
 
+    /// How much the account with this address may send in a day.
+    pub(crate) fn daily(&self, address: &str) -> Daily {
+        self.dailies.get(address).copied().unwrap_or(self.daily)
+    }
+
     /// Whether the configuration makes an administrator of the account.
     pub(crate) fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
         store.account(account).is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
@@ -175,6 +191,15 @@ impl Directory {
     pub(crate) fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
+    }
+}
+
+/// How much somebody may send in a day, or everybody else.
+fn daily_of(configuration: &Configuration, user: Option<&User>) -> Daily {
+    let limits = &configuration.limits;
+    Daily {
+        messages: user.and_then(|user| user.messages_per_day).unwrap_or(limits.messages_per_day),
+        people: user.and_then(|user| user.new_recipients_per_day).unwrap_or(limits.new_recipients_per_day),
     }
 }
 

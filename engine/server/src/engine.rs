@@ -156,8 +156,8 @@ impl Engine {
             self.take_up_upload(machine);
         }
         self.out(machine);
-        if !self.common.request_log.is_empty() {
-            self.tell_requests(machine);
+        if !self.common.console.is_empty() {
+            self.tell_console(machine);
         }
         self.compute(machine);
         self.next()
@@ -291,9 +291,9 @@ impl Engine {
         }
     }
 
-    /// The access log: what this turn's requests were, and what came of them.
-    fn tell_requests(&mut self, machine: &mut impl Machine) {
-        for line in self.common.request_log.drain(..) {
+    /// What the console is told of this turn.
+    fn tell_console(&mut self, machine: &mut impl Machine) {
+        for line in self.common.console.drain(..) {
             machine.print(format_args!("{line}"));
         }
     }

@@ -305,9 +305,7 @@ impl http::Actions for Hands<'_> {
         if self.common.logs_requests {
             let Exchange { method, target, status, bytes } = exchange();
             let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
-            self.common
-                .request_log
-                .push(format!("web: {} \"{method} {target}\" {status} {bytes}", self.caller.address));
+            self.common.console.push(format!("web: {} \"{method} {target}\" {status} {bytes}", self.caller.address));
         }
     }
 

@@ -28,6 +28,7 @@
 
 extern crate alloc;
 
+mod allowances;
 mod archive;
 mod author;
 mod certificates;

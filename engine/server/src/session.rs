@@ -15,6 +15,7 @@ use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::FrameId;
 
+use crate::allowances::Verdict;
 use crate::archive::Opened;
 use crate::certificates::Replaced;
 use crate::clerks::{Answer, Told};
@@ -275,6 +276,13 @@ impl Session {
         }
     }
 
+    /// This is whether the account may send its message.
+    fn may_send(&mut self, account: AccountId, verdict: Verdict, common: &mut Common) {
+        if let Talk::Smtp(talk) = &mut self.talk {
+            talk.may_send(account, verdict, self.caller, common);
+        }
+    }
+
     /// This is how much the account of a recipient has.
     fn taken_known(&mut self, account: AccountId, octets: u64, common: &mut Common) {
         if let Talk::Smtp(talk) = &mut self.talk {
@@ -485,6 +493,11 @@ impl Engine {
     /// The owner of an account has told how much it has.
     pub(crate) fn session_learns_taken(&mut self, frame: FrameId, account: AccountId, octets: u64) {
         self.tell(frame, |session, common| session.taken_known(account, octets, common));
+    }
+
+    /// The owner of an account has said whether it may send a message.
+    pub(crate) fn session_may_send(&mut self, frame: FrameId, account: AccountId, verdict: Verdict) {
+        self.tell(frame, |session, common| session.may_send(account, verdict, common));
     }
 
     /// The owner of an account has answered a login.

@@ -23,7 +23,7 @@ use machine::UnixTime;
 use store::{Head, Refusal};
 use tasks::FrameId;
 
-use crate::author::Author;
+use crate::author::{self, Author};
 use crate::directory::Directory;
 
 /// Bytes of headers that are kept of all letters of a core.
@@ -59,10 +59,14 @@ impl Signer {
         clerk
     }
 
-    /// Begins to sign a letter, if there is anything to sign with.
-    pub(crate) fn begin(&self) -> Option<Box<Signing>> {
-        let stage = Stage::Arriving(Reading::to_sign());
-        (!self.keys.is_empty()).then(|| Box::new(Signing { stage, signatures: Vec::new(), kept: 0 }))
+    /// Whether there is anything to sign with.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Begins to sign a letter, or at least to find out who has written it.
+    pub(crate) fn begin(&self) -> Box<Signing> {
+        Box::new(Signing { stage: Stage::Arriving(Reading::to_sign()), signatures: Vec::new(), kept: 0 })
     }
 }
 
@@ -104,16 +108,17 @@ impl Signing {
         if signer.kept > KEPT_BYTES_MAX { Err(Refusal::Busy) } else { Ok(()) }
     }
 
-    /// There is no more of the letter.
-    pub(crate) fn ended(&mut self, directory: &Directory) {
-        if let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) {
-            let message = reading.ended();
-            if let Author::Of(domain) = Author::of(message.header(), message.is_cut())
-                && directory.has_domain(&domain)
-            {
-                self.stage = Stage::Arrived(Box::new(message), domain, 0);
-            }
+    /// There is no more of the letter. Returns whom it names as its authors.
+    pub(crate) fn ended(&mut self, directory: &Directory) -> Vec<String> {
+        let Stage::Arriving(reading) = core::mem::replace(&mut self.stage, Stage::Over) else { return Vec::new() };
+        let message = reading.ended();
+        let authors = author::authors(message.header());
+        if let Author::Of(domain) = Author::of(message.header(), message.is_cut())
+            && directory.has_domain(&domain)
+        {
+            self.stage = Stage::Arrived(Box::new(message), domain, 0);
         }
+        authors
     }
 
     /// Whether there is something to compute.

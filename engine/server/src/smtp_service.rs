@@ -4,6 +4,7 @@
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
 //! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, what lists say of him, `lists`, how much he may do, `limits`, and whether he is put off, `greylist`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
+mod allowance;
 mod ending;
 mod greylist;
 mod limits;
@@ -31,6 +32,7 @@ use sometimes::buggify;
 use store::{AccountId, Head, Outcome, Recipient, Refusal, State};
 use tasks::{Continuation, FrameId};
 
+use crate::allowances::Verdict;
 use crate::archive::LetterId;
 use crate::common::{Common, Point, SIGNATURES};
 use crate::identifier::Identifier;
@@ -40,6 +42,7 @@ use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
 use crate::signing::Signing;
 
+use allowance::Permission;
 use ending::Ending;
 use lists::Standing;
 use posting::Posting;
@@ -92,6 +95,7 @@ pub(crate) struct Transaction {
     /// How large its sender says the message is.
     declared: Option<u64>,
     taken: Taken,
+    permission: Permission,
     /// The one recipient has no room for the largest message, and nobody knows how large this one is.
     is_narrow: bool,
     message: Option<Incoming>,
@@ -167,6 +171,7 @@ impl Transaction {
             finding: Finding::NotSought,
             declared: None,
             taken: Taken::NotAsked,
+            permission: Permission::NotAsked,
             is_narrow: false,
             message: None,
         }
@@ -179,6 +184,7 @@ impl Transaction {
         self.posting = Posting::default();
         self.finding = Finding::NotSought;
         (self.declared, self.taken, self.is_narrow) = (None, Taken::NotAsked, false);
+        self.permission = Permission::NotAsked;
         self.message = None;
     }
 }
@@ -296,6 +302,11 @@ impl Conversation {
         self.with(caller, common, |session, hands| quota::learn(account, octets, session, hands));
     }
 
+    /// Whether the account may send its message is known.
+    pub(crate) fn may_send(&mut self, account: AccountId, verdict: Verdict, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| allowance::learn(account, verdict, session, hands));
+    }
+
     /// A deadline has passed: the session's, or that of an answer held back, or of what is found out about who sends or about a message.
     pub(crate) fn deadline_expired(&mut self, caller: Caller, common: &mut Common) {
         self.with(caller, common, |session, hands| {
@@ -397,7 +408,8 @@ impl Hands<'_> {
         };
         let trace = common.trace.as_mut_slice();
         let message = transaction.message.as_ref();
-        let is_said_last = message.is_some_and(|message| message.proof.is_some() || message.signing.is_some());
+        let is_said_last = message
+            .is_some_and(|message| message.proof.is_some() || message.signing.is_some() && common.signer.has_keys());
         let is_elsewhere = transaction.posting.is_wanted();
         let above = if is_said_last || is_elsewhere { Some(0) } else { return_path(&transaction.reverse_path, trace) };
         let length = above
@@ -489,7 +501,7 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn may_begin(&mut self, greeting_name: &str) -> bool {
-        sender::is_known(greeting_name, self)
+        sender::is_known(greeting_name, self) && allowance::is_known(self)
     }
 
     fn transaction_end(&mut self) {
@@ -506,11 +518,12 @@ impl smtp::Actions for Hands<'_> {
         let account = self.account();
         let origin = if account.is_some() { Origin::Submitted } else { Origin::Relayed };
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
+        transaction.permission.check()?;
         let (letter, head) = transaction.begin(account, self.common)?;
         let identifier = self.common.identifiers.next();
         let proof = transaction.sender(envelope.greeting_name).map(Proof::new);
         let revision = Revision::new(origin);
-        let signing = if origin == Origin::Submitted { self.common.signer.begin() } else { None };
+        let signing = (origin == Origin::Submitted).then(|| self.common.signer.begin());
         let ending = Ending::NotYet;
         transaction.message = Some(Incoming { letter, head, identifier, revision, proof, signing, ending });
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())

@@ -85,7 +85,7 @@ impl Engine {
             pages: Remembered::nothing(),
             https_only: configuration.web.https_only,
             logs_requests: configuration.web.access_log,
-            request_log: Vec::new(),
+            console: Vec::new(),
             orphans: Vec::new(),
             crowd: sizes.connections - sizes.connections / 16,
             broken: None,

@@ -273,6 +273,12 @@ pub enum MessageRefusal {
     MailboxFull,
     /// It is larger than all that the mailbox of one of them may hold: 552 5.2.2.
     NeverFits,
+    /// As many were sent today as may be: 451 4.7.0.
+    TooManyToday,
+    /// It would be for more people to whom nothing was sent before than today may be written to: 451 4.7.0.
+    TooManyNewToday,
+    /// An author whom it names is not who the client has said that it is: 550 5.7.1.
+    NotTheirs,
     /// Nobody proves that it is of the domain of its author, which wants such refused: 550 5.7.26 (RFC 7372).
     Unproved,
 }

@@ -144,6 +144,11 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
         MessageRefusal::TooBig => TOO_BIG,
         MessageRefusal::MailboxFull => MAILBOX_FULL,
         MessageRefusal::NeverFits => NEVER_FITS,
+        MessageRefusal::TooManyToday => b"451 4.7.0 So many messages a day and no more: try again tomorrow\r\n",
+        MessageRefusal::TooManyNewToday => {
+            b"451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n"
+        }
+        MessageRefusal::NotTheirs => b"550 5.7.1 From has an address that is not one of who has logged in\r\n",
         MessageRefusal::Unproved => {
             b"550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n"
         }

@@ -197,6 +197,9 @@ pub trait Desk {
     /// How a letter of an account goes to these addresses, all of which [`Desk::may_post`] has allowed.
     fn posting(&self, account: AccountId, addresses: &[String]) -> Posting;
 
+    /// Whether an account may send one more letter today, for these people elsewhere. If so, it counts.
+    fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess>;
+
     /// Begins a letter. Errors: as [`Store::begin`].
     fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal>;
 
@@ -235,6 +238,15 @@ pub trait Desk {
 
     /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
     fn tell_password(&mut self, account: AccountId) -> bool;
+}
+
+/// Why an account may not send a letter today.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Excess {
+    /// It has sent so many.
+    Letters(u32),
+    /// It may write to so many people elsewhere to whom it has not before, and these would be more.
+    People(u32),
 }
 
 /// How a letter goes to people elsewhere: from its writer's outbox.

@@ -53,7 +53,7 @@ pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use chosen::{Chosen, HOLD_SECONDS_MAX, Hold};
 pub use clerk::{
-    BoxChange, Carried, Carrier, Change, Clerk, Desk, Document, Done, Draft, Elsewhere, Extent, LOOKED_AT_MAX,
+    BoxChange, Carried, Carrier, Change, Clerk, Desk, Document, Done, Draft, Elsewhere, Excess, Extent, LOOKED_AT_MAX,
     Messages, Next, Noted, Overview, Piece, Posting, READS_MAX, ROWS_MAX, SHOWN_MAX, TEXT_BYTES_MAX, Task, Trust,
     WALKED_MAX, Way, Whom, WrittenRows,
 };

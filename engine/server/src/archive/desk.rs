@@ -19,6 +19,7 @@ use store::{Closing, DeliveryId, INBOX, Outcome, Refusal, Store, Wake};
 use tasks::Continuation;
 
 use super::{End, Letter, LetterId, News, Page, Request, Status, on_core};
+use crate::allowances::Allowances;
 use crate::common::Point;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
@@ -82,7 +83,14 @@ impl Desk {
     }
 
     /// A core asks for something.
-    pub(super) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store, maildrops: &mut Maildrops) {
+    pub(super) fn requested(
+        &mut self,
+        from: CoreId,
+        request: Request,
+        store: &mut Store,
+        maildrops: &mut Maildrops,
+        allowances: &mut Allowances,
+    ) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
             Request::Commit(letter, closing) => self.commit(from, letter, closing, store),
@@ -90,6 +98,10 @@ impl Desk {
             Request::BodyDone(body) => store.give_back(body),
             Request::Taken { account, frame } => {
                 self.tell(from, News::Taken { frame, account, octets: store.taken(account) });
+            }
+            Request::MaySend { account, frame, asked } => {
+                let verdict = allowances.may_send(account, &asked, store);
+                self.tell(from, News::MaySend { frame, account, verdict });
             }
             Request::OpenMaildrop { account, frame } => {
                 let opened = maildrops.open(store, account);

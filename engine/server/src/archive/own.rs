@@ -7,6 +7,7 @@ use store::{Owners, Store, Wake};
 
 use super::desk::Desk;
 use super::{Accounts, News, Request, core_of};
+use crate::allowances::Allowances;
 use crate::certificates::Shown;
 use crate::maildrop::Maildrops;
 use crate::sizes::Sizes;
@@ -15,6 +16,8 @@ use crate::sizes::Sizes;
 pub(crate) struct Own {
     pub(crate) store: Store,
     pub(crate) maildrops: Maildrops,
+    /// What its accounts have sent.
+    pub(super) allowances: Allowances,
     /// Not there where there is no other core.
     pub(super) desk: Option<Desk>,
 }
@@ -23,7 +26,7 @@ impl Own {
     /// `core`: whose it is, of `cores` that have these `sizes`.
     pub(crate) fn new(store: Store, core: CoreId, cores: u8, sizes: &Sizes) -> Own {
         let desk = (cores > 1).then(|| Desk::new(core, cores, sizes));
-        Own { store, maildrops: Maildrops::new(cores), desk }
+        Own { store, maildrops: Maildrops::new(cores), allowances: Allowances::default(), desk }
     }
 
     /// The next end of something that a session of this core has asked for; what other cores asked for goes to them.
@@ -44,7 +47,7 @@ impl Own {
     /// Another core asks for something.
     pub(crate) fn requested(&mut self, from: CoreId, request: Request) {
         if let Some(desk) = &mut self.desk {
-            desk.requested(from, request, &mut self.store, &mut self.maildrops);
+            desk.requested(from, request, &mut self.store, &mut self.maildrops, &mut self.allowances);
         }
     }
 

@@ -128,6 +128,16 @@ impl<'a, 't> Item<'a, 't> {
         self.value.get_ref().as_str().ok_or_else(|| self.wrong_type(expected))
     }
 
+    /// A whole number without a sign, if it is one.
+    pub(super) fn integer(&self) -> Option<u64> {
+        self.value.get_ref().as_integer().filter(|number| number.radix() == 10)?.as_str().parse().ok()
+    }
+
+    /// Whether it is this word.
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.value.get_ref().as_str() == Some(word)
+    }
+
     /// Errors: not a boolean.
     pub(super) fn boolean(&self) -> Result<bool, ConfigurationError> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong_type("true or false"))

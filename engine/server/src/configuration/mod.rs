@@ -28,7 +28,7 @@ mod tests;
 
 pub use abuse::Abuse;
 pub use error::ConfigurationError;
-pub use limits::{Limits, Quota};
+pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, Network};
 pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way};
 pub use tls::CertificateFiles;

@@ -13,8 +13,8 @@ use mail::StrangerLimits;
 
 use super::values::Value as _;
 use super::{
-    Address, Configuration, FORWARDS_MAX, Forwarding, HostName, Keep, Password, PolicyMode, Quota, TEXT_BYTES_MAX,
-    USERS_MAX, Web,
+    Address, Configuration, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, Password, PerDay, PolicyMode, Quota,
+    TEXT_BYTES_MAX, USERS_MAX, Web,
 };
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -405,6 +405,30 @@ fn mail_is_sent_on_to_others_and_kept_unless_it_is_said_that_it_is_not() {
     ] {
         refused(&with_user(&format!("password = 'x'\n{wrong}")), 5 + wrong.matches('\n').count() + 1, what, "");
     }
+}
+
+#[test]
+fn limits_of_a_day_are_numbers_of_an_account_or_of_all() {
+    let text = with_root(
+        "[limits]\nmessages_per_day = 1_000\n[[user]]\naddress = 'ada@a.test'\npassword = 'x'\nnew_recipients_per_day = 'unlimited'",
+    );
+    let configuration = Configuration::parse(&text).unwrap();
+    let Limits { messages_per_day, new_recipients_per_day, .. } = configuration.limits;
+    assert_eq!((messages_per_day, new_recipients_per_day), (PerDay::Most(1000), PerDay::Most(500)));
+    let ada = &configuration.users[0];
+    assert_eq!((ada.messages_per_day, ada.new_recipients_per_day), (None, Some(PerDay::Unlimited)));
+    assert_eq!(Limits::default().messages_per_day, PerDay::Most(2000));
+    for wrong in ["0", "-1", "1_000_001", "99999999999", "1.5", "'1'", "'many'", "true", "0x10"] {
+        let what = "`messages_per_day` is no limit";
+        refused(
+            &with_user(&format!("password = 'x'\nmessages_per_day = {wrong}")),
+            6,
+            what,
+            "1000000, or \"unlimited\"",
+        );
+        refused(&with_root(&format!("[limits]\nmessages_per_day = {wrong}")), 4, what, "a number from 1");
+    }
+    refused(&with_root("[limits]\nmessages_per_dy = 1"), 4, "`messages_per_dy` is not known", "`messages_per_day`");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use mail::{HashError, MEMORY_KIB_MAX, WORK_KIB_MAX};
 
 use super::document::{Item, Section};
 use super::error::ConfigurationError;
-use super::limits::Quota;
+use super::limits::{PerDay, Quota, per_day};
 use super::values::{Address, HostName};
 use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
@@ -33,6 +33,10 @@ pub struct User {
     pub quota: Option<Quota>,
     /// Where its mail is sent on to, if it is.
     pub forwarding: Option<Forwarding>,
+    /// The same of the messages that it may send in a day.
+    pub messages_per_day: Option<PerDay>,
+    /// The same of people elsewhere to whom it may write in a day and has not before.
+    pub new_recipients_per_day: Option<PerDay>,
 }
 
 /// Where an account's mail is sent on to.
@@ -95,6 +99,8 @@ fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> R
         "quota",
         "forward",
         "keep",
+        "messages_per_day",
+        "new_recipients_per_day",
     ])?;
     let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;
     let address = address(&item, domains, &mut taken.addresses)?;
@@ -120,7 +126,19 @@ fn user(section: &Section<'_, '_>, domains: &[HostName], taken: &mut Taken) -> R
     let quota = section.optional("quota").map(|item| item.parsed()).transpose()?;
     let is_own = |other: &Address| *other == address || aliases.contains(other);
     let forwarding = forwarding(section, is_own)?;
-    Ok(User { address, password, aliases, catch_all, is_administrator, quota, forwarding })
+    let messages_per_day = per_day(section, "messages_per_day")?;
+    let new_recipients_per_day = per_day(section, "new_recipients_per_day")?;
+    Ok(User {
+        address,
+        password,
+        aliases,
+        catch_all,
+        is_administrator,
+        quota,
+        forwarding,
+        messages_per_day,
+        new_recipients_per_day,
+    })
 }
 
 /// Where an account's mail is sent on to: to others.

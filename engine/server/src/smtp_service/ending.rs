@@ -3,7 +3,7 @@
 //! ```text
 //!   Revising ──what its header lacks──> Proving ──whose it is───────┬─> Saying ──what stands above it──> Committed
 //!       └─ room ─┘   │                     └─ names, the gate ─┘      │     └─ room ─┘
-//!                    └─submitted here───> Signing ──our signatures──┘
+//!                    └─submitted here───> Signing ──our signatures──┘       what is in another's name than the account's is refused
 //!                                            └─ the gate ─┘
 //! ```
 //! Invariant: a message is committed once, or given up, whatever its sender does meanwhile; who has not heard that it is stored will send it again.
@@ -169,7 +169,7 @@ fn go_on(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
 
 fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
     let (room, stored) = (hands.continuation(Point::MessageRoom), hands.continuation(Point::MessageStored));
-    let caller = hands.caller;
+    let (caller, account) = (hands.caller, hands.account());
     let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
     let (common, reverse_path) = (&mut *hands.common, &transaction.reverse_path);
     let standing = Standing::of(hands.client.as_deref());
@@ -183,8 +183,15 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
             };
-            signing.ended(&common.directory);
-            Ok(Step::Done(Ending::Signing))
+            let is_theirs = |author: &String| common.directory.recipient_at(&common.store, author) == account;
+            if !signing.ended(&common.directory).iter().all(is_theirs) {
+                return Err(MessageRefusal::NotTheirs);
+            }
+            if common.signer.has_keys() {
+                return Ok(Step::Done(Ending::Signing));
+            }
+            signing.forget(&mut common.signer);
+            Ok(Step::Done(Ending::Proving))
         }
         (Ending::Signing, _) => {
             let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;

@@ -129,6 +129,11 @@ impl Transaction {
         })
     }
 
+    /// The addresses of those who are elsewhere.
+    pub(super) fn people_elsewhere(&self) -> Vec<String> {
+        self.posting.elsewhere.iter().map(|(address, _)| address.clone()).collect()
+    }
+
     /// Whether all have room in an envelope.
     fn check_envelope(&self, store: &Archive) -> Result<(), RecipientRefusal> {
         let Transaction { recipients, posting, .. } = self;

@@ -130,6 +130,12 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
         (MessageRefusal::TryLater, "451 4.3.0 Message not stored, try again later\r\n"),
         (MessageRefusal::Loop, "554 5.4.6 Message came by too often: a mail loop\r\n"),
         (MessageRefusal::TooBig, "552 5.3.4 Message too big\r\n"),
+        (MessageRefusal::TooManyToday, "451 4.7.0 So many messages a day and no more: try again tomorrow\r\n"),
+        (
+            MessageRefusal::TooManyNewToday,
+            "451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n",
+        ),
+        (MessageRefusal::NotTheirs, "550 5.7.1 From has an address that is not one of who has logged in\r\n"),
         (
             MessageRefusal::Unproved,
             "550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n",

@@ -27,7 +27,7 @@ use store::{
 use super::arriving::{Arriving, Piece};
 use super::attaching::Copying;
 use super::draft::Draft;
-use super::{Desk, Done, Step, why};
+use super::{Desk, Done, Excess, Step, why};
 use crate::chosen::Chosen;
 use crate::form::Reader;
 use crate::sessions::{Said, Undo};
@@ -237,8 +237,13 @@ impl Writing {
     }
 
     fn begin(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let mut elsewhere = Vec::new();
         let begun = match self.then {
-            Then::Send => self.recipients(account, desk).and_then(|all| self.held_or(all, account, desk)),
+            Then::Send => self.recipients(account, desk).and_then(|(recipients, others)| {
+                elsewhere = others;
+                let is_for_others = !elsewhere.is_empty();
+                self.held_or((recipients, is_for_others), account, desk)
+            }),
             Then::Keep | Then::Drop => {
                 let flags = Flags::DRAFT.with(Flags::SEEN);
                 Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
@@ -249,6 +254,11 @@ impl Writing {
             Ok((message, recipients)) => {
                 desk.begin_letter(&recipients)?;
                 if self.then == Then::Send {
+                    if let Err(excess) = desk.may_send(account, elsewhere) {
+                        self.hold = None;
+                        self.fail(too_much(excess), desk);
+                        return Ok(0);
+                    }
                     desk.begin_signing();
                 }
                 self.message = message;
@@ -259,16 +269,16 @@ impl Writing {
         Ok(0)
     }
 
-    /// Who here gets it, the writer's own copy included, and whether it is for somebody elsewhere, too; or why it cannot be sent.
-    fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<(Vec<Recipient>, bool), String> {
-        let mut elsewhere = 0;
+    /// Who here gets it, the writer's own copy included, and those elsewhere whom it is for, too; or why it cannot be sent.
+    fn recipients(&self, account: AccountId, desk: &impl Desk) -> Result<(Vec<Recipient>, Vec<String>), String> {
+        let mut elsewhere = Vec::new();
         let mut recipients = alloc::vec![Recipient { mailbox: SENT, flags: Flags::SEEN, ..Recipient::inbox(account) }];
         let all = [&self.draft.to, &self.draft.cc, &self.draft.bcc].into_iter().flat_map(|list| mailboxes(list));
         for mailbox in all {
             match desk.recipient(&mailbox.address).map(Recipient::inbox) {
                 Some(recipient) if recipients.contains(&recipient) => {}
                 Some(recipient) => recipients.push(recipient),
-                None if desk.may_post(&mailbox.address) => elsewhere += 1,
+                None if desk.may_post(&mailbox.address) => elsewhere.push(mailbox.address.clone()),
                 None => {
                     return Err(format!(
                         "“{}” is nobody on this server, and no address elsewhere. Your letter was not sent: it is kept on this page.",
@@ -277,9 +287,9 @@ impl Writing {
                 }
             }
         }
-        match recipients.len() + elsewhere {
+        match recipients.len() + elsewhere.len() {
             1 => Err("Whom is it for? Your letter was not sent: it is kept on this page.".into()),
-            2..=RECIPIENTS_MAX => Ok((recipients, elsewhere > 0)),
+            2..=RECIPIENTS_MAX => Ok((recipients, elsewhere)),
             _ => Err(format!(
                 "A letter goes to at most {} people. It was not sent: it is kept on this page.",
                 RECIPIENTS_MAX - 1
@@ -486,4 +496,16 @@ fn mailboxes(list: &str) -> Vec<Mailbox> {
         Address::Group { mailboxes, .. } => mailboxes,
     });
     people.collect()
+}
+
+/// Why it is not sent today, in words.
+fn too_much(excess: Excess) -> String {
+    match excess {
+        Excess::Letters(most) => format!(
+            "You have sent {most} letters today, and more are not allowed. This one was not sent: it is kept on this page. Try again tomorrow."
+        ),
+        Excess::People(most) => format!(
+            "To more than {most} people a day to whom you have not written before you may not write. Your letter was not sent: it is kept on this page. Try again tomorrow, or with fewer of them."
+        ),
+    }
 }

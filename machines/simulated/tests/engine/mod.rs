@@ -31,6 +31,7 @@ mod leaving_secretly;
 mod leaving_together;
 mod leaving_trouble;
 mod letters;
+mod limited;
 mod logins;
 mod marks;
 mod names;

@@ -131,6 +131,41 @@ fn what_is_submitted_gets_what_it_lacks_and_loses_what_nobody_should_see() {
 }
 
 #[test]
+fn nobody_writes_in_the_name_of_another() {
+    let (mut room, client) = serving(7);
+    let mut session = shielded(&mut room, &client);
+    assert_eq!(room.smtp_shielded(&mut session, ADA), IN);
+    let long = format!("ada@barepost.test\r\nX: {}", format!("{}\r\n ", "x".repeat(900)).repeat(150));
+    for (from, code) in [
+        ("grace@barepost.test", "550 5.7.1"),
+        ("Ada <ada@elsewhere.test>", "550 5.7.1"),
+        ("ada@below.barepost.test", "550 5.7.1"),
+        ("nobody@barepost.test", "550 5.7.1"),
+        ("\"ada@barepost.test\" <grace@barepost.test>", "550 5.7.1"),
+        ("ada@barepost.test,\r\n grace@barepost.test", "550 5.7.1"),
+        ("all: ada@barepost.test, grace@barepost.test;", "550 5.7.1"),
+        ("ada@barepost.test\r\nfrom: grace@barepost.test", "550 5.7.1"),
+        ("ada@barepost.test\r\nSubject: x\r\n\r\nFrom: grace@barepost.test", "250"),
+        ("Ada <Ada@Barepost.test>", "250"),
+        ("postmaster@barepost.test, ada+looms@barepost.test", "250"),
+        ("ada", "250"),
+        (long.as_str(), "250"),
+    ] {
+        for (command, code) in [
+            ("MAIL FROM:<ada@barepost.test>", "250"),
+            ("RCPT TO:<grace@barepost.test>", "250"),
+            ("RCPT TO:<bob@elsewhere.test>", "250"),
+            ("DATA", "354"),
+            (&format!("From: {from}\r\n\r\nHello.\r\n."), code),
+        ] {
+            let reply = room.smtp_shielded(&mut session, command);
+            assert!(reply.starts_with(code), "{from}: {command}: {reply}");
+        }
+    }
+    room.part_shielded(session);
+}
+
+#[test]
 fn nobody_sends_in_the_name_of_another() {
     let (mut room, client) = serving(2);
     let mut session = shielded(&mut room, &client);

@@ -1,0 +1,72 @@
+//! Whether an account may send one more message today: asked before its message begins, of who counts that (`allowances`).
+//!
+//! | | |
+//! |---|---|
+//! | it has sent as many messages as it may | 451 4.7.0 |
+//! | the message is for more new people elsewhere than it may still write to | 451 4.7.0, in other words |
+
+use smtp::MessageRefusal;
+use store::AccountId;
+
+use crate::allowances::{Asked, Met, Verdict};
+
+use super::{Hands, Transaction};
+
+/// What is known of whether a message may be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Permission {
+    #[default]
+    NotAsked,
+    Asked(AccountId),
+    Known(Verdict),
+}
+
+/// Whether it is known whether the message of the open transaction may be sent. It is asked for where it is not.
+pub(super) fn is_known(hands: &mut Hands<'_>) -> bool {
+    let Some(account) = hands.account() else { return true };
+    let Hands { common, caller, transaction, .. } = hands;
+    let Some(transaction) = transaction.as_deref_mut() else { return true };
+    match transaction.permission {
+        Permission::Known(_) => return true,
+        Permission::Asked(_) => return false,
+        Permission::NotAsked => {}
+    }
+    let daily = common.store.account(account).map(|known| common.directory.daily(known.address));
+    let Some(daily) = daily.filter(|daily| !daily.is_unlimited()) else { return true };
+    let asked = Asked::new(common.wall, daily, transaction.people_elsewhere());
+    match common.store.may_send(account, caller.connection.0, asked) {
+        Some(verdict) => settle(account, verdict, hands),
+        None => transaction.permission = Permission::Asked(account),
+    }
+    hands.transaction.as_deref().is_none_or(|transaction| transaction.permission != Permission::Asked(account))
+}
+
+/// Whether an account may send its message is known.
+pub(super) fn learn(account: AccountId, verdict: Verdict, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    let is_asked = |transaction: &Transaction| transaction.permission == Permission::Asked(account);
+    if hands.transaction.as_deref().is_some_and(is_asked) {
+        settle(account, verdict, hands);
+        session.sender_known(hands);
+    }
+}
+
+/// Notes the verdict, and has administrators told.
+fn settle(account: AccountId, verdict: Verdict, hands: &mut Hands<'_>) {
+    let Hands { common, transaction, .. } = hands;
+    if let Some(transaction) = transaction.as_deref_mut() {
+        transaction.permission = Permission::Known(verdict);
+    }
+    let line = common.store.account(account).and_then(|known| verdict.line(known.address));
+    common.console.extend(line);
+}
+
+impl Permission {
+    /// Errors: the message may not be sent.
+    pub(super) fn check(self) -> Result<(), MessageRefusal> {
+        match self {
+            Permission::Known(Verdict::Refused(Met::Messages(_), _)) => Err(MessageRefusal::TooManyToday),
+            Permission::Known(Verdict::Refused(Met::People(_), _)) => Err(MessageRefusal::TooManyNewToday),
+            Permission::Known(Verdict::Granted) | Permission::NotAsked | Permission::Asked(_) => Ok(()),
+        }
+    }
+}
