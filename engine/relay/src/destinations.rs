@@ -133,6 +133,15 @@ impl Destinations {
         }
     }
 
+    /// A destination that is left alone is so no longer: somebody wants it to be tried.
+    pub fn call_again(&mut self, destination: &str) {
+        let Some(standing) = self.standings.get_mut(destination) else { return };
+        let until = core::mem::replace(&mut standing.back_off_until, Instant::START);
+        if self.resting.remove(&(until, destination.into())) {
+            self.resting.insert((Instant::START, destination.into()));
+        }
+    }
+
     /// Whether connections lead there.
     pub fn is_called(&self, destination: &str) -> bool {
         self.standings.get(destination).is_some_and(|standing| standing.connections > 0)

@@ -38,7 +38,7 @@ use store::{
     Store, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
-use webmail::{Piece, Visit};
+use webmail::{Piece, QueueAsked, QueueTold, Visit};
 
 use crate::allowances::{Asked, Verdict};
 use crate::certificates::Shown;
@@ -125,6 +125,8 @@ pub(crate) enum Request {
     PieceArrived(u64, Piece),
     /// The client wants more of it.
     ReplyWanted(u64),
+    /// A clerk of this frame asks something about entries of the queue that the core owns.
+    QueueAsked(FrameId, Box<QueueAsked>),
     /// The core knows the password that a clerk of this frame has told it.
     PasswordKnown(FrameId),
     /// The core owns its share of the shards now. To the first core only.
@@ -162,6 +164,8 @@ pub(crate) enum News {
     VisitAnswered(FrameId, Box<Answer>),
     /// More of a reply that stays open, or its end, for the connection of that frame.
     ReplyGoesOn(FrameId, Box<Told>),
+    /// What a clerk of this frame has asked about the queue.
+    QueueTold(FrameId, Box<QueueTold>),
     /// The password of an account is another; the clerk of this frame wants to know when that is known.
     Password(FrameId, Arc<Changed>),
     /// How the store is.
@@ -228,6 +232,11 @@ impl Archive {
             None => self.own.store.find(address),
             Some(elsewhere) => elsewhere.accounts.find(address),
         }
+    }
+
+    /// The cores that own accounts.
+    pub(crate) fn all_owners(&self) -> impl Iterator<Item = CoreId> + use<> {
+        (0..self.owners.count()).map(CoreId)
     }
 
     /// The core that owns an account.

@@ -7,18 +7,19 @@
 //! - A visit gets one answer, also while the machine stops.
 //! - There are at most [`CLERKS_MAX`] clerks, beside those whose replies have begun (`streams.rs`) or to whom letters come (`letters.rs`); visits that find all of them at work wait, first come first served.
 
+mod desk;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use http::{End, Reply};
-use machine::{CoreId, Instant, Machine, Micros, UnixTime};
-use store::{AccountId, AccountInfo, Closing, Guid, MailboxId, Origin, Outcome, Recipient, Refusal, Store, Uid};
+use machine::{CoreId, Instant, Machine, UnixTime};
+use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Clerk, Desk, Digest, Excess, Next, Posting, Reception, Sessions, Stream, Visit, WrittenRows};
+use webmail::{Clerk, Digest, Next, QueueTold, Reception, Sessions, Stream, Visit, WrittenRows};
 
-use crate::allowances;
 use crate::archive::{Archive, LetterId, News};
 use crate::common::{Common, Point};
 use crate::directory::Directory;
@@ -26,7 +27,7 @@ use crate::engine::Engine;
 use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
-use crate::queue;
+use crate::queue::Queue;
 use crate::signing::{Signer, Signing};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
@@ -102,8 +103,10 @@ struct Working {
     letter: Option<LetterId>,
     /// What signs it, if that is wanted: then all of its form is there, and it goes on whoever leaves.
     signing: Option<Box<Signing>>,
-    /// Cores that have not heard what he told them.
+    /// Cores that have not heard what he told them, or not answered what he asked.
     unheard: u8,
+    /// What they have told of the queue.
+    told: Vec<QueueTold>,
     /// The number of his reply, once that has begun, or of the letter that comes to him.
     number: Option<u64>,
 }
@@ -112,6 +115,7 @@ struct Working {
 pub(crate) struct Office<'a, M> {
     pub(crate) archive: &'a mut Archive,
     pub(crate) holds: &'a mut Holds,
+    pub(crate) queue: &'a mut Queue,
     pub(crate) rows: &'a mut WrittenRows,
     pub(crate) directory: &'a Directory,
     pub(crate) signer: &'a mut Signer,
@@ -133,6 +137,7 @@ pub(crate) struct At<'a, 'b, M> {
     pub(crate) letter: &'a mut Option<LetterId>,
     pub(crate) signing: &'a mut Option<Box<Signing>>,
     pub(crate) unheard: &'a mut u8,
+    pub(crate) told: &'a mut Vec<QueueTold>,
 }
 
 impl Clerks {
@@ -176,6 +181,7 @@ impl Clerks {
                 store: &mut office.archive.own.store,
                 nobody: Continuation { frame: NOBODY, entry: Point::Clerk.entry() },
                 host: office.hostname,
+                administrators: office.directory.administrators(),
                 now: office.now,
             };
             match webmail::receive(*visit, secret, reception) {
@@ -260,9 +266,9 @@ impl Clerks {
         step: impl FnOnce(&mut Clerk, &mut At<'_, '_, M>) -> Next,
     ) {
         let Some(working) = self.at_work.get_mut(frame) else { return };
-        let Working { visitor, form_bytes, clerk, letter, signing, unheard, number } = working;
+        let Working { visitor, form_bytes, clerk, letter, signing, unheard, told, number } = working;
         let continuation = Continuation { frame, entry: Point::Clerk.entry() };
-        match step(clerk, &mut At { office, continuation, letter, signing, unheard }) {
+        match step(clerk, &mut At { office, continuation, letter, signing, unheard, told }) {
             Next::Woken => {}
             Next::Turn => self.again.push(frame),
             Next::Taken => {
@@ -344,6 +350,14 @@ impl Clerks {
         })
     }
 
+    /// A core has told what the clerk of this frame asks about the queue. Whether all have.
+    fn told(&mut self, frame: FrameId, told: QueueTold) -> bool {
+        if let Some(working) = self.at_work.get_mut(frame) {
+            working.told.push(told);
+        }
+        self.heard(frame)
+    }
+
     /// Whether somebody can go on at once, or is to be told of a change.
     pub(crate) fn has_work(&self, store: &Store) -> bool {
         !self.again.is_empty() || !self.answers.is_empty() || self.can_go_on() || self.has_news(store)
@@ -375,145 +389,7 @@ impl Clerks {
 
 impl Working {
     fn begin(visitor: Visitor, form_bytes: usize, clerk: Box<Clerk>) -> Working {
-        Working { visitor, form_bytes, clerk, letter: None, signing: None, unheard: 0, number: None }
-    }
-}
-
-impl<M: Machine> Desk for At<'_, '_, M> {
-    fn store(&self) -> &Store {
-        &self.office.archive.own.store
-    }
-
-    fn store_mut(&mut self) -> &mut Store {
-        &mut self.office.archive.own.store
-    }
-
-    fn rows(&mut self) -> &mut WrittenRows {
-        self.office.rows
-    }
-
-    fn continuation(&self) -> Continuation {
-        self.continuation
-    }
-
-    fn now(&self) -> UnixTime {
-        self.office.now
-    }
-
-    fn random(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        self.office.machine.random(&mut bytes);
-        bytes
-    }
-
-    fn host(&self) -> &str {
-        self.office.hostname
-    }
-
-    fn recipient(&self, address: &str) -> Option<AccountId> {
-        let Office { directory, archive, .. } = &*self.office;
-        directory.recipient_at(archive, address).filter(|account| !directory.forwards(archive, *account))
-    }
-
-    fn may_post(&self, address: &str) -> bool {
-        let Office { directory, archive, .. } = &*self.office;
-        let may_leave = match directory.recipient_at(archive, address) {
-            Some(account) => directory.forwards(archive, account),
-            None => !directory.has_domain_of(address),
-        };
-        may_leave && queue::may_be_posted(address)
-    }
-
-    fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
-        let Office { archive, directory, console, now, .. } = &mut *self.office;
-        allowances::may_send(account, elsewhere, *now, directory, archive, console)
-    }
-
-    fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
-        let known = self.office.archive.own.store.account(account);
-        queue::posting(account, known.map_or("", |known| known.address()), addresses)
-    }
-
-    fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
-        *self.letter = Some(self.office.archive.begin(recipients)?);
-        Ok(())
-    }
-
-    fn begin_signing(&mut self) {
-        let signer = &self.office.signer;
-        *self.signing = signer.has_keys().then(|| signer.begin());
-    }
-
-    fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
-        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
-        let taken = self.office.archive.append(letter, octets, self.continuation)?;
-        if let Some(signing) = self.signing {
-            signing.arrived(octets.get(..taken).unwrap_or_default());
-            signing.count(self.office.signer).map_err(|_| Refusal::TooMany)?;
-        }
-        Ok(taken)
-    }
-
-    fn signatures(&mut self) -> Option<Vec<u8>> {
-        let Some(signing) = self.signing else { return Some(Vec::new()) };
-        signing.ended(self.office.directory);
-        if signing.is_open() {
-            self.office.signer.enter(self.continuation.frame);
-            return None;
-        }
-        let head = signing.head(&[]);
-        self.stop_signing();
-        Some(head)
-    }
-
-    fn guid(&self) -> Option<Guid> {
-        self.office.archive.guid((*self.letter)?)
-    }
-
-    fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
-        let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
-        self.office.archive.commit(letter, closing, self.continuation)
-    }
-
-    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal> {
-        self.office.archive.forget_arrival(account, origin, self.continuation)
-    }
-
-    fn may_hold(&self) -> bool {
-        self.office.holds.has_room()
-    }
-
-    fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
-        let after = Micros(until.0.saturating_sub(self.office.now.0));
-        self.office.holds.hold((account, uid), answers, self.office.turn, after);
-    }
-
-    fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {
-        self.office.holds.take_back((account, uid))
-    }
-
-    fn letter_octets_max(&self) -> u64 {
-        self.office.letter_octets_max
-    }
-
-    fn tell_password(&mut self, account: AccountId) -> bool {
-        *self.unheard = self.office.archive.tell_password(account, self.continuation.frame);
-        *self.unheard > 0
-    }
-
-    fn abort(&mut self) {
-        self.stop_signing();
-        if let Some(letter) = self.letter.take() {
-            self.office.archive.abort(letter);
-        }
-    }
-}
-
-impl<M> At<'_, '_, M> {
-    fn stop_signing(&mut self) {
-        if let Some(mut signing) = self.signing.take() {
-            signing.forget(self.office.signer);
-        }
+        Working { visitor, form_bytes, clerk, letter: None, signing: None, unheard: 0, told: Vec::new(), number: None }
     }
 }
 
@@ -529,7 +405,19 @@ impl Common {
     /// The clerks, and what they and others work with.
     pub(crate) fn clerks_at_work<'a, M>(&'a mut self, machine: &'a mut M) -> (&'a mut Clerks, Office<'a, M>) {
         let Common {
-            clerks, holds, rows, store, directory, signer, hostname, console, smtp_settings, wall, now, ..
+            clerks,
+            holds,
+            queue,
+            rows,
+            store,
+            directory,
+            signer,
+            hostname,
+            console,
+            smtp_settings,
+            wall,
+            now,
+            ..
         } = self;
         let letter_octets_max = smtp_settings.message_bytes_max;
         let (now, turn) = (*wall, *now);
@@ -537,6 +425,7 @@ impl Common {
         let office = Office {
             archive,
             holds,
+            queue,
             rows,
             directory,
             signer,
@@ -580,6 +469,13 @@ impl Engine {
     /// Another core knows the password that a clerk has told it.
     pub(crate) fn password_known(&mut self, frame: FrameId, machine: &mut impl Machine) {
         if self.common.clerks.heard(frame) {
+            self.clerk_woken(frame, Outcome::Changed, machine);
+        }
+    }
+
+    /// A core has told what a clerk asks about the queue.
+    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, machine: &mut impl Machine) {
+        if self.common.clerks.told(frame, told) {
             self.clerk_woken(frame, Outcome::Changed, machine);
         }
     }

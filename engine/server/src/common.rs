@@ -71,10 +71,12 @@ pub(crate) enum Point {
     Courier,
     /// The same: a part of the letter.
     CourierRead,
+    /// What an administrator wants of the queue: something that it asked the store for.
+    Order,
 }
 
 impl Point {
-    const ALL: [Point; 16] = [
+    const ALL: [Point; 17] = [
         Point::MessageRoom,
         Point::MessageStored,
         Point::MessageRead,
@@ -91,6 +93,7 @@ impl Point {
         Point::Carrier,
         Point::Courier,
         Point::CourierRead,
+        Point::Order,
     ];
 
     pub(crate) const fn entry(self) -> Entry {

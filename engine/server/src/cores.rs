@@ -252,6 +252,9 @@ impl Engine {
                     Request::ReplyLeft(number) => self.common.left(number),
                     Request::PieceArrived(number, piece) => self.common.clerks.letters.piece_arrived(number, piece),
                     Request::ReplyWanted(number) => self.common.clerks.streams.wanted(number),
+                    Request::QueueAsked(frame, asked) => {
+                        self.common.queue.asked(Visitor { core: Some(from), frame }, *asked);
+                    }
                     Request::PasswordKnown(frame) => self.password_known(frame, machine),
                     request => self.common.store.own.requested(from, request),
                 }
@@ -273,6 +276,7 @@ impl Engine {
                 self.session_visit_answered(frame, *answer);
             }
             News::ReplyGoesOn(frame, told) => self.session_reply_goes_on(frame, *told),
+            News::QueueTold(frame, told) => self.queue_told(frame, *told, machine),
             News::Password(frame, changed) => {
                 elsewhere.password_changed(changed);
                 self.common.store.ask(from, Request::PasswordKnown(frame));

@@ -187,6 +187,11 @@ impl Directory {
         store.account(account).is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
     }
 
+    /// The addresses of the accounts of administrators.
+    pub(crate) fn administrators(&self) -> &[String] {
+        &self.administrators
+    }
+
     /// Who answers for what is nobody's.
     pub(crate) fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;

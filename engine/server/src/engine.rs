@@ -138,6 +138,9 @@ impl Engine {
         self.completions(machine);
         self.deadlines(machine);
         self.resume();
+        while let Some((frame, told)) = self.common.queue.next_told() {
+            self.queue_told(frame, told, machine);
+        }
         if self.common.clerks.has_work(&self.common.store.own.store) {
             self.let_clerks_work(machine);
         }
@@ -198,6 +201,7 @@ impl Engine {
                 Some(point @ (Point::Courier | Point::CourierRead)) => {
                     self.courier_woken(continuation.frame, point, outcome);
                 }
+                Some(Point::Order) => self.order_woken(continuation.frame, outcome),
                 Some(Point::Carrier) => self.carrier_woken(continuation.frame, outcome, machine),
                 Some(point) => self.session_woken(continuation.frame, point, outcome),
                 None => {}

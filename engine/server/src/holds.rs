@@ -216,8 +216,8 @@ fn step<M: Machine>(
 ) {
     let Some((mut carrier, mut letter)) = office.holds.take_carrier(frame) else { return };
     let continuation = Continuation { frame, entry: Point::Carrier.entry() };
-    let way =
-        step(&mut carrier, &mut At { office, continuation, letter: &mut letter, signing: &mut None, unheard: &mut 0 });
+    let (signing, unheard, told) = (&mut None, &mut 0, &mut Vec::new());
+    let way = step(&mut carrier, &mut At { office, continuation, letter: &mut letter, signing, unheard, told });
     office.holds.stepped(frame, way, office.turn, (carrier, letter));
 }
 

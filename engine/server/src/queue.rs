@@ -20,6 +20,8 @@
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //! | `wire` | the same connection as bytes |
 //! | `keeping` | the next letter by the same connection |
+//! | `standing` | how it stands with each entry |
+//! | `orders` | what administrators want to know of the entries, and want done with them |
 //! | `waiting` | whose turn it is |
 //!
 //! Invariants:
@@ -28,7 +30,7 @@
 //! - A connection is one courier's. Who goes on with it after him has a frame of his own, so that nothing that was asked for before comes to him.
 //! - A destination that is down is left alone with all that goes there, and at one that is slow there are few at a time; others go on.
 //! - Who waits behind others waits for somebody who is on the road, or is about to try it. Whoever comes to neither lets others try in his place.
-//! - What waits takes a few words an entry, and the store bounds how many there are. Who has come just now goes before those who were tried already.
+//! - What waits takes a few words an entry, and the store bounds how many there are. However many there are, no turn looks at more than [`LOOKED_AT_MAX`] of them, when the core begins to serve and later. Who has come just now goes before those who were tried already.
 //! - Nothing is begun that is not durable before: what a recipient's letter came to is marked before anything else is done for him, and he whose mark is there is never tried again.
 //! - A core that stops begins with none. What is on its way then is given up, but for letters of which the peer has every byte: for its answer we wait as long as for sessions.
 
@@ -38,6 +40,7 @@ mod demand;
 mod entry;
 mod forwarding;
 mod keeping;
+mod orders;
 mod parts;
 mod policies;
 mod reports;
@@ -45,6 +48,7 @@ mod road;
 mod secrecy;
 mod smarthosts;
 mod sorting;
+mod standing;
 mod waiting;
 mod wire;
 
@@ -52,6 +56,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 use machine::{Instant, Micros};
 use net::ConnectionId;
@@ -64,8 +69,10 @@ use crate::engine::Engine;
 use crate::names::{Known, QuestionNumber};
 
 use courier::{Courier, Hands, Way};
+use orders::Orders;
 use policies::Policies;
-use waiting::{Turns, Waiting};
+use standing::{DomainMark, Standings, State};
+use waiting::Turns;
 
 pub(crate) use entry::{
     ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, arriving, entries_for, envelope_of, may_be_posted, posting, together_by_kind,
@@ -73,6 +80,9 @@ pub(crate) use entry::{
 
 /// Entries of a core that leave at a time.
 const COURIERS_MAX: usize = 32;
+
+/// Messages of outboxes that a core looks at in a turn when it begins to serve.
+const LOOKED_AT_MAX: usize = 1024;
 
 /// Destinations of which something is known, and connections to each.
 const DESTINATIONS: Limits = Limits { destinations: 4096, connections: 4 };
@@ -91,8 +101,8 @@ type Place = (AccountId, Uid);
 
 /// What is to leave from the outboxes of a core.
 pub(crate) struct Queue {
-    /// What waits, by when it is due. Who has come just now is due since ever.
-    waiting: Waiting,
+    standings: Standings,
+    orders: Orders,
     couriers: Couriers,
     deadlines: DelayQueue,
     /// Those who go on in the next turn, and at this time at the latest: whom the store has refused something that they ask for again, and who has more to compute.
@@ -107,13 +117,16 @@ pub(crate) struct Queue {
     /// Connections on which QUIT was said, and when that was long enough.
     parting: Vec<(ConnectionId, Instant)>,
     is_to_look: bool,
+    /// The outboxes that were not looked through since the core serves, from these messages on.
+    unlooked: Vec<Place>,
     is_serving: bool,
 }
 
 impl Queue {
     pub(crate) fn new(now: Instant) -> Queue {
         Queue {
-            waiting: Waiting::default(),
+            standings: Standings::default(),
+            orders: Orders::new(),
             couriers: FrameTable::with_capacity(COURIERS_MAX),
             deadlines: DelayQueue::with_capacity(COURIERS_MAX, now),
             again: Vec::new(),
@@ -124,6 +137,7 @@ impl Queue {
             lines: Vec::with_capacity(COURIERS_MAX),
             parting: Vec::new(),
             is_to_look: false,
+            unlooked: Vec::new(),
             is_serving: false,
         }
     }
@@ -133,9 +147,9 @@ impl Queue {
         (self.is_to_look, self.is_serving) = (true, true);
     }
 
-    /// Couriers at work.
+    /// Couriers at work, and orders.
     pub(crate) fn under_way(&self) -> usize {
-        self.couriers.len()
+        self.couriers.len() + self.orders.under_way()
     }
 
     /// Whether somebody's mail leaves by this connection.
@@ -152,8 +166,9 @@ impl Queue {
     /// Whether there is something to do.
     #[inline]
     pub(crate) fn has_work(&self, store: &Store, now: Instant) -> bool {
-        self.is_serving && (self.is_to_look || store.has_posted())
+        self.is_serving && (self.has_to_look() || store.has_posted())
             || !self.again.is_empty()
+            || self.orders.are_to_go_on()
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
@@ -165,16 +180,16 @@ impl Queue {
         [begins, parts, again, self.deadlines.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Whether the outboxes are to be looked through, which no event announces.
+    /// Whether the outboxes are to be looked through, or orders go on, which no event announces.
     pub(crate) fn has_to_look(&self) -> bool {
-        self.is_to_look && self.is_serving
+        self.is_serving && (self.is_to_look || !self.unlooked.is_empty()) || self.orders.are_to_go_on()
     }
 
     /// The first entry that waits of those who may have another courier.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
         // While one is free all may have it but those who have some: so few are looked at.
         let is_any_free = self.is_serving && self.couriers.len() < COURIERS_MAX;
-        is_any_free.then(|| self.waiting.next(|account| has_share(account, &self.couriers))).flatten()
+        is_any_free.then(|| self.standings.next(|account| has_share(account, &self.couriers))).flatten()
     }
 
     /// What has come into the outboxes waits from now on.
@@ -183,29 +198,58 @@ impl Queue {
             return;
         }
         if core::mem::take(&mut self.is_to_look) {
-            while store.next_posted().is_some() {}
-            for account in store.accounts() {
-                let left = store.messages(account.id(), OUTBOX).filter(|info| entry::is_to_leave(info.flags));
-                left.for_each(|info| self.waiting.insert(now, (account.id(), info.uid)));
-            }
+            let all = store.accounts().map(|account| account.id());
+            let has_some = |account: &AccountId| store.mailbox(*account, OUTBOX).is_some_and(|own| own.messages > 0);
+            self.unlooked = all.filter(has_some).map(|account| (account, Uid(1))).collect();
         }
+        self.look_through(store, now);
         while let Some(place) = store.next_posted() {
-            self.waiting.insert(Instant::START, place);
+            self.standings.found(place, State::Waits(Instant::START));
+        }
+    }
+
+    /// Looks through more of the outboxes.
+    fn look_through(&mut self, store: &Store, now: Instant) {
+        let mut left = LOOKED_AT_MAX;
+        while let Some((account, from)) = self.unlooked.pop() {
+            for info in store.messages_from(account, OUTBOX, from) {
+                if left == 0 {
+                    return self.unlooked.push((account, info.uid));
+                }
+                left -= 1;
+                if let Some(fate) = entry::fate(info.flags) {
+                    self.standings.found((account, info.uid), fate.state(now));
+                }
+            }
         }
     }
 
     /// A courier for the next entry that is due.
     fn next_to_leave(&mut self, now: Instant) -> Option<FrameId> {
-        let (at, place) = self.next_waiting().filter(|(at, _)| *at <= now)?;
+        let (_, place) = self.next_waiting().filter(|(at, _)| *at <= now)?;
         let frame = self.couriers.insert(Some(Box::new(Courier::new(place)))).ok()?;
-        self.waiting.remove(at, place);
+        self.standings.set(place, State::UnderWay);
         Some(frame)
     }
 
     /// A destination is left alone. What waits for others to leave the road there is looked at, and waits for the same time if it is not too old for that.
     fn leave_alone(&mut self, destination: &str) {
-        let behind = self.behind.remove(destination).into_iter().flat_map(Turns::all);
-        behind.for_each(|place| self.waiting.insert(Instant::START, place));
+        for place in self.behind.remove(destination).into_iter().flat_map(Turns::all) {
+            if self.standings.is(place, State::Behind) {
+                self.standings.set(place, State::Waits(Instant::START));
+            }
+        }
+    }
+
+    /// An entry is for this domain.
+    fn is_for(&mut self, place: Place, domain: &str, store: &Store) {
+        self.standings.is_for(place, Queue::mark_of(domain, store));
+    }
+
+    /// By what a domain is known.
+    fn mark_of(domain: &str, store: &Store) -> DomainMark {
+        let hash = u128::from_le_bytes(store.secret(domain.as_bytes())) as u64;
+        DomainMark(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Somebody leaves a road. Who waits for that is next.
@@ -223,10 +267,16 @@ impl Queue {
     /// What becomes of an entry whose courier is done with it.
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
         let (place, has_set_out) = (courier.place(), courier.has_set_out);
+        if let Some((_, why)) = courier.later.last().filter(|_| has_set_out) {
+            self.standings.said(place, why.words());
+        }
         match (next, courier.waits_behind) {
-            (None, _) => {}
-            (Some(_), Some(destination)) => self.behind.entry(destination).or_default().push(place),
-            (Some(at), None) => self.waiting.insert(at, place),
+            (None, _) => self.standings.gone(place),
+            (Some(_), Some(destination)) => {
+                self.standings.set(place, State::Behind);
+                self.behind.entry(destination).or_default().push(place);
+            }
+            (Some(at), None) => self.standings.set(place, State::Waits(at)),
         }
         if !has_set_out {
             self.let_others_try();
@@ -288,6 +338,7 @@ impl Engine {
     /// Phase 4 too: letters leave whose time has come, and couriers who can go on do.
     #[inline(never)]
     pub(crate) fn let_mail_leave(&mut self) {
+        self.carry_out_orders();
         let common = &mut self.common;
         common.queue.take_in(&mut common.store.own.store, common.now);
         while let Some(connection) = common.queue.next_late(common.now) {

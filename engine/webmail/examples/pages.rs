@@ -3,8 +3,8 @@
 use std::path::Path;
 use webmail::{
     Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, LoginPage,
-    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, STYLE, SessionLine,
-    SettingsPage, SourcePage, Template, Theme, WrittenRow,
+    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, Row, STYLE,
+    SessionLine, SettingsPage, SourcePage, Template, Theme, WrittenRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -32,6 +32,7 @@ fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
         mailboxes: &MAILBOXES,
         meter: Some(Meter { taken: "1.2 GB", allowed: "2 GB", percent: 60 }),
         notice,
+        is_administrator: true,
     }
 }
 
@@ -199,6 +200,34 @@ fn settings(theme: Theme) -> SettingsPage<'static> {
     }
 }
 
+fn queue(theme: Theme) -> String {
+    let row = |number: u32, recipients: &str, state: &str, tries: &str, said: &str| QueueRow {
+        key: format!("00000000000000aa.{number}"),
+        sender: "ada@barepost.test".into(),
+        recipients: recipients.into(),
+        state: state.into(),
+        facts: format!("since 09:41, 4 KB, {tries}"),
+        said: said.into(),
+        is_held: state == "Held",
+        is_under_way: state == "Under way",
+    };
+    let full = "The last time: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
+    let rows = [
+        row(1, "grace@example.org, charles@example.org", "Next try: 10:20", "tried 3 times", full),
+        row(2, "info@blaabaertur.example", "Under way", "not tried yet", ""),
+        row(3, "mary@example.net", "Held", "tried once", "The last time: nobody answered."),
+    ];
+    let page = QueuePage {
+        frame: frame(theme, None),
+        counts: "3 letters wait to leave: 1 held, 1 under way. By outbox, the oldest first; times are UTC.",
+        here: "/mail/queue",
+        rows: &rows,
+        is_later: false,
+        next: Some("/mail/queue?after=00000000000000aa.3"),
+    };
+    page.render().unwrap_or_default()
+}
+
 fn mailboxes(theme: Theme) -> MailboxesPage<'static> {
     const OWN: [OwnMailbox<'_>; 2] =
         [OwnMailbox { id: 16, name: "Bills", messages: 214 }, OwnMailbox { id: 17, name: "Reisen", messages: 0 }];
@@ -268,6 +297,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ("compose", compose(theme).render()?),
             ("settings", settings(theme).render()?),
             ("mailboxes", mailboxes(theme).render()?),
+            ("queue", queue(theme)),
             ("source", source(theme).render()?),
             ("print", print().render()?),
             ("login", login.render()?),

@@ -27,6 +27,7 @@ mod letters;
 mod lists;
 mod password;
 pub(crate) mod pictures;
+mod queueing;
 mod rows;
 mod searches;
 mod settings;
@@ -46,6 +47,7 @@ use tasks::Continuation;
 
 use crate::answer;
 use crate::form::Reader;
+use crate::queue::{QueueAsked, QueueTold};
 use crate::sessions::{Digest, Said, Sessions};
 use crate::stream::Stream;
 use crate::surroundings::Visitor;
@@ -62,6 +64,7 @@ use holding::TakingBack;
 use letters::Opening;
 use lists::Listing;
 use password::Changing;
+use queueing::Queueing;
 use searches::Searching;
 use settings::Noting;
 use showing::Showing;
@@ -108,6 +111,8 @@ pub enum Task {
     Change(Change, Whom, String),
     /// Mailboxes are to be shown, or one of them is to be changed.
     Mailboxes(Option<BoxChange>),
+    /// The queue of all cores is to be looked at, or changed, by an administrator. Where to go then: a path under `/mail/`.
+    Queue(QueueAsked, String),
     /// A sender's letters are to load what they want from elsewhere, or not any more. Where to go then: a path under `/mail/`.
     Trust(Trust, String),
     /// A message is to be put on paper.
@@ -153,6 +158,7 @@ enum Work {
     Export(Box<Exporting>),
     Change(Changes),
     Mailboxes(Boxes),
+    Queue(Queueing),
     Trust(Trusting),
     Print(Box<Opening>),
     Compose(Box<Composing>),
@@ -238,6 +244,12 @@ pub trait Desk {
 
     /// Tells all cores the password that the account has now. Whether they are to be waited for: then the clerk is woken when all know it.
     fn tell_password(&mut self, account: AccountId) -> bool;
+
+    /// Asks this of all cores that own something of it. The clerk is woken when all have told.
+    fn ask_queue(&mut self, asked: &QueueAsked);
+
+    /// What they have told.
+    fn queue_told(&mut self) -> Vec<QueueTold>;
 }
 
 /// Why an account may not send a letter today.
@@ -310,6 +322,7 @@ impl Clerk {
             Task::Export(mailbox) => Work::Export(Box::new(Exporting::new(mailbox))),
             Task::Change(change, whom, then) => Work::Change(Changes::new(change, whom, then)),
             Task::Mailboxes(change) => Work::Mailboxes(Boxes::new(change)),
+            Task::Queue(asked, then) => Work::Queue(Queueing::new(asked, then)),
             Task::Trust(trust, then) => Work::Trust(Trusting::new(trust, then)),
             Task::Print(key) => Work::Print(Box::new(Opening::new(key))),
             Task::Compose(start) => Work::Compose(Box::new(Composing::new(start))),
@@ -348,6 +361,7 @@ impl Clerk {
             Work::List(listing) => listing.ask(account, &mut self.under_way, desk),
             Work::Search(searching) => searching.ask(account, &mut self.under_way, desk),
             Work::Mailboxes(boxes) => boxes.ask(account, &mut self.under_way, desk),
+            Work::Queue(queueing) => queueing.ask(&mut self.under_way, desk),
             Work::Trust(trusting) => trusting.ask(account, &mut self.under_way, desk),
             Work::Read(conversing) => conversing.ask(account, &mut self.under_way, desk),
             Work::Print(opening) => opening.ask(account, &mut self.under_way, desk),
@@ -387,6 +401,7 @@ impl Clerk {
                     Work::Write(writing) => writing.body_arrived(&body),
                     Work::Change(_)
                     | Work::Mailboxes(_)
+                    | Work::Queue(_)
                     | Work::Trust(_)
                     | Work::TakeBack(_)
                     | Work::Settings(_)
@@ -416,7 +431,7 @@ impl Clerk {
 
     fn refused(&mut self, refusal: Refusal) {
         match &mut self.work {
-            Work::List(_) | Work::Search(_) | Work::Settings(_) => {}
+            Work::List(_) | Work::Search(_) | Work::Settings(_) | Work::Queue(_) => {}
             Work::TakeBack(taking) => taking.refused(refusal),
             Work::Note(noting) => noting.refused(refusal),
             Work::SetPassword(changing) => changing.refused(refusal),
@@ -441,6 +456,7 @@ impl Clerk {
             Work::Read(conversing) => Done::with(conversing.page(visitor, desk)),
             Work::Print(opening) => Done::with(opening.on_paper(visitor, desk)),
             Work::Mailboxes(boxes) => boxes.done(visitor, desk),
+            Work::Queue(queueing) => queueing.done(visitor, desk),
             Work::Trust(trusting) => trusting.done(),
             Work::Send(reading) => return reading.next(visitor, desk),
             Work::Show(showing) => return showing.next(visitor, desk),

@@ -141,4 +141,6 @@ pub struct Frame<'a> {
     pub meter: Option<Meter<'a>>,
     /// What came of the action before.
     pub notice: Option<Notice<'a>>,
+    /// Whether its reader sees what is for administrators.
+    pub is_administrator: bool,
 }

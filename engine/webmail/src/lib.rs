@@ -36,6 +36,7 @@ mod moments;
 mod news;
 mod program;
 mod prose;
+mod queue;
 mod route;
 mod search;
 mod sessions;
@@ -71,6 +72,10 @@ pub use login::LoginPage;
 pub use mailboxes::{MailboxesPage, OwnMailbox};
 pub use news::News;
 pub use prose::{Escaped, Prose};
+pub use queue::{
+    Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold,
+    Which,
+};
 pub use route::{Deed, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
 pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
 pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Said, Sessions, Standing, Undo};

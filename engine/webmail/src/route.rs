@@ -12,7 +12,7 @@ use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::address::{self, keys, number};
-use crate::{Asset, Destination, Key};
+use crate::{Asset, Destination, Key, Posted};
 
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
@@ -59,6 +59,8 @@ pub enum Page<'a> {
     Settings,
     /// `/mail/boxes`: the mailboxes, to be made, renamed and removed.
     Mailboxes,
+    /// `/mail/queue`, `/mail/queue?after={entry}`: what waits to leave, behind this entry; for administrators.
+    Queue(Option<Posted>),
     /// `/mail/events`: how the mailboxes are, now and whenever that changes.
     Events,
     /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`
@@ -100,6 +102,8 @@ pub enum Deed {
     Set,
     /// `/mail/boxes`: to make, rename or remove a mailbox.
     Mailboxes,
+    /// `/mail/queue`: something with what waits to leave.
+    Queue,
 }
 
 /// Which messages of a mailbox a list shows.
@@ -134,7 +138,7 @@ pub enum Start {
 }
 
 /// Deeds and their addresses.
-const DEEDS: [(Deed, &str); 8] = [
+const DEEDS: [(Deed, &str); 9] = [
     (Deed::LogIn, "/mail/login"),
     (Deed::LogOut, "/mail/logout"),
     (Deed::Act, "/mail/act"),
@@ -143,6 +147,7 @@ const DEEDS: [(Deed, &str); 8] = [
     (Deed::Write, "/mail/compose"),
     (Deed::Set, "/mail/settings"),
     (Deed::Mailboxes, "/mail/boxes"),
+    (Deed::Queue, "/mail/queue"),
 ];
 
 impl<'a> Wish<'a> {
@@ -199,6 +204,10 @@ impl<'a> Page<'a> {
         match name {
             "compose" => return compose(query),
             "search" => return search(query),
+            "queue" => {
+                let [after] = keys(query, ["after"])?;
+                return Ok(Page::Queue(after.map(|after| after.parse()).transpose()?));
+            }
             "style.css" | "mail.js" => {
                 let [version] = keys(query, ["v"])?;
                 return Asset::named(name, &version.unwrap_or_default()).map(Page::Asset).ok_or(NotFound);
@@ -300,6 +309,8 @@ impl fmt::Display for Page<'_> {
             }
             Page::Settings => out.write_str("/mail/settings"),
             Page::Mailboxes => out.write_str("/mail/boxes"),
+            Page::Queue(None) => out.write_str("/mail/queue"),
+            Page::Queue(Some(after)) => write!(out, "/mail/queue?after={after}"),
             Page::Events => out.write_str("/mail/events"),
             Page::Asset(asset) => asset.fmt(out),
             Page::Source(key) => write!(out, "/mail/source/{key}"),

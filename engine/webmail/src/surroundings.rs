@@ -22,6 +22,8 @@ pub struct Visitor {
     pub token: Arc<str>,
     /// What his page is to tell him.
     pub said: Option<Said>,
+    /// Whether he sees what is for administrators.
+    pub is_administrator: bool,
 }
 
 /// What fills a [`Frame`].
@@ -122,6 +124,7 @@ impl Surroundings {
                 percent: quota.percent,
             }),
             notice,
+            is_administrator: visitor.is_administrator,
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::clerk::{
 };
 use crate::form::{Form, Reader};
 use crate::kept::{Kept, PasswordMark};
+use crate::queue::{Handling, QueueAsked, Which};
 use crate::sessions::{Digest, Said, Sessions, Standing, Undo};
 use crate::surroundings::Visitor;
 use crate::{Deed, Destination, Key, Page, Stretch, Ticket, Wish, door};
@@ -117,6 +118,8 @@ pub struct Office<'a> {
     pub nobody: Continuation,
     /// The machine's name.
     pub host: &'a str,
+    /// The addresses of the accounts that see what is for administrators.
+    pub administrators: &'a [String],
     /// The time of day.
     pub now: UnixTime,
 }
@@ -135,6 +138,7 @@ pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Recept
                         session: ticket.digest(),
                         token: office.sessions.form_token(&ticket.digest(), &ticket),
                         said: None,
+                        is_administrator: office.is_administrator(account),
                     };
                     draft.page("You are logged in again, and your letter is still here.", &visitor, office.store)
                 }
@@ -188,10 +192,18 @@ impl Office<'_> {
         let known = ticket.and_then(|ticket| Some((self.known(&ticket)?, ticket)));
         let Some(((account, session), ticket)) = known else {
             let (account, session, token) = (AccountId::from_bits(0), Digest::default(), "".into());
-            return Clerk::of_letter(Visitor { account, session, token, said: None }, None, form);
+            let visitor = Visitor { account, session, token, said: None, is_administrator: false };
+            return Clerk::of_letter(visitor, None, form);
         };
         let token = self.sessions.form_token(&session, &ticket);
-        Clerk::of_letter(Visitor { account, session, token, said: None }, Some(ticket.form_token()), form)
+        let is_administrator = self.is_administrator(account);
+        let visitor = Visitor { account, session, token, said: None, is_administrator };
+        Clerk::of_letter(visitor, Some(ticket.form_token()), form)
+    }
+
+    fn is_administrator(&self, account: AccountId) -> bool {
+        let known = self.store.account(account);
+        known.is_some_and(|known| self.administrators.iter().any(|own| own == known.address()))
     }
 
     fn note(&mut self, account: AccountId, session: &Digest, changes: Vec<NoteChange>) {
@@ -240,7 +252,9 @@ impl Asking<'_> {
 
     fn begin(self, task: Task) -> Reception {
         let token = self.office.sessions.form_token(&self.session, &self.ticket);
-        let visitor = Visitor { account: self.account, session: self.session, token, said: self.said };
+        let is_administrator = self.office.is_administrator(self.account);
+        let visitor =
+            Visitor { account: self.account, session: self.session, token, said: self.said, is_administrator };
         Reception::Taken(Box::new(Clerk::new(visitor, task)))
     }
 
@@ -268,7 +282,10 @@ impl Asking<'_> {
             Page::Compose(start) => Task::Compose(*start),
             Page::Search { words, mailbox, before } => Task::Search(words.to_string(), mailbox.map(MailboxId), *before),
             Page::Settings => Task::Settings(Overview { sessions: self.sessions(), typed: None }),
-            Page::Events => return Err(answer::not_found()),
+            Page::Queue(after) if self.office.is_administrator(self.account) => {
+                Task::Queue(QueueAsked::Look(*after), page.to_string())
+            }
+            Page::Queue(_) | Page::Events => return Err(answer::not_found()),
         })
     }
 
@@ -308,6 +325,11 @@ impl Asking<'_> {
                     }
                     Undo::Sending(key) => Ok(Task::TakeBack(key)),
                 }
+            }
+            Deed::Queue if !self.office.is_administrator(self.account) => Err(answer::not_found()),
+            Deed::Queue => {
+                let asked = handling(&form).ok_or_else(answer::not_found)?;
+                Ok(Task::Queue(asked, then.as_str().into()))
             }
             Deed::Mailboxes => Ok(Task::Mailboxes(Some(mailbox(&form).ok_or_else(answer::not_found)?))),
             Deed::Set => self.set(&form),
@@ -350,6 +372,16 @@ fn mailbox(form: &Form<'_>) -> Option<BoxChange> {
         "remove" => Some(BoxChange::Remove(id()?)),
         _ => None,
     }
+}
+
+/// What is done with entries of the queue.
+fn handling(form: &Form<'_>) -> Option<QueueAsked> {
+    let handling = Handling::named(form.text("do")?)?;
+    let which = match form.text("key") {
+        Some(key) => Which::One(key.parse().ok()?),
+        None => Which::Domain(form.text("domain")?.trim().to_ascii_lowercase()),
+    };
+    Some(QueueAsked::Handle(handling, which))
 }
 
 /// Whom these keys of a form mean.

@@ -120,6 +120,23 @@ fn a_destination_that_is_down_is_left_alone_for_longer_and_longer() {
 }
 
 #[test]
+fn a_destination_that_is_left_alone_is_tried_at_once_if_somebody_wants_it() {
+    let mut table = table(2);
+    for destination in ["a.test", "b.test"] {
+        assert_eq!(table.admit(destination, at(0)), Admission::Go);
+        table.ended(destination, Ended::Failed, at(0), 0);
+    }
+    table.call_again("b.test");
+    table.call_again("nobody.test");
+    assert!(matches!(table.admit("a.test", at(1)), Admission::WaitUntil(_)));
+    assert_eq!([table.admit("b.test", at(1)), table.admit("b.test", at(1))], [Admission::Go, Admission::Busy]);
+    table.ended("b.test", Ended::Failed, at(1), 0);
+    table.call_again("b.test");
+    assert_eq!((table.admit("c.test", at(2)), table.count()), (Admission::Go, 2), "it is the first to be forgotten");
+    assert!(matches!(table.admit("a.test", at(2)), Admission::WaitUntil(_)));
+}
+
+#[test]
 fn connections_that_fail_together_count_once() {
     let mut table = table(4);
     assert_eq!([table.admit("a.test", at(0)), table.admit("a.test", at(0))], [Admission::Go, Admission::Go]);

@@ -111,8 +111,9 @@ impl Desk {
             Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
             Request::Serving => self.at(from, |guest| guest.is_serving = true),
             Request::Left => self.at(from, |guest| guest.has_left = true),
-            // They go to the clerks.
+            // They go to the clerks, and to the queue.
             Request::Visit(..)
+            | Request::QueueAsked(..)
             | Request::ReplyLeft(_)
             | Request::ReplyWanted(_)
             | Request::PieceArrived(..)

@@ -312,13 +312,19 @@ impl Courier {
     /// The machine stops: a letter of which a peer has every byte is waited for, and what goes to the disk; all else is given up.
     pub(super) fn stopping(&mut self, hands: &mut Hands<'_>) -> Way {
         self.drop_kept(hands);
+        if self.is_at(Stage::Opened) { Way::Waits } else { self.called_back(hands) }
+    }
+
+    /// His entry is wanted back: he has done nothing with it, unless a host may have the letter, or something is on its way to the disk.
+    pub(super) fn called_back(&mut self, hands: &mut Hands<'_>) -> Way {
         match self.stage {
+            Stage::Opened => Way::Over(Some(Instant::START)),
             Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
             Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
                 self.drop_address(hands);
                 self.hang_up(hands);
                 self.leave_road(Ended::Unknown, hands);
-                Way::Over(None)
+                Way::Over(Some(Instant::START))
             }
             _ => Way::Waits,
         }

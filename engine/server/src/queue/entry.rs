@@ -9,6 +9,7 @@
 //! | `HELD` | who sent it was told that it takes long |
 //! | `DRAFT` | it came for the account, which wants its mail elsewhere, and is in no envelope yet (`forwarding`) |
 //! | `LEAVING` | it is to leave. What a rebuild has found has no flags, and so does not leave a second time |
+//! | `LEFT` | an administrator has taken it out: with `LEAVING` he holds it, without it nobody gets it any more, and who sent it is told |
 //! | keywords, upper 8 bits | n: it stands for the recipient with the number n and those next to him who are of the same domain and of whom the same is to be told, up to eight; or up to four, if of these the sender wants to hear that they have it |
 //! | keywords, lower 8 bits | a bit for each of eight: he is done with. Of four: the lower bits say that he is done with, and the upper ones that what came of it was told, or is told by somebody else |
 //!
@@ -18,9 +19,12 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use machine::Instant;
 use relay::{Content, Envelope, Script, envelope};
 use store::{AccountId, Flags, OUTBOX, Recipient};
 use webmail::Posting;
+
+use super::standing::State;
 
 /// Recipients that an entry stands for at most.
 pub(super) const RECIPIENTS: usize = 8;
@@ -34,6 +38,7 @@ pub(crate) const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 const FIRST_SHIFT: u32 = RECIPIENTS as u32;
 pub(super) const DELAY_TOLD: Flags = Flags::HELD;
 const ARRIVING: Flags = Flags::DRAFT;
+pub(super) const HELD: Flags = Flags::LEFT;
 
 /// What fields begin with that are signatures.
 const SIGNATURE: &[u8] = b"DKIM-Signature:";
@@ -172,8 +177,35 @@ pub(super) fn signatures_length(entry: &[u8]) -> usize {
     length
 }
 
-pub(super) fn is_to_leave(flags: Flags) -> bool {
-    flags.contains(Flags::LEAVING)
+/// What is to become of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// It is to leave.
+    Leaves,
+    /// The same, when an administrator releases it.
+    Held,
+    /// Nobody gets it any more, and who sent it is to hear so.
+    GivenBack,
+}
+
+/// What is to become of an entry with these flags, if anything is.
+pub(super) fn fate(flags: Flags) -> Option<Fate> {
+    match (flags.contains(Flags::LEAVING), flags.contains(HELD)) {
+        (true, false) => Some(Fate::Leaves),
+        (true, true) => Some(Fate::Held),
+        (false, true) => Some(Fate::GivenBack),
+        (false, false) => None,
+    }
+}
+
+impl Fate {
+    /// How it stands with such an entry that nobody has, and that is due then if it is not held.
+    pub(super) fn state(self, due: Instant) -> State {
+        match self {
+            Fate::Leaves | Fate::GivenBack => State::Waits(due),
+            Fate::Held => State::Held,
+        }
+    }
 }
 
 /// Whether who sent it was told that it takes long.

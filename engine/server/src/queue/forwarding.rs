@@ -176,7 +176,7 @@ fn restored(path: &str, common: &Common) -> Option<String> {
 }
 
 /// Who sent a letter, as its first line says, and where the letter goes on behind that.
-fn reverse_path(header: &[u8]) -> (&str, usize) {
+pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     let end = memchr::memmem::find(header, b"\r\n").unwrap_or(0);
     let line = header.get(..end).and_then(|line| core::str::from_utf8(line).ok()).unwrap_or_default();
     let path = line.strip_prefix("Return-Path: <").and_then(|path| path.strip_suffix('>'));

@@ -14,6 +14,7 @@ use crate::common::Common;
 use super::courier::{Courier, Hands, Stage, Way};
 use super::road::{Road, come_of};
 use super::secrecy::Line;
+use super::standing::State;
 use super::{PARTING, Place, Queue, has_share};
 
 /// Letters that go by a connection.
@@ -139,6 +140,9 @@ impl Courier {
             self.kept_is_over(hands);
         }
         let (line, road) = (self.line.take(), core::mem::take(&mut self.road));
+        if let Some(place) = next {
+            hands.common.queue.standings.set(place, State::UnderWay);
+        }
         next.map(|place| Courier { line, road, ..Courier::new(place) })
     }
 
@@ -170,10 +174,12 @@ impl Line {
 impl Queue {
     /// Who goes on with a road to this destination.
     fn next_behind(&mut self, destination: &str) -> Option<Place> {
-        let turns = self.behind.get_mut(destination)?;
-        let next = turns.next(|_| true);
+        let Queue { behind, standings, .. } = self;
+        let turns = behind.get_mut(destination)?;
+        // Some are held meanwhile.
+        let next = core::iter::from_fn(|| turns.next(|_| true)).find(|place| standings.is(*place, State::Behind));
         if turns.is_empty() {
-            self.behind.remove(destination);
+            behind.remove(destination);
         }
         next
     }
@@ -188,11 +194,17 @@ impl Queue {
     /// The next one who waits for a road to this destination may try, if there can be a courier for him. Where there can be none for anybody now, of each account one may: whoever has a
     /// courier first goes first.
     pub(super) fn let_next_try(&mut self, destination: &str) {
-        let Queue { behind, couriers, waiting, .. } = self;
+        let Queue { behind, standings, couriers, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };
-        match turns.next(|account| has_share(account, couriers)) {
-            Some(next) => waiting.insert(Instant::START, next),
-            None => turns.one_of_each().into_iter().for_each(|next| waiting.insert(Instant::START, next)),
+        let mut turn = || turns.next(|account| has_share(account, couriers));
+        let next = core::iter::from_fn(&mut turn).find(|place| standings.is(*place, State::Behind));
+        match next {
+            Some(next) => standings.set(next, State::Waits(Instant::START)),
+            None => turns.one_of_each().into_iter().for_each(|next| {
+                if standings.is(next, State::Behind) {
+                    standings.set(next, State::Waits(Instant::START));
+                }
+            }),
         }
         if turns.is_empty() {
             behind.remove(destination);

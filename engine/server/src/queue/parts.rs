@@ -105,7 +105,7 @@ impl Courier {
     }
 
     /// A part of the entry: the first time the envelope is in it, and then what is handed on.
-    fn body_arrived(&mut self, body: &Body, hands: &Hands<'_>) {
+    fn body_arrived(&mut self, body: &Body, hands: &mut Hands<'_>) {
         if self.stage != Stage::Opened {
             self.rest = body.bytes().to_vec();
             self.offset = self.offset.saturating_add(body.bytes().len() as u32);
@@ -135,6 +135,9 @@ impl Courier {
         let wanted = ((1u32 << entry::together(&envelope, first)) - 1) as u16;
         let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
         let letter_at = (self.signatures.len() + length) as u32;
+        let domain = envelope.recipients.get(first).map(|first| entry::domain_of(&first.address));
+        let common = &mut *hands.common;
+        common.queue.is_for(self.place, &domain.unwrap_or_default(), &common.store.own.store);
         let header = shown_header(letter);
         self.entry = Some(Entry { envelope, nature: Nature::Posted, letter_at, first, wanted, tally, header });
         self.stage = Stage::Sorted;

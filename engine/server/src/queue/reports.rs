@@ -57,6 +57,8 @@ pub(super) enum Why {
     Circle,
     /// Nobody came to try it.
     Busy,
+    /// An administrator has taken it out of the queue.
+    GivenBack,
 }
 
 impl Why {
@@ -69,6 +71,7 @@ impl Why {
             Why::Full | Why::NeverFits => Enhanced { class, subject: 2, detail: 2 },
             Why::Circle => Enhanced { class, subject: 4, detail: 6 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
+            Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
         }
     }
 
@@ -84,7 +87,7 @@ impl Why {
     }
 
     /// In words, without a full stop.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         match self {
             Why::Said(reason, _) => reason.to_string(),
             Why::Nowhere(unroutable) => unroutable.to_string(),
@@ -93,6 +96,7 @@ impl Why {
             Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
             Why::Circle => "it was here before: mail for this address is sent on in a circle".to_string(),
             Why::Busy => "this server has had too much to do".to_string(),
+            Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
         }
     }
 }

@@ -14,7 +14,7 @@ use store::{Flags, MarkChange, Marks, MessageInfo, OUTBOX, Refusal, State, UidRa
 use crate::common::Point;
 
 use super::courier::{AGAIN, Come, Courier, Deed, Hands, ROOM_AGAIN, Reporter, Stage, bits};
-use super::entry::{self, Tally};
+use super::entry::{self, Fate, Tally};
 use super::reports::Why;
 use super::road::{Road, nobody};
 use super::smarthosts;
@@ -26,12 +26,12 @@ impl Courier {
     /// Looks what comes next.
     pub(super) fn sort(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let info = self.info(hands)?;
-        if !entry::is_to_leave(info.flags) {
+        let Some(fate) = entry::fate(info.flags) else {
             self.stage = Stage::Over(None);
             return Ok(());
-        }
+        };
         let to_wait = self.released(info).0.saturating_sub(hands.common.wall.0);
-        if to_wait > 0 {
+        if to_wait > 0 && fate != Fate::GivenBack {
             self.stage = Stage::Over(Some(hands.common.now + Micros(to_wait).min(HOLD_LOOK)));
             return Ok(());
         }
@@ -44,7 +44,9 @@ impl Courier {
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
         let waiting = all & !done;
         let open = waiting & !self.put_off & !failed;
-        if let Some(next) = self.next_here(open, hands) {
+        if fate == Fate::GivenBack && open != 0 {
+            self.failed.extend(bits(open).map(|bit| (bit, Why::GivenBack)));
+        } else if let Some(next) = self.next_here(open, hands) {
             self.stage = next;
         } else if let Some((bit, _)) = self.failed.front() {
             self.stage = Stage::Brought(Deed::Report(*bit));
@@ -140,6 +142,7 @@ impl Courier {
     fn set_out(&mut self, together: u16, random: u64, hands: &mut Hands<'_>) {
         if self.resume(together, hands) {
             self.has_set_out = true;
+            hands.common.queue.standings.tried(self.place);
             return;
         }
         let domain = entry::domain_of(self.address(0));
@@ -149,6 +152,7 @@ impl Courier {
             Admission::Go => {
                 self.road = Road::to(destination, leaving, together, random);
                 (self.stage, self.has_set_out) = (Stage::Sought, true);
+                hands.common.queue.standings.tried(self.place);
             }
             Admission::WaitUntil(until) => {
                 hands.common.queue.leave_alone(&destination);

@@ -233,6 +233,7 @@ impl<'a> RowText<'a> {
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
             snippet: match summary {
+                Some(_) if is_held_back(found) => "Held by an administrator",
                 Some(_) if found.info.flags.are_on_their_way() => "Sending…",
                 summary => summary.map_or("", |summary| &summary.snippet),
             },
@@ -259,4 +260,9 @@ impl<'a> RowText<'a> {
             has_attachment: self.has_attachment,
         }
     }
+}
+
+/// Whether a letter in an outbox does not leave until an administrator releases it, or never does.
+fn is_held_back(found: &Found) -> bool {
+    found.mailbox == OUTBOX && found.info.flags.contains(Flags::LEFT)
 }

@@ -1,12 +1,13 @@
 //! Every page, filled with words that a test chooses.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
     Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, Loads, LoginPage,
-    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, Row, SessionLine, SettingsPage,
-    SourcePage, Template, Theme,
+    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, Row,
+    SessionLine, SettingsPage, SourcePage, Template, Theme,
 };
 
 /// What stands in the holes.
@@ -47,6 +48,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         mailboxes: &mailboxes,
         meter: Some(Meter { taken: said, allowed: said, percent: 95 }),
         notice,
+        is_administrator: true,
     };
     let rows = [true, false].map(|is| Row {
         key: Escaped(key),
@@ -114,6 +116,25 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     let settings = SettingsPage { frame, name: said, signature: said, hold: Hold::Short, sessions: &sessions };
     let own = [16, 17].map(|id| OwnMailbox { id, name: said, messages: id - 16 });
     let mailboxes = MailboxesPage { frame, own: &own, refused: said };
+    let row = |is_held, is_under_way, number| QueueRow {
+        key: format!("{number:016x}.7"),
+        sender: said.into(),
+        recipients: said.into(),
+        state: said.into(),
+        facts: said.into(),
+        said: said.into(),
+        is_held,
+        is_under_way,
+    };
+    let waiting = [row(false, false, 1), row(true, false, 2), row(false, true, 3)];
+    let queue = QueuePage {
+        frame,
+        counts: said,
+        here,
+        rows: &waiting,
+        is_later: true,
+        next: Some("/mail/queue?after=0000000000000003.7"),
+    };
     let source = SourcePage {
         frame,
         subject: said,
@@ -132,6 +153,8 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         ("conversation", conversation.render()),
         ("compose", compose.render()),
         ("settings", settings.render()),
+        ("queue", queue.render()),
+        ("an empty queue", QueuePage { rows: &[], next: None, ..queue }.render()),
         ("mailboxes", mailboxes.render()),
         ("source", source.render()),
         ("print", print.render()),

@@ -4,10 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use proptest::option;
 use proptest::prelude::*;
+use store::{AccountId, Uid};
 
-use crate::{Asset, Deed, Destination, Key, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
+use crate::{Asset, Deed, Destination, Key, NotFound, Page, Posted, Start, Stretch, TARGET_BYTES_MAX, Wish};
 
 const KEY: Key = Key { mailbox: 1, uid: 7 };
+const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
 
 fn see(target: &str) -> Option<Page<'_>> {
     match Wish::of("GET", target) {
@@ -38,6 +40,8 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
         ("/mail/settings", Page::Settings),
         ("/mail/boxes", Page::Mailboxes),
+        ("/mail/queue", Page::Queue(None)),
+        ("/mail/queue?after=00000000000000ff.7", Page::Queue(Some(POSTED))),
         ("/mail/events", Page::Events),
         ("/mail/source/1.7", Page::Source(KEY)),
         ("/mail/download/1.7", Page::Download(KEY)),
@@ -62,6 +66,7 @@ fn every_address_of_the_pages_leads_to_what_it_names() {
         ("/mail/compose", Deed::Write),
         ("/mail/settings", Deed::Set),
         ("/mail/boxes", Deed::Mailboxes),
+        ("/mail/queue", Deed::Queue),
     ] {
         assert_eq!(Wish::of("POST", target), Ok(Wish::Do(deed)));
         assert_eq!(deed.to_string(), target);
@@ -130,6 +135,11 @@ fn nothing_else_has_an_address() {
         "/mail/search?q=a&q=b",
         "/mail/search?in=01",
         "/mail/search?before=7",
+        "/mail/queue?after=",
+        "/mail/queue?after=ff.7",
+        "/mail/queue?after=00000000000000FF.7",
+        "/mail/queue?after=00000000000000ff.0",
+        "/mail/queue?before=00000000000000ff.7",
         "/mail/settings?x=1",
         "/mail/login?to=x",
         "/mail/logout",

@@ -38,6 +38,7 @@ mod names;
 mod narrow;
 mod news;
 mod proofs;
+mod queue_page;
 mod quotas;
 mod quotas_posted;
 mod records;

@@ -1,0 +1,174 @@
+//! What a clerk works with, as the webmail asks for it: the store of this core, the way of letters to all others, and what all cores know of the queue.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::{CoreId, Machine, Micros, UnixTime};
+use store::{AccountId, Closing, Guid, MailboxId, Origin, Recipient, Refusal, Store, Uid};
+use tasks::Continuation;
+use webmail::{Desk, Excess, Posting, QueueAsked, QueueTold, Which, WrittenRows};
+
+use super::{At, Office, Visitor};
+use crate::allowances;
+use crate::archive::Request;
+use crate::queue;
+
+impl<M: Machine> Desk for At<'_, '_, M> {
+    fn store(&self) -> &Store {
+        &self.office.archive.own.store
+    }
+
+    fn store_mut(&mut self) -> &mut Store {
+        &mut self.office.archive.own.store
+    }
+
+    fn rows(&mut self) -> &mut WrittenRows {
+        self.office.rows
+    }
+
+    fn continuation(&self) -> Continuation {
+        self.continuation
+    }
+
+    fn now(&self) -> UnixTime {
+        self.office.now
+    }
+
+    fn random(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.office.machine.random(&mut bytes);
+        bytes
+    }
+
+    fn host(&self) -> &str {
+        self.office.hostname
+    }
+
+    fn recipient(&self, address: &str) -> Option<AccountId> {
+        let Office { directory, archive, .. } = &*self.office;
+        directory.recipient_at(archive, address).filter(|account| !directory.forwards(archive, *account))
+    }
+
+    fn may_post(&self, address: &str) -> bool {
+        let Office { directory, archive, .. } = &*self.office;
+        let may_leave = match directory.recipient_at(archive, address) {
+            Some(account) => directory.forwards(archive, account),
+            None => !directory.has_domain_of(address),
+        };
+        may_leave && queue::may_be_posted(address)
+    }
+
+    fn may_send(&mut self, account: AccountId, elsewhere: Vec<String>) -> Result<(), Excess> {
+        let Office { archive, directory, console, now, .. } = &mut *self.office;
+        allowances::may_send(account, elsewhere, *now, directory, archive, console)
+    }
+
+    fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
+        let known = self.office.archive.own.store.account(account);
+        queue::posting(account, known.map_or("", |known| known.address()), addresses)
+    }
+
+    fn begin_letter(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
+        *self.letter = Some(self.office.archive.begin(recipients)?);
+        Ok(())
+    }
+
+    fn begin_signing(&mut self) {
+        let signer = &self.office.signer;
+        *self.signing = signer.has_keys().then(|| signer.begin());
+    }
+
+    fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
+        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
+        let taken = self.office.archive.append(letter, octets, self.continuation)?;
+        if let Some(signing) = self.signing {
+            signing.arrived(octets.get(..taken).unwrap_or_default());
+            signing.count(self.office.signer).map_err(|_| Refusal::TooMany)?;
+        }
+        Ok(taken)
+    }
+
+    fn signatures(&mut self) -> Option<Vec<u8>> {
+        let Some(signing) = self.signing else { return Some(Vec::new()) };
+        signing.ended(self.office.directory);
+        if signing.is_open() {
+            self.office.signer.enter(self.continuation.frame);
+            return None;
+        }
+        let head = signing.head(&[]);
+        self.stop_signing();
+        Some(head)
+    }
+
+    fn guid(&self) -> Option<Guid> {
+        self.office.archive.guid((*self.letter)?)
+    }
+
+    fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
+        let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
+        self.office.archive.commit(letter, closing, self.continuation)
+    }
+
+    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Result<(), Refusal> {
+        self.office.archive.forget_arrival(account, origin, self.continuation)
+    }
+
+    fn may_hold(&self) -> bool {
+        self.office.holds.has_room()
+    }
+
+    fn hold(&mut self, account: AccountId, uid: Uid, answers: Option<(MailboxId, Uid)>, until: UnixTime) {
+        let after = Micros(until.0.saturating_sub(self.office.now.0));
+        self.office.holds.hold((account, uid), answers, self.office.turn, after);
+    }
+
+    fn take_back(&mut self, account: AccountId, uid: Uid) -> Option<Option<(MailboxId, Uid)>> {
+        self.office.holds.take_back((account, uid))
+    }
+
+    fn letter_octets_max(&self) -> u64 {
+        self.office.letter_octets_max
+    }
+
+    fn tell_password(&mut self, account: AccountId) -> bool {
+        *self.unheard = self.office.archive.tell_password(account, self.continuation.frame);
+        *self.unheard > 0
+    }
+
+    fn ask_queue(&mut self, asked: &QueueAsked) {
+        let frame = self.continuation.frame;
+        let own = Visitor { core: None, frame };
+        let owners: Vec<CoreId> = match asked {
+            QueueAsked::Handle(_, Which::One(posted)) => [self.office.archive.owner(posted.account)].into(),
+            QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => self.office.archive.all_owners().collect(),
+        };
+        *self.unheard = owners.len() as u8;
+        for owner in owners {
+            if owner == self.office.archive.core() {
+                self.office.queue.asked(own, asked.clone());
+            } else {
+                self.office.archive.ask(owner, Request::QueueAsked(frame, Box::new(asked.clone())));
+            }
+        }
+    }
+
+    fn queue_told(&mut self) -> Vec<QueueTold> {
+        core::mem::take(self.told)
+    }
+
+    fn abort(&mut self) {
+        self.stop_signing();
+        if let Some(letter) = self.letter.take() {
+            self.office.archive.abort(letter);
+        }
+    }
+}
+
+impl<M> At<'_, '_, M> {
+    fn stop_signing(&mut self) {
+        if let Some(mut signing) = self.signing.take() {
+            signing.forget(self.office.signer);
+        }
+    }
+}

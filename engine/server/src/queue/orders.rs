@@ -1,0 +1,481 @@
+//! What administrators want to know of the queue, and want done with it: on each core, with the entries that it owns.
+//!
+//! An order is one frame in a table, a zero-wait thread like a courier. It reads who an entry is for where nobody has yet, has up to [`BATCH`] entries marked or removed at a time, and tells
+//! whoever asked when all of that is durable. What then stands in the store says how it stands with each.
+//!
+//! Invariants:
+//! - What is held, returned or deleted has no courier: he is called back first, or, where the host may have the letter already, the entry is left alone, and that is told.
+//! - What has been told to be held, returned or deleted does not leave, also after a power cut.
+//! - An order looks at [`LOOKED_AT_MAX`] entries a turn at most, and a core works on [`ORDERS_MAX`] at a time.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::{Instant, UnixTime};
+use relay::{Envelope, envelope};
+use store::{Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
+use tasks::{Continuation, FrameId, FrameTable};
+use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which};
+
+use super::courier::{Courier, bits};
+use super::entry::{self, Tally};
+use super::forwarding::reverse_path;
+use super::smarthosts;
+use super::standing::State;
+use super::{Place, Queue, step};
+use crate::archive::News;
+use crate::clerks::Visitor;
+use crate::common::{Common, Point};
+use crate::engine::Engine;
+
+/// Orders of a core at a time.
+const ORDERS_MAX: usize = 16;
+/// Entries that are changed together.
+const BATCH: usize = 64;
+/// Entries that an order looks at in a turn.
+const LOOKED_AT_MAX: usize = 1024;
+
+/// The orders of a core.
+pub(crate) struct Orders {
+    /// By the clerks of these frames.
+    asked: VecDeque<(Visitor, QueueAsked)>,
+    at_work: FrameTable<Option<Box<Order>>>,
+    /// Those who go on in the next turn.
+    again: Vec<FrameId>,
+    /// What is told to clerks of this core.
+    told: VecDeque<(FrameId, QueueTold)>,
+}
+
+struct Order {
+    asker: Visitor,
+    /// Behind which entry it goes on.
+    cursor: Option<Place>,
+    /// Bytes of an entry above what is to be read of it: its signatures.
+    skipped: Option<(Place, u32)>,
+    reading: Option<Place>,
+    work: Work,
+}
+
+enum Work {
+    Look(Vec<QueueLine>),
+    Handle(Handle),
+}
+
+struct Handle {
+    handling: Handling,
+    which: Which,
+    /// What is done with together; so many of them the store was asked for, and so many have no answer.
+    batch: Vec<Place>,
+    asked: usize,
+    under_way: usize,
+    is_gathered: bool,
+    handled: Handled,
+}
+
+/// What comes next.
+enum Then {
+    /// Something that it has asked for comes.
+    Waits,
+    /// It goes on in the next turn.
+    Turn,
+    Over(QueueTold),
+}
+
+impl Orders {
+    pub(super) fn new() -> Orders {
+        Orders {
+            asked: VecDeque::new(),
+            at_work: FrameTable::with_capacity(ORDERS_MAX),
+            again: Vec::new(),
+            told: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn are_to_go_on(&self) -> bool {
+        !self.asked.is_empty() || !self.again.is_empty() || !self.told.is_empty()
+    }
+
+    /// Orders that are not answered.
+    pub(super) fn under_way(&self) -> usize {
+        self.asked.len() + self.at_work.len() + self.told.len()
+    }
+}
+
+impl Queue {
+    /// A clerk wants something.
+    pub(crate) fn asked(&mut self, asker: Visitor, asked: QueueAsked) {
+        self.orders.asked.push_back((asker, asked));
+    }
+
+    /// What this core tells its own clerks.
+    pub(crate) fn next_told(&mut self) -> Option<(FrameId, QueueTold)> {
+        self.orders.told.pop_front()
+    }
+}
+
+impl Order {
+    fn new(asker: Visitor, asked: QueueAsked) -> Order {
+        let (cursor, work) = match asked {
+            QueueAsked::Look(after) => (after.map(place_of), Work::Look(Vec::new())),
+            QueueAsked::Handle(handling, which) => {
+                let (batch, asked, under_way, handled) = (Vec::new(), 0, 0, Handled::default());
+                (None, Work::Handle(Handle { handling, which, batch, asked, under_way, is_gathered: false, handled }))
+            }
+        };
+        Order { asker, cursor, skipped: None, reading: None, work }
+    }
+
+    fn go_on(&mut self, frame: FrameId, common: &mut Common) -> Then {
+        if self.reading.is_some() {
+            return Then::Waits;
+        }
+        match &self.work {
+            Work::Look(_) => self.look(frame, common),
+            Work::Handle(_) => self.handle(frame, common),
+        }
+    }
+
+    /// Reads the next entry of a page, or is done with it.
+    fn look(&mut self, frame: FrameId, common: &mut Common) -> Then {
+        loop {
+            let Work::Look(lines) = &mut self.work else { return Then::Waits };
+            let next = common.queue.standings.behind(self.cursor).next();
+            // One more says that there is more.
+            let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
+                return Then::Over(QueueTold::Lines(core::mem::take(lines), common.queue.counts()));
+            };
+            match self.read(place, frame, common) {
+                Ok(()) => return Then::Waits,
+                Err(Refusal::Busy) => return Then::Turn,
+                Err(_) => self.cursor = Some(place),
+            }
+        }
+    }
+
+    fn read(&mut self, place: Place, frame: FrameId, common: &mut Common) -> Result<(), Refusal> {
+        let ((account, uid), continuation) = (place, continuation(frame));
+        let offset = self.skipped.filter(|(own, _)| *own == place).map_or(0, |(_, offset)| offset);
+        common.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
+        self.reading = Some(place);
+        Ok(())
+    }
+
+    /// A part of an entry is there, or cannot be read.
+    fn part_arrived(&mut self, bytes: Option<&[u8]>, common: &mut Common) {
+        let Some(place) = self.reading.take() else { return };
+        let bytes = bytes.unwrap_or_default();
+        let signatures = entry::signatures_length(bytes);
+        // Above an entry of several parts they are a part by themselves, and the next one is read.
+        if signatures > 0 && signatures == bytes.len() && self.skipped.is_none() {
+            self.skipped = Some((place, signatures as u32));
+            return;
+        }
+        self.skipped = None;
+        self.cursor = Some(place);
+        let store = &common.store.own.store;
+        let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0)) else { return };
+        let is_arriving = entry::is_arriving(info.flags);
+        let envelope = if is_arriving {
+            entry::envelope_of(reverse_path(bytes).0, &[String::from(own.address())])
+        } else {
+            let Ok((envelope, _)) = envelope::read(bytes.get(signatures..).unwrap_or_default()) else { return };
+            envelope
+        };
+        let first = entry::first_recipient(info.keywords);
+        let all: Vec<&str> =
+            (0..entry::together(&envelope, first)).filter_map(|bit| address(&envelope, first, bit)).collect();
+        let domain = entry::domain_of(all.first().copied().unwrap_or_default());
+        common.queue.is_for(place, &domain, &common.store.own.store);
+        match &mut self.work {
+            Work::Look(lines) => {
+                let tally = envelope.recipients.get(first).map_or(Tally::Done, Tally::of);
+                let done = if is_arriving { 0 } else { tally.done(info.keywords) };
+                let waits = |bit: &u8| done >> bit & 1 == 0;
+                let recipients = bits(u16::MAX).filter(waits).filter_map(|bit| all.get(usize::from(bit)));
+                let Some(standing) = common.queue.standings.of(place) else { return };
+                lines.push(QueueLine {
+                    posted: Posted { account: place.0, uid: place.1 },
+                    recipients: recipients.map(|address| String::from(*address)).collect(),
+                    sender: envelope.reverse_path,
+                    since: info.internal_date,
+                    octets: info.octets,
+                    tries: standing.tries,
+                    said: common.queue.standings.words(place).map(String::from),
+                    state: shown(standing.state, common.now, common.wall),
+                });
+            }
+            Work::Handle(handle) => {
+                if handle.handling == Handling::Retry {
+                    call_again(&domain, common);
+                }
+                handle.take_up(place, common);
+            }
+        }
+    }
+
+    /// Gathers entries, has them changed, and goes on so until there are none.
+    fn handle(&mut self, frame: FrameId, common: &mut Common) -> Then {
+        let mut budget = LOOKED_AT_MAX;
+        loop {
+            let Work::Handle(handle) = &mut self.work else { return Then::Waits };
+            if handle.asked < handle.batch.len() {
+                match handle.ask(continuation(frame), common) {
+                    Ok(()) => continue,
+                    Err(Refusal::Busy) => return Then::Turn,
+                    Err(refusal) => handle.handled.refused = Some(refusal),
+                }
+                continue;
+            }
+            if handle.under_way > 0 {
+                return Then::Waits;
+            }
+            handle.settle(common);
+            if handle.is_gathered {
+                return Then::Over(QueueTold::Handled(handle.handled));
+            }
+            if budget == 0 {
+                return Then::Turn;
+            }
+            if let Some(place) = handle.gather(&mut self.cursor, &mut budget, common)
+                && let Err(refusal) = self.read(place, frame, common)
+            {
+                if refusal == Refusal::Busy {
+                    return Then::Turn;
+                }
+                self.cursor = Some(place);
+            }
+            if self.reading.is_some() {
+                return Then::Waits;
+            }
+        }
+    }
+
+    fn woken(&mut self, outcome: Outcome, common: &mut Common) {
+        match outcome {
+            Outcome::Body(body) => {
+                self.part_arrived(Some(body.bytes()), common);
+                common.store.own.store.give_back(body);
+            }
+            Outcome::Refused(_) if self.reading.is_some() => self.part_arrived(None, common),
+            outcome => {
+                if let Work::Handle(handle) = &mut self.work {
+                    handle.under_way = handle.under_way.saturating_sub(1);
+                    if let Outcome::Refused(refusal) = outcome {
+                        handle.handled.refused = Some(refusal);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Handle {
+    /// Takes up what is meant, from the cursor on, until a batch is full. Returns an entry of which it has to be read first where it is for.
+    fn gather(&mut self, cursor: &mut Option<Place>, budget: &mut usize, common: &mut Common) -> Option<Place> {
+        let domain = match &self.which {
+            Which::One(posted) => {
+                let place = place_of(*posted);
+                if *cursor == Some(place) || common.queue.standings.of(place).is_none() {
+                    self.is_gathered = true;
+                    return None;
+                }
+                if self.handling == Handling::Retry {
+                    return Some(place);
+                }
+                *cursor = Some(place);
+                self.take_up(place, common);
+                return None;
+            }
+            Which::Domain(domain) => {
+                if self.handling == Handling::Retry {
+                    call_again(domain, common);
+                }
+                Queue::mark_of(domain, &common.store.own.store)
+            }
+        };
+        while *budget > 0 && self.batch.len() < BATCH {
+            *budget -= 1;
+            let Some((place, standing)) = common.queue.standings.behind(*cursor).next() else {
+                self.is_gathered = true;
+                return None;
+            };
+            match standing.domain {
+                None => return Some(place),
+                Some(own) if own == domain => self.take_up(place, common),
+                Some(_) => {}
+            }
+            *cursor = Some(place);
+        }
+        None
+    }
+
+    /// An entry is one of those that are meant, if it is for the domain.
+    fn take_up(&mut self, place: Place, common: &mut Common) {
+        let Some(standing) = common.queue.standings.of(place) else { return };
+        if let Which::Domain(domain) = &self.which
+            && standing.domain != Some(Queue::mark_of(domain, &common.store.own.store))
+        {
+            return;
+        }
+        let info = common.store.own.store.message(place.0, OUTBOX, place.1);
+        let is_arriving = info.is_some_and(|info| entry::is_arriving(info.flags));
+        match (self.handling, standing.state) {
+            // It is not in an envelope yet.
+            _ if is_arriving => self.handled.under_way += 1,
+            (_, State::Ordered) => self.handled.under_way += 1,
+            (Handling::Retry, State::Waits(_)) => {
+                common.queue.standings.set(place, State::Waits(Instant::START));
+                self.handled.done += 1;
+            }
+            (Handling::Retry, State::Behind) => self.handled.done += 1,
+            (Handling::Release, State::Held) => self.take_over(place, common),
+            (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
+            (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
+                call_back(place, common);
+                if common.queue.standings.is(place, State::UnderWay) {
+                    self.handled.under_way += 1;
+                } else {
+                    self.take_over(place, common);
+                }
+            }
+            (Handling::Hold | Handling::Return | Handling::Delete, _) => self.take_over(place, common),
+        }
+    }
+
+    fn take_over(&mut self, place: Place, common: &mut Common) {
+        common.queue.standings.set(place, State::Ordered);
+        self.batch.push(place);
+    }
+
+    /// Asks the store for the next change.
+    fn ask(&mut self, continuation: Continuation, common: &mut Common) -> Result<(), Refusal> {
+        let Some((account, uid)) = self.batch.get(self.asked).copied() else { return Ok(()) };
+        let store = &mut common.store.own.store;
+        let mut mark = |change| store.mark(account, OUTBOX, uid, change, continuation);
+        let asked = match self.handling {
+            Handling::Hold => mark(MarkChange::set(entry::HELD)),
+            Handling::Release => mark(MarkChange::clear(entry::HELD)),
+            Handling::Return => mark(MarkChange::of(Flags::LEAVING, entry::HELD)),
+            Handling::Delete => store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation),
+            Handling::Retry => return Ok(()),
+        };
+        if asked != Err(Refusal::Busy) {
+            self.asked += 1;
+            self.under_way += usize::from(asked.is_ok());
+        }
+        asked
+    }
+
+    /// All of a batch is durable, or refused: it stands with each entry as the store says.
+    fn settle(&mut self, common: &mut Common) {
+        self.asked = 0;
+        for place in self.batch.drain(..) {
+            let fate = common.store.own.store.message(place.0, OUTBOX, place.1).map(|info| entry::fate(info.flags));
+            let (standings, fate) = (&mut common.queue.standings, fate.flatten());
+            self.handled.done += usize::from(match self.handling {
+                Handling::Hold => fate == Some(entry::Fate::Held),
+                Handling::Return => fate == Some(entry::Fate::GivenBack),
+                Handling::Release => fate == Some(entry::Fate::Leaves),
+                Handling::Delete => fate.is_none(),
+                Handling::Retry => false,
+            });
+            match fate {
+                None => standings.gone(place),
+                Some(fate) => standings.set(place, fate.state(Instant::START)),
+            }
+        }
+    }
+}
+
+/// The destination of what is for this domain is left alone no longer.
+fn call_again(domain: &str, common: &mut Common) {
+    let destination = smarthosts::destination(domain, common.relay.way_to(domain));
+    common.queue.destinations.call_again(&destination);
+}
+
+/// A courier comes back with this entry, unless a host may have it already.
+fn call_back(place: Place, common: &mut Common) {
+    let has_it = |courier: &Option<Box<Courier>>| courier.as_ref().is_some_and(|courier| courier.place() == place);
+    let frame = common.queue.couriers.iter().find(|(_, courier)| has_it(courier)).map(|(frame, _)| frame);
+    if let Some(frame) = frame {
+        step(frame, common, Courier::called_back);
+    }
+}
+
+fn place_of(posted: Posted) -> Place {
+    (posted.account, posted.uid)
+}
+
+fn continuation(frame: FrameId) -> Continuation {
+    Continuation { frame, entry: Point::Order.entry() }
+}
+
+fn address(envelope: &Envelope, first: usize, bit: usize) -> Option<&str> {
+    envelope.recipients.get(first + bit).map(|recipient| recipient.address.as_str())
+}
+
+fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
+    match state {
+        State::Waits(at) if at <= now => QueueState::Next,
+        State::Waits(at) => QueueState::Waits(UnixTime(wall.0.saturating_add(at.since(now).0))),
+        State::Behind => QueueState::Behind,
+        State::UnderWay => QueueState::UnderWay,
+        State::Held | State::Ordered => QueueState::Held,
+    }
+}
+
+impl Queue {
+    fn counts(&self) -> QueueCounts {
+        let (entries, held) = (self.standings.count(), self.standings.held());
+        QueueCounts { entries, held, under_way: self.couriers.len() }
+    }
+}
+
+impl Engine {
+    /// Orders that can go on do, and what came of them is told.
+    pub(super) fn carry_out_orders(&mut self) {
+        let common = &mut self.common;
+        for frame in core::mem::take(&mut common.queue.orders.again) {
+            go_on(frame, common, |_, _| {});
+        }
+        while let Some((asker, asked)) = common.queue.orders.asked.pop_front() {
+            match common.queue.orders.at_work.insert(Some(Box::new(Order::new(asker, asked)))) {
+                Ok(frame) => go_on(frame, common, |_, _| {}),
+                Err(_) => tell(asker, QueueTold::Busy, common),
+            }
+        }
+    }
+
+    /// Something that an order has asked the store for.
+    pub(crate) fn order_woken(&mut self, frame: FrameId, outcome: Outcome) {
+        go_on(frame, &mut self.common, |order, common| order.woken(outcome, common));
+    }
+}
+
+fn go_on(frame: FrameId, common: &mut Common, act: impl FnOnce(&mut Order, &mut Common)) {
+    let Some(mut order) = common.queue.orders.at_work.get_mut(frame).and_then(Option::take) else { return };
+    act(&mut order, common);
+    let then = order.go_on(frame, common);
+    let orders = &mut common.queue.orders;
+    match then {
+        Then::Over(told) => {
+            orders.at_work.remove(frame);
+            tell(order.asker, told, common);
+        }
+        Then::Waits | Then::Turn => {
+            orders.again.extend(matches!(then, Then::Turn).then_some(frame));
+            if let Some(place) = orders.at_work.get_mut(frame) {
+                *place = Some(order);
+            }
+        }
+    }
+}
+
+fn tell(asker: Visitor, told: QueueTold, common: &mut Common) {
+    match asker.core {
+        Some(core) => common.store.own.tell(core, News::QueueTold(asker.frame, Box::new(told))),
+        None => common.queue.orders.told.push_back((asker.frame, told)),
+    }
+}

@@ -1,0 +1,159 @@
+//! How it stands with each entry of a core's outboxes: whether it waits and until when, whether a courier has it, whether an administrator holds it; and what is remembered of how it was tried.
+//!
+//! Invariants:
+//! - An entry has one state. Those that wait are in `waiting` as well, by when they are due; nothing else is.
+//! - What a page shows, and what comes behind an entry, is found without looking at the others.
+//! - Words are remembered of at most [`WORDS_MAX`] entries; a domain is known by a keyed hash of its name.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
+use alloc::string::String;
+use core::num::NonZeroU64;
+use core::ops::Bound;
+
+use machine::Instant;
+use store::AccountId;
+
+use super::Place;
+use super::waiting::Waiting;
+
+#[cfg(test)]
+mod tests;
+
+/// Entries of which it is remembered what came of them the last time, and bytes of that.
+const WORDS_MAX: usize = 4096;
+const WORDS_BYTES_MAX: usize = 400;
+
+/// A domain, by a keyed hash of its name in lower case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DomainMark(pub(super) NonZeroU64);
+
+/// Where an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// It waits for this time. Who has come just now waits since ever.
+    Waits(Instant),
+    /// It waits until somebody leaves the road to its domain.
+    Behind,
+    /// A courier has it.
+    UnderWay,
+    /// An administrator holds it.
+    Held,
+    /// What an administrator wants done with it is on its way to the disk.
+    Ordered,
+}
+
+/// How it stands with an entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) state: State,
+    /// Where it is for, once somebody has read it.
+    pub(super) domain: Option<DomainMark>,
+    /// How often somebody has set out with it.
+    pub(super) tries: u16,
+}
+
+/// All entries of a core.
+#[derive(Default)]
+pub(super) struct Standings {
+    entries: BTreeMap<Place, Standing>,
+    waiting: Waiting,
+    words: BTreeMap<Place, Box<str>>,
+    held: usize,
+}
+
+impl Standings {
+    /// An entry is there, if it was not before.
+    pub(super) fn found(&mut self, place: Place, state: State) {
+        if let Entry::Vacant(new) = self.entries.entry(place) {
+            new.insert(Standing { state: State::Ordered, domain: None, tries: 0 });
+            self.set(place, state);
+        }
+    }
+
+    /// It stands so with an entry from now on, if there is one.
+    pub(super) fn set(&mut self, place: Place, state: State) {
+        let Some(standing) = self.entries.get_mut(&place) else { return };
+        let before = core::mem::replace(&mut standing.state, state);
+        self.left(place, before);
+        match state {
+            State::Waits(at) => self.waiting.insert(at, place),
+            State::Held => self.held += 1,
+            State::Behind | State::UnderWay | State::Ordered => {}
+        }
+    }
+
+    /// There is no such entry any more.
+    pub(super) fn gone(&mut self, place: Place) {
+        if let Some(standing) = self.entries.remove(&place) {
+            self.left(place, standing.state);
+            self.words.remove(&place);
+        }
+    }
+
+    fn left(&mut self, place: Place, before: State) {
+        match before {
+            State::Waits(at) => self.waiting.remove(at, place),
+            State::Held => self.held -= 1,
+            State::Behind | State::UnderWay | State::Ordered => {}
+        }
+    }
+
+    /// It is for this domain.
+    pub(super) fn is_for(&mut self, place: Place, domain: DomainMark) {
+        if let Some(standing) = self.entries.get_mut(&place) {
+            standing.domain = Some(domain);
+        }
+    }
+
+    /// Somebody sets out with it.
+    pub(super) fn tried(&mut self, place: Place) {
+        if let Some(standing) = self.entries.get_mut(&place) {
+            standing.tries = standing.tries.saturating_add(1);
+        }
+    }
+
+    /// This came of it.
+    pub(super) fn said(&mut self, place: Place, mut words: String) {
+        words.truncate(words.floor_char_boundary(WORDS_BYTES_MAX));
+        if self.words.len() >= WORDS_MAX && !self.words.contains_key(&place) {
+            self.words.pop_first();
+        }
+        self.words.insert(place, words.into());
+    }
+
+    /// What came of it the last time, if that is remembered.
+    pub(super) fn words(&self, place: Place) -> Option<&str> {
+        self.words.get(&place).map(|words| &**words)
+    }
+
+    pub(super) fn of(&self, place: Place) -> Option<Standing> {
+        self.entries.get(&place).copied()
+    }
+
+    pub(super) fn is(&self, place: Place, state: State) -> bool {
+        self.of(place).is_some_and(|standing| standing.state == state)
+    }
+
+    /// The entries behind this one, or all.
+    pub(super) fn behind(&self, place: Option<Place>) -> impl Iterator<Item = (Place, Standing)> {
+        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries.range((from, Bound::Unbounded)).map(|(place, standing)| (*place, *standing))
+    }
+
+    /// The first that waits of those whose turn it may be.
+    pub(super) fn next(&self, may_be: impl Fn(AccountId) -> bool) -> Option<(Instant, Place)> {
+        self.waiting.next(may_be)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many are held.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+}

@@ -1,0 +1,156 @@
+//! The queue of all cores, for an administrator: looked at, or changed. Each core does what is asked with the entries that it owns; here is put together what they tell.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use http::Reply;
+use machine::UnixTime;
+
+use super::{Desk, Done, Step, why};
+use crate::Page;
+use crate::answer;
+use crate::moments::Moment;
+use crate::queue::{
+    Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold, Which,
+};
+use crate::sessions::Said;
+use crate::surroundings::{Surroundings, Visitor, size_for_people};
+
+/// Something that is asked of the cores.
+#[derive(Debug)]
+pub(super) struct Queueing {
+    asked: QueueAsked,
+    /// Where to go when it is done.
+    then: String,
+    is_asked: bool,
+}
+
+impl Queueing {
+    pub(super) fn new(asked: QueueAsked, then: String) -> Queueing {
+        Queueing { asked, then, is_asked: false }
+    }
+
+    /// The clerk is woken once, when all have told.
+    pub(super) fn ask(&mut self, under_way: &mut usize, desk: &mut impl Desk) -> Step {
+        if !core::mem::replace(&mut self.is_asked, true) {
+            desk.ask_queue(&self.asked);
+            *under_way += 1;
+        }
+        Step::Asked
+    }
+
+    pub(super) fn done(&mut self, visitor: &Visitor, desk: &mut impl Desk) -> Done {
+        let told = desk.queue_told();
+        match &self.asked {
+            QueueAsked::Look(_) => Done::with(self.page(visitor, told, desk)),
+            QueueAsked::Handle(handling, which) => Done::SentOn(self.then.clone(), said_of(*handling, which, told)),
+        }
+    }
+
+    fn page(&self, visitor: &Visitor, told: Vec<QueueTold>, desk: &impl Desk) -> Reply {
+        let (mut lines, mut counts, mut is_busy) = (Vec::new(), QueueCounts::default(), false);
+        for told in told {
+            match told {
+                QueueTold::Lines(own, count) => {
+                    lines.extend(own);
+                    counts.entries += count.entries;
+                    counts.held += count.held;
+                    counts.under_way += count.under_way;
+                }
+                QueueTold::Handled(_) | QueueTold::Busy => is_busy = true,
+            }
+        }
+        if is_busy {
+            return answer::refused(store::Refusal::Busy, why(store::Refusal::Busy));
+        }
+        lines.sort_by_key(|line: &QueueLine| line.posted);
+        let is_more = lines.len() > LINES;
+        lines.truncate(LINES);
+        let last = lines.last().filter(|_| is_more).map(|line| Page::Queue(Some(line.posted)).to_string());
+        let now = desk.now();
+        let rows: Vec<QueueRow> = lines.into_iter().map(|line| QueueRow::of(line, now)).collect();
+        let after = if let QueueAsked::Look(after) = &self.asked { *after } else { None };
+        let surroundings = Surroundings::of(visitor, desk.store(), None);
+        answer::page(&QueuePage {
+            frame: surroundings.frame(visitor, &surroundings.links()),
+            counts: &counts.in_words(),
+            here: &Page::Queue(after).to_string(),
+            rows: &rows,
+            is_later: after.is_some(),
+            next: last.as_deref(),
+        })
+    }
+}
+
+/// What the next page says of what was done.
+fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
+    let mut all = Handled::default();
+    for told in told {
+        match told {
+            QueueTold::Handled(own) => {
+                all.done += own.done;
+                all.under_way += own.under_way;
+                all.refused = all.refused.or(own.refused);
+            }
+            QueueTold::Busy | QueueTold::Lines(..) => all.refused = all.refused.or(Some(store::Refusal::Busy)),
+        }
+    }
+    let done = match (which, all.done) {
+        (Which::One(_), 1) => format!("One letter: {}.", handling.past()),
+        (Which::One(_), _) => {
+            "Nothing was done with the letter: it is not there any more, or as it was to be.".to_string()
+        }
+        (Which::Domain(domain), 0) => format!("Nothing for {domain} waits with which that could be done."),
+        (Which::Domain(domain), count) => format!("Letters for {domain}: {count} {}.", handling.past()),
+    };
+    let under_way = match all.under_way {
+        0 => "",
+        _ => " What has just been said to its host was left alone: look again in a moment.",
+    };
+    if let Some(refusal) = all.refused {
+        return Said::wrong(&format!("{done}{under_way} For the rest: {}", why(refusal)));
+    }
+    let text = format!("{done}{under_way}");
+    if all.done > 0 { Said::done(&text) } else { Said::wrong(&text) }
+}
+
+impl QueueCounts {
+    fn in_words(self) -> String {
+        let QueueCounts { entries, held, under_way } = self;
+        let letters = if entries == 1 { "letter waits" } else { "letters wait" };
+        format!(
+            "{entries} {letters} to leave: {held} held, {under_way} under way. By outbox, the oldest first; times are UTC."
+        )
+    }
+}
+
+impl QueueRow {
+    fn of(line: QueueLine, now: UnixTime) -> QueueRow {
+        let now = Moment::of(now);
+        let domain = line.recipients.first().and_then(|address| address.rsplit_once('@')).map_or("", |(_, name)| name);
+        let tries = match line.tries {
+            0 => "not tried yet".to_string(),
+            1 => "tried once".to_string(),
+            tries => format!("tried {tries} times"),
+        };
+        let state = match line.state {
+            QueueState::Next => "Is next".to_string(),
+            QueueState::Waits(until) => format!("Next try: {}", Moment::of(until).in_few_words(&now)),
+            QueueState::Behind => format!("Waits for others at {domain}"),
+            QueueState::UnderWay => "Under way".to_string(),
+            QueueState::Held => "Held".to_string(),
+        };
+        let (since, size) = (Moment::of(line.since).in_few_words(&now), size_for_people(line.octets.into()));
+        QueueRow {
+            key: line.posted.to_string(),
+            state,
+            facts: format!("since {since}, {size}, {tries}"),
+            said: line.said.map_or_else(String::new, |said| format!("The last time: {said}.")),
+            is_held: line.state == QueueState::Held,
+            is_under_way: line.state == QueueState::UnderWay,
+            recipients: line.recipients.join(", "),
+            sender: if line.sender.is_empty() { "nobody, as a report".to_string() } else { line.sender },
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The queue in the webmail, for administrators: what waits to leave from the outboxes of all cores is shown, held, released, tried and deleted.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use http::Site;
+use server::InUse;
+use simulated::{Dice, MemoryDisk};
+
+use super::far::{LETTER, Mood, World, configuration, world_of};
+use super::room::shielded::Trust;
+use super::room::{DISK_BYTES, Room, usual_sizes};
+use super::webmail::{Browser, Page, between};
+
+const QUEUE: &str = "/mail/queue";
+
+/// Grace sees it; what Ada sends may be another core's.
+fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+    let grace = "address = \"grace@barepost.test\"";
+    let configuration = configuration().replace(grace, &[grace, "\nadmin = true"].concat());
+    let certificates = vec![trust.certificate.clone()];
+    world_of(Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates), mood)
+}
+
+fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood, &trust);
+    let mut grace = Browser::new(&trust);
+    grace.log_in(&mut room, "grace", "lovelace");
+    grace.hang_up(&mut room);
+    (room, world, trust, grace)
+}
+
+/// Cuts the power, and goes on.
+fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
+    let (taken, mood) = (world.peer.taken, world.peer.mood);
+    let (room, mut world) = serving_on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood, trust);
+    world.peer.taken = taken;
+    (room, world)
+}
+
+/// The page, whoever else may have it.
+fn look(grace: &mut Browser, room: &mut Room) -> Page {
+    let page = grace.get(room, QUEUE);
+    assert_eq!(page.status, 200, "{}", page.text());
+    page
+}
+
+/// Does this with the entry for whom it is, or with all of a domain; what the next page says.
+fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &str) -> String {
+    let page = look(grace, room);
+    let (token, text) = (page.token(), page.text());
+    let (name, value) = if whom.contains('@') {
+        let card = text.split("<section").find(|card| card.contains(&format!(">{whom}</h2>"))).expect("it is there");
+        ("key", between(card, "name=\"key\" value=\"", "\"").expect("a key"))
+    } else {
+        ("domain", whom)
+    };
+    let form = [("token", token.as_str()), ("here", QUEUE), (name, value), ("do", what)];
+    let page = grace.post(room, QUEUE, &form).text();
+    grace.hang_up(room);
+    page
+}
+
+/// Nothing is left in use, as soon as the host has said goodbye.
+fn at_rest(world: &mut World, room: &mut Room) {
+    world.pass(room, 100);
+    assert_eq!(room.engines.in_use(), InUse::default());
+}
+
+/// Whom letters have reached.
+fn taken(world: &World) -> Vec<String> {
+    let mut all: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn only_administrators_see_the_queue_and_change_it_by_forms_of_their_own_session() {
+    let (mut room, mut world, trust, mut grace) = serving(900, Mood::RefusesForNow);
+    world.submit(&mut room, &["bob@far.test"], LETTER);
+    world.pass(&mut room, 60);
+    let page = look(&mut grace, &mut room);
+    let key = between(&page.text(), "name=\"key\" value=\"", "\"").expect("a key").to_string();
+    assert!(grace.get(&mut room, "/mail/box/1").text().contains("href=\"/mail/queue\""));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let list = ada.get(&mut room, "/mail/box/1");
+    assert!(!list.text().contains("/mail/queue"));
+    assert_eq!(ada.get(&mut room, QUEUE).status, 404);
+    let token = list.token();
+    let form = [("token", token.as_str()), ("here", QUEUE), ("key", key.as_str()), ("do", "delete")];
+    assert_eq!(ada.send(&mut room, QUEUE, &form).status, 404);
+    assert_eq!(grace.send(&mut room, QUEUE, &form).status, 403);
+    for wrong in [[("key", key.as_str()), ("do", "burn")], [("key", "1.1"), ("do", "hold")]] {
+        let token = page.token();
+        assert_eq!(grace.send(&mut room, QUEUE, &[&[("token", token.as_str())], &wrong[..]].concat()).status, 404);
+    }
+    assert!(look(&mut grace, &mut room).text().contains("bob@far.test"));
+    grace.hang_up(&mut room);
+    ada.hang_up(&mut room);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 3600);
+    assert_eq!(taken(&world), ["bob@far.test"]);
+    at_rest(&mut world, &mut room);
+}
+
+#[test]
+fn the_page_shows_who_waits_since_when_and_what_his_host_has_said() {
+    let (mut room, mut world, _, mut grace) = serving(901, Mood::RefusesForNow);
+    assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
+    grace.hang_up(&mut room);
+    world.submit(&mut room, &["bob@far.test", "carol@far.test", "dave@silent.test"], LETTER);
+    world.pass(&mut room, 90);
+    let text = look(&mut grace, &mut room).text();
+    assert!(
+        text.contains(">bob@far.test, carol@far.test</h2>") && text.contains("from <bdi>ada@barepost.test</bdi>"),
+        "{text}"
+    );
+    assert!(text.contains("450 4.2.0 Not now") && text.contains("tried once") && text.contains("Next try: "), "{text}");
+    assert!(text.contains("2 letters wait to leave: 0 held"), "{text}");
+    grace.hang_up(&mut room);
+    world.pass(&mut room, 1200);
+    let text = look(&mut grace, &mut room).text();
+    assert!(text.contains("tried 3 times") || text.contains("tried 4 times"), "{text}");
+}
+
+#[test]
+fn a_long_queue_is_shown_page_by_page_and_each_of_it_once() {
+    let (mut room, mut world, _, mut grace) = serving(902, Mood::RefusesForNow);
+    for number in 0..45 {
+        world.submit(&mut room, &[&format!("friend{number}@far.test")], LETTER);
+    }
+    world.pass(&mut room, 60);
+    let (mut page, mut seen, mut sizes) = (look(&mut grace, &mut room), Vec::new(), Vec::new());
+    loop {
+        let text = page.text();
+        let all = text.split(" class=\"who\" dir=\"auto\">").skip(1).filter_map(|rest| rest.split('<').next());
+        let before = seen.len();
+        seen.extend(all.map(String::from));
+        sizes.push(seen.len() - before);
+        let Some(next) = between(&text, "class=\"button\" href=\"/mail/queue?after=", "\"") else { break };
+        page = grace.get(&mut room, &format!("{QUEUE}?after={next}"));
+    }
+    let mut wanted: Vec<String> = (0..45).map(|number| format!("friend{number}@far.test")).collect();
+    wanted.sort();
+    seen.sort();
+    assert_eq!((sizes, seen), (vec![20, 20, 5], wanted));
+    let said = handle(&mut grace, &mut room, "delete", "far.test");
+    assert!(said.contains("Letters for far.test: 45 deleted.") && said.contains("Nothing waits to leave"), "{said}");
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 10_000);
+    assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (0, 0));
+    at_rest(&mut world, &mut room);
+}
+
+#[test]
+fn what_is_held_waits_also_after_a_power_cut_and_leaves_once_when_it_is_released() {
+    for seed in 903..906 {
+        let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.submit(&mut room, &["carol@far.test"], LETTER);
+        world.pass(&mut room, 60);
+        let said = handle(&mut grace, &mut room, "hold", "bob@far.test");
+        assert!(said.contains("One letter: held.") && said.contains(">Release<") && said.contains("1 held"), "{said}");
+        world.peer.mood = Mood::Takes;
+        let (mut room, mut world) = power_cut(world, room, seed, &trust);
+        world.pass(&mut room, 20_000);
+        assert_eq!(taken(&world), ["carol@far.test"]);
+        assert!(!handle(&mut grace, &mut room, "retry", "bob@far.test").contains("tried again"));
+        world.pass(&mut room, 100);
+        assert_eq!(taken(&world), ["carol@far.test"]);
+        let said = handle(&mut grace, &mut room, "release", "bob@far.test");
+        assert!(said.contains("One letter: released."), "{said}");
+        world.pass(&mut room, 120);
+        assert_eq!(taken(&world), ["bob@far.test", "carol@far.test"]);
+        world.pass(&mut room, 20_000);
+        assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (2, 0));
+        at_rest(&mut world, &mut room);
+    }
+}
+
+#[test]
+fn what_is_deleted_never_leaves_also_after_a_power_cut_and_who_sent_it_hears_so_once_if_that_is_wanted() {
+    for (seed, what, reports) in [(910, "return", 1), (911, "delete", 0), (912, "return", 1)] {
+        let (mut room, mut world, trust, mut grace) = serving(seed, Mood::RefusesForNow);
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.pass(&mut room, 60);
+        if seed == 912 {
+            handle(&mut grace, &mut room, "hold", "bob@far.test");
+        }
+        let said = handle(&mut grace, &mut room, what, "bob@far.test");
+        assert!(said.contains("One letter: "), "{said}");
+        world.peer.mood = Mood::Takes;
+        let (mut room, mut world) = power_cut(world, room, seed, &trust);
+        world.pass(&mut room, 20_000);
+        let inbox = world.inbox(&mut room, "ada");
+        assert_eq!((world.peer.taken.len(), inbox.len()), (0, reports), "{inbox:?}");
+        for report in inbox {
+            assert!(report.contains("Action: failed") && report.contains("Status: 5.7.1"), "{report}");
+            assert!(report.contains("an administrator of this server has taken it out of the queue"), "{report}");
+        }
+        assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
+        grace.hang_up(&mut room);
+        at_rest(&mut world, &mut room);
+    }
+}
+
+#[test]
+fn what_is_to_be_tried_now_is_also_where_its_destination_is_left_alone() {
+    for (seed, whom) in [(920, "bob@far.test"), (921, "far.test")] {
+        let (mut room, mut world, _, mut grace) = serving(seed, Mood::Silent);
+        world.submit(&mut room, &["bob@far.test"], LETTER);
+        world.pass(&mut room, 60);
+        while look(&mut grace, &mut room).text().contains("Under way") {
+            grace.hang_up(&mut room);
+            world.pass(&mut room, 5);
+        }
+        grace.hang_up(&mut room);
+        let accepted = world.peer.accepted;
+        world.peer.mood = Mood::Takes;
+        let said = handle(&mut grace, &mut room, "retry", whom);
+        assert!(said.contains("tried again now"), "{said}");
+        let under_way = |text: &str| text.contains("Under way") || text.contains("Nothing waits to leave");
+        world.pass(&mut room, 1);
+        let page = look(&mut grace, &mut room).text();
+        assert!(under_way(&page), "{page}");
+        grace.hang_up(&mut room);
+        world.pass(&mut room, 120);
+        assert_eq!((taken(&world), world.peer.accepted), (vec!["bob@far.test".to_string()], accepted + 1));
+        at_rest(&mut world, &mut room);
+    }
+}
+
+#[test]
+fn all_of_a_domain_are_held_and_released_together_and_others_go_on() {
+    let (mut room, mut world, trust, mut grace) = serving(930, Mood::RefusesForNow);
+    for friend in ["bob", "carol", "dora"] {
+        world.submit(&mut room, &[&format!("{friend}@far.test"), "eve@silent.test"], LETTER);
+    }
+    world.pass(&mut room, 60);
+    let said = handle(&mut grace, &mut room, "hold", " FAR.test");
+    assert!(
+        said.contains("Letters for far.test: 3 held.") && said.contains("6 letters wait to leave: 3 held"),
+        "{said}"
+    );
+    assert!(handle(&mut grace, &mut room, "hold", "far.test").contains("Nothing for far.test waits"));
+    world.peer.mood = Mood::Takes;
+    // Nobody has read yet where they are for then.
+    let (mut room, mut world) = power_cut(world, room, 930, &trust);
+    world.pass(&mut room, 7200);
+    assert_eq!(world.peer.taken.len(), 0);
+    let (mut room, mut world) = power_cut(world, room, 931, &trust);
+    assert!(handle(&mut grace, &mut room, "release", "far.test").contains("3 released."));
+    world.pass(&mut room, 120);
+    assert_eq!(taken(&world), ["bob@far.test", "carol@far.test", "dora@far.test"]);
+    let said = handle(&mut grace, &mut room, "delete", "silent.test");
+    assert!(said.contains("Letters for silent.test: 3 deleted."), "{said}");
+    at_rest(&mut world, &mut room);
+}
+
+#[test]
+fn who_is_on_his_way_is_called_back_unless_the_host_may_have_the_letter_already() {
+    for (seed, mood) in [(940, Mood::Silent), (941, Mood::Thinks)] {
+        let (mut room, mut world, _, mut grace) = serving(seed, mood);
+        world.submit(&mut room, &["carol@far.test"], LETTER);
+        world.pass(&mut room, 60);
+        let page = look(&mut grace, &mut room).text();
+        assert!(page.contains("Under way") && page.contains("1 under way") && !page.contains(">Try now<"), "{page}");
+        let said = handle(&mut grace, &mut room, "hold", "carol@far.test");
+        assert_eq!(said.contains("One letter: held."), mood == Mood::Silent, "{said}");
+        assert_eq!(said.contains("left alone: look again"), mood == Mood::Thinks, "{said}");
+        world.peer.mood = Mood::Takes;
+        world.pass(&mut room, 20_000);
+        assert_eq!(world.peer.taken.len(), usize::from(mood == Mood::Thinks));
+        if mood == Mood::Silent {
+            assert!(handle(&mut grace, &mut room, "delete", "carol@far.test").contains("One letter: deleted."));
+        }
+        at_rest(&mut world, &mut room);
+    }
+}
