@@ -1,0 +1,95 @@
+//! What a session does with a letter that it brings: into the store of this core, to another core, or to several.
+//!
+//! Which of these it is was decided when the letter began, and its [`LetterId`] says so from then on.
+
+use machine::CoreId;
+use store::{AccountId, Closing, Guid, Origin, Recipient, Refusal};
+use tasks::Continuation;
+
+use super::{Archive, LetterId};
+
+impl Archive {
+    /// Begins a letter. Errors: as [`store::Store::begin`]; what another core finds out only later ends the letter later.
+    pub(crate) fn begin(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+        let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
+        if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {
+            return self.begin_at(owner, recipients);
+        }
+        self.begin_spread(recipients)
+    }
+
+    pub(super) fn begin_at(&mut self, owner: CoreId, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
+        match self.distant_at(owner) {
+            None => self.own.store.begin(recipients).map(LetterId::Own),
+            Some(distant) => distant.begin(owner, recipients).map(LetterId::Distant),
+        }
+    }
+
+    /// As [`store::Store::append`].
+    pub(crate) fn append(
+        &mut self,
+        letter: LetterId,
+        octets: &[u8],
+        continuation: Continuation,
+    ) -> Result<usize, Refusal> {
+        match (letter, &mut self.elsewhere) {
+            (LetterId::Own(delivery), _) => self.own.store.append(delivery, octets, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.append(letter, octets, continuation),
+            (LetterId::Spread(letter), Some(_)) => self.append_spread(letter, octets, continuation),
+            _ => Err(Refusal::NoSuchDelivery),
+        }
+    }
+
+    /// As [`store::Store::commit`].
+    pub(crate) fn commit(
+        &mut self,
+        letter: LetterId,
+        closing: impl Into<Closing>,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let closing = closing.into();
+        match (letter, &mut self.elsewhere) {
+            (LetterId::Own(delivery), _) => self.own.store.commit(delivery, closing, continuation),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.commit(letter, closing, continuation),
+            (LetterId::Spread(letter), Some(_)) => self.prepare_spread(letter, closing, continuation),
+            _ => Err(Refusal::NoSuchDelivery),
+        }
+    }
+
+    /// As [`store::Store::abort`].
+    pub(crate) fn abort(&mut self, letter: LetterId) {
+        match (letter, &mut self.elsewhere) {
+            (LetterId::Own(delivery), _) => self.own.store.abort(delivery),
+            (LetterId::Distant(letter), Some(elsewhere)) => elsewhere.distant.abort(letter),
+            (LetterId::Spread(letter), Some(_)) => self.abort_spread(letter),
+            _ => {}
+        }
+    }
+
+    /// As [`store::Store::forget_arrival`].
+    pub(crate) fn forget_arrival(
+        &mut self,
+        account: AccountId,
+        origin: Origin,
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        let owner = self.owners.of(account);
+        match self.distant_at(owner) {
+            None => self.own.store.forget_arrival(account, origin, continuation),
+            Some(distant) => {
+                distant.forget_arrival(owner, account, origin, continuation);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a letter with this origin is noted as arrived, or nobody knows that here.
+    pub(crate) fn may_have_arrived(&self, account: AccountId, origin: Origin) -> bool {
+        self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
+    }
+
+    /// What the message of a letter's first recipient will be called, if all of it is this core's.
+    pub(crate) fn guid(&self, letter: LetterId) -> Option<Guid> {
+        if let LetterId::Own(delivery) = letter { self.own.store.guid(delivery) } else { None }
+    }
+}
