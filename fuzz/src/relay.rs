@@ -9,8 +9,8 @@
 //! - What waits to be sent is bounded, and after the end nothing is said but goodbye.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome, Recipient, Return, Script,
-    Settings, Tls,
+    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome, Recipient, Return,
+    Script, Settings, Tls,
 };
 
 use crate::script::{Event, Step, steps};
@@ -52,7 +52,11 @@ struct Caller {
 impl Caller {
     fn new(how: u8, piece: usize) -> Caller {
         let tls = [Tls::Never, Tls::IfOffered, Tls::Required, Tls::Implicit][usize::from(how & 3)];
-        let login = (how & 4 != 0).then(|| Login { user: "ada".to_string(), password: "pencil".to_string() });
+        let login = (how & 4 != 0).then(|| Login {
+            user: "ada".to_string(),
+            password: "pencil".to_string(),
+            nonce: "rOprNGfwEbeRWgbNEkqO".to_string(),
+        });
         let client = Client::new(Settings { hello: "us.test".to_string(), tls, login });
         let mut caller = Caller {
             client,
@@ -138,6 +142,7 @@ impl Caller {
             }
             match self.client.next_action() {
                 Some(Action::StartTls) => self.client.secured(),
+                Some(Action::Compute) => self.client.compute(),
                 Some(Action::NeedBody) => self.wants_body = true,
                 Some(Action::Done { recipient, outcome }) => self.told.push((recipient, outcome)),
                 Some(Action::Idle) if self.letters < LETTERS_MAX => self.deliver(),
