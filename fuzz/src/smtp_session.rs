@@ -9,7 +9,7 @@
 mod reading;
 mod world;
 
-use smtp::{Login, RESPONSE_LINE_BYTES_MAX, Session, WaitsFor};
+use smtp::{LINE_BYTES_MAX, Login, RESPONSE_LINE_BYTES_MAX, Session, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -55,7 +55,8 @@ struct Server {
 }
 
 impl Party for Server {
-    const KEPT_BYTES_MAX: usize = RESPONSE_LINE_BYTES_MAX;
+    const KEPT_BYTES_MAX: usize =
+        if LINE_BYTES_MAX > RESPONSE_LINE_BYTES_MAX { LINE_BYTES_MAX } else { RESPONSE_LINE_BYTES_MAX };
 
     fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
         self.session.bytes_arrived(bytes, &mut self.world)
