@@ -12,6 +12,7 @@
 //! - What was opened and not taken lies at the stream's front as it was opened: put back before anybody looks again.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::take;
@@ -54,8 +55,8 @@ pub(crate) enum Channel {
 pub(crate) enum Identity {
     /// Nobody.
     Anybody,
-    /// The one of which one of these is published.
-    Published(Vec<Published>),
+    /// The one of which one of these is published, and which takes this domain's mail.
+    Published(Vec<Published>, String),
     /// The one of its name, or of its address, by what authorities say.
     Vouched,
 }
@@ -180,7 +181,9 @@ impl Secure {
     pub(crate) fn call(&mut self, connection: ConnectionId, host: Option<&str>, identity: &Identity) -> bool {
         let client = match identity {
             Identity::Anybody => self.for_anybody.clone(),
-            Identity::Published(published) => ClientSettings::for_published(published.clone(), &self.clock).ok(),
+            Identity::Published(published, domain) => {
+                ClientSettings::for_published(published.clone(), domain, &self.clock).ok()
+            }
             Identity::Vouched => self.for_vouched.clone(),
         };
         let begun = client.and_then(|client| Connection::connect(&client, host).ok());

@@ -11,15 +11,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::client::verify_server_name;
 use rustls::server::ParsedCertificate;
 use rustls::{Error, RootCertStore};
+use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use webpki_roots::TLS_SERVER_ROOTS;
 
-use crate::client::Judge;
+use crate::client::{Evidence, Judge};
 
 /// So many certificates whoever runs the machine names, at most.
 pub const AUTHORITIES_MAX: usize = 64;
@@ -101,19 +100,10 @@ impl fmt::Debug for Authorities {
 pub(crate) struct Vouched(pub(crate) Authorities);
 
 impl Judge for Vouched {
-    fn judge(
-        &self,
-        own: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-        algorithms: &WebPkiSupportedAlgorithms,
-    ) -> Result<(), Error> {
+    fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let Vouched(Authorities { roots, named }) = self;
-        let parsed = ParsedCertificate::try_from(own)?;
-        if !named.contains(own) {
-            verify_server_cert_signed_by_trust_anchor(&parsed, roots, shown, now, algorithms.all)?;
-        }
-        verify_server_name(&parsed, name)
+        let is_named = named.contains(evidence.own);
+        let own = if is_named { ParsedCertificate::try_from(evidence.own)? } else { evidence.vouched_for_by(roots)? };
+        verify_server_name(&own, evidence.called)
     }
 }

@@ -15,10 +15,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::client::{Resumption, UnbufferedClientConnection, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::ParsedCertificate;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, ServerName, UnixTime};
 
 use crate::authorities::{Authorities, Vouched};
@@ -41,11 +42,15 @@ impl ClientSettings {
         ClientSettings::new(clock, Arc::new(Anybody))
     }
 
-    /// The server has to be the one of which one of these is published. `clock`: set to the time of day.
+    /// The server has to be the one of which one of these is published. `domain`: whose mail it takes. `clock`: set to the time of day.
     ///
     /// Errors: the library has refused.
-    pub fn for_published(published: Vec<Published>, clock: &Clock) -> Result<ClientSettings, SettingsError> {
-        ClientSettings::new(clock, Arc::new(Proven::by(Named(published))))
+    pub fn for_published(
+        published: Vec<Published>,
+        domain: &str,
+        clock: &Clock,
+    ) -> Result<ClientSettings, SettingsError> {
+        ClientSettings::new(clock, Arc::new(Proven::by(Named::new(published, domain))))
     }
 
     /// The server has to be the one of the name by which it is called, which may be an address. `clock`: set to the time of day.
@@ -130,17 +135,33 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
+/// What a server has shown, and of what that is to be proof.
+pub(crate) struct Evidence<'a> {
+    /// Its own certificate.
+    pub(crate) own: &'a CertificateDer<'a>,
+    /// The others, in any order.
+    pub(crate) others: &'a [CertificateDer<'a>],
+    /// As whom it was called.
+    pub(crate) called: &'a ServerName<'a>,
+    now: UnixTime,
+    algorithms: &'a WebPkiSupportedAlgorithms,
+}
+
+impl Evidence<'_> {
+    /// The server's own certificate, if it is valid today and leads to one of these.
+    ///
+    /// Errors: it does not.
+    pub(crate) fn vouched_for_by(&self, roots: &RootCertStore) -> Result<ParsedCertificate<'_>, Error> {
+        let own = ParsedCertificate::try_from(self.own)?;
+        verify_server_cert_signed_by_trust_anchor(&own, roots, self.others, self.now, self.algorithms.all)?;
+        Ok(own)
+    }
+}
+
 /// Who knows whether a certificate is the one of the server that was called.
 pub(crate) trait Judge: core::fmt::Debug + Send + Sync {
     /// Errors: it is not.
-    fn judge(
-        &self,
-        own: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-        algorithms: &WebPkiSupportedAlgorithms,
-    ) -> Result<(), Error>;
+    fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error>;
 }
 
 /// Takes a server for the one that was called if its certificate is that one's, and it has the certificate's key.
@@ -160,12 +181,13 @@ impl<J: Judge> ServerCertVerifier for Proven<J> {
     fn verify_server_cert(
         &self,
         own: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
+        others: &[CertificateDer<'_>],
+        called: &ServerName<'_>,
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.judge.judge(own, shown, name, now, &self.algorithms).map(|()| ServerCertVerified::assertion())
+        let evidence = Evidence { own, others, called, now, algorithms: &self.algorithms };
+        self.judge.judge(&evidence).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

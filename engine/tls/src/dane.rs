@@ -11,13 +11,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use ring::digest::{SHA256, SHA512, digest};
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::client::verify_server_name;
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, Error, RootCertStore};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, ServerName};
 
-use crate::client::Judge;
+use crate::client::{Evidence, Judge};
 
 /// What a server's domain publishes of the certificates that the server shows: one record of TLSA.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,47 +96,41 @@ impl Published {
 
 /// A server has to be the one of which one of these is published.
 #[derive(Debug)]
-pub(crate) struct Named(pub(crate) Vec<Published>);
+pub(crate) struct Named {
+    published: Vec<Published>,
+    /// Whose mail it takes: a certificate for that is good for the server, too, where an authority that is published vouches for it (RFC 7672 section 3.2.2). None: no certificate can have it.
+    domain: Option<ServerName<'static>>,
+}
 
 impl Named {
-    fn of(&self, usage: Usage) -> impl Iterator<Item = &Published> {
-        self.0.iter().filter(move |published| published.usage == usage)
+    pub(crate) fn new(published: Vec<Published>, domain: &str) -> Named {
+        Named { published, domain: ServerName::try_from(domain).ok().map(|name| name.to_owned()) }
     }
 
-    /// Whether an authority that is published, and shown, vouches for it today and by this name.
-    fn is_vouched_for(
-        &self,
-        own: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-        algorithms: &WebPkiSupportedAlgorithms,
-    ) -> Result<(), Error> {
+    fn of(&self, usage: Usage) -> impl Iterator<Item = &Published> {
+        self.published.iter().filter(move |published| published.usage == usage)
+    }
+
+    /// Whether an authority that is published, and shown, vouches for it today and by its name or its domain's.
+    fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
-        for certificate in
-            shown.iter().filter(|shown| self.of(Usage::Authority).any(|published| published.is_of(shown)))
-        {
+        let is_published = |shown: &&CertificateDer<'_>| self.of(Usage::Authority).any(|one| one.is_of(shown));
+        for certificate in evidence.others.iter().filter(is_published) {
             authorities.add(certificate.clone())?;
         }
-        let own = ParsedCertificate::try_from(own)?;
-        verify_server_cert_signed_by_trust_anchor(&own, &authorities, shown, now, algorithms.all)?;
-        verify_server_name(&own, name)
+        let own = evidence.vouched_for_by(&authorities)?;
+        verify_server_name(&own, evidence.called).or_else(|wrong| {
+            let domain = self.domain.as_ref().ok_or(wrong)?;
+            verify_server_name(&own, domain)
+        })
     }
 }
 
 impl Judge for Named {
-    fn judge(
-        &self,
-        own: &CertificateDer<'_>,
-        shown: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-        algorithms: &WebPkiSupportedAlgorithms,
-    ) -> Result<(), Error> {
-        if self.of(Usage::Own).any(|published| published.is_of(own)) {
+    fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
+        if self.of(Usage::Own).any(|published| published.is_of(evidence.own)) {
             return Ok(());
         }
-        let vouched = self.is_vouched_for(own, shown, name, now, algorithms);
-        vouched.map_err(|_| CertificateError::ApplicationVerificationFailure.into())
+        self.is_vouched_for(evidence).map_err(|_| CertificateError::ApplicationVerificationFailure.into())
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn find(
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
     let with_demand = |hop: Hop| {
         let demand = if common.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
-        Ok(Host::of(hop, demand, policy))
+        Ok(Host::of(hop, domain, demand, policy))
     };
     let others = missing.map(|why| Ok(Err(Unroutable::Unknown(why))));
     let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>()?;

@@ -56,8 +56,8 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// `policy`: what its domain wants enforced where it demands nothing else. Errors: it is not to be called, or nobody knows what is demanded there.
-    pub(super) fn of(hop: Hop, demand: Demand, policy: Option<&Policy>) -> Result<Host, Unroutable> {
+    /// `domain`: whose mail it takes. `policy`: what that wants enforced where it demands nothing else. Errors: it is not to be called, or nobody knows what is demanded there.
+    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<Host, Unroutable> {
         let is_allowed = |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
         let (tls, identity) = match demand {
             Demand::Nothing => match policy.map(is_allowed) {
@@ -66,7 +66,7 @@ impl Host {
                 Some(false) => return Err(Unroutable::Forbidden),
             },
             Demand::Tls(published) if published.is_empty() => (Tls::Required, Identity::Anybody),
-            Demand::Tls(published) => (Tls::Required, Identity::Published(published)),
+            Demand::Tls(published) => (Tls::Required, Identity::Published(published, domain.to_string())),
             Demand::Unknown(unanswered) => return Err(Unroutable::Unknown(unanswered)),
         };
         let address = SocketAddr::new(hop.address, PORT);

@@ -18,6 +18,7 @@ use super::world::{BOTH, TODAY, provider, seed};
 use crate::{ClientSettings, Clock, Event, Failure, Fault, Published};
 
 const HOST: &str = "mx.test";
+const DOMAIN: &str = "mail-for.test";
 
 /// A certificate, its key, and the bytes of its public key.
 pub(super) struct Made {
@@ -70,7 +71,7 @@ fn is_named(published: &[Published], chain: &[&Made]) -> bool {
 fn comes_to(published: &[Published], config: ServerConfig) -> bool {
     let clock = Clock::default();
     clock.set(UnixTime::from_seconds(TODAY));
-    let settings = ClientSettings::for_published(published.to_vec(), &clock).unwrap();
+    let settings = ClientSettings::for_published(published.to_vec(), DOMAIN, &clock).unwrap();
     let mut call = Call::with(&settings, config, Some(HOST));
     let _ = call.settle(usize::MAX);
     match call.events.as_slice() {
@@ -119,9 +120,11 @@ fn an_authority_that_is_published_vouches_for_a_name_and_a_day() {
     let ended = made(HOST, 2020..2021, Some(&middle), false);
     let other = made("other.test", 2020..2100, Some(&middle), false);
     let alone = made(HOST, 2020..2100, None, false);
+    let of_domain = made(DOMAIN, 2020..2100, Some(&middle), false);
     for published in [all_of(2, &root), all_of(2, &middle)].concat() {
         let published = [published];
         assert!(is_named(&published, &[&good, &middle, &root]), "{published:?}");
+        assert!(is_named(&published, &[&of_domain, &middle, &root]), "by the domain whose mail it takes");
         assert!(is_named(&published, &[&good, &root, &middle]), "in any order");
         for (shown, why) in
             [(&ended, "it has ended"), (&other, "it is for another name"), (&alone, "nobody has signed it")]
