@@ -4,7 +4,7 @@
 //!
 //! Invariants:
 //! - Only a whole response of status 200 that is plain text counts; nobody is sent elsewhere (RFC 8461 section 3.3).
-//! - What is kept is bounded: [`HEAD_BYTES_MAX`], and what a policy may have.
+//! - What is kept is bounded: [`HEAD_BYTES_MAX`], [`FIELDS_MAX`], and what a policy may have.
 //!
 //! Answers to: RFC 8461 section 3.3; RFC 9112 sections 4 and 6.3.
 
@@ -12,11 +12,14 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use dns::Name;
+use httparse::{EMPTY_HEADER, Header, Response, Status};
 
 use crate::sts::{Policy, TEXT_BYTES_MAX};
 
 /// The longest head of a response that is read.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The most fields that it may have.
+const FIELDS_MAX: usize = 64;
 
 /// One fetch of a policy.
 #[derive(Debug)]
@@ -98,20 +101,24 @@ impl Fetch {
 
 /// The head, once it is whole. Errors: there is nothing behind it for us.
 fn head(heard: &[u8]) -> Option<Result<Head, ()>> {
-    let bytes = memchr::memmem::find(heard, b"\r\n\r\n")? + 4;
-    let read = |text: &str| {
-        let mut lines = text.split("\r\n");
-        let mut status = lines.next()?.split(' ');
-        let is_right = status.next()?.starts_with("HTTP/1.") && status.next()? == "200";
-        let field = |name: &str| {
-            let mut fields = lines.clone().filter_map(|line| line.split_once(':'));
-            fields.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-        };
-        let kind = field("Content-Type")?.split(';').next()?.trim();
-        let is_plain = kind.eq_ignore_ascii_case("text/plain") && field("Transfer-Encoding").is_none();
-        let length = field("Content-Length").map(str::parse).transpose().ok()?;
-        (is_right && is_plain).then_some(Head { bytes, length })
+    let mut fields = [EMPTY_HEADER; FIELDS_MAX];
+    let mut response = Response::new(&mut fields);
+    match response.parse(heard) {
+        Ok(Status::Complete(bytes)) => Some(read(&response, bytes).ok_or(())),
+        Ok(Status::Partial) => None,
+        Err(_) => Some(Err(())),
+    }
+}
+
+/// What the head says that is the first `bytes` of a response. `None`: no policy is behind it.
+fn read(response: &Response<'_, '_>, bytes: usize) -> Option<Head> {
+    let field = |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+    let text = |field: &Header<'_>| core::str::from_utf8(field.value).ok().map(|text| text.trim().to_ascii_lowercase());
+    let kind = text(field("Content-Type")?)?;
+    let is_plain = kind.split(';').next().map(str::trim) == Some("text/plain") && field("Transfer-Encoding").is_none();
+    let length = match field("Content-Length") {
+        Some(field) => Some(text(field)?.parse().ok()?),
+        None => None,
     };
-    let text = core::str::from_utf8(heard.get(..bytes)?);
-    Some(text.ok().and_then(read).ok_or(()))
+    (response.code == Some(200) && is_plain).then_some(Head { bytes, length })
 }
