@@ -27,6 +27,7 @@ mod letters;
 mod lists;
 mod password;
 pub(crate) mod pictures;
+mod pieces;
 mod queueing;
 mod rows;
 mod searches;

@@ -13,6 +13,7 @@ use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
 use super::letters::name_of;
+use super::pieces::Pieces;
 use super::{Desk, Done, Next, Step, why};
 use crate::answer;
 use crate::source::SourcePage;
@@ -37,17 +38,14 @@ pub enum Document {
 /// A document that is being read.
 #[derive(Debug)]
 pub(super) struct Reading {
-    key: Key,
+    pieces: Pieces,
     document: Document,
-    /// The message's octets, once the index was looked at.
-    octets: Option<u32>,
     offset: u32,
     reader: Reader,
     heard: Heard,
     /// Whether the reader was told that there is no more.
     has_ended: bool,
     sent: Sent,
-    refused: Option<Refusal>,
 }
 
 /// Bytes of a message within a message that are held back until it shows that they are none of the delimiter behind it, which is not longer.
@@ -69,31 +67,16 @@ impl Reading {
         let wanted = if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
         let heard = Heard { wanted, ..Heard::default() };
         let (reader, sent) = (Reader::new(), Sent::Nothing);
-        Reading { key, document, octets: None, offset: 0, reader, heard, has_ended: false, sent, refused: None }
+        Reading { pieces: Pieces::of(key), document, offset: 0, reader, heard, has_ended: false, sent }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        let (mailbox, uid) = self.key.in_store();
-        if self.refused.is_some() || *under_way > 0 {
-            return Step::Asked;
-        }
-        let known = self.octets.or_else(|| desk.store().message(account, mailbox, uid).map(|info| info.octets));
-        let Some(octets) = known else {
-            self.refused = Some(Refusal::NoSuchMessage);
-            return Step::Asked;
-        };
-        self.octets = Some(octets);
+        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Step::Asked };
         let is_seen_in_part = self.document == Document::Source && self.heard.bytes.len() >= SOURCE_BYTES_MAX;
         if self.offset >= octets || is_seen_in_part || self.has_enough() {
             return Step::Asked;
         }
-        let continuation = desk.continuation();
-        match desk.store_mut().read(account, mailbox, uid, self.offset, continuation) {
-            Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Step::Busy,
-            Err(refusal) => self.refused = Some(refusal),
-        }
-        Step::Asked
+        self.pieces.ask(self.offset, account, under_way, desk)
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
@@ -108,7 +91,7 @@ impl Reading {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        self.refused = Some(refusal);
+        self.pieces.refused = Some(refusal);
     }
 
     /// Whether there is enough to be sent, or too much.
@@ -127,13 +110,13 @@ impl Reading {
 
     /// What comes next: all that there is was read, or enough of it.
     pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Next {
-        let is_over = self.refused.is_some() || self.octets.is_none_or(|octets| self.offset >= octets);
+        let is_over = self.pieces.refused.is_some() || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
         if self.heard.wanted.is_some() && is_over && !self.has_ended {
             let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
             self.heard.message_within_ended(&structure.parts);
             self.has_ended = true;
         }
-        let is_file = match (self.document, &self.heard.part, self.refused) {
+        let is_file = match (self.document, &self.heard.part, self.pieces.refused) {
             (Document::Message | Document::Part(_), _, Some(_)) => self.sent == Sent::Begun,
             (Document::Message, ..) | (Document::Part(_), Some(_), None) => true,
             _ => false,
@@ -144,11 +127,11 @@ impl Reading {
         let held_back = self.heard.bytes.split_off(self.heard.bytes.len().saturating_sub(self.held_back()));
         let bytes = core::mem::replace(&mut self.heard.bytes, held_back);
         self.heard.bytes_sent += bytes.len() as u64;
-        let end = match self.refused {
+        let end = match self.pieces.refused {
             Some(_) => Some(End::Cut),
             None => is_over.then_some(End::Whole),
         };
-        let (heard, key, octets) = (&self.heard, self.key, self.octets);
+        let (heard, key, octets) = (&self.heard, self.pieces.key, self.pieces.octets);
         self.sent.next(bytes, end, || match &heard.part {
             Some(part) => Title::File { name: name_of(part), media_type: "application/octet-stream", length: None },
             None => Title::File {
@@ -161,7 +144,7 @@ impl Reading {
 
     /// What is answered that is no file.
     fn answer(&mut self, visitor: &Visitor, desk: &impl Desk) -> Reply {
-        if let Some(refusal) = self.refused {
+        if let Some(refusal) = self.pieces.refused {
             return answer::refused(refusal, why(refusal));
         }
         match self.document {
@@ -174,16 +157,16 @@ impl Reading {
 impl Reading {
     /// The page that shows a message as it arrived.
     fn source(&self, octets: &[u8], visitor: &Visitor, desk: &impl Desk) -> Reply {
-        let (mailbox, _) = self.key.in_store();
+        let (mailbox, _) = self.pieces.key.in_store();
         let surroundings = Surroundings::of(visitor, desk.store(), Some(mailbox));
         let subject = Header::new(octets).field("Subject").map_or_else(String::new, |field| field.text());
         answer::page(&SourcePage {
             frame: surroundings.frame(visitor, &surroundings.links()),
             subject: &subject,
-            back: &Page::Read(self.key).to_string(),
-            download: &Page::Download(self.key).to_string(),
+            back: &Page::Read(self.pieces.key).to_string(),
+            download: &Page::Download(self.pieces.key).to_string(),
             octets: &String::from_utf8_lossy(octets),
-            is_cut: self.octets.is_some_and(|all| (octets.len() as u64) < u64::from(all)),
+            is_cut: self.pieces.octets.is_some_and(|all| (octets.len() as u64) < u64::from(all)),
         })
     }
 }

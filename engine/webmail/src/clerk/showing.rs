@@ -18,6 +18,7 @@ use store::{AccountId, Body, Refusal};
 
 use super::letters::{HTML_BYTES_MAX, mailboxes};
 use super::pictures::Illustrated;
+use super::pieces::Pieces;
 use super::trusting::is_trusted;
 use super::{Desk, Done, Elsewhere, Next, Step, why};
 use crate::stream::{PIECE_BYTES, Sent, Title};
@@ -57,18 +58,15 @@ impl Extent {
 /// A document that is being read.
 #[derive(Debug)]
 pub(super) struct Showing {
-    key: Key,
+    pieces: Pieces,
     part: usize,
     elsewhere: Elsewhere,
     extent: Extent,
-    /// The message's octets, once the index was looked at.
-    octets: Option<u32>,
     stage: Stage,
     /// Who says that he wrote it.
     author: Author,
     written: Vec<u8>,
     sent: Sent,
-    refused: Option<Refusal>,
 }
 
 #[derive(Debug)]
@@ -105,38 +103,23 @@ struct Author(Option<String>);
 impl Showing {
     pub(super) fn new(key: Key, part: u16, elsewhere: Elsewhere, extent: Extent) -> Showing {
         Showing {
-            key,
+            pieces: Pieces::of(key),
             part: usize::from(part),
             elsewhere,
             extent,
-            octets: None,
             stage: Stage::Parts(Reader::new(), 0),
             author: Author::default(),
             written: Vec::new(),
             sent: Sent::Nothing,
-            refused: None,
         }
     }
 
     pub(super) fn ask(&mut self, account: AccountId, under_way: &mut usize, desk: &mut impl Desk) -> Step {
-        let (mailbox, uid) = self.key.in_store();
-        if self.refused.is_some() || *under_way > 0 {
-            return Step::Asked;
+        let Some(octets) = self.pieces.octets(account, *under_way, desk) else { return Step::Asked };
+        match self.next_octet(octets) {
+            Some(offset) => self.pieces.ask(offset, account, under_way, desk),
+            None => Step::Asked,
         }
-        let known = self.octets.or_else(|| desk.store().message(account, mailbox, uid).map(|info| info.octets));
-        let Some(octets) = known else {
-            self.refused = Some(Refusal::NoSuchMessage);
-            return Step::Asked;
-        };
-        self.octets = Some(octets);
-        let Some(offset) = self.next_octet(octets) else { return Step::Asked };
-        let continuation = desk.continuation();
-        match desk.store_mut().read(account, mailbox, uid, offset, continuation) {
-            Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Step::Busy,
-            Err(refusal) => self.refused = Some(refusal),
-        }
-        Step::Asked
     }
 
     /// From where on there is to be read, after all is done for which there is enough. `None`: nowhere, for now or at all.
@@ -170,12 +153,12 @@ impl Showing {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        self.refused = Some(refusal);
+        self.pieces.refused = Some(refusal);
     }
 
     /// What comes next: all was read, or enough of it.
     pub(super) fn next(&mut self, visitor: &Visitor, desk: &impl Desk) -> Next {
-        let end = match (self.refused, &self.stage) {
+        let end = match (self.pieces.refused, &self.stage) {
             (Some(refusal), _) if self.sent == Sent::Nothing => {
                 return Next::Done(Done::with(answer::refused(refusal, why(refusal))));
             }
