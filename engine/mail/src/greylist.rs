@@ -4,7 +4,7 @@
 //! after [`Greylist::new`]'s delay and within a day, the origin has shown that it does so, and is known for 35 days from the last letter on.
 //!
 //! - The table is of a fixed size. A newcomer displaces the one of his set who is forgotten first anyway; who was displaced has to come again once more.
-//! - Each core has a table, and is told what the others learn.
+//! - Each core has a table, and is told what the others learn, unless more than [`NEWS_MAX`] such things wait to be told.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -21,6 +21,9 @@ const PATIENCE: Micros = Micros::from_secs(24 * 3_600);
 const MEMORY: Micros = Micros::from_secs(35 * 24 * 3_600);
 /// Others hear again that an origin is known when it is for no longer than this.
 const STALE: Micros = Micros::from_secs(34 * 24 * 3_600);
+
+/// What other cores have not been told of, at most: of more they do not hear, so that a letter may be put off once more.
+const NEWS_MAX: usize = 1024;
 
 const WAYS: usize = 4;
 const SETS: usize = 4096;
@@ -96,6 +99,11 @@ impl Greylist {
         self.news.as_mut()?.pop_front()
     }
 
+    /// Whether there is such a thing.
+    pub fn has_news(&self) -> bool {
+        self.news.as_ref().is_some_and(|news| !news.is_empty())
+    }
+
     fn know(&mut self, origin: u64, now: Instant) {
         let is_news = self.find(origin, now).is_none_or(|record| record.until < now + STALE);
         self.learn(Met::Origin(origin), now);
@@ -119,7 +127,7 @@ impl Greylist {
     }
 
     fn tell(&mut self, met: Met) {
-        if let Some(news) = &mut self.news {
+        if let Some(news) = self.news.as_mut().filter(|news| news.len() < NEWS_MAX) {
             news.push_back(met);
         }
     }

@@ -288,6 +288,16 @@ fn a_domain_that_lets_several_networks_send_is_known_by_its_name() {
 }
 
 #[test]
+fn what_waits_to_be_told_to_other_cores_is_bounded() {
+    let mut list = Greylist::new(MINUTE, [7; 16], 2);
+    for number in 0..3_000 {
+        let (here, sender) = (Origin::Host(address("203.0.113.7")), alloc::format!("{number}@far.test"));
+        assert!(!list.may_come(here, &sender, "ada@here.test", Instant::START));
+    }
+    assert_eq!(core::iter::from_fn(|| list.next_news()).count(), 1024);
+}
+
+#[test]
 fn what_a_core_learns_of_letters_the_others_are_told() {
     let (mut one, mut other) = (Greylist::new(MINUTE, [7; 16], 2), Greylist::new(MINUTE, [7; 16], 2));
     let here = Origin::Host(address("203.0.113.7"));

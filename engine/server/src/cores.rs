@@ -71,6 +71,8 @@ const RING_MESSAGES: usize = 256;
 const RING_MESSAGES_FEW: usize = 2;
 /// Messages taken from one ring in one turn.
 const MESSAGES_PER_TURN: u32 = 128;
+/// Behind no more messages to a core than these it is told what was learnt of letters that are put off.
+const MET_BEHIND_MAX: usize = 64;
 
 /// What a core's engine is made from: carried to its core, and used there.
 pub struct Seed {
@@ -334,7 +336,10 @@ impl Engine {
             let failure = Arc::new(failure);
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::LoginFailed(Arc::clone(&failure))));
         }
-        while let Some(met) = self.common.greylist.as_mut().and_then(Greylist::next_news) {
+        // Strangers choose how much of this there is: it goes behind no more than so many others, and else waits where it is bounded.
+        while self.lanes.iter().all(|lane| lane.waiting.len() < MET_BEHIND_MAX)
+            && let Some(met) = self.common.greylist.as_mut().and_then(Greylist::next_news)
+        {
             self.lanes.iter_mut().for_each(|lane| lane.waiting.push_back(Message::Met(met)));
         }
         // Most turns have nothing to tell.
@@ -382,7 +387,8 @@ impl Lane {
 impl Engine {
     /// Whether something waits to be told to another core.
     fn has_messages(&self) -> bool {
-        self.common.store.has_messages()
+        self.common.greylist.as_ref().is_some_and(Greylist::has_news)
+            || self.common.store.has_messages()
             || self.common.net.has_messages()
             || self.parcels.as_ref().is_some_and(Parcels::has_filled)
             || self.lanes.iter().any(|lane| !lane.waiting.is_empty())

@@ -64,6 +64,7 @@ mod signing;
 mod sizes;
 mod smtp_service;
 mod start;
+mod strangers;
 mod streams;
 
 pub use certificates::CERTIFICATE_PATH;

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use dns::{Action, Answer, Limits, Question, Resolver, SERVERS_MAX, StreamId, Unanswered};
-use machine::{CoreId, Instant, Micros};
+use machine::{CoreId, Instant};
 use net::{ConnectionId, Net, Place};
 use tasks::FrameId;
 
@@ -21,8 +21,6 @@ use crate::common::Common;
 use crate::configuration::Network;
 use crate::cores::Message;
 use crate::engine::Engine;
-use crate::services::Protocol;
-use crate::session::Caller;
 
 /// A port of UDP is bound for each question: `net` has as many.
 const LIMITS: Limits = Limits { questions: 128, askers: 64, cache_bytes: 1 << 20 };
@@ -206,39 +204,6 @@ impl Names {
         if let Some(resolver) = &mut self.resolver {
             resolver.stream_closed(stream, now);
         }
-    }
-}
-
-impl Common {
-    /// Whether a host with this address is no stranger: it is in a network of ours, or in one that is nobody's on the Internet.
-    pub(crate) fn is_near(&self, address: IpAddr) -> bool {
-        match address.to_canonical() {
-            IpAddr::V4(address) => {
-                let is_nobodys = address.is_private() || address.is_loopback() || address.is_link_local();
-                is_nobodys || self.net.address().is_some_and(|own| own.is_on_link(address))
-            }
-            IpAddr::V6(address) => {
-                let is_nobodys = address.is_unique_local() || address.is_loopback() || address.is_unicast_link_local();
-                is_nobodys || self.net.ipv6_addresses().any(|own| own.is_on_link(address))
-            }
-        }
-    }
-}
-
-impl Common {
-    /// Whether this is somebody of whom nothing is known, who brings mail for us.
-    pub(crate) fn is_strange(&self, caller: Caller) -> bool {
-        caller.service_entry().protocol == Protocol::Smtp && !self.is_near(caller.address)
-    }
-
-    /// Whether what is held against strangers may be held against him: the configuration exempts none of his network.
-    pub(crate) fn is_judged(&self, caller: Caller) -> bool {
-        self.is_strange(caller) && !self.access.is_unthrottled(caller.address)
-    }
-
-    /// How long a client is listened to before he is greeted, if he is.
-    pub(crate) fn greeting_delay(&self, caller: Caller) -> Option<Micros> {
-        self.greeting_delay.filter(|_| self.is_judged(caller))
     }
 }
 
