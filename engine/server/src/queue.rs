@@ -266,7 +266,7 @@ impl Queue {
 
     /// What becomes of an entry whose courier is done with it.
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
-        let (place, has_set_out) = (courier.place(), courier.has_set_out);
+        let (place, has_set_out, waits) = (courier.place(), courier.has_set_out, courier.waits_behind.is_some());
         if let Some((_, why)) = courier.later.last().filter(|_| has_set_out) {
             self.standings.said(place, why.words());
         }
@@ -274,20 +274,27 @@ impl Queue {
             (None, _) => self.standings.gone(place),
             (Some(_), Some(destination)) => {
                 self.standings.set(place, State::Behind);
-                self.behind.entry(destination).or_default().push(place);
+                self.behind.entry(destination.clone()).or_default().push(place);
+                // Those behind whom it is to wait may have left meanwhile.
+                self.let_try_where_nobody_is(&destination);
             }
             (Some(at), None) => self.standings.set(place, State::Waits(at)),
         }
-        if !has_set_out {
+        if !has_set_out && !waits {
             self.let_others_try();
         }
     }
 
-    /// Who was to try a road has not. Where nobody is on it the next one may, who else would wait for nobody.
+    fn let_try_where_nobody_is(&mut self, destination: &str) {
+        if !self.destinations.is_called(destination) {
+            self.let_next_try(destination);
+        }
+    }
+
+    /// Who was to try a road has not, and nobody knows which. Where nobody is the next one may, who else would wait for nobody.
     fn let_others_try(&mut self) {
         let Queue { behind, destinations, .. } = self;
-        let free = behind.keys().filter(|destination| !destinations.is_called(destination));
-        let free: Vec<String> = free.cloned().collect();
+        let free: Vec<String> = behind.keys().filter(|name| !destinations.is_called(name)).cloned().collect();
         free.iter().for_each(|destination| self.let_next_try(destination));
     }
 
