@@ -104,6 +104,11 @@ enum Kind {
     Rewritten,
 }
 
+/// Whether a local part says that somebody has rewritten it.
+pub fn is_rewritten(local_part: &str) -> bool {
+    sealed_in(local_part).is_some()
+}
+
 /// What stands behind the name of the scheme and its separator.
 fn sealed_in(local_part: &str) -> Option<(Kind, &str)> {
     let (name, rest) = local_part.split_at_checked(4)?;

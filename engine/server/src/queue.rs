@@ -173,7 +173,14 @@ impl Queue {
     }
 
     /// When there is, whatever happens.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        // It is asked for in each turn, and in most there is none.
+        let is_any = !self.couriers.is_empty() || !self.parting.is_empty() || self.standings.do_some_wait();
+        if is_any { self.first_deadline() } else { None }
+    }
+
+    fn first_deadline(&self) -> Option<Instant> {
         let begins = self.next_waiting().map(|(at, _)| at);
         let parts = self.parting.iter().map(|(_, until)| *until).min();
         let again = (!self.again.is_empty()).then_some(self.again_at);

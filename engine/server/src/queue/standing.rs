@@ -147,6 +147,11 @@ impl Standings {
         self.waiting.next(may_be)
     }
 
+    /// Whether an entry waits for its time.
+    pub(super) fn do_some_wait(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.entries.len()

@@ -36,6 +36,10 @@ impl Waiting {
         Some((at, (account, *uid)))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
     fn change(&mut self, account: AccountId, act: impl FnOnce(&mut BTreeSet<(Instant, Uid)>) -> bool) {
         let entries = self.entries.entry(account).or_default();
         let before = entries.first().map(|(at, _)| (*at, account));

@@ -46,12 +46,13 @@ impl Hands<'_> {
         let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
         let common = &*self.common;
         let mut plain = [0; LOCAL_PART_BYTES_MAX];
+        let local_part = mailbox.plain_local_part(&mut plain);
+        if !srs::is_rewritten(local_part) || !common.directory.serves(domain) {
+            return Ok(false);
+        }
         let key = srs::Key::new(common.store.secret_of_paths());
-        let sender = match key.restore(mailbox.plain_local_part(&mut plain), common.wall) {
-            _ if !common.directory.serves(domain) => return Ok(false),
-            Restored::Plain => return Ok(false),
-            Restored::Nobody => return Err(RecipientRefusal::UnknownUser),
-            Restored::Of(sender) => sender,
+        let Restored::Of(sender) = key.restore(local_part, common.wall) else {
+            return Err(RecipientRefusal::UnknownUser);
         };
         let transaction = self.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
         let keeper = common.directory.postmaster(&common.store).ok();

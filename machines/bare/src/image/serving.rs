@@ -1,6 +1,5 @@
 //! The machine's life when it serves mail: on each core the loop around its engine, and the configuration that they start with.
 
-use alloc::vec::Vec;
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Release};
 use http::Site;
