@@ -334,6 +334,30 @@ impl World {
         room.look_at = Instant(u64::MAX);
     }
 
+    /// So many steps pass, and how long that takes.
+    pub(super) fn step(&mut self, room: &mut Room, steps: u64) -> Micros {
+        let start = room.machine.now;
+        for _ in 0..steps {
+            self.names.serve(room);
+            self.peer.serve(room);
+            room.step();
+        }
+        room.machine.now.since(start)
+    }
+
+    /// Somebody calls, and hears what is offered there.
+    pub(super) fn offered(&mut self, room: &mut Room, port: u16) -> (Talk, Vec<String>) {
+        let mut talk = room.connect(port);
+        assert!(self.reply(room, &mut talk).starts_with("220 "));
+        room.send(&talk, b"EHLO client.test\r\n");
+        let mut lines = Vec::new();
+        self.until(room, "it is greeted", |_, room| {
+            lines.extend(std::iter::from_fn(|| room.line_heard(&mut talk)));
+            lines.last().is_some_and(|line: &String| line.starts_with("250 "))
+        });
+        (talk, lines)
+    }
+
     pub(super) fn reply(&mut self, room: &mut Room, talk: &mut Talk) -> String {
         let mut line = None;
         self.until(room, "a reply arrives", |_, room| {

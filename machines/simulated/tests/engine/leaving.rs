@@ -133,11 +133,7 @@ fn after_four_hours_who_sent_it_hears_once_that_it_takes_long() {
         let start = room.machine.now;
         world.pass(&mut room, 4 * 3600 - 60);
         assert_eq!(world.inbox(&mut room, "ada").iter().filter(is_delay).count(), 0);
-        for _ in 0..steps {
-            world.names.serve(&mut room);
-            world.peer.serve(&mut room);
-            room.step();
-        }
+        world.step(&mut room, steps);
         let is_over = room.machine.now.since(start) > Micros::from_secs(9 * 3600);
         let (mut room, mut world) = world.power_cut(room, 5000 + steps);
         world.pass(&mut room, 10 * 3600);
@@ -182,13 +178,7 @@ fn a_letter_that_leaves_is_neither_lost_nor_sent_in_vain_whenever_the_power_fail
             let (mut room, mut world) = serving(seed, Mood::RefusesBob);
             // A letter that is answered for is in the store; one that has to be sent again by its writer is not looked at.
             world.submit(&mut room, &["bob@far.test", "carol@far.test", "grace@barepost.test"], LETTER);
-            let start = room.machine.now;
-            for _ in 0..steps {
-                world.names.serve(&mut room);
-                world.peer.serve(&mut room);
-                room.step();
-            }
-            let is_over = room.machine.now.since(start).as_secs() > 50;
+            let is_over = world.step(&mut room, steps).as_secs() > 50;
             let (mut room, mut world) = world.power_cut(room, 3000 + steps);
             world.pass(&mut room, 5 * 3600);
             let taken = world.peer.taken.iter().filter(|taken| taken.to == ["carol@far.test"]).count();
@@ -298,13 +288,7 @@ fn a_letter_that_is_written_here_leaves_whenever_the_power_fails() {
         ada.log_in(&mut room, "ada", "lovelace");
         write_away(&mut ada, &mut room);
         world.pass(&mut room, 9);
-        let start = room.machine.now;
-        for _ in 0..steps {
-            world.names.serve(&mut room);
-            world.peer.serve(&mut room);
-            room.step();
-        }
-        let is_over = room.machine.now.since(start).as_secs() > 40;
+        let is_over = world.step(&mut room, steps).as_secs() > 40;
         let disk = room.machine.disk.power_cut(&mut Dice::new(steps));
         let (mut room, mut world) = serving_pages(4000 + steps, disk, Mood::Takes, &trust);
         forget_connections(&mut [&mut ada]);

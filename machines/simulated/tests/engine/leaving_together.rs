@@ -83,11 +83,7 @@ fn letters_of_one_connection_are_neither_lost_nor_sent_in_vain_whenever_the_powe
     loop {
         let (mut room, mut world) = waiting(780, Mood::Takes, Secrecy::None, 8);
         world.until(&mut room, "the first is there", |world, _| !world.peer.taken.is_empty());
-        for _ in 0..steps {
-            world.names.serve(&mut room);
-            world.peer.serve(&mut room);
-            room.step();
-        }
+        world.step(&mut room, steps);
         let is_over = world.peer.taken.len() == 8;
         let (mut room, mut world) = world.power_cut(room, 6000 + steps);
         world.pass(&mut room, 3600);

@@ -64,14 +64,7 @@ fn a_letter_waits_for_its_time_wherever_its_recipients_are() {
 fn how_long_letters_are_held_is_announced_where_they_are_and_nowhere_else() {
     let (mut room, mut world) = serving(1403, Mood::Takes);
     for (port, is_held) in [(25, false), (587, true)] {
-        let mut talk = room.connect(port);
-        assert!(world.reply(&mut room, &mut talk).starts_with("220 "));
-        room.send(&talk, b"EHLO client.test\r\n");
-        let mut lines = Vec::new();
-        world.until(&mut room, "it is greeted", |_, room| {
-            lines.extend(std::iter::from_fn(|| room.line_heard(&mut talk)));
-            lines.last().is_some_and(|line: &String| line.starts_with("250 "))
-        });
+        let (mut talk, lines) = world.offered(&mut room, port);
         let is_announced = lines.iter().any(|line| line.starts_with("250-FUTURERELEASE 5184000 2026-03-02T00:00:"));
         assert_eq!(is_announced, is_held, "{lines:?}");
         if is_held {

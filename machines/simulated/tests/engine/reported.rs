@@ -138,14 +138,7 @@ fn what_comes_from_nobody_is_told_to_nobody() {
 fn strangers_are_offered_no_reports_and_get_none() {
     let (mut room, mut world) = serving(1304, Mood::Takes);
     for (port, is_offered) in [(25, false), (587, true)] {
-        let mut talk = room.connect(port);
-        assert!(world.reply(&mut room, &mut talk).starts_with("220 "));
-        room.send(&talk, b"EHLO client.test\r\n");
-        let mut lines = Vec::new();
-        world.until(&mut room, "it is greeted", |_, room| {
-            lines.extend(std::iter::from_fn(|| room.line_heard(&mut talk)));
-            lines.last().is_some_and(|line: &String| line.starts_with("250 "))
-        });
+        let (mut talk, lines) = world.offered(&mut room, port);
         assert_eq!(lines.iter().any(|line| line == "250-DSN"), is_offered, "{lines:?}");
         if !is_offered {
             for (command, code) in [
@@ -177,13 +170,7 @@ fn whoever_has_it_is_told_of_once_whenever_the_power_fails() {
             "<grace@barepost.test> NOTIFY=SUCCESS",
         ];
         world.submit_with(&mut room, &format!("{FROM_ADA} RET=FULL"), &to, LETTER);
-        let start = room.machine.now;
-        for _ in 0..steps {
-            world.names.serve(&mut room);
-            world.peer.serve(&mut room);
-            room.step();
-        }
-        let is_over = room.machine.now.since(start).as_secs() > 50;
+        let is_over = world.step(&mut room, steps).as_secs() > 50;
         let (mut room, mut world) = world.power_cut(room, 7000 + steps);
         world.pass(&mut room, 5 * 3600);
         let inbox = world.inbox(&mut room, "ada");
