@@ -57,7 +57,7 @@ pub trait Machine {
     /// Queues one frame for sending. The head is copied and the pieces are shared until the card has sent them.
     ///
     /// Errors: [`TransmitError::Full`] when the card's ring has no room; nothing was queued, and the caller tries
-    /// again in a later turn.
+    /// again in a later turn. A machine that sleeps after that wakes when there is room.
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError>;
 
     /// What the disk is; constant for the machine's life.

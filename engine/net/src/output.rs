@@ -24,7 +24,7 @@ pub enum Output {
     All,
     /// The budget is spent and there is more: the next turn goes on.
     More,
-    /// The card has no room for more: the next turn tries again.
+    /// The card has no room for more: the next turn tries again, and room wakes who sleeps until then.
     CardFull,
 }
 

@@ -315,7 +315,6 @@ impl Engine {
         while let Some((from, parcel)) = self.to_transmit.front_mut() {
             if !parcel.transmit(machine) {
                 sometimes!(ParcelWaits);
-                self.unfinished = true;
                 return;
             }
             sometimes!(ParcelSent);

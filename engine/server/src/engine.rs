@@ -256,7 +256,8 @@ impl Engine {
                 self.common.net.output(self.common.now, machine, &mut budget)
             }
         };
-        self.unfinished |= output != Output::All;
+        // Who finds the card full may sleep: room ends that.
+        self.unfinished |= output == Output::More;
         self.post(machine);
         machine.ring_doorbells();
     }

@@ -15,6 +15,7 @@
 use std::io::IoSlice;
 
 use machine::{Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing, PIECES_MAX, Piece, TransmitError};
+use rustix::event::PollFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 
@@ -45,6 +46,8 @@ pub struct Tap {
     card: Card,
     buffers: Vec<Box<[u8]>>,
     buffers_max: usize,
+    /// Whether the last frame to be sent found no room.
+    is_full: bool,
     is_gone: bool,
 }
 
@@ -68,7 +71,14 @@ impl Tap {
     /// A queue of a card whose frames go through `device`. `buffers`: how many of them may be with engines at a time.
     pub(crate) fn over(device: OwnedFd, card: Card, buffers: usize) -> Tap {
         let buffer = || vec![0; HEADER_BYTES + FRAME_BYTES_MAX].into_boxed_slice();
-        Tap { device, card, buffers: (0..buffers).map(|_| buffer()).collect(), buffers_max: buffers, is_gone: false }
+        Tap {
+            device,
+            card,
+            buffers: (0..buffers).map(|_| buffer()).collect(),
+            buffers_max: buffers,
+            is_full: false,
+            is_gone: false,
+        }
     }
 
     pub(crate) fn card(&self) -> Card {
@@ -78,6 +88,11 @@ impl Tap {
     /// Whether a frame that arrives can be received.
     pub(crate) fn has_buffer(&self) -> bool {
         !self.buffers.is_empty()
+    }
+
+    /// What a sleep is to wait for: frames, and room if the last one to be sent found none.
+    pub(crate) fn awaited(&self) -> PollFlags {
+        if self.is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
     }
 
     /// Whether the interface was taken away. It does not come back.
@@ -118,11 +133,15 @@ impl Tap {
         let mut parts = [IoSlice::new(&[]); 2 + PIECES_MAX];
         let all = [header.as_slice(), frame.head].into_iter().chain(frame.payload.iter().map(Piece::bytes));
         parts.iter_mut().zip(all).for_each(|(place, part)| *place = IoSlice::new(part));
+        self.is_full = false;
         loop {
             return match io::writev(&self.device, &parts) {
                 Ok(_) => Ok(()),
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Err(TransmitError::Full),
+                Err(Errno::AGAIN) => {
+                    self.is_full = true;
+                    Err(TransmitError::Full)
+                }
                 Err(Errno::INVAL) => Err(TransmitError::Malformed),
                 // The interface is down: a cable that is not plugged in, which frames are lost on.
                 Err(Errno::IO) => Ok(()),

@@ -81,7 +81,7 @@ impl HostedMachine {
         let rung = PollFd::new(bell, PollFlags::IN);
         // A frame for which there is no buffer waits for one, which another core brings and rings for.
         let outcome = match self.card.as_ref().filter(|card| card.has_buffer() && !card.is_gone()) {
-            Some(card) => poll(&mut [rung, PollFd::new(card, PollFlags::IN)], timeout),
+            Some(card) => poll(&mut [rung, PollFd::new(card, card.awaited())], timeout),
             None => poll(&mut [rung], timeout),
         };
         assert!(matches!(outcome, Ok(_) | Err(Errno::INTR)), "sleeping: {outcome:?}");

@@ -1,7 +1,7 @@
 //! The engines of one machine, one for each core.
 //!
-//! A core sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame in its queue or
-//! another core wakes it, or, if it is the first, a disk completion or the wish to stop. So a wake-up that is lost is a
+//! A core sleeps here as it does on a machine: after [`Next::At`] it gets no turn before that time unless a frame in its queue, room in a card that it
+//! found full, or another core wakes it, or, if it is the first, a disk completion or the wish to stop. So a wake-up that is lost is a
 //! conversation that stands still. Cores that are due get their turns in an order that the machine's dice say, and each finds
 //! what those before it have sent: over time every order of steps between cores is met that turns allow.
 
@@ -159,6 +159,7 @@ impl Engines {
     fn wakes(&self, core: u8, machine: &SimulatedMachine) -> bool {
         let is_first = core == 0;
         machine.has_frames_for(CoreId(core))
+            || machine.has_room_for(CoreId(core))
             || machine.is_woken(CoreId(core))
             || is_first && (machine.disk.has_completions() || machine.stop && !self.knows_of_stop)
     }

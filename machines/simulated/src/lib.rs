@@ -72,6 +72,8 @@ pub struct SimulatedMachine {
     spread: u64,
     /// The cores that were woken since their last turn, a bit each.
     woken: u16,
+    /// The cores that found the card full in their last turn, a bit each.
+    refused: u16,
     dice: Dice,
     /// For what asks for randomness by itself, as ring does: what it gets in a turn follows from a number of these dice.
     seeds: Dice,
@@ -89,6 +91,7 @@ impl SimulatedMachine {
             queued: Vec::new(),
             spread: 0,
             woken: 0,
+            refused: 0,
             started: UnixTime::from_seconds(1_767_225_600),
             to_engine: VecDeque::new(),
             from_engine: VecDeque::new(),
@@ -113,6 +116,11 @@ impl SimulatedMachine {
         self.woken >> core.0 & 1 == 1
     }
 
+    /// Whether `core` found the card full in its last turn, and there is room now.
+    pub(crate) fn has_room_for(&self, core: CoreId) -> bool {
+        self.refused >> core.0 & 1 == 1 && self.from_engine.len() < self.transmit_ring
+    }
+
     /// The cores that were woken and had no turn since, a bit each.
     pub(crate) fn woken(&self) -> u16 {
         self.woken
@@ -130,6 +138,7 @@ impl SimulatedMachine {
     pub(crate) fn begin_turn(&mut self, core: CoreId) {
         self.core = core;
         self.woken &= !(1 << core.0);
+        self.refused &= !(1 << core.0);
         chance::seed(self.seeds.roll());
     }
 
@@ -186,6 +195,7 @@ impl Machine for SimulatedMachine {
             return Err(TransmitError::Malformed);
         }
         if self.from_engine.len() >= self.transmit_ring {
+            self.refused |= 1 << self.core.0;
             return Err(TransmitError::Full);
         }
         let mut bytes = frame.head.to_vec();

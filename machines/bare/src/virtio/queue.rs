@@ -214,6 +214,11 @@ impl<const N: usize> Queue<N> {
         Some((element.head.load(Relaxed) as u16 & (N as u16 - 1), element.bytes.load(Relaxed)))
     }
 
+    /// Entries that were offered and not yet taken back.
+    pub(crate) fn under_way(&self) -> u16 {
+        self.offered.wrapping_sub(self.taken)
+    }
+
     /// Asks for an interrupt at the next entry that the device uses. Afterwards, look once more before sleeping: it may have been
     /// faster.
     pub(crate) fn wake_on_next(&self) {

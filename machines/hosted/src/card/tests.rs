@@ -127,8 +127,10 @@ fn a_full_interface_says_so_and_takes_the_frame_later() {
         assert!(sent < 100_000);
     }
     assert_eq!(tap.transmit(&PLAIN), Err(TransmitError::Full));
+    assert!(tap.awaited().contains(PollFlags::OUT), "room ends a sleep");
     received(&linux);
     tap.transmit(&PLAIN).unwrap();
+    assert_eq!(tap.awaited(), PollFlags::IN);
     assert!(!tap.is_gone());
 }
 

@@ -1,9 +1,10 @@
 //! A machine that has nothing to do sleeps: it asks for no turn that brings nothing.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
+use super::room::pages::{large, site};
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use machine::Micros;
-use simulated::MemoryDisk;
+use simulated::{MemoryDisk, TRANSMIT_RING};
 
 const HOUR: Micros = Micros::from_secs(3600);
 const DISK_BYTES: u64 = 32 << 20;
@@ -34,4 +35,25 @@ fn without_anybody_on_the_link_only_dhcp_and_the_search_for_routers_need_turns()
     // A question to DHCP each minute or so, and to routers each hour.
     let turns = turns_in_an_hour(&mut room);
     assert!((1..80).contains(&turns), "{turns} turns");
+}
+
+#[test]
+fn a_machine_whose_card_is_full_sleeps_until_there_is_room() {
+    let page = large(20_000);
+    let mut room = Room::with_site(3, site(page.len()));
+    let mut talk = room.connect(80);
+    room.until("it is connected", |room| room.hosts[0].has_answered(talk.connection));
+    room.machine.transmit_ring = 0;
+    room.send(&talk, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    room.pass(Micros::from_millis(10));
+    let before = room.turns;
+    room.pass(Micros::from_secs(1));
+    assert!(room.turns - before < 10, "{} turns in a second in which nothing could be sent", room.turns - before);
+    room.machine.transmit_ring = TRANSMIT_RING;
+    let asked = room.machine.now;
+    room.until("the page comes", |room| {
+        room.listen(&mut talk);
+        talk.heard.ends_with(&page)
+    });
+    assert!(room.machine.now.since(asked) < Micros::from_millis(10), "room woke it");
 }

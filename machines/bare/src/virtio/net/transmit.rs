@@ -131,7 +131,8 @@ impl Transmitter {
         if !self.is_awaited {
             return true;
         }
-        self.queue.wake_on_next();
+        // By half of what is under way: so each wake-up finds room for many frames.
+        self.queue.wake_after(self.queue.under_way().div_ceil(2));
         self.is_awaited = self.queue.has_used();
         !self.is_awaited
     }
