@@ -52,6 +52,9 @@ mod standing;
 mod waiting;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -112,6 +115,8 @@ pub(crate) struct Queue {
     policies: Policies,
     /// What waits until somebody leaves the road to this destination.
     behind: BTreeMap<String, Turns>,
+    /// What waited so at destinations that are left alone, and is to be looked at for that.
+    released: Vec<Turns>,
     /// Whose the connections are.
     lines: Vec<(ConnectionId, FrameId)>,
     /// Connections on which QUIT was said, and when that was long enough.
@@ -134,6 +139,7 @@ impl Queue {
             destinations: Destinations::new(DESTINATIONS),
             policies: Policies::default(),
             behind: BTreeMap::new(),
+            released: Vec::new(),
             lines: Vec::with_capacity(COURIERS_MAX),
             parting: Vec::new(),
             is_to_look: false,
@@ -189,7 +195,8 @@ impl Queue {
 
     /// Whether the outboxes are to be looked through, or orders go on, which no event announces.
     pub(crate) fn has_to_look(&self) -> bool {
-        self.is_serving && (self.is_to_look || !self.unlooked.is_empty()) || self.orders.are_to_go_on()
+        self.is_serving && (self.is_to_look || !self.unlooked.is_empty() || !self.released.is_empty())
+            || self.orders.are_to_go_on()
     }
 
     /// The first entry that waits of those who may have another courier.
@@ -209,21 +216,22 @@ impl Queue {
             let has_some = |account: &AccountId| store.mailbox(*account, OUTBOX).is_some_and(|own| own.messages > 0);
             self.unlooked = all.filter(has_some).map(|account| (account, Uid(1))).collect();
         }
-        self.look_through(store, now);
+        let mut left = LOOKED_AT_MAX;
+        self.look_through(store, now, &mut left);
+        self.let_go(&mut left);
         while let Some(place) = store.next_posted() {
             self.standings.found(place, State::Waits(Instant::START));
         }
     }
 
-    /// Looks through more of the outboxes.
-    fn look_through(&mut self, store: &Store, now: Instant) {
-        let mut left = LOOKED_AT_MAX;
+    /// Looks through more of the outboxes, at so many entries at most.
+    fn look_through(&mut self, store: &Store, now: Instant, left: &mut usize) {
         while let Some((account, from)) = self.unlooked.pop() {
             for info in store.messages_from(account, OUTBOX, from) {
-                if left == 0 {
+                if *left == 0 {
                     return self.unlooked.push((account, info.uid));
                 }
-                left -= 1;
+                *left -= 1;
                 if let Some(fate) = entry::fate(info.flags) {
                     self.standings.found((account, info.uid), fate.state(now));
                 }
@@ -241,10 +249,25 @@ impl Queue {
 
     /// A destination is left alone. What waits for others to leave the road there is looked at, and waits for the same time if it is not too old for that.
     fn leave_alone(&mut self, destination: &str) {
-        for place in self.behind.remove(destination).into_iter().flat_map(Turns::all) {
-            if self.standings.is(place, State::Behind) {
-                self.standings.set(place, State::Waits(Instant::START));
+        self.released.extend(self.behind.remove(destination));
+    }
+
+    /// What waited at such a destination is due, so many entries at most.
+    fn let_go(&mut self, left: &mut usize) {
+        while *left > 0
+            && let Some(turns) = self.released.last_mut()
+        {
+            match turns.next(|_| true) {
+                Some(place) if self.standings.is(place, State::Behind) => {
+                    self.standings.set(place, State::Waits(Instant::START));
+                }
+                // Some are held meanwhile.
+                Some(_) => {}
+                None => {
+                    self.released.pop();
+                }
             }
+            *left -= 1;
         }
     }
 

@@ -91,9 +91,4 @@ impl Turns {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// All of them.
-    pub(super) fn all(self) -> impl Iterator<Item = Place> {
-        self.0.into_iter().flat_map(|(account, uids)| uids.into_iter().map(move |uid| (account, uid)))
-    }
 }

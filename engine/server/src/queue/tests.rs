@@ -1,0 +1,41 @@
+//! What a long queue costs a turn.
+
+use super::*;
+
+const DOWN: &str = "down.test";
+
+#[test]
+fn however_many_wait_at_a_destination_that_is_left_alone_few_are_looked_at_in_a_turn() {
+    let mut queue = Queue::new(Instant::START);
+    queue.is_serving = true;
+    let places =
+        (1..=3 * LOOKED_AT_MAX as u32).map(|number| (AccountId::from_bits(u64::from(number % 2)), Uid(number)));
+    for place in places {
+        queue.standings.found(place, State::Behind);
+        queue.behind.entry(DOWN.into()).or_default().push(place);
+    }
+    let due = |queue: &Queue| {
+        let is_due = |standing: &standing::Standing| standing.state == State::Waits(Instant::START);
+        queue.standings.behind(None).filter(|(_, standing)| is_due(standing)).count()
+    };
+    queue.leave_alone(DOWN);
+    assert_eq!(due(&queue), 0);
+    for turn in 1..=3 {
+        assert!(queue.has_to_look());
+        queue.let_go(&mut { LOOKED_AT_MAX });
+        assert_eq!(due(&queue), turn * LOOKED_AT_MAX);
+    }
+    queue.let_go(&mut { LOOKED_AT_MAX });
+    assert!(!queue.has_to_look());
+}
+
+#[test]
+fn what_is_held_meanwhile_is_not_due_when_its_destination_is_left_alone() {
+    let (mut queue, place) = (Queue::new(Instant::START), (AccountId::from_bits(1), Uid(1)));
+    queue.standings.found(place, State::Behind);
+    queue.behind.entry(DOWN.into()).or_default().push(place);
+    queue.leave_alone(DOWN);
+    queue.standings.set(place, State::Held);
+    queue.let_go(&mut { LOOKED_AT_MAX });
+    assert!(queue.standings.is(place, State::Held));
+}
