@@ -101,3 +101,10 @@ pub(crate) fn kill_group(child: &Child) {
         let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
 }
+
+/// The same, and waits until it is gone.
+pub(crate) fn end(child: &mut Child) {
+    kill_group(child);
+    // It has been killed: this returns at once, and leaves no zombie.
+    let _ = child.wait();
+}

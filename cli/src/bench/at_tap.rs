@@ -49,13 +49,18 @@ pub(super) struct Equipment {
     pub(super) disk_bytes: u64,
     /// Its accounts, as the configuration has them, and what else is to stand there.
     pub(super) users: String,
+    /// Lines of the configuration's table `[network]`.
+    pub(super) network: &'static str,
+    /// Keys with which it signs, each a file called after its selector; if there is none, those of a first run.
+    pub(super) signing_keys: &'static [(&'static str, &'static str)],
 }
 
 /// What every guest needs.
 pub(super) struct Place {
     qemu: PathBuf,
     image: PathBuf,
-    folder: PathBuf,
+    /// Gone with this value.
+    pub(super) folder: PathBuf,
     pub(super) memory_mib: u32,
     pub(super) data: DataFolder,
     stop: Stop,
@@ -74,12 +79,14 @@ impl Place {
         let users = (0..ACCOUNTS)
             .map(|number| format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number)))
             .collect();
-        Place::with(house, name, Equipment { memory_mib: MEMORY_MIB, disk_bytes: DISK_BYTES, users }, stop)
+        let equipment =
+            Equipment { memory_mib: MEMORY_MIB, disk_bytes: DISK_BYTES, users, network: "", signing_keys: &[] };
+        Place::with(house, name, equipment, stop)
     }
 
     /// With this.
     pub(super) fn with(house: &House, name: &str, equipment: Equipment, stop: &Stop) -> Result<Place, Failure> {
-        let Equipment { memory_mib, disk_bytes, users } = equipment;
+        let Equipment { memory_mib, disk_bytes, users, network, signing_keys } = equipment;
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(house, stop)?;
@@ -89,10 +96,15 @@ impl Place {
         let page: Vec<u8> = (0..PAGE_BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         std::fs::write(folder.join("site").join(PAGE), page).map_err(Failure::io(doing))?;
         let text = format!(
-            "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{MACHINE}/24\"\n\
+            "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{users}[network]\naddress = \"{MACHINE}/24\"\n{network}\
              [web]\nsite = \"site/\"\n[access]\nunthrottled_from = [\"{LINUX}/32\"]\nplaintext_auth_from = [\"{LINUX}/32\"]\n"
         );
         std::fs::write(folder.join("barepost.toml"), text).map_err(Failure::io("configuring a guest"))?;
+        for (name, key) in signing_keys {
+            let path = folder.join("dkim").join(name);
+            let written = std::fs::create_dir_all(folder.join("dkim")).and_then(|()| std::fs::write(path, key));
+            written.map_err(Failure::io("writing a key"))?;
+        }
         let disk = std::fs::File::create(folder.join("disk.img")).and_then(|file| file.set_len(disk_bytes));
         disk.map_err(Failure::io("making a disk"))?;
         let data = DataFolder::open(&folder)?;

@@ -1,7 +1,7 @@
 //! Many letters, by SMTP to the engine as a process: that is the image's own, and fills the disk that the image then boots from.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ use crate::house::House;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
-/// Who sends at the same time. Each of them waits until his letter is on the disk.
-const SENDERS: usize = 64;
+/// Sessions at once that fill a disk soon. Each of them waits until its letter is there.
+pub(super) const SESSIONS: usize = 64;
 const LETTER_BYTES: usize = 1_000;
 const READY_BUDGET: Duration = Duration::from_secs(20);
 const STARTS: usize = 3;
@@ -28,13 +28,17 @@ const SETTLE: Duration = Duration::from_secs(2);
 const STOP_BUDGET: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Letters that somebody sends somebody.
+/// Letters that somebody sends.
 pub(super) struct Letters {
-    pub(super) port: u16,
+    /// Whom they are brought to.
+    pub(super) server: SocketAddr,
+    /// Sessions at once.
+    pub(super) sessions: usize,
     /// What he says before the first, if anything: one command, which is granted.
     pub(super) login: String,
     pub(super) from: String,
-    pub(super) to: String,
+    /// Whom they are for, one after the other.
+    pub(super) to: Vec<String>,
     pub(super) count: usize,
 }
 
@@ -107,12 +111,12 @@ fn end(mut machine: Hosted) -> Result<(), Failure> {
 }
 
 impl Letters {
-    /// Each of them is another.
-    fn deliver(&self) -> Result<(), Failure> {
+    /// Brings them all; each of them is another.
+    pub(super) fn deliver(&self) -> Result<(), Failure> {
         let numbers = AtomicUsize::new(0);
         let next = || Some(numbers.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.count);
         std::thread::scope(|scope| {
-            let senders: Vec<_> = (0..SENDERS.min(self.count)).map(|_| scope.spawn(|| self.send(next))).collect();
+            let senders: Vec<_> = (0..self.sessions.min(self.count)).map(|_| scope.spawn(|| self.send(next))).collect();
             senders.into_iter().try_for_each(|one| one.join().map_err(|_| Failure::broke("a sender panicked"))?)
         })
     }
@@ -121,7 +125,7 @@ impl Letters {
     fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
         let doing = "sending letters";
         let connect = || {
-            let connection = TcpStream::connect_timeout(&service(self.port), PATIENCE)?;
+            let connection = TcpStream::connect_timeout(&self.server, PATIENCE)?;
             connection.set_nodelay(true)?;
             connection.set_read_timeout(Some(PATIENCE))?;
             Ok(connection)
@@ -135,11 +139,12 @@ impl Letters {
             said.push_str(&self.login);
             expected.push("235 ");
         }
-        while let Some(number) = next() {
-            said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{}>\r\nDATA\r\n", self.from, self.to));
+        let recipient = |number: usize| self.to.get(number.checked_rem(self.to.len())?);
+        while let Some((number, to)) = next().and_then(|number| Some((number, recipient(number)?))) {
+            said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{to}>\r\nDATA\r\n", self.from));
             expected.extend(["250 ", "250 ", "354 "]);
             exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
-            said.push_str(&mailboxes::letter(&self.to, number, LETTER_BYTES));
+            said.push_str(&mailboxes::letter(&self.from, to, number, LETTER_BYTES));
             said.push_str(".\r\n");
             expected.push("250 ");
         }

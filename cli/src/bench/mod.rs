@@ -18,6 +18,7 @@ mod papers;
 mod plot;
 mod processors;
 mod profile;
+mod relay;
 mod report;
 mod tls;
 mod web;
@@ -87,6 +88,11 @@ const BENCHES: &[Bench] = &[
         run: email::wan::run,
     },
     Bench {
+        name: "relay",
+        measures: "letters through the queue to other servers; a slow destination beside a fast one; against Postfix in a Linux guest; and a queue of a million entries",
+        run: relay::run,
+    },
+    Bench {
         name: "mailbox",
         measures: "a mailbox of 200,000 letters beside one of 50 and one of 20: listing, reading, searching, filing, start and memory",
         run: webmail::mailbox::run,
@@ -124,7 +130,7 @@ pub(crate) struct Options {
     /// Benches to run; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; of `web` and `webmail` only our own, such as "16 at once" and "inbox"; no result is written then
+    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; of `relay`, such as "a queue of 10,000"; of `web` and `webmail` only our own, such as "16 at once" and "inbox"; no result is written then
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -147,9 +153,14 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
 fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result<(), Failure> {
     let run_only = match options.names.as_slice() {
         [name] if name == "goodput" => goodput::run_only,
+        [name] if name == "relay" => relay::run_only,
         [name] if name == "web" => web::run_only,
         [name] if name == "webmail" => webmail::run_only,
-        _ => return Err(Failure::refused("--only is for `bench goodput`, `bench web` and `bench webmail`")),
+        _ => {
+            return Err(Failure::refused(
+                "--only is for `bench goodput`, `bench relay`, `bench web` and `bench webmail`",
+            ));
+        }
     };
     let report = run_only(house, only, stop)?;
     if report.rows.is_empty() {

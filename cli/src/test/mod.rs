@@ -32,7 +32,7 @@ use crate::tidy;
 use counts::Counts;
 use fuzz::Fuzzing;
 use parts::{PARTS, Part, When, Work};
-pub(crate) use prerequisites::smtp_source;
+pub(crate) use prerequisites::{NAME_SERVER, SMTP_SINK, SMTP_SOURCE};
 use rooms::Rooms;
 
 /// How many lines of a failed part's output are shown.

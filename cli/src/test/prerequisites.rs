@@ -1,7 +1,7 @@
 //! What the integration tests need from Debian: mail clients, installed; and servers and libraries, unpacked beside the build.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -71,12 +71,7 @@ const UNPACKED: &[Unpacked] = &[
         packages: "python3-spf python3-yaml",
         kept: "usr/share/doc/python3-spf/rfc7208-tests.yml.gz usr/lib/python3/dist-packages/yaml",
     },
-    Unpacked {
-        name: "nsd",
-        scripts: &["tests/dns.py", RELAY],
-        packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1",
-        kept: "*",
-    },
+    NSD,
     Unpacked {
         name: "unbound",
         scripts: &[RELAY],
@@ -99,9 +94,15 @@ const UNPACKED: &[Unpacked] = &[
 ];
 /// The script that has mail servers of others for peers.
 const RELAY: &str = "tests/relay.py";
+const NSD: Unpacked = Unpacked {
+    name: "nsd",
+    scripts: &["tests/dns.py", RELAY],
+    packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1",
+    kept: "*",
+};
 const POSTFIX: Unpacked = Unpacked { name: "postfix", scripts: &[RELAY], packages: "postfix", kept: "*" };
 
-/// Libraries that `smtp-source` needs beside its own.
+/// Libraries that Postfix's programs need beside its own.
 const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
 /// Modules of Perl's without which swaks speaks no TLS.
@@ -137,7 +138,7 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
         unpack(house, unpacked, stop)?;
     }
     let tools = house.target("tools/bin");
-    get_smtp_source(house, stop)?;
+    SMTP_SOURCE.get(house, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(tools).chain(std::env::split_paths(&before));
     std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
@@ -175,39 +176,66 @@ fn unpack(house: &House, unpacked: &Unpacked, stop: &Stop) -> Result<(), Failure
     hold::run_to_success(&mut command, &doing, UNPACK_BUDGET, stop)
 }
 
-/// Postfix's load generator, with all that it needs.
-pub(crate) fn smtp_source(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
-    let lacking = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
-    let lacking: Vec<&str> = lacking.map(|(_, package)| *package).collect();
-    if !lacking.is_empty() {
-        packages::install(&lacking, "what smtp-source needs", stop)?;
-    }
-    get_smtp_source(house, stop)
+/// A program that is unpacked and never installed.
+pub(crate) struct Tool {
+    name: &'static str,
+    unpacked: &'static Unpacked,
+    /// Below the folder of what was unpacked with it: where it is, and its libraries.
+    folder: &'static str,
+    libraries: &'static str,
 }
 
-/// The same without the libraries of others.
-fn get_smtp_source(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
-    if let Some(path) = house::program("smtp-source") {
-        return Ok(path);
-    }
-    let path = house.target("tools/bin/smtp-source");
-    if !path.exists() {
-        unpack_smtp_source(house, stop)?;
-    }
-    Ok(path)
+/// Postfix's load generator.
+pub(crate) const SMTP_SOURCE: Tool = of_postfix("smtp-source");
+/// What takes any mail, and keeps none.
+pub(crate) const SMTP_SINK: Tool = of_postfix("smtp-sink");
+/// A name server.
+pub(crate) const NAME_SERVER: Tool =
+    Tool { name: "nsd", unpacked: &NSD, folder: "usr/sbin", libraries: "usr/lib/x86_64-linux-gnu" };
+
+const fn of_postfix(name: &'static str) -> Tool {
+    Tool { name, unpacked: &POSTFIX, folder: "usr/sbin", libraries: "usr/lib/postfix" }
 }
 
-/// Unpacks Postfix, and makes `target/tools/bin/smtp-source`, which finds its libraries there.
-fn unpack_smtp_source(house: &House, stop: &Stop) -> Result<(), Failure> {
-    let doing = "getting smtp-source from Debian's package postfix";
-    unpack(house, &POSTFIX, stop)?;
-    let bin = house.target("tools/bin");
-    std::fs::create_dir_all(&bin).map_err(Failure::io(doing))?;
-    let start = "#!/bin/sh\n\
-                 tools=$(dirname -- \"$(dirname -- \"$(readlink -f -- \"$0\")\")\")\n\
-                 LD_LIBRARY_PATH=$tools/postfix/usr/lib/postfix exec \"$tools/postfix/usr/sbin/smtp-source\" \"$@\"\n";
-    let path = bin.join("smtp-source");
-    std::fs::write(&path, start).map_err(Failure::io(doing))?;
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).map_err(Failure::io(doing))
+impl Tool {
+    /// Its path, with all that it needs.
+    pub(crate) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+        let lacking = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
+        let lacking: Vec<&str> = lacking.map(|(_, package)| *package).collect();
+        if !lacking.is_empty() {
+            packages::install(&lacking, "what Postfix's programs need", stop)?;
+        }
+        self.get(house, stop)
+    }
+
+    /// The same without the libraries of others.
+    fn get(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+        if let Some(path) = house::program(self.name) {
+            return Ok(path);
+        }
+        let path = house.target("tools/bin").join(self.name);
+        if !path.exists() {
+            unpack(house, self.unpacked, stop)?;
+            self.make_start(&path)?;
+        }
+        Ok(path)
+    }
+
+    /// Makes what starts it, so that it finds its libraries.
+    fn make_start(&self, path: &Path) -> Result<(), Failure> {
+        let Tool { name, unpacked, folder, libraries } = self;
+        let doing = format!("getting {name} from Debian's packages {}", unpacked.packages);
+        if let Some(bin) = path.parent() {
+            std::fs::create_dir_all(bin).map_err(Failure::io(&doing))?;
+        }
+        let start = format!(
+            "#!/bin/sh\n\
+             there=$(dirname -- \"$(dirname -- \"$(readlink -f -- \"$0\")\")\")/{}\n\
+             LD_LIBRARY_PATH=$there/{libraries} exec \"$there/{folder}/{name}\" \"$@\"\n",
+            unpacked.name
+        );
+        std::fs::write(path, start).map_err(Failure::io(&doing))?;
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).map_err(Failure::io(&doing))
+    }
 }

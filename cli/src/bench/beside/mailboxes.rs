@@ -81,10 +81,13 @@ pub(in crate::bench) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account
     accounts.map(|account| format!("{}:{{ARGON2ID}}{HASH}\n", account.address())).collect()
 }
 
-/// A letter to somebody whose text has so many bytes.
-pub(in crate::bench) fn letter(to: &str, number: usize, text_bytes: usize) -> String {
+/// Somebody elsewhere, who writes to the accounts.
+pub(in crate::bench) const CHARLES: &str = "charles@client.test";
+
+/// A letter from somebody to somebody whose text has so many bytes.
+pub(in crate::bench) fn letter(from: &str, to: &str, number: usize, text_bytes: usize) -> String {
     let head = format!(
-        "From: Charles Babbage <charles@client.test>\r\nTo: {to}\r\nSubject: Notes on the engine, part {number}\r\n\
+        "From: Charles Babbage <{from}>\r\nTo: {to}\r\nSubject: Notes on the engine, part {number}\r\n\
          Date: Sun, 22 Nov 2026 10:{:02}:00 +0000\r\nMessage-ID: <{number}.{to}>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n",
         number % 60
     );

@@ -26,7 +26,8 @@ use crate::run::DataFolder;
 use crate::stop::Stop;
 use crate::{image, packages};
 use mailboxes::Account;
-pub(super) use target::{Outcome, Target};
+pub(super) use postfix::SETTINGS as POSTFIX_SETTINGS;
+pub(super) use target::{Outcome, Target, rest};
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
@@ -67,6 +68,25 @@ impl Side {
 /// A file of the site that both serve: its name and its size in bytes.
 pub(super) type SiteFile = (&'static str, usize);
 
+/// What mail servers have beside accounts.
+#[derive(Default)]
+pub(super) struct More<'a> {
+    /// Tables of our configuration.
+    pub(super) tables: &'a str,
+    /// Lines of its table `[network]`.
+    pub(super) network: &'a str,
+    /// The peer's files, in place of those that are there: where each lies, and what it holds.
+    pub(super) files: &'a [(&'a str, String)],
+}
+
+/// What our configuration says beside what it always does.
+#[derive(Default)]
+struct Settings<'a> {
+    tables: &'a str,
+    /// Lines of the table `[network]`.
+    network: &'a str,
+}
+
 /// What QEMU boots as the peer.
 struct Peer {
     kernel: PathBuf,
@@ -102,7 +122,7 @@ pub(super) struct Beside {
 impl Beside {
     /// Our image and nginx, with files. `name`: of the bench.
     pub(super) fn make(house: &House, name: &str, files: &[SiteFile], stop: &Stop) -> Result<Beside, Failure> {
-        Beside::with(house, name, "", MEMORY_MIB, stop, |own| {
+        Beside::with(house, name, &Settings::default(), MEMORY_MIB, stop, |own| {
             let site = own.join("site");
             make_site(&site, files)?;
             Ok(move |identity: &Path| nginx::make(house, &site, identity, stop))
@@ -111,34 +131,36 @@ impl Beside {
 
     /// Our image and Roundcube, with accounts.
     pub(super) fn make_webmails(house: &House, name: &str, stop: &Stop) -> Result<Beside, Failure> {
-        Beside::with(house, name, &mailboxes::users(), WEBMAIL_MEMORY_MIB, stop, |own| {
+        let settings = Settings { tables: &mailboxes::users(), ..Settings::default() };
+        Beside::with(house, name, &settings, WEBMAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
             Ok(move |identity: &Path| roundcube::make(house, identity, stop))
         })
     }
 
-    /// Our image, and Postfix with Dovecot, with accounts. `more`: of our configuration.
+    /// Our image, and Postfix with Dovecot, with accounts.
     pub(super) fn make_mail_servers(
         house: &House,
         name: &str,
         accounts: &[Account],
-        more: &str,
+        more: &More<'_>,
         stop: &Stop,
     ) -> Result<Beside, Failure> {
         let users: String = accounts.iter().map(mailboxes::section).collect();
-        Beside::with(house, name, &(users + more), MAIL_MEMORY_MIB, stop, |own| {
+        let settings = Settings { tables: &(users + more.tables), network: more.network };
+        Beside::with(house, name, &settings, MAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
             let disk = std::fs::File::create(own.join("disk.img")).and_then(|file| file.set_len(MAIL_DISK_BYTES));
             disk.map_err(Failure::io("making a disk"))?;
-            Ok(move |_: &Path| postfix::make(house, accounts, stop))
+            Ok(move |_: &Path| postfix::make(house, accounts, more.files, stop))
         })
     }
 
-    /// `tables`: of our configuration; `fill`: fills our folder, and then makes the peer with the certificate that is there.
+    /// `fill`: fills our folder, and then makes the peer with the certificate that is there.
     fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
         house: &House,
         name: &str,
-        tables: &str,
+        settings: &Settings<'_>,
         memory_mib: u32,
         stop: &Stop,
         fill: impl FnOnce(&Path) -> Result<MakePeer, Failure>,
@@ -150,7 +172,7 @@ impl Beside {
         let own = folder.join("ours");
         std::fs::create_dir_all(&own).map_err(Failure::io("making a folder for our guest"))?;
         let make_peer = fill(&own)?;
-        configure(&own, tables)?;
+        configure(&own, settings)?;
         let data = DataFolder::open(&own)?;
         data.pass_lock_on()?;
         let peer = make_peer(&own.join("tls"))?;
@@ -240,9 +262,10 @@ fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn configure(folder: &Path, tables: &str) -> Result<(), Failure> {
+fn configure(folder: &Path, settings: &Settings<'_>) -> Result<(), Failure> {
+    let Settings { tables, network } = settings;
     let text = format!(
-        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{tables}[network]\naddress = \"{0}/24\"\n[web]\nsite = \"site/\"\n\
+        "hostname = \"mail.barepost.test\"\ndomains = [\"barepost.test\"]\n{tables}[network]\naddress = \"{0}/24\"\n{network}[web]\nsite = \"site/\"\n\
          [access]\nunthrottled_from = [\"{1}/32\"]\nplaintext_auth_from = [\"{1}/32\"]\n",
         Side::Ours.guest(),
         Side::Ours.host()

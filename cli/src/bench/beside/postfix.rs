@@ -10,7 +10,7 @@ use crate::house::House;
 use crate::stop::Stop;
 
 const FILES: &[(&str, &str)] = &[
-    ("etc/postfix/main.cf", include_str!("postfix/main.cf")),
+    ("etc/postfix/main.cf", SETTINGS),
     ("etc/postfix/master.cf", include_str!("postfix/master.cf")),
     ("etc/dovecot.conf", include_str!("postfix/dovecot.conf")),
     (
@@ -34,13 +34,22 @@ const POSTFIX: Installation = Installation {
     name: "Postfix and Dovecot of Debian 12",
 };
 
-/// Makes the peer, with these accounts.
+/// Postfix's settings, as the peer has them.
+pub(in crate::bench) const SETTINGS: &str = include_str!("postfix/main.cf");
+
+/// Makes the peer, with these accounts and these files.
 ///
 /// Errors: refused where there is no Debian to take it from.
-pub(super) fn make(house: &House, accounts: &[Account], stop: &Stop) -> Result<Peer, Failure> {
+pub(super) fn make(
+    house: &House,
+    accounts: &[Account],
+    files: &[(&str, String)],
+    stop: &Stop,
+) -> Result<Peer, Failure> {
     POSTFIX.make(house, stop, |root| {
         write(&root.join("etc/dovecot.users"), &mailboxes::passwords(accounts.iter()))?;
         let mailboxes: String = accounts.iter().map(|account| format!("{0} {0}/\n", account.address())).collect();
-        write(&root.join("etc/postfix/mailboxes"), &mailboxes)
+        write(&root.join("etc/postfix/mailboxes"), &mailboxes)?;
+        files.iter().try_for_each(|(path, text)| write(&root.join(path), text))
     })
 }

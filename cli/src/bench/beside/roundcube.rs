@@ -76,7 +76,8 @@ fn fill_mailbox(folder: &Path, account: &mailboxes::Account) -> Result<(), Failu
         std::fs::create_dir_all(folder.join(part)).map_err(Failure::io(doing))?;
     }
     for (index, text_bytes) in account.letters.iter().enumerate() {
-        let letter = mailboxes::letter(&account.address(), index, *text_bytes).replace("\r\n", "\n");
+        let letter =
+            mailboxes::letter(mailboxes::CHARLES, &account.address(), index, *text_bytes).replace("\r\n", "\n");
         let name = format!("{}.M{index}P1.peer:2,", 1_700_000_000 + index);
         std::fs::write(folder.join("cur").join(name), letter).map_err(Failure::io(doing))?;
     }

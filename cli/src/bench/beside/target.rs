@@ -51,24 +51,28 @@ impl Target<'_> {
     ) -> Result<Outcome, Failure> {
         let (before, began) = (self.counters.total_of(0)?, Instant::now());
         let took = work()?;
-        self.rest()?;
+        rest(self.counters, self.idle, REST_BUDGET)?;
         let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * began.elapsed().as_secs_f64();
         let letters = f64::from(letters);
         Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
     }
+}
 
-    /// Returns when the server has nothing more to do.
-    fn rest(&self) -> Result<(), Failure> {
-        let (began, mut looks) = (Instant::now(), 0);
-        while looks < LOOKS {
-            if began.elapsed() > REST_BUDGET {
-                return Err(Failure::broke(format_args!("the guest at {} does not come to rest", self.side.guest())));
-            }
-            let (before, looked) = (self.counters.total_of(0)?, Instant::now());
-            std::thread::sleep(LOOK);
-            let rate = (self.counters.total_of(0)? - before) as f64 / looked.elapsed().as_secs_f64();
-            looks = if rate < self.idle + RESTING { looks + 1 } else { 0 };
+/// Returns when a guest has nothing more to do, which executes so much in a second in which nothing happens: for how long it has had something to do since.
+pub(in crate::bench) fn rest(counters: &Counters, idle: f64, budget: Duration) -> Result<Duration, Failure> {
+    let (began, mut busy, mut looks) = (Instant::now(), Duration::ZERO, 0);
+    while looks < LOOKS {
+        if began.elapsed() > budget {
+            return Err(Failure::broke("a guest does not come to rest"));
         }
-        Ok(())
+        let (before, looked) = (counters.total_of(0)?, Instant::now());
+        std::thread::sleep(LOOK);
+        let rate = (counters.total_of(0)? - before) as f64 / looked.elapsed().as_secs_f64();
+        if rate < idle + RESTING {
+            looks += 1;
+        } else {
+            (busy, looks) = (began.elapsed(), 0);
+        }
     }
+    Ok(busy)
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::beside::mailboxes::{Account, PASSWORD, address};
-use super::beside::{Beside, Outcome, Side, Target};
+use super::beside::{Beside, More, Outcome, Side, Target};
 use super::client::Client;
 use super::median;
 use super::network::{enter, widen};
@@ -86,10 +86,10 @@ struct All {
 }
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let source = Source { program: test::smtp_source(house, stop)?, stop: stop.clone() };
+    let source = Source { program: test::SMTP_SOURCE.fetch(house, stop)?, stop: stop.clone() };
     let tshark = packages::program("tshark", "tshark", stop)?;
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), letters: Vec::new() });
-    let beside = Beside::make_mail_servers(house, "email", &accounts, "", stop)?;
+    let beside = Beside::make_mail_servers(house, "email", &accounts, &More::default(), stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measure = || {
         enter()?;

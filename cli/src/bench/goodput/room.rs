@@ -133,7 +133,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         match &mut self.there {
-            There::Machine(Machine::Hosted(child)) => end(child),
+            There::Machine(Machine::Hosted(child)) => hold::end(child),
             There::Machine(Machine::Guest(guest)) => {
                 guest.kill();
                 while !matches!(guest.next_event(READY_BUDGET), Some(crate::guest::Event::Ended) | None) {}
@@ -157,12 +157,6 @@ pub(super) fn start_hosted(folder: &Path) -> Result<Machine, Failure> {
     command.args(["run", "--hosted", "--tap", TAP, "--data"]).arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().map(Machine::Hosted).map_err(Failure::io("starting the machine"))
-}
-
-pub(super) fn end(child: &mut Child) {
-    hold::kill_group(child);
-    // It has been killed: this returns at once, and leaves no zombie.
-    let _ = child.wait();
 }
 
 /// Both ends of the wire, as tap interfaces.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::room::end;
 use crate::failure::Failure;
 use crate::hold;
 use crate::house::House;
@@ -50,13 +49,13 @@ impl Wire {
         if let Some(mut errors) = child.stderr.take() {
             errors.read_to_string(&mut complaint).map_err(Failure::io(doing))?;
         }
-        end(&mut child);
+        hold::end(&mut child);
         Err(Failure::broke(format_args!("{doing}: {}", complaint.trim())))
     }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        end(&mut self.0);
+        hold::end(&mut self.0);
     }
 }

@@ -17,7 +17,13 @@ const DISK_BYTES: u64 = 1 << 30;
 
 /// Loads with the file of 4 KB whose case contains `only`.
 pub(in crate::bench) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
-    let equipment = Equipment { memory_mib: MEMORY_MIB, disk_bytes: DISK_BYTES, users: String::new() };
+    let equipment = Equipment {
+        memory_mib: MEMORY_MIB,
+        disk_bytes: DISK_BYTES,
+        users: String::new(),
+        network: "",
+        signing_keys: &[],
+    };
     let place = Place::with(house, "web", equipment, stop)?;
     let generator = Generator::get(&house.target("bench"), stop)?;
     let functions = Functions::read(&image::unstripped(house))?;

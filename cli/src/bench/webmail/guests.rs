@@ -85,7 +85,7 @@ fn deliver(service: SocketAddr) -> Result<(), Failure> {
             client.command(b"MAIL FROM:<charles@client.test>\r\n", "250")?;
             client.command(format!("RCPT TO:<{address}>\r\n").as_bytes(), "250")?;
             client.command(b"DATA\r\n", "354")?;
-            let letter = mailboxes::letter(&address, index, *text_bytes);
+            let letter = mailboxes::letter(mailboxes::CHARLES, &address, index, *text_bytes);
             client.command(format!("{letter}.\r\n").as_bytes(), "250")?;
         }
     }

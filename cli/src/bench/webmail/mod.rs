@@ -59,7 +59,9 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 /// Our own steps whose case contains `only`, with nothing beside them: what there is to see while one works on them. A file is fetched only where it was sent.
 pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
-    let equipment = Equipment { memory_mib: ALONE_MIB, disk_bytes: ALONE_DISK_BYTES, users: mailboxes::users() };
+    let users = mailboxes::users();
+    let equipment =
+        Equipment { memory_mib: ALONE_MIB, disk_bytes: ALONE_DISK_BYTES, users, network: "", signing_keys: &[] };
     let place = Place::with(house, "webmail", equipment, stop)?;
     let is_chosen = |step| name(step).contains(only);
     // A thread of its own, as above.

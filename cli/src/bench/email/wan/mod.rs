@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::steps::{self, STEPS, Sending, Timing, Watch};
 use super::{KIB, PEER, SINK, SIZES, readable};
 use crate::bench::beside::mailboxes::Account;
-use crate::bench::beside::{Beside, Side, Target};
+use crate::bench::beside::{Beside, More, Side, Target};
 use crate::bench::goodput::Wire;
 use crate::bench::network::{enter, widen};
 use crate::bench::report::{Report, Row};
@@ -57,7 +57,7 @@ pub(in crate::bench) fn run(house: &House, stop: &Stop) -> Result<Report, Failur
     let tshark = packages::program("tshark", "tshark", stop)?;
     let wire = Wire::build(house, stop)?;
     let accounts = [Account { name: SINK.into(), letters: Vec::new() }];
-    let beside = Beside::make_mail_servers(house, "email-wan", &accounts, "", stop)?;
+    let beside = Beside::make_mail_servers(house, "email-wan", &accounts, &More::default(), stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measure = || {
         enter()?;

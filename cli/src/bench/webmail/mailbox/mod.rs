@@ -8,7 +8,7 @@ use super::target::{Profiler, SETTLE, Taken, Target};
 use crate::bench::at_tap::{Equipment, Place, Queues, service};
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{self, HASH};
-use crate::bench::filling::{Letters, Start, fill};
+use crate::bench::filling::{Letters, SESSIONS, Start, fill};
 use crate::bench::network::enter;
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
@@ -134,7 +134,13 @@ pub(in crate::bench) fn run(house: &House, stop: &Stop) -> Result<Report, Failur
         let address = mailboxes::address(&mailboxes::inbox(letters));
         format!("[[user]]\naddress = \"{address}\"\npassword_hash = \"{HASH}\"\n")
     });
-    let equipment = Equipment { memory_mib: MEMORY_MIB, disk_bytes: DISK_BYTES, users: users.concat() };
+    let equipment = Equipment {
+        memory_mib: MEMORY_MIB,
+        disk_bytes: DISK_BYTES,
+        users: users.concat(),
+        network: "",
+        signing_keys: &[],
+    };
     let place = Place::with(house, "mailbox", equipment, stop)?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &place, stop)).join());
@@ -176,7 +182,8 @@ fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
 /// For a mailbox that is to have so many.
 fn letters(count: usize) -> Letters {
     let to = mailboxes::address(&mailboxes::inbox(count));
-    Letters { port: 25, login: String::new(), from: "charles@client.test".into(), to, count }
+    let (server, from) = (service(25), mailboxes::CHARLES.into());
+    Letters { server, sessions: SESSIONS, login: String::new(), from, to: vec![to], count }
 }
 
 fn rows(all: &All) -> Vec<Row> {

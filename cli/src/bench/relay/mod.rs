@@ -1,0 +1,218 @@
+//! `relay`: letters that come in and leave for other servers, beside Postfix in a Linux guest; and a queue of up to a million entries.
+//!
+//! Both guests run at the same time, in the same QEMU with the same flags; each load is put on each of them by turns. Both say 250 only after a flush, both ask the same name server, and both bring
+//! letters to the same program (smtp-sink). At ours whoever sends to others logs in first; the peer takes letters for others from who is near.
+
+mod draw;
+mod outside;
+mod through;
+mod waiting;
+
+use base64ct::{Base64, Encoding};
+
+use super::at_tap::{Equipment, Place};
+use super::beside::mailboxes::{self, Account, HASH, PASSWORD, address};
+use super::beside::{Beside, More, POSTFIX_SETTINGS, Side};
+use super::report::{Report, Row};
+use crate::failure::Failure;
+use crate::house::House;
+use crate::stop::Stop;
+use outside::{Destination, Outside, name_server_of};
+use through::{Load, Mixed, OtherHalf, Through};
+use waiting::{Found, SIZES};
+
+const PEER: &str = "Postfix";
+/// As many times the peer's letters a second as are asked for.
+const TARGET: f64 = 30.0;
+const WITHOUT: &str = "an empty queue";
+
+/// Who sends to others, and who else does.
+const SENDER: &str = "sender";
+const ANOTHER: &str = "another";
+
+/// For a million entries: an eighth of a GiB of the store's index, and as much of the queue's own.
+const MEMORY_MIB: u32 = 1024;
+/// A letter takes a page of 4 KiB.
+const DISK_BYTES: u64 = 8 << 30;
+
+/// With which the letters of a long queue are signed, RFC 8463's: a signature of RSA for each of a million would take half an hour.
+const SIGNING_KEYS: &[(&str, &str)] = &[(
+    "measured.pem",
+    "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n",
+)];
+
+/// Accounts may send as much as they like.
+const LIMITS: &str = "[limits]\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = \"unlimited\"\n";
+/// Where both servers ask for names.
+const NETWORK: &str = "dns = [\"10.9.0.3\"]\n";
+
+/// All that was found.
+struct All {
+    sides: through::All,
+    found: Vec<Found>,
+}
+
+pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+    measure(house, |_| true, stop)
+}
+
+/// The cases whose names contain `only`.
+pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
+    measure(house, |name| name.contains(only), stop)
+}
+
+fn measure(house: &House, is_chosen: impl Fn(&str) -> bool, stop: &Stop) -> Result<Report, Failure> {
+    let outside = Outside::fetch(house, stop)?;
+    let loads: Vec<Load> = Load::ALL.into_iter().filter(|load| is_chosen(&load.name())).collect();
+    let other_halves: Vec<OtherHalf> = OtherHalf::ALL.into_iter().filter(|half| is_chosen(half.name())).collect();
+    let sizes: Vec<u32> = SIZES.into_iter().filter(|entries| is_chosen(&name_of(*entries))).collect();
+    let mut machine = format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap");
+    let mut all = All { sides: through::All::default(), found: Vec::new() };
+    if !(loads.is_empty() && other_halves.is_empty()) {
+        let beside = make_servers(house, stop)?;
+        machine = beside.machine();
+        let measurement = through::Measurement { beside: &beside, outside: &outside, loads, other_halves, stop };
+        all.sides = in_own_network(|| measurement.make(&beside.folder))?;
+    }
+    if !sizes.is_empty() {
+        let place = make_place(house, stop)?;
+        let measurement = waiting::Measurement { house, place: &place, outside: &outside, sizes, stop };
+        all.found = in_own_network(|| measurement.make(&place.folder))?;
+    }
+    Ok(Report {
+        machine: format!("{machine}; smtp-sink"),
+        rows: rows(&all),
+        note: "Of letters a second more is better, of all else less. Letters a second are counted from the first that comes in to the last that has left, and so are instructions, until the guest rests; rates are \
+               the better of two turns, counts the median; both while the plugin counts. What is sent to others ours signs, with RSA and Ed25519, which the peer does not; what is sent on neither does. The slow destination takes a second for a letter. With a queue all of it is for a destination that is down; what a \
+               letter waits that is for another one is measured for two minutes and a half from the start on, in which the queue is looked at more than once.",
+        figure: Some(draw::figure(&all)),
+    })
+}
+
+/// A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+fn in_own_network<T: Send>(measure: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    let measuring = std::thread::scope(|scope| scope.spawn(measure).join());
+    measuring.map_err(|_| Failure::broke("the bench panicked"))?
+}
+
+fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
+    let sender = Account { name: SENDER.into(), letters: Vec::new() };
+    let settings = format!(
+        "{POSTFIX_SETTINGS}smtp_dns_support_level = enabled\nvirtual_alias_maps = texthash:/etc/postfix/forwarded\n"
+    );
+    let files = [
+        ("etc/postfix/main.cf", settings),
+        ("etc/postfix/forwarded", of_each(|from, to| format!("{from} {}\n", to.somebody(Side::Peer)))),
+        ("etc/resolv.conf", format!("nameserver {}\n", name_server_of(Side::Peer))),
+    ];
+    let tables = of_each(|from, to| {
+        let to = to.somebody(Side::Ours);
+        format!("[[user]]\naddress = \"{from}\"\npassword_hash = \"{HASH}\"\nforward = [\"{to}\"]\nkeep = false\n")
+    });
+    let tables = tables + LIMITS;
+    let more = More { tables: &tables, network: NETWORK, files: &files };
+    Beside::make_mail_servers(house, "relay", &[sender], &more, stop)
+}
+
+/// What is written of each account whose mail is sent on, and of where to.
+fn of_each(line: impl Fn(String, Destination) -> String) -> String {
+    Destination::ALL.map(|destination| line(destination.account(), destination)).concat()
+}
+
+fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
+    let account = |name: &str| mailboxes::section(&Account { name: name.into(), letters: Vec::new() });
+    let users = account(SENDER) + &account(ANOTHER) + LIMITS;
+    let equipment = Equipment {
+        memory_mib: MEMORY_MIB,
+        disk_bytes: DISK_BYTES,
+        users,
+        network: NETWORK,
+        signing_keys: SIGNING_KEYS,
+    };
+    Place::with(house, "relay-queue", equipment, stop)
+}
+
+/// What an account says first that is to send.
+fn login(name: &str) -> String {
+    let text = format!("\0{}\0{PASSWORD}", address(name));
+    format!("AUTH PLAIN {}\r\n", Base64::encode_string(text.as_bytes()))
+}
+
+fn name_of(entries: u32) -> String {
+    match entries {
+        0 => WITHOUT.into(),
+        1_000_000 => "a queue of 1,000,000".into(),
+        _ => format!("a queue of {},000", entries / 1000),
+    }
+}
+
+fn rows(all: &All) -> Vec<Row> {
+    let through = all.sides.through.iter().flat_map(rows_of_through);
+    let mixed = all.sides.mixed.iter().map(row_of_mixed);
+    let empty = all.found.iter().find(|found| found.entries == 0);
+    let queues = empty.into_iter().flat_map(|empty| {
+        let others = all.found.iter().filter(|found| found.entries > 0);
+        others.flat_map(|found| rows_of_queue(found, empty))
+    });
+    through.chain(mixed).chain(queues).collect()
+}
+
+fn rows_of_through(through: &Through) -> [Row; 2] {
+    let Through { load, ours, peers } = through;
+    [
+        Row::alone(load.name(), "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, Some(TARGET)),
+        Row::alone(load.name(), "guest instructions", ours.instructions).beside(PEER, peers.instructions, None),
+    ]
+}
+
+fn row_of_mixed(mixed: &Mixed) -> Row {
+    Row::alone(mixed.other_half.name(), "letters/s", mixed.ours).ahead_of(PEER, mixed.peers, Some(TARGET))
+}
+
+/// Beside what there is without a queue.
+fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
+    let row = |what: &str, unit, ours, without| {
+        Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours).beside(WITHOUT, without, None)
+    };
+    let alone = |what: &str, unit, ours| Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours);
+    let bytes = (found.mib - empty.mib) * 1_048_576.0 / f64::from(found.entries);
+    let mut rows = vec![
+        row("start to ready", "guest instructions", found.start.instructions, empty.start.instructions),
+        row("start to ready", "ms, emulated", found.start.ms, empty.start.ms),
+        alone("from then until each was looked at", "s, emulated", found.looked_at),
+        alone("from then until each was looked at, for each", "guest instructions", found.for_each),
+        row("memory of the host's then", "MiB", found.mib, empty.mib),
+        alone("memory for an entry", "bytes", bytes),
+    ];
+    let waits = [
+        ("a letter of somebody else's for another destination waits", found.others, empty.others),
+        ("a letter of whom the queue is for another destination waits", found.own, empty.own),
+    ];
+    for (what, ours, without) in waits {
+        rows.push(row(what, "ms", ours.median, without.median));
+        rows.push(row(&format!("{what} at most"), "ms", ours.longest, without.longest));
+    }
+    if let Some((per_second, instructions)) = found.drained {
+        rows.push(alone("the destination is there again", "letters/s", per_second));
+        rows.push(alone("the destination is there again, for a letter", "guest instructions", instructions));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sends_logs_in_as_himself() {
+        assert_eq!(
+            login(SENDER),
+            "AUTH PLAIN AHNlbmRlckBiYXJlcG9zdC50ZXN0AGNvcnJlY3QgaG9yc2UgYmF0dGVyeSBzdGFwbGU=\r\n"
+        );
+    }
+
+    #[test]
+    fn our_machine_asks_the_name_server_that_is_near() {
+        assert_eq!(NETWORK, format!("dns = [\"{}\"]\n", name_server_of(Side::Ours)));
+    }
+}
