@@ -60,7 +60,7 @@ pub(super) struct Found {
     /// Of who has nothing else in the queue, and of whom all of it is.
     pub(super) others: Waits,
     pub(super) own: Waits,
-    /// Letters a second that leave when the destination is there, and guest instructions for each. With an empty queue: nothing.
+    /// Letters a second that leave when the destination is there, and guest instructions for each, if there is a queue.
     pub(super) drained: Option<(f64, f64)>,
 }
 
@@ -110,7 +110,7 @@ impl Measurement<'_> {
         let serving = self.boot()?;
         let before = serving.total_of(0)? as f64;
         let looked_at = rest(serving.counters(), 0.0, BUDGET)?.as_secs_f64();
-        let for_each = (serving.total_of(0)? as f64 - before) / f64::from(entries);
+        let for_each = (serving.total_of(0)? as f64 - before) / f64::from(entries.max(1));
         let mib = resident_mib(serving.process_id())?;
         serving.stop()?;
         let serving = self.boot()?;
