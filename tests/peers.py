@@ -1,4 +1,4 @@
-"""Servers that others made, on hosts of a network of the test's own (network): NSD, Unbound, Postfix, Exim and Postfix's smtp-sink.
+"""Servers that others made, on hosts of a network of the test's own (network): NSD, Unbound, Postfix, Exim, Postfix's smtp-sink and rspamd.
 
 They lie below target/tools, where they were unpacked and never installed. What they need of a host (accounts of their own, a resolver, a folder that these may enter) they find in a namespace of mounts,
 which vanishes with the process that made it.
@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import smtplib
+import socket
 import subprocess
 import textwrap
 
@@ -343,3 +344,71 @@ def fingerprint(folder):
     key = subprocess.run(["openssl", "x509", "-in", folder / "cert.pem", "-pubkey", "-noout"], check=True, capture_output=True, timeout=20).stdout
     key = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=key, check=True, capture_output=True, timeout=20).stdout
     return hashlib.sha256(key).hexdigest()
+
+
+class Rspamd(Process):
+    """rspamd at an address, with what it always knows, and rules of its own: `suspicious` in a subject is, `later` is to come again, and what it was told of a letter stands in its log."""
+
+    RULES = """\
+        rspamd_config.SUSPICIOUS = {
+          callback = function(task) return (task:get_header('Subject') or ''):find('suspicious') ~= nil end,
+          score = 7.5,
+        }
+        rspamd_config.LATER = {
+          callback = function(task)
+            if (task:get_header('Subject') or ''):find('later') then task:set_pre_result('soft reject', 'Come again') end
+          end,
+        }
+        rspamd_config.SAID = {
+          callback = function(task)
+            local said = { tostring(task:get_from_ip()), task:get_helo(), task:get_from('smtp')[1].addr }
+            for _, recipient in ipairs(task:get_recipients('smtp')) do table.insert(said, recipient.addr) end
+            return true, 1.0, unpack(said)
+          end,
+          score = 0.1,
+        }
+        """
+
+    def __init__(self, folder, address, port):
+        own = pathlib.Path(folder, "rspamd")
+        own.mkdir(exist_ok=True)
+        (own / "rules.lua").write_text(textwrap.dedent(self.RULES))
+        (own / "tld").write_text("test\n")
+        (own / "rspamd.conf").write_text(textwrap.dedent(f"""\
+            options {{
+                pidfile = false; filters = ""; url_tld = "{own}/tld"; cache_file = "{own}/symbols"; tempdir = "{own}";
+                control_socket = "{own}/control.sock"; hs_cache_dir = "{own}"; disable_hyperscan = true;
+                dns {{ nameserver = ["{address}:53"]; timeout = 0.1; retransmits = 1; }}
+            }}
+            logging {{ type = "console"; level = "info"; color = false; }}
+            actions {{ reject = 15; add_header = 6; greylist = 4; }}
+            worker "normal" {{ bind_socket = "{address}:{port}"; count = 1; }}
+            lua = "{own}/rules.lua"
+            """))
+        tools = PLACE / "tools/rspamd/usr"
+        share, libraries = tools / "share/rspamd", tools / "lib/rspamd"
+        places = {"SHAREDIR": share, "PLUGINSDIR": share / "plugins", "RULESDIR": share / "rules", "LUALIBDIR": share / "lualib", "LIBDIR": libraries,
+                  "DBDIR": own, "RUNDIR": own, "CONFDIR": own, "LOCAL_CONFDIR": own, "LD_LIBRARY_PATH": f"{libraries}:{tools / 'lib/x86_64-linux-gnu'}"}
+        environment = {**os.environ, **{name: str(place) for name, place in places.items()}}
+        super().__init__([tools / "bin/rspamd", "-f", "-i", "-c", own / "rspamd.conf"], own / "log", environment)
+        self.wait_for_line("starting normal process", READY_SECONDS)
+        # The worker is another process, and its line says that it begins.
+        until(lambda: _answers(address, port), READY_SECONDS, f"rspamd at {address}")
+
+    def log(self):
+        return self.console.read_text()
+
+    def kill(self):
+        """Ends it and its workers."""
+        own = children(self.pid)
+        super().kill()
+        for pid in own:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _answers(address, port):
+    with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=5) as session:
+        session.sendall(b"GET /ping HTTP/1.0\r\n\r\n")
+        return b"pong" in session.recv(4096) + session.recv(4096)
+    return False

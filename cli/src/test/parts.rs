@@ -178,6 +178,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "filter",
+        shows: "rspamd is asked about strangers' letters, and what it says of them, and when it is away, has its effect",
+        work: Work::Script("tests/filter.py", &[]),
+        budget: Duration::from_secs(180),
+        when: When::Always,
+    },
+    Part {
         name: "flood",
         shows: "floods of SYNs, ACKs, RSTs and garbage keep nobody out and take no memory",
         work: Work::Script("tests/flood.py", &[]),

@@ -90,13 +90,21 @@ const UNPACKED: &[Unpacked] = &[
         packages: "exim4-daemon-light exim4-base libgnutls-dane0 libunbound8 libidn12 libevent-2.1-7",
         kept: "*",
     },
+    Unpacked {
+        name: "rspamd",
+        scripts: &[FILTER],
+        packages: "rspamd libluajit-5.1-2 libhyperscan5 libunwind8 libpcre2-8-0 libicu72 libsodium23 libglib2.0-0 libsqlite3-0",
+        kept: "*",
+    },
     POSTFIX,
 ];
+/// The script that has a filter of others for a peer.
+const FILTER: &str = "tests/filter.py";
 /// The script that has mail servers of others for peers.
 const RELAY: &str = "tests/relay.py";
 const NSD: Unpacked = Unpacked {
     name: "nsd",
-    scripts: &["tests/dns.py", RELAY],
+    scripts: &["tests/dns.py", RELAY, FILTER],
     packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1",
     kept: "*",
 };

@@ -158,6 +158,11 @@ impl<'a> Findings<'a> {
         self.kept = bytes + LINE_END.len();
     }
 
+    /// That nothing was found out (RFC 8601 section 2.2).
+    pub fn nothing(&mut self) {
+        self.add(|out| out.put(b"; none"));
+    }
+
     /// What the domain says of the host that sent the message, in the words of RFC 8601 section 2.7.2.
     pub fn sender(&mut self, spf: impl fmt::Display, domain: SenderDomain<'_>) {
         let (property, domain) = match domain {

@@ -21,6 +21,7 @@ use crate::certificates::Upload;
 use crate::clerks::Clerks;
 use crate::configuration::{Access, Relay};
 use crate::directory::Directory;
+use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
@@ -167,6 +168,8 @@ pub(crate) struct Common {
     pub(crate) greylist: Option<Greylist>,
     /// Lists of addresses that strangers are looked up in.
     pub(crate) lists: Lists,
+    /// Who is asked about their letters, if somebody is.
+    pub(crate) filter: Option<Filter>,
     /// Senders about whom something is being found out.
     pub(crate) checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.

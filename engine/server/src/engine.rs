@@ -29,6 +29,7 @@ use crate::making::Making;
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
 use crate::sizes::Sizes;
+use crate::wire::Stir;
 
 /// Frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;
@@ -359,6 +360,19 @@ impl Engine {
                     if self.common.queue.has_line(connection) =>
                 {
                     self.line_ended(connection);
+                }
+                Event::Buffered { connection } if self.common.asks_filter_by(connection) => {
+                    self.filter_stirred(connection, Stir::Bytes);
+                }
+                Event::Connected { connection } | Event::SendRoom { connection }
+                    if self.common.asks_filter_by(connection) =>
+                {
+                    self.filter_stirred(connection, Stir::Room);
+                }
+                Event::PeerClosed { connection } | Event::Closed { connection, .. }
+                    if self.common.asks_filter_by(connection) =>
+                {
+                    self.filter_stirred(connection, Stir::Over);
                 }
                 Event::Buffered { connection } | Event::SendRoom { connection } => self.session_goes_on(connection.0),
                 Event::PeerClosed { connection } => self.session_peer_closed(connection.0),

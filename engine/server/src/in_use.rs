@@ -37,6 +37,10 @@ pub struct InUse {
     pub checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.
     pub kept_for_proofs: usize,
+    /// Letters about which the filter is asked, or waited for.
+    pub inquiries: usize,
+    /// Bytes that are kept of letters for it.
+    pub kept_for_filter: usize,
     /// Bytes that are kept of letters until they are signed.
     pub kept_for_signatures: usize,
     /// Requests of the webmail that clerks of this core work on.
@@ -74,6 +78,8 @@ impl Sum for InUse {
             searches: one.searches + other.searches,
             checks: one.checks + other.checks,
             kept_for_proofs: one.kept_for_proofs + other.kept_for_proofs,
+            inquiries: one.inquiries + other.inquiries,
+            kept_for_filter: one.kept_for_filter + other.kept_for_filter,
             kept_for_signatures: one.kept_for_signatures + other.kept_for_signatures,
             visits: one.visits + other.visits,
             couriers: one.couriers + other.couriers,
@@ -113,6 +119,8 @@ impl Engine {
             searches: common.lists.searches,
             checks: common.checks,
             kept_for_proofs: common.kept_for_proofs,
+            inquiries: common.filter.as_ref().map_or(0, |filter| filter.under_way()),
+            kept_for_filter: common.filter.as_ref().map_or(0, |filter| filter.kept),
             kept_for_signatures: common.signer.kept,
             visits: common.clerks.under_way(),
             couriers: common.queue.under_way(),

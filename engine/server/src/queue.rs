@@ -18,7 +18,6 @@
 //! | `policies` | what these domains say of their hosts, and how that is fetched |
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
-//! | `wire` | the same connection as bytes |
 //! | `keeping` | the next letter by the same connection |
 //! | `standing` | how it stands with each entry |
 //! | `orders` | what administrators want to know of the entries, and want done with them |
@@ -50,7 +49,6 @@ mod smarthosts;
 mod sorting;
 mod standing;
 mod waiting;
-mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -90,7 +88,7 @@ const LOOKED_AT_MAX: usize = 1024;
 /// Destinations of which something is known, and connections to each.
 const DESTINATIONS: Limits = Limits { destinations: 4096, connections: 4 };
 
-/// How long a peer to whom we have said QUIT may take to answer.
+/// How long a peer to whom we have said QUIT, or who has said all, may take to end the connection.
 const PARTING: Micros = Micros::from_secs(30);
 
 /// When the store is asked again at the latest that has refused something.
@@ -119,7 +117,7 @@ pub(crate) struct Queue {
     released: Vec<Turns>,
     /// Whose the connections are.
     lines: Vec<(ConnectionId, FrameId)>,
-    /// Connections on which QUIT was said, and when that was long enough.
+    /// Connections by which all was said, and when that was long enough.
     parting: Vec<(ConnectionId, Instant)>,
     is_to_look: bool,
     /// The outboxes that were not looked through since the core serves, from these messages on.
@@ -326,6 +324,11 @@ impl Queue {
         let Queue { behind, destinations, .. } = self;
         let free: Vec<String> = behind.keys().filter(|name| !destinations.is_called(name)).cloned().collect();
         free.iter().for_each(|destination| self.let_next_try(destination));
+    }
+
+    /// All was said by a connection, and heard: its peer may take a while to end it.
+    pub(crate) fn part(&mut self, connection: ConnectionId, now: Instant) {
+        self.parting.push((connection, now + PARTING));
     }
 
     /// The next connection that took too long to part.

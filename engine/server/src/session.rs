@@ -26,6 +26,7 @@ use crate::names::{Known, QuestionNumber};
 use crate::pressure::Mark;
 use crate::secure::Channel;
 use crate::services::{Protocol, SERVICES, SMTP, Security, ServiceEntry};
+use crate::wire::Stir;
 use crate::{certificates, http_service, pop3_service, smtp_service};
 
 /// The longest greeting, in bytes. What has no room for it waits.
@@ -318,6 +319,13 @@ impl Session {
         }
     }
 
+    /// Something has happened to the connection by which the filter is asked about its letter.
+    pub(crate) fn filter_stirred(&mut self, stir: Stir, common: &mut Common) {
+        if let Talk::Smtp(talk) = &mut self.talk {
+            talk.filter_stirred(stir, self.caller, common);
+        }
+    }
+
     /// The client has been silent, or deaf, for too long.
     pub(crate) fn deadline_expired(&mut self, common: &mut Common) {
         if self.waits_for() == WaitsFor::Nothing {
@@ -465,6 +473,9 @@ impl Engine {
         if self.common.queue.has_line(connection) {
             self.common.net.keep(connection, bytes);
             self.line_bytes_wait(connection);
+        } else if self.common.asks_filter_by(connection) {
+            self.common.net.keep(connection, bytes);
+            self.filter_stirred(connection, Stir::Bytes);
         } else {
             self.name_bytes_arrived(connection, bytes);
         }

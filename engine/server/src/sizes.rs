@@ -7,6 +7,7 @@ use net::Net;
 use net::tcp::PoolSizes;
 use tasks::{DelayQueue, Gates, ResumeQueue};
 
+use crate::filter::LETTER_OCTETS_MAX;
 use crate::secure::Secure;
 use crate::session::Session;
 
@@ -66,6 +67,11 @@ impl Sizes {
     /// Bytes that bodies of HTTP's requests may take at a time.
     pub(crate) fn http_bodies_bytes(&self) -> usize {
         (self.buffer_bytes / 2).max(512 * 1024)
+    }
+
+    /// Bytes of letters that may be kept for a filter at a time, where there is one.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        self.buffer_bytes.max(4 * LETTER_OCTETS_MAX)
     }
 
     /// The smallest memory that so many cores run in together, in bytes.

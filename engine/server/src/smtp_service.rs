@@ -2,10 +2,11 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, what lists say of him, `lists`, how much he may do, `limits`, and whether he is put off, `greylist`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, what lists say of him, `lists`, how much he may do, `limits`, and whether he is put off, `greylist`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, what a filter makes of it, `filter`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod allowance;
 mod ending;
+mod filter;
 mod greylist;
 mod limits;
 pub(crate) mod lists;
@@ -44,6 +45,7 @@ use crate::signing::Signing;
 
 use allowance::Permission;
 use ending::Ending;
+use filter::Inquiry;
 use lists::Standing;
 use posting::Posting;
 use proof::Proof;
@@ -98,6 +100,8 @@ pub(crate) struct Transaction {
     permission: Permission,
     /// The one recipient has no room for the largest message, and nobody knows how large this one is.
     is_narrow: bool,
+    /// Why its message is not kept, in the words of the filter.
+    reason: String,
     message: Option<Incoming>,
 }
 
@@ -110,12 +114,19 @@ struct Incoming {
     revision: Revision,
     /// What is found out about it, if it is a stranger's.
     proof: Option<Box<Proof>>,
+    /// What the filter makes of it, if that is asked.
+    inquiry: Option<Box<Inquiry>>,
     /// What signs it, if it is submitted here.
     signing: Option<Box<Signing>>,
     ending: Ending,
 }
 
 impl Incoming {
+    /// Whether something is found out about it, which is said above it.
+    fn is_judged(&self) -> bool {
+        self.proof.is_some() || self.inquiry.is_some()
+    }
+
     /// Puts the next bytes of the message into the store, as they are to be kept. Returns how many were taken.
     fn put(&mut self, bytes: &[u8], common: &mut Common, continuation: Continuation) -> Result<usize, MessageRefusal> {
         if !self.put_head(common, continuation)? {
@@ -173,6 +184,7 @@ impl Transaction {
             taken: Taken::NotAsked,
             permission: Permission::NotAsked,
             is_narrow: false,
+            reason: String::new(),
             message: None,
         }
     }
@@ -185,6 +197,7 @@ impl Transaction {
         self.finding = Finding::NotSought;
         (self.declared, self.taken, self.is_narrow) = (None, Taken::NotAsked, false);
         self.permission = Permission::NotAsked;
+        self.reason.clear();
         self.message = None;
     }
 }
@@ -364,6 +377,9 @@ impl Hands<'_> {
         if let Some(mut proof) = message.proof {
             proof.forget(self.caller, self.common);
         }
+        if let Some(mut inquiry) = message.inquiry {
+            inquiry.forget(self.caller, self.common);
+        }
         if let Some(mut signing) = message.signing {
             signing.forget(&mut self.common.signer);
             if matches!(message.ending, Ending::Signing) {
@@ -408,8 +424,8 @@ impl Hands<'_> {
         };
         let trace = common.trace.as_mut_slice();
         let message = transaction.message.as_ref();
-        let is_said_last = message
-            .is_some_and(|message| message.proof.is_some() || message.signing.is_some() && common.signer.has_keys());
+        let is_said_last =
+            message.is_some_and(|message| message.is_judged() || message.signing.is_some() && common.signer.has_keys());
         let is_elsewhere = transaction.posting.is_wanted();
         let above = if is_said_last || is_elsewhere { Some(0) } else { return_path(&transaction.reverse_path, trace) };
         let length = above
@@ -497,7 +513,8 @@ impl smtp::Actions for Hands<'_> {
     }
 
     fn reason(&self) -> &str {
-        self.refusal().unwrap_or_default()
+        let of_filter = self.transaction.as_ref().map(|transaction| transaction.reason.as_str());
+        of_filter.filter(|reason| !reason.is_empty()).or_else(|| self.refusal()).unwrap_or_default()
     }
 
     fn may_begin(&mut self, greeting_name: &str) -> bool {
@@ -522,10 +539,12 @@ impl smtp::Actions for Hands<'_> {
         let (letter, head) = transaction.begin(account, self.common)?;
         let identifier = self.common.identifiers.next();
         let proof = transaction.sender(envelope.greeting_name).map(Proof::new);
+        let inquiry = account.is_none().then(|| Inquiry::begin(envelope.greeting_name, self.caller, self.common));
+        let inquiry = inquiry.flatten();
         let revision = Revision::new(origin);
         let signing = (origin == Origin::Submitted).then(|| self.common.signer.begin());
         let ending = Ending::NotYet;
-        transaction.message = Some(Incoming { letter, head, identifier, revision, proof, signing, ending });
+        transaction.message = Some(Incoming { letter, head, identifier, revision, proof, inquiry, signing, ending });
         self.trace(envelope, letter, identifier).inspect_err(|_| self.message_abort())
     }
 
@@ -535,6 +554,9 @@ impl smtp::Actions for Hands<'_> {
         let taken = incoming.put(bytes, common, continuation);
         if let (Ok(taken), Some(proof)) = (taken, &mut incoming.proof) {
             proof.arrived(bytes.get(..taken).unwrap_or(bytes), caller, common);
+        }
+        if let (Ok(taken), Some(inquiry)) = (taken, &mut incoming.inquiry) {
+            inquiry.arrived(bytes.get(..taken).unwrap_or(bytes), common);
         }
         let is_loop = incoming.revision.hops() >= HOPS_MAX;
         let taken = if is_loop { Err(MessageRefusal::Loop) } else { taken };

@@ -24,6 +24,7 @@ use crate::cores::{Papers, Seed};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::expiry::Expiry;
+use crate::filter::Filter;
 use crate::holds::Holds;
 use crate::identifier::Identifiers;
 use crate::logins::Logins;
@@ -78,6 +79,7 @@ impl Engine {
             strangers: Strangers::new(configuration.abuse.limits, random(machine)),
             greylist: greylist(&configuration, cores, &secret),
             lists: Lists::new(&configuration.abuse),
+            filter: configuration.filter.as_ref().map(|named| Filter::new(named, sizes.filter_bytes())),
             checks: 0,
             kept_for_proofs: 0,
             signer: Signer::new(signing_keys),

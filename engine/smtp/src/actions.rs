@@ -36,7 +36,7 @@ pub trait Actions: sasl::Host {
     /// Errors: it was not added, and the client is told why.
     fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal>;
 
-    /// Why no mail is taken from the client, which [`RecipientRefusal::Unwanted`] tells him: of what is no printable ASCII, and of what is longer than a line, he hears nothing.
+    /// Why no mail is taken from the client, or not this message, which [`RecipientRefusal::Unwanted`], [`MessageRefusal::Unwanted`] and [`MessageRefusal::Unsure`] tell him: of what is no printable ASCII, and of what is longer than a line, he hears nothing.
     fn reason(&self) -> &str;
 
     /// The transaction is over, whatever came of it. Called once for each that was opened, and after the end or the
@@ -281,4 +281,8 @@ pub enum MessageRefusal {
     NotTheirs,
     /// Nobody proves that it is of the domain of its author, which wants such refused: 550 5.7.26 (RFC 7372).
     Unproved,
+    /// A filter does not want it: 550 5.7.1, with [`Actions::reason`] if there is one.
+    Unwanted,
+    /// A filter does not want it now, or nobody knows whether it does: 451 4.7.1, with the same.
+    Unsure,
 }

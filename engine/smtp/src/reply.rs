@@ -127,14 +127,34 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
 
 /// No mail is taken from the client, for this reason, as far as it has room.
 fn unwanted(actions: &mut impl Actions) {
-    const BEGINNING: &[u8] = b"554 5.7.1 ";
-    const ROOM: usize = LINE_BYTES_MAX - BEGINNING.len() - LINE_END.len();
-    let reason = actions.reason().bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ');
-    let reason: Vec<u8, ROOM> = reason.take(ROOM).collect();
-    Composed::default().put(BEGINNING).put(&reason).put(LINE_END).send(actions);
+    let reason = reason(actions);
+    Composed::default().put(b"554 5.7.1 ").put(&reason).put(LINE_END).send(actions);
 }
 
 const LINE_END: &[u8] = b"\r\n";
+/// What stands before a reason, where there is one.
+const CODE_BYTES: usize = b"554 5.7.1 ".len();
+const REASON_BYTES_MAX: usize = LINE_BYTES_MAX - CODE_BYTES - LINE_END.len();
+
+/// What of the server's reason may be said, as far as it has room.
+fn reason(actions: &impl Actions) -> Vec<u8, REASON_BYTES_MAX> {
+    let reason = actions.reason().bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    reason.take(REASON_BYTES_MAX).collect()
+}
+
+/// A message that was whole is not kept.
+pub(crate) fn message_refused(refusal: MessageRefusal, actions: &mut impl Actions) {
+    let code: &[u8] = match refusal {
+        MessageRefusal::Unwanted => b"550 5.7.1 ",
+        MessageRefusal::Unsure => b"451 4.7.1 ",
+        _ => return actions.reply(message_refusal(refusal)),
+    };
+    let reason = reason(actions);
+    if reason.is_empty() {
+        return actions.reply(message_refusal(refusal));
+    }
+    Composed::default().put(code).put(&reason).put(LINE_END).send(actions);
+}
 
 pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     match refusal {
@@ -152,6 +172,8 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
         MessageRefusal::Unproved => {
             b"550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n"
         }
+        MessageRefusal::Unwanted => b"550 5.7.1 Message not wanted here\r\n",
+        MessageRefusal::Unsure => b"451 4.7.1 Message not wanted now, try again later\r\n",
     }
 }
 

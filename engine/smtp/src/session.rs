@@ -266,7 +266,7 @@ impl Session {
                 self.faults = 0;
                 reply::stored(identifier, actions);
             }
-            Err(refusal) => actions.reply(reply::message_refusal(refusal)),
+            Err(refusal) => reply::message_refused(refusal, actions),
         }
         self.message_answered(actions);
         self.renew_deadline(actions);

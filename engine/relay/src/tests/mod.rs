@@ -2,6 +2,7 @@
 
 mod bodies;
 mod envelopes;
+mod filters;
 mod hostile;
 mod letters;
 mod opening;

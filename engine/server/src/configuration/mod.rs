@@ -15,6 +15,7 @@
 mod abuse;
 mod document;
 mod error;
+mod filter;
 mod limits;
 mod network;
 mod relay;
@@ -28,6 +29,7 @@ mod tests;
 
 pub use abuse::Abuse;
 pub use error::ConfigurationError;
+pub use filter::{Filter, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, Network};
 pub use relay::{AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way};
@@ -64,7 +66,8 @@ pub const SMARTHOSTS_MAX: usize = 64;
 /// The most files of authorities.
 pub const AUTHORITY_FILES_MAX: usize = 16;
 
-const KEYS: &[&str] = &["hostname", "domains", "network", "user", "access", "abuse", "limits", "web", "tls", "relay"];
+const KEYS: &[&str] =
+    &["hostname", "domains", "network", "user", "access", "abuse", "filter", "limits", "web", "tls", "relay"];
 
 /// What `barepost.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +84,8 @@ pub struct Configuration {
     pub access: Access,
     /// What strangers are refused for, or held in suspicion.
     pub abuse: Abuse,
+    /// Who is asked about the letters that they bring, if somebody is.
+    pub filter: Option<Filter>,
     /// How much accounts may have.
     pub limits: Limits,
     /// What is served by HTTP.
@@ -109,11 +114,12 @@ impl Configuration {
         let users = users::users(&root, &domains)?;
         let access = root.section("access")?.map(|section| network::access(&section)).transpose()?.unwrap_or_default();
         let abuse = root.section("abuse")?.map(|section| abuse::abuse(&section)).transpose()?.unwrap_or_default();
+        let filter = root.section("filter")?.map(|section| filter::filter(&section)).transpose()?;
         let limits = root.section("limits")?.map(|section| limits::limits(&section)).transpose()?.unwrap_or_default();
         let web = root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
         let certificates = tls::certificates(&root)?;
         let relay = root.section("relay")?.map(|section| relay::relay(&section)).transpose()?.unwrap_or_default();
-        Ok(Configuration { hostname, domains, network, users, access, abuse, limits, web, certificates, relay })
+        Ok(Configuration { hostname, domains, network, users, access, abuse, filter, limits, web, certificates, relay })
     }
 
     /// Whether `domain` is one of the domains that mail is taken for; upper and lower case are the same.

@@ -1,5 +1,6 @@
 //! What a `barepost.toml` may say, and how each mistake in one is told.
 
+mod filter;
 mod relay;
 
 use alloc::format;

@@ -15,7 +15,7 @@ use super::courier::{Courier, Hands, Stage, Way};
 use super::road::{Road, come_of};
 use super::secrecy::Line;
 use super::standing::State;
-use super::{PARTING, Place, Queue, has_share};
+use super::{Place, Queue, has_share};
 
 /// Letters that go by a connection.
 const LETTERS_PER_LINE: u32 = 100;
@@ -125,7 +125,7 @@ impl Courier {
         line.client.quit();
         line.say(common);
         line.close(common);
-        common.queue.parting.push((line.connection(), common.now + PARTING));
+        common.queue.part(line.connection(), common.now);
     }
 
     /// Who goes on with the connection of somebody who is done, if it was kept: the next one who waits for the same destination.

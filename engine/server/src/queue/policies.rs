@@ -27,10 +27,9 @@ use store::Refusal;
 
 use crate::common::Common;
 use crate::secure::Identity;
+use crate::wire::{Speaker, Stir, Wire};
 
-use super::PARTING;
 use super::courier::{Courier, Hands, Stage, Way};
-use super::wire::{Speaker, Wire};
 
 const POLICIES_MAX: usize = 512;
 const BYTES_MAX: usize = 1 << 20;
@@ -129,18 +128,6 @@ struct Line {
     is_open: bool,
 }
 
-/// What has happened to a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stir {
-    /// It is made, or has room again.
-    Room,
-    Bytes,
-    /// It is the turn of its handshake.
-    Turn,
-    /// It is over, or that has lasted too long.
-    Over,
-}
-
 impl Inquiry {
     /// About a version of a domain's policy. `None`: no server can have it.
     ///
@@ -224,7 +211,7 @@ impl Courier {
         queue.deadlines.cancel(hands.frame);
         if let Some(line) = &line {
             queue.lines.retain(|(_, frame)| *frame != hands.frame);
-            queue.parting.push((line.wire.connection, *now + PARTING));
+            queue.part(line.wire.connection, *now);
         }
         line.into_iter().for_each(|mut line| line.wire.close(hands.common));
         self.stage(Stage::Sought);

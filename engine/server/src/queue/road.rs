@@ -11,21 +11,20 @@
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
-use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
 
 use dns::{Knowledge, Missing, Name, Question};
 use relay::destinations::Ended;
-use relay::route::{Families, Unroutable, Us};
+use relay::route::Unroutable;
 use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Stage as Talk};
 use store::Refusal;
 
 use crate::configuration::Way as Leaving;
 use crate::names::{Inquirer, Known, QuestionNumber};
+use crate::places::Ourselves;
+use crate::wire::Stir;
 
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::{Found, find};
-use super::policies::Stir;
 use super::reports::Why;
 use super::secrecy::{CALL_PATIENCE, Host, Line};
 use super::smarthosts;
@@ -67,17 +66,8 @@ impl Courier {
     pub(super) fn seek(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
         let common = &mut *hands.common;
         let Road { destination, leaving, random, knowledge, .. } = &self.road;
-        let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        let own = common.net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
-        let own = own.map(IpAddr::V6).chain(common.net.address().map(|own| IpAddr::V4(own.address)));
-        let addresses: Vec<IpAddr> = own.collect();
-        let has = |is_of_family: fn(&IpAddr) -> bool| addresses.iter().any(is_of_family);
-        let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
-            (true, true) => Families::Both,
-            (false, true) => Families::Ipv6,
-            _ => Families::Ipv4,
-        };
-        let us = Us { name: &name, addresses: &addresses, families };
+        let ourselves = Ourselves::of(common);
+        let us = ourselves.us();
         let hosts = match leaving {
             Leaving::By(smarthost) => {
                 smarthosts::hosts(smarthost, &us, *random, knowledge).map(|hosts| hosts.map(Found::Hosts))

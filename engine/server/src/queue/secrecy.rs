@@ -1,4 +1,4 @@
-//! The line to a host that takes mail: a wire (`wire`), in the clear at first, and over TLS once the host has offered that. What is said and heard is the same.
+//! The line to a host that takes mail: a wire (`crate::wire`), in the clear at first, and over TLS once the host has offered that. What is said and heard is the same.
 //!
 //! ```text
 //!   STARTTLS ── 220 ──▸ handshake: its turn, the host's word, its turn … ──▸ sealed ── EHLO …
@@ -30,10 +30,10 @@ use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Stage
 use crate::common::Common;
 use crate::configuration::SmarthostLogin;
 use crate::secure::Identity;
+use crate::wire::Wire;
 
 use super::courier::Reporter;
 use super::demand::Demand;
-use super::wire::Wire;
 
 /// Where mail comes from other hosts.
 const PORT: u16 = 25;

@@ -13,11 +13,12 @@
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
-use dns::{Knowledge, Missing, Name};
-use relay::route::{Hop, Route, Target, Unroutable, Us, route};
+use dns::{Knowledge, Missing};
+use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as Talk, Tls};
 
-use crate::configuration::{PlaceHost, Smarthost, SmarthostTls, Way};
+use crate::configuration::{Smarthost, SmarthostTls, Way};
+use crate::places::route_to;
 use crate::secure::Identity;
 
 use super::demand::Hosts;
@@ -40,14 +41,7 @@ pub(super) fn hosts(
     random: u64,
     knowledge: &Knowledge,
 ) -> Result<Result<Hosts, Unroutable>, Missing> {
-    let route = match &smarthost.place.host {
-        PlaceHost::Address(address) => route(&Target::SmarthostAt(*address), us, random, knowledge)?,
-        PlaceHost::Name(name) => match Name::parse(name.as_str()) {
-            Ok(name) => route(&Target::Smarthost(&name), us, random, knowledge)?,
-            Err(_) => Route::Nowhere(Unroutable::NoSmarthost),
-        },
-    };
-    Ok(match route {
+    Ok(match route_to(&smarthost.place.host, us, random, knowledge)? {
         // Of another family there may be addresses that nobody knows now: those that are known will do.
         Route::By { hops, .. } => Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect()),
         Route::Nowhere(why) => Err(why),

@@ -1,9 +1,9 @@
 //! The end of a message: what stands between its last byte and its commit.
 //!
 //! ```text
-//!   Revising ──what its header lacks──> Proving ──whose it is───────┬─> Saying ──what stands above it──> Committed
-//!       └─ room ─┘   │                     └─ names, the gate ─┘      │     └─ room ─┘
-//!                    └─submitted here───> Signing ──our signatures──┘       what is in another's name than the account's is refused
+//!   Revising ──what its header lacks──> Proving ──whose it is───> Asking ──what the filter says──┬─> Saying ──what stands above it──> Committed
+//!       └─ room ─┘   │                     └─ names, the gate ─┘      └─ the filter ─┘             │     └─ room ─┘
+//!                    └─submitted here───> Signing ──our signatures─────────────────────────────┘       what is in another's name than the account's is refused
 //!                                            └─ the gate ─┘
 //! ```
 //! Invariant: a message is committed once, or given up, whatever its sender does meanwhile; who has not heard that it is stored will send it again.
@@ -12,16 +12,18 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::{Findings, return_path};
+use relay::filter::Verdict;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK};
 
 use crate::common::{Common, Point, SIGNATURES};
 use crate::names::{Known, QuestionNumber};
 use crate::signing::Signing;
+use crate::wire::Stir;
 
 use super::lists::Standing;
 use super::proof::{Judgement, Proof};
-use super::{Hands, message_refusal};
+use super::{Hands, Incoming, Transaction, message_refusal};
 
 /// How far the end of a message has come.
 pub(super) enum Ending {
@@ -31,6 +33,8 @@ pub(super) enum Ending {
     Revising,
     /// It is found out whose it is.
     Proving,
+    /// The filter is asked.
+    Asking,
     /// It is signed.
     Signing,
     /// What stands above it goes into the store.
@@ -59,7 +63,7 @@ impl Ending {
     }
 
     fn is_under_way(&self) -> bool {
-        self.waits_for_room() || matches!(self, Ending::Proving | Ending::Signing)
+        self.waits_for_room() || matches!(self, Ending::Proving | Ending::Asking | Ending::Signing)
     }
 }
 
@@ -87,6 +91,8 @@ pub(super) fn resumed(session: &mut smtp::Session, hands: &mut Hands<'_>) {
     let Ok((common, message)) = hands.message() else { return };
     match (&message.ending, &mut message.proof, &mut message.signing) {
         (Ending::Proving, Some(proof), _) => proof.verify(caller, common),
+        // It may be its turn.
+        (Ending::Asking, ..) => {}
         (Ending::Signing, _, Some(signing)) if common.has_entered(SIGNATURES, caller.connection.0) => {
             common.leave(SIGNATURES, caller.connection.0);
             signing.sign(&common.signer, common.wall);
@@ -105,6 +111,14 @@ pub(super) fn name_known(
 ) -> Option<Known> {
     let caller = hands.caller;
     let Ok((common, message)) = hands.message() else { return Some(known) };
+    let known = match (&message.ending, &mut message.inquiry) {
+        (Ending::Asking, Some(inquiry)) => inquiry.name_known(number, known),
+        _ => Some(known),
+    };
+    let Some(known) = known else {
+        go_on_later(session, hands);
+        return None;
+    };
     let Some(proof) = &mut message.proof else { return Some(known) };
     let others = proof.name_known(number, known);
     if others.is_none() {
@@ -116,10 +130,28 @@ pub(super) fn name_known(
     others
 }
 
+/// Something has happened to the connection by which the filter is asked.
+pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, hands: &mut Hands<'_>) {
+    if let Ok((common, message)) = hands.message()
+        && let (Ending::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
+    {
+        inquiry.stirred(stir, common);
+        go_on_later(session, hands);
+    }
+}
+
 /// There is no more time: what is not known is unknown, and what has no room is not taken. False where nothing is under way.
 pub(super) fn given_up(session: &mut smtp::Session, hands: &mut Hands<'_>) -> bool {
-    let Ok((_, message)) = hands.message() else { return false };
+    let caller = hands.caller;
+    let Ok((common, message)) = hands.message() else { return false };
     match (&message.ending, &mut message.proof) {
+        (Ending::Asking, _) => {
+            let Some(inquiry) = &mut message.inquiry else { return false };
+            if !inquiry.give_up(caller, common) {
+                return false;
+            }
+            go_on_later(session, hands);
+        }
         (Ending::Proving, Some(proof)) => {
             proof.time_is_up();
             go_on_later(session, hands);
@@ -168,14 +200,17 @@ fn go_on(hands: &mut Hands<'_>) -> Result<(), MessageRefusal> {
 }
 
 fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
+    tell_filter(hands);
     let (room, stored) = (hands.continuation(Point::MessageRoom), hands.continuation(Point::MessageStored));
     let (caller, account) = (hands.caller, hands.account());
     let transaction = hands.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
-    let (common, reverse_path) = (&mut *hands.common, &transaction.reverse_path);
+    let common = &mut *hands.common;
+    let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
+    let reverse_path = &*reverse_path;
     let standing = Standing::of(hands.client.as_deref());
     // Of what lies in an outbox the envelope says that, and who gets it at last says it above all.
-    let is_elsewhere = transaction.posting.is_wanted();
-    let message = transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?;
+    let is_elsewhere = posting.is_wanted();
+    let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let letter = message.letter;
     match (&mut message.ending, &mut message.proof) {
         (Ending::Revising, _) => {
@@ -203,13 +238,41 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
             signing.forget(&mut common.signer);
             Ok(Step::Done(Ending::Saying(saying)))
         }
-        (Ending::Proving, None) => Ok(Step::Done(Ending::Saying(Saying::NOTHING))),
+        (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
         (Ending::Proving, Some(proof)) => {
             if !proof.is_known(caller, common) {
                 return Ok(Step::Waits);
             }
             common.set_deadline(caller.connection, None);
-            let saying = say(proof, standing, Some(reverse_path).filter(|_| !is_elsewhere), common)?;
+            // Of what is refused anyway nobody else is asked.
+            let is_refused = matches!(proof.judgement(), Judgement::Refuse);
+            if is_refused { Err(MessageRefusal::Unproved) } else { Ok(Step::Done(Ending::Asking)) }
+        }
+        (Ending::Asking, _) => {
+            let verdict = match &mut message.inquiry {
+                None => Verdict::Clean,
+                Some(inquiry) => {
+                    if !inquiry.is_known(caller, common) {
+                        return Ok(Step::Waits);
+                    }
+                    common.set_deadline(caller.connection, None);
+                    inquiry.verdict()
+                }
+            };
+            let filtered = match verdict {
+                Verdict::Clean => None,
+                Verdict::Suspect(why) => Some(why),
+                Verdict::Later(words) => {
+                    *reason = words;
+                    return Err(MessageRefusal::Unsure);
+                }
+                Verdict::Never(words) => {
+                    *reason = words;
+                    return Err(MessageRefusal::Unwanted);
+                }
+            };
+            let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
+            let saying = say(message.proof.as_deref(), (standing, filtered.as_deref()), path, common)?;
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, common);
             }
@@ -229,28 +292,49 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
     }
 }
 
+/// What was said of a message is known to who asks the filter about it, if it is time for that.
+fn tell_filter(hands: &mut Hands<'_>) {
+    let Hands { common, caller, transaction: Some(transaction), .. } = hands else { return };
+    let is_to_begin = |message: &Incoming| {
+        matches!(message.ending, Ending::Asking)
+            && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
+    };
+    if !transaction.message.as_ref().is_some_and(is_to_begin) {
+        return;
+    }
+    let recipients = transaction.named(&common.store);
+    let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else { return };
+    let identifier = core::str::from_utf8(message.identifier.as_bytes()).unwrap_or_default();
+    if let Some(inquiry) = &mut message.inquiry {
+        inquiry.ended((reverse_path, &recipients), identifier, *caller, common);
+    }
+}
+
 /// The trace fields of a message of which all is known; of one that goes on to somebody else, there are none.
 ///
-/// Errors: the domain of its author wants it refused.
+/// Errors: there is no room for them.
 fn say(
-    proof: &Proof,
-    standing: Option<&Standing>,
+    proof: Option<&Proof>,
+    (standing, filtered): (Option<&Standing>, Option<&str>),
     path: Option<&String>,
     common: &mut Common,
 ) -> Result<Saying, MessageRefusal> {
-    let unproved = match proof.judgement() {
-        Judgement::Accept => None,
-        Judgement::Suspect(reason) => Some(reason),
-        Judgement::Refuse => return Err(MessageRefusal::Unproved),
-    };
     // Whoever gets it at last looks at it himself.
     let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
-    let reason = reason(unproved.as_deref().into_iter().chain(standing.into_iter().flat_map(Standing::suspicions)));
+    let unproved = match proof.map(Proof::judgement) {
+        Some(Judgement::Suspect(reason)) => Some(reason),
+        _ => None,
+    };
+    let listed = standing.into_iter().flat_map(Standing::suspicions);
+    let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
     let trace = common.trace.as_mut_slice();
     let start = return_path(reverse_path, trace).ok_or(MessageRefusal::TryLater)?;
     let mut findings = Findings::begin(trace, start, &common.hostname);
     findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
-    proof.write(&mut findings);
+    match proof {
+        Some(proof) => proof.write(&mut findings),
+        None => findings.nothing(),
+    }
     let length = findings.end(reason.as_deref(), Head::UNIT);
     let fields = common.trace.get(..length).unwrap_or_default().to_vec();
     Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })

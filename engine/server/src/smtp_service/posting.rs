@@ -134,6 +134,12 @@ impl Transaction {
         self.posting.elsewhere.iter().map(|(address, _)| address.clone()).collect()
     }
 
+    /// The addresses of all.
+    pub(super) fn named(&self, store: &Archive) -> Vec<String> {
+        let here = self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
+        here.chain(self.people_elsewhere()).collect()
+    }
+
     /// Whether all have room in an envelope.
     fn check_envelope(&self, store: &Archive) -> Result<(), RecipientRefusal> {
         let Transaction { recipients, posting, .. } = self;

@@ -131,7 +131,7 @@ impl Session {
                 }
                 Err(refusal) => {
                     self.set_message(Message::NotBegun);
-                    actions.reply(reply::message_refusal(refusal));
+                    reply::message_refused(refusal, actions);
                     self.message_answered(actions);
                 }
             },

@@ -140,6 +140,8 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
             MessageRefusal::Unproved,
             "550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n",
         ),
+        (MessageRefusal::Unwanted, "550 5.7.1 Message not wanted here\r\n"),
+        (MessageRefusal::Unsure, "451 4.7.1 Message not wanted now, try again later\r\n"),
     ] {
         let mut talk = Conversation::addressed();
         talk.world.bytes_refusal = Some((3, refusal));
@@ -153,6 +155,22 @@ fn every_refusal_of_a_message_is_said_at_its_end() {
         talk.session.message_stored(Err(refusal), &mut talk.world);
         talk.exchange(&[("", reply), ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
         assert!(talk.world.is_settled());
+    }
+}
+
+#[test]
+fn a_message_that_a_filter_does_not_want_is_refused_with_its_words_in_one_line() {
+    for (refusal, code) in [(MessageRefusal::Unwanted, "550 5.7.1"), (MessageRefusal::Unsure, "451 4.7.1")] {
+        let long = "x".repeat(2_000);
+        for (reason, told) in [("spam\r\n250 ha: \u{e4}ha", "spam250 ha: ha"), (&long, &long[..500])] {
+            let reply = std::format!("{code} {told}\r\n");
+            let mut talk = Conversation::addressed();
+            talk.world.reason = reason.into();
+            talk.store_answers = false;
+            talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n"), ("a\r\n.\r\n", "")]);
+            talk.session.message_stored(Err(refusal), &mut talk.world);
+            talk.exchange(&[("", reply.as_str()), ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n")]);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A connection that a courier has opened, in the clear or over TLS: bytes between whoever speaks by it and the network.
+//! A connection that this machine has opened, to bring mail or to ask something, in the clear or over TLS: bytes between whoever speaks by it and the network.
 //!
 //! Invariants:
 //! - Nothing that arrived in the clear is heard once TLS is spoken.
@@ -20,7 +20,7 @@ use crate::secure::{Identity, Opening};
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 
 /// Who speaks by a connection.
-pub(super) trait Speaker {
+pub(crate) trait Speaker {
     /// What is to be sent.
     fn output(&self) -> &[u8];
     /// So many bytes of it were sent.
@@ -75,9 +75,21 @@ impl Speaker for Fetch {
     }
 }
 
+/// What has happened to a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stir {
+    /// It is made, or has room again.
+    Room,
+    Bytes,
+    /// It is the turn of its handshake.
+    Turn,
+    /// It is over, or that has lasted too long.
+    Over,
+}
+
 /// A connection.
-pub(super) struct Wire {
-    pub(super) connection: ConnectionId,
+pub(crate) struct Wire {
+    pub(crate) connection: ConnectionId,
     secrecy: Secrecy,
     /// Who the host has to prove to be when TLS is spoken, and as whom it is called.
     identity: Identity,
@@ -108,7 +120,7 @@ enum Awaited {
 
 impl Wire {
     /// Calls a host. `None`: there is no connection to be had.
-    pub(super) fn to(
+    pub(crate) fn to(
         address: SocketAddr,
         identity: Identity,
         called: Option<String>,
@@ -119,12 +131,12 @@ impl Wire {
     }
 
     /// Until when a handshake may last, if there is one.
-    pub(super) fn handshake_until(&self) -> Option<Instant> {
+    pub(crate) fn handshake_until(&self) -> Option<Instant> {
         if let Secrecy::Handshake(_, until) = self.secrecy { Some(until) } else { None }
     }
 
     /// Says what there is to say, as far as there is room.
-    pub(super) fn say(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
+    pub(crate) fn say(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
         if let Secrecy::Handshake(Awaited::Room, _) = self.secrecy {
             self.hear(speaker, common);
         }
@@ -142,7 +154,7 @@ impl Wire {
     }
 
     /// Hears what has arrived.
-    pub(super) fn hear(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
+    pub(crate) fn hear(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
         let connection = self.connection;
         common.work_on_waiting(connection, |bytes, common| match self.secrecy {
             Secrecy::Clear => {
@@ -185,7 +197,7 @@ impl Wire {
     }
 
     /// TLS may begin: the host has said so, or it is what is spoken at its port. The first word is ours.
-    pub(super) fn begin_handshake(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
+    pub(crate) fn begin_handshake(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
         if !common.secure.call(self.connection, self.called.as_deref(), &self.identity) {
             return speaker.lost(Lost::Tls);
         }
@@ -205,7 +217,7 @@ impl Wire {
     }
 
     /// Its turn has come.
-    pub(super) fn step(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
+    pub(crate) fn step(&mut self, speaker: &mut impl Speaker, common: &mut Common) {
         let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
         *awaited = Awaited::Bytes;
         let event = common.step_in_handshake(self.connection);
@@ -239,14 +251,14 @@ impl Wire {
     }
 
     /// Nothing more will be said by this connection; what was, is sent.
-    pub(super) fn close(&mut self, common: &mut Common) {
+    pub(crate) fn close(&mut self, common: &mut Common) {
         common.secure.close(common.now, self.connection, &mut common.net);
         common.net.close(self.connection);
         self.forget_secrets(common);
     }
 
     /// Ends the connection at once.
-    pub(super) fn end(&mut self, common: &mut Common) {
+    pub(crate) fn end(&mut self, common: &mut Common) {
         common.net.abort(self.connection);
         self.forget_secrets(common);
     }

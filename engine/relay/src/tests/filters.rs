@@ -1,0 +1,132 @@
+//! What a filter is asked, and what it makes of letters.
+
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use crate::filter::{Question, Said, Verdict};
+
+fn question(letter: &[u8], said: &Said<'_>) -> Question {
+    Question::about(letter.to_vec(), said, "filter.test:11333", Some("secret"))
+}
+
+fn said(recipients: &[String]) -> Said<'_> {
+    let address = "::ffff:203.0.113.7".parse().unwrap();
+    let (hello, reverse_path) = ("far.test", "me@far.test");
+    Said { address, hello, reverse_path, recipients, hostname: "mail.test", identifier: "4D2" }
+}
+
+/// All that is sent, so many bytes at a time.
+fn sent(question: &mut Question, step: usize) -> String {
+    let mut all = Vec::new();
+    while !question.output().is_empty() {
+        let count = question.output().len().min(step);
+        all.extend_from_slice(&question.output()[..count]);
+        question.sent(count);
+    }
+    String::from_utf8(all).unwrap()
+}
+
+#[test]
+fn a_filter_is_asked_with_the_letter_and_all_that_was_said_of_it() {
+    let recipients = ["ada@mail.test".to_string(), "bob@mail.test".to_string()];
+    let whole = "POST /checkv2 HTTP/1.0\r\nHost: filter.test:11333\r\nContent-Length: 7\r\nIP: 203.0.113.7\r\n\
+        Helo: far.test\r\nFrom: <me@far.test>\r\nRcpt: <ada@mail.test>\r\nRcpt: <bob@mail.test>\r\n\
+        Hostname: mail.test\r\nQueue-Id: 4D2\r\nPassword: secret\r\n\r\nLetter\n";
+    for step in [1, 2, 100, usize::MAX] {
+        let mut question = question(b"Letter\n", &said(&recipients));
+        assert_eq!(sent(&mut question, step), whole);
+        question = question.again();
+        assert_eq!(sent(&mut question, step), whole, "once more");
+        assert_eq!(question.verdict(), None);
+        assert!(!format!("{question:?}").contains("secret"));
+    }
+    let nobody = Said { reverse_path: "", ..said(&recipients) };
+    let mut question = Question::about(Vec::new(), &nobody, "10.0.0.5:11333", None);
+    let said = sent(&mut question, usize::MAX);
+    assert!(said.contains("\r\nFrom: <>\r\n") && !said.contains("Password") && said.ends_with("\r\n\r\n"), "{said}");
+}
+
+#[test]
+fn what_a_client_says_never_ends_a_field() {
+    let recipients = ["\"a\r\nUser: root\"@mail.test".to_string()];
+    let said = Said { hello: "x\r\nPassword: y\u{85}", ..said(&recipients) };
+    let said = sent(&mut question(b"", &said), usize::MAX);
+    assert!(said.contains("\r\nHelo: xPassword: y\r\n") && !said.contains("\nUser"), "{said}");
+}
+
+/// What comes of a body of this type, in pieces of so many bytes.
+fn answered(kind: &str, body: &str, step: usize) -> Option<Verdict> {
+    let mut question = question(b"x", &said(&[]));
+    let length = body.len();
+    let all = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}");
+    all.as_bytes().chunks(step).for_each(|bytes| question.arrived(bytes));
+    question.ended();
+    question.verdict().expect("it is over").cloned()
+}
+
+fn json(action: &str, more: &str) -> String {
+    format!("{{\"is_skipped\":false,\"score\":8.25,\"required_score\":15.0,\"action\":\"{action}\"{more}}}")
+}
+
+#[test]
+fn an_answer_is_one_of_four_verdicts() {
+    let symbols = ",\"symbols\":{\"A\":{\"name\":\"A\",\"score\":1.5},\"B\":{\"score\":6.75,\"options\":[\"x\"]},\"C\":{\"score\":-2},\"D\":{}}";
+    let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npatt\\u00e4ern\",\"other\":1}";
+    let reason = "the filter gives it 8.25 of 15.00 points".to_string();
+    for (action, more, verdict) in [
+        ("no action", "", Verdict::Clean),
+        ("no action", words, Verdict::Clean),
+        ("add header", symbols, Verdict::Suspect(format!("{reason}: B, A"))),
+        ("rewrite subject", "", Verdict::Suspect(reason)),
+        ("greylist", "", Verdict::Later(String::new())),
+        ("soft reject", words, Verdict::Later("Gtubepattern".into())),
+        ("reject", words, Verdict::Never("Gtubepattern".into())),
+        ("reject", "", Verdict::Never(String::new())),
+    ] {
+        for step in [1, 1_000] {
+            assert_eq!(answered("application/json", &json(action, more), step), Some(verdict.clone()), "{action}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_whole_answer_is_none() {
+    let whole = json("reject", "");
+    for (kind, body) in [
+        ("text/html", whole.as_str()),
+        ("application/json", &whole[1..]),
+        ("application/json", "{\"error\":\"no\"}"),
+        ("application/json", "[]"),
+        ("application/json", ""),
+        ("application/json", &json("discard", "")),
+        ("application/json", &json("reject", &format!(",\"more\":\"{}\"", "x".repeat(64 * 1024)))),
+        ("application/json", &"[".repeat(60_000)),
+    ] {
+        assert_eq!(answered(kind, body, 1_000), None, "{kind} {}", &body[..body.len().min(80)]);
+    }
+    for response in ["HTTP/1.1 403 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", "x"]
+    {
+        let mut question = question(b"x", &said(&[]));
+        question.arrived(response.as_bytes());
+        question.ended();
+        assert_eq!(question.verdict(), Some(None), "{response}");
+    }
+    let mut question = question(b"x", &said(&[]));
+    question.arrived(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"act");
+    question.ended();
+    assert_eq!(question.verdict(), Some(None), "cut off");
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_filter_answers_is_a_verdict_that_can_be_said_or_none(body in ".{0,200}", step in 1_usize..50) {
+        for text in [json("reject", &format!(",\"messages\":{{\"smtp_message\":{body:?}}}")), body.clone()] {
+            if let Some(Verdict::Never(words)) = answered("application/json", &text, step) {
+                prop_assert!(words.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
+            }
+        }
+    }
+}

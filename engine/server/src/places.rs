@@ -1,0 +1,48 @@
+//! Where a host is that the configuration names, by its name or its address: a smarthost, or a filter.
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+
+use dns::{Knowledge, Missing, Name};
+use relay::route::{Families, Route, Target, Unroutable, Us, route};
+
+use crate::common::Common;
+use crate::configuration::PlaceHost;
+
+/// Who we are, and what we can reach.
+pub(crate) struct Ourselves {
+    name: Name,
+    addresses: Vec<IpAddr>,
+}
+
+impl Ourselves {
+    pub(crate) fn of(common: &Common) -> Ourselves {
+        let name = Name::parse(&common.hostname).unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let own = common.net.ipv6_addresses().map(|own| own.address).filter(|own| !own.is_unicast_link_local());
+        let own = own.map(IpAddr::V6).chain(common.net.address().map(|own| IpAddr::V4(own.address)));
+        Ourselves { name, addresses: own.collect() }
+    }
+
+    pub(crate) fn us(&self) -> Us<'_> {
+        let has = |is_of_family: fn(&IpAddr) -> bool| self.addresses.iter().any(is_of_family);
+        let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
+            (true, true) => Families::Both,
+            (false, true) => Families::Ipv6,
+            _ => Families::Ipv4,
+        };
+        Us { name: &self.name, addresses: &self.addresses, families }
+    }
+}
+
+/// The addresses of a host.
+///
+/// Errors: [`Missing`] says what has to be known first.
+pub(crate) fn route_to(host: &PlaceHost, us: &Us<'_>, random: u64, knowledge: &Knowledge) -> Result<Route, Missing> {
+    match host {
+        PlaceHost::Address(address) => route(&Target::SmarthostAt(*address), us, random, knowledge),
+        PlaceHost::Name(name) => match Name::parse(name.as_str()) {
+            Ok(name) => route(&Target::Smarthost(&name), us, random, knowledge),
+            Err(_) => Ok(Route::Nowhere(Unroutable::NoSmarthost)),
+        },
+    }
+}

@@ -1,0 +1,355 @@
+//! What the filter makes of a stranger's letter, where the configuration names one (`crate::filter`): it is asked by HTTP when all else is known of the letter (`relay::filter`).
+//!
+//! ```text
+//!   arrives ──all of it──▸ waits its turn ──▸ sought, called, spoken ──▸ known
+//!      └── too large, or too much is kept of others ─────────────────────┘
+//! ```
+//! Invariants:
+//! - A letter does not wait for longer than the filter may take, its turn and the names of the filter's host counted in: then it is away, and what becomes of the letter the configuration says.
+//! - A filter that is away is not asked, and nobody waits for it.
+//! - Whatever becomes of the session, what is kept of the letter is given back, the connection is ended, and its turn is somebody else's.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use dns::{Knowledge, Missing};
+use machine::Instant;
+use relay::Lost;
+use relay::filter::{Question, Said, Verdict};
+use relay::route::Route;
+
+use crate::common::Common;
+use crate::configuration::WhenAway;
+use crate::filter::LETTER_OCTETS_MAX;
+use crate::names::{Inquirer, Known, QuestionNumber};
+use crate::places::{Ourselves, route_to};
+use crate::secure::Identity;
+use crate::session::Caller;
+use crate::wire::{Speaker, Stir, Wire};
+
+use super::{Conversation, ending};
+
+/// Octets by which what is kept of a letter grows.
+const STEP_OCTETS: usize = 32 * 1024;
+
+/// What is said of a letter about which the filter has not answered.
+const UNKNOWN: &str = "the filter could not be asked";
+const PUT_OFF: &str = "Cannot be looked at now, try again later";
+
+/// What the filter makes of one letter.
+pub(super) struct Inquiry {
+    stage: Stage,
+    greeting_name: Box<str>,
+    /// The letter as it came, until it is sent.
+    letter: Vec<u8>,
+    /// Octets of it that are counted.
+    kept: usize,
+    until: Instant,
+    question: Option<Box<Question>>,
+    knowledge: Knowledge,
+    /// What was asked of name servers, and is not answered.
+    asked: Option<(QuestionNumber, dns::Question)>,
+    /// The filter's addresses that were not called yet.
+    addresses: VecDeque<SocketAddr>,
+    line: Option<Line>,
+}
+
+/// How far it has come.
+enum Stage {
+    /// The letter comes.
+    Arriving,
+    /// It waits for its turn.
+    Waiting,
+    /// It is to be found out where the filter is.
+    Sought,
+    /// It is spoken with, or to be called.
+    Spoken,
+    /// That was all.
+    Over(Verdict),
+}
+
+/// A connection to the filter.
+struct Line {
+    wire: Wire,
+    is_open: bool,
+}
+
+impl Speaker for Question {
+    fn output(&self) -> &[u8] {
+        self.output()
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.sent(count);
+    }
+
+    fn arrived(&mut self, bytes: &[u8]) {
+        self.arrived(bytes);
+    }
+
+    fn secured(&mut self) {}
+
+    fn lost(&mut self, lost: Lost) {
+        if lost == Lost::Closed { self.ended() } else { self.failed() }
+    }
+}
+
+impl Inquiry {
+    /// About a letter of this client's, if it is to be asked about.
+    pub(super) fn begin(greeting_name: &str, caller: Caller, common: &Common) -> Option<Box<Inquiry>> {
+        let is_wanted = common.filter.is_some() && common.is_judged(caller);
+        is_wanted.then(|| {
+            Box::new(Inquiry {
+                stage: Stage::Arriving,
+                greeting_name: greeting_name.into(),
+                letter: Vec::new(),
+                kept: 0,
+                until: Instant::NEVER,
+                question: None,
+                knowledge: Knowledge::default(),
+                asked: None,
+                addresses: VecDeque::new(),
+                line: None,
+            })
+        })
+    }
+
+    /// The next bytes of the letter, as they came.
+    pub(super) fn arrived(&mut self, bytes: &[u8], common: &mut Common) {
+        let (Stage::Arriving, Some(filter)) = (&self.stage, &mut common.filter) else { return };
+        let octets = self.letter.len() + bytes.len();
+        if octets > LETTER_OCTETS_MAX {
+            self.stage = Stage::Over(Verdict::Clean);
+            return self.drop_letter(common);
+        }
+        if octets > self.kept {
+            let more = octets.next_multiple_of(STEP_OCTETS) - self.kept;
+            if !filter.keep(more) {
+                self.stage = Stage::Over(verdict_of(filter.named.when_away));
+                return self.drop_letter(common);
+            }
+            self.kept += more;
+            self.letter.reserve_exact(self.kept - self.letter.len());
+        }
+        self.letter.extend_from_slice(bytes);
+    }
+
+    /// Whether it is to be said what was said of the letter, before anything can be asked.
+    pub(super) fn is_to_begin(&self) -> bool {
+        matches!(self.stage, Stage::Arriving)
+    }
+
+    /// All of the letter is there. It is for these people, from this one.
+    pub(super) fn ended(
+        &mut self,
+        (reverse_path, recipients): (&str, &[String]),
+        identifier: &str,
+        caller: Caller,
+        common: &Common,
+    ) {
+        let Some(filter) = &common.filter else { return };
+        if !filter.may_be_asked(common.now) {
+            self.stage = Stage::Over(verdict_of(filter.named.when_away));
+            return;
+        }
+        let (address, hello, hostname) = (caller.address, &*self.greeting_name, &*common.hostname);
+        let said = Said { address, hello, reverse_path, recipients, hostname, identifier };
+        let letter = core::mem::take(&mut self.letter);
+        let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
+        self.question = Some(Box::new(Question::about(letter, &said, &host, password)));
+        self.until = common.now + filter.named.timeout;
+        self.stage = Stage::Waiting;
+    }
+
+    /// Whether it is known what the filter makes of the letter. Goes on with asking.
+    pub(super) fn is_known(&mut self, caller: Caller, common: &mut Common) -> bool {
+        loop {
+            let is_moving = match self.stage {
+                Stage::Over(_) => return true,
+                Stage::Arriving => false,
+                Stage::Waiting => self.take_turn(caller, common),
+                Stage::Sought => self.seek(caller, common),
+                Stage::Spoken if self.line.is_some() => self.speak(caller, common),
+                Stage::Spoken => self.call(caller, common),
+            };
+            if !is_moving {
+                let left = self.until.since(common.now);
+                common.set_deadline(caller.connection, Some(left));
+                return false;
+            }
+        }
+    }
+
+    /// What it is, once it is known.
+    pub(super) fn verdict(&self) -> Verdict {
+        if let Stage::Over(verdict) = &self.stage { verdict.clone() } else { Verdict::Clean }
+    }
+
+    fn take_turn(&mut self, caller: Caller, common: &mut Common) -> bool {
+        let is_turn = common.filter.as_mut().is_some_and(|filter| filter.is_turn_of(caller.connection.0));
+        if is_turn {
+            self.stage = Stage::Sought;
+        }
+        is_turn
+    }
+
+    fn seek(&mut self, caller: Caller, common: &mut Common) -> bool {
+        if self.asked.is_some() {
+            return false;
+        }
+        let Some(filter) = &common.filter else { return false };
+        let (place, ourselves) = (&filter.named.place, Ourselves::of(common));
+        match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
+            Err(Missing(_)) if !common.names.can_be_asked() => {
+                self.is_away("has a name, and there is nobody to be asked for it", caller, common)
+            }
+            Err(Missing(question)) => {
+                let number = common.names.ask(Inquirer::Session(caller.connection.0), question.clone());
+                self.asked = Some((number, question));
+                return false;
+            }
+            Ok(Route::By { hops, .. }) => {
+                self.addresses = hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
+                self.stage = Stage::Spoken;
+            }
+            Ok(Route::Nowhere(_)) => self.is_away("has no address", caller, common),
+        }
+        true
+    }
+
+    /// This came of a question to name servers. It comes back where it is another's.
+    pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
+        let Some((_, question)) = self.asked.take_if(|(asked, _)| *asked == number) else { return Some(known) };
+        self.knowledge.learn(question, known);
+        None
+    }
+
+    /// Calls the next address.
+    fn call(&mut self, caller: Caller, common: &mut Common) -> bool {
+        let Some(address) = self.addresses.pop_front() else {
+            self.is_away("does not answer", caller, common);
+            return true;
+        };
+        if let Some(wire) = Wire::to(address, Identity::Anybody, None, common) {
+            common.filter.iter_mut().for_each(|filter| filter.called(wire.connection, caller.connection.0));
+            self.line = Some(Line { wire, is_open: false });
+        }
+        true
+    }
+
+    /// Says what there is to say, and looks whether it is answered.
+    fn speak(&mut self, caller: Caller, common: &mut Common) -> bool {
+        let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return false };
+        if line.is_open {
+            line.wire.say(&mut **question, common);
+        }
+        match question.verdict() {
+            None => {
+                if line.is_open && !question.output().is_empty() {
+                    common.net.want_room(common.now, line.wire.connection);
+                }
+                return false;
+            }
+            Some(Some(verdict)) => {
+                let verdict = verdict.clone();
+                let told = common.filter.as_mut().and_then(|filter| filter.answered());
+                common.console.extend(told);
+                self.is_over(verdict, caller, common);
+            }
+            Some(None) => {
+                self.hang_up(common);
+                self.question = self.question.take().map(|question| Box::new(question.again()));
+            }
+        }
+        true
+    }
+
+    /// Something has happened to the connection.
+    pub(super) fn stirred(&mut self, stir: Stir, common: &mut Common) {
+        let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
+        match stir {
+            Stir::Room => line.is_open = true,
+            Stir::Bytes => line.wire.hear(&mut **question, common),
+            Stir::Over => Speaker::lost(&mut **question, Lost::Closed),
+            Stir::Turn => {}
+        }
+    }
+
+    /// Nothing more is asked. `false`: nothing was.
+    pub(super) fn give_up(&mut self, caller: Caller, common: &mut Common) -> bool {
+        match self.stage {
+            Stage::Arriving | Stage::Over(_) => return false,
+            // The machine stops, or others were before it: nothing is known of the filter.
+            _ if common.now < self.until => self.is_unknown(caller, common),
+            Stage::Waiting => self.is_unknown(caller, common),
+            Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", caller, common),
+        }
+        true
+    }
+
+    fn is_away(&mut self, why: &str, caller: Caller, common: &mut Common) {
+        let now = common.now;
+        let told = common.filter.as_mut().and_then(|filter| filter.did_not_answer(why, now));
+        common.console.extend(told);
+        self.is_unknown(caller, common);
+    }
+
+    fn is_unknown(&mut self, caller: Caller, common: &mut Common) {
+        let when_away = common.filter.as_ref().map(|filter| filter.named.when_away).unwrap_or_default();
+        self.is_over(verdict_of(when_away), caller, common);
+    }
+
+    fn is_over(&mut self, verdict: Verdict, caller: Caller, common: &mut Common) {
+        self.forget(caller, common);
+        self.stage = Stage::Over(verdict);
+    }
+
+    /// What is kept of it no longer is, and nothing is asked.
+    pub(super) fn forget(&mut self, caller: Caller, common: &mut Common) {
+        self.hang_up(common);
+        self.asked = None;
+        self.question = None;
+        self.drop_letter(common);
+        let Common { filter, ready, .. } = common;
+        filter.iter_mut().for_each(|filter| filter.is_done_with(caller.connection.0, ready));
+    }
+
+    fn drop_letter(&mut self, common: &mut Common) {
+        self.letter = Vec::new();
+        let kept = core::mem::take(&mut self.kept);
+        common.filter.iter_mut().for_each(|filter| filter.kept -= kept);
+    }
+
+    /// Ends the connection: in good order where all was said and heard.
+    fn hang_up(&mut self, common: &mut Common) {
+        let Some(mut line) = self.line.take() else { return };
+        let connection = line.wire.connection;
+        common.filter.iter_mut().for_each(|filter| filter.hung_up(connection));
+        let is_answered = self.question.as_ref().is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
+        if is_answered {
+            line.wire.close(common);
+            common.queue.part(connection, common.now);
+        } else {
+            line.wire.end(common);
+        }
+    }
+}
+
+impl Conversation {
+    /// Something has happened to the connection by which the filter is asked about the message.
+    pub(crate) fn filter_stirred(&mut self, stir: Stir, caller: Caller, common: &mut Common) {
+        self.with(caller, common, |session, hands| ending::filter_stirred(stir, session, hands));
+    }
+}
+
+/// What becomes of a letter of which the filter has said nothing.
+fn verdict_of(when_away: WhenAway) -> Verdict {
+    match when_away {
+        WhenAway::Accept => Verdict::Clean,
+        WhenAway::Junk => Verdict::Suspect(UNKNOWN.to_string()),
+        WhenAway::Defer => Verdict::Later(PUT_OFF.to_string()),
+    }
+}

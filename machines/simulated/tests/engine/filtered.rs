@@ -1,0 +1,267 @@
+//! What a filter says of strangers' letters, and what becomes of them when it says nothing.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use machine::Micros;
+use server::InUse;
+
+use crate::CORES;
+
+use super::far_filter::{Mood, World, filtering, filtering_at};
+use super::names::{STRANGER, serving_as};
+use super::proofs::{INBOX, JUNK, letters_of, newest};
+use super::room::{Room, Talk};
+
+const LETTER: &[u8] = b"From: me@pass.test\r\nSubject: looms\r\n\r\nHello.\r\n.\r\n";
+const AWAY: &str = "filter: 10.0.0.13:11333 does not answer";
+
+/// How often the console was told of this.
+fn told(room: &Room, words: &str) -> usize {
+    room.machine.console.iter().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn a_letter_is_taken_put_into_junk_put_off_or_refused_as_the_filter_says() {
+    let symbols = ",\"symbols\":{\"A\":{\"score\":2.5},\"B\":{\"score\":6.0},\"C\":{\"score\":-1.0}}";
+    let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npattern\"}";
+    for seed in [801, 802] {
+        let (mut room, mut world) = filtering(seed, "");
+        for (action, more, found) in [
+            ("no action", symbols, Ok(None)),
+            ("add header", symbols, Ok(Some("the filter gives it 8.50 of 15.00 points: B, A"))),
+            ("rewrite subject", "", Ok(Some("the filter gives it 8.50 of 15.00 points"))),
+            ("soft reject", words, Err("451 4.7.1 Gtubepattern")),
+            ("greylist", "", Err("451 4.7.1 Message not wanted now, try again later")),
+            ("reject", words, Err("550 5.7.1 Gtubepattern")),
+            ("reject", "", Err("550 5.7.1 Message not wanted here")),
+        ] {
+            world.filter.mood = Mood::Says(action, more);
+            let before = letters_of(&room, "ada").len();
+            let (reply, _) = world.send(&mut room, LETTER);
+            let after = letters_of(&room, "ada").len();
+            match found {
+                Err(refusal) => assert_eq!((reply.as_str(), after), (refusal, before), "{action}"),
+                Ok(reason) => {
+                    assert!(reply.starts_with("250 2.0.0 ") && after == before + 1, "{action}: {reply}");
+                    let mailbox = if reason.is_some() { JUNK } else { INBOX };
+                    let letters = letters_of(&room, "ada");
+                    let (_, letter) = letters.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
+                    let letter = String::from_utf8(letter.clone()).expect("it is text");
+                    assert!(letter.starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "), "{letter}");
+                    let field = reason.map(|reason| format!("\r\nX-Barepost-Reason: {reason}"));
+                    assert!(field.is_none_or(|field| letter.contains(&field)), "{letter}");
+                    assert!(letter.ends_with("\r\n\r\nHello.\r\n.\r\n"), "{letter}");
+                }
+            }
+        }
+        assert_eq!(world.filter.asked.len(), 7);
+        assert_eq!(told(&room, "filter: "), 0);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn the_filter_is_told_what_was_said_and_gets_the_letter_as_it_came() {
+    let (mut room, mut world) = filtering_at("filter.test", 803, "password = \"secret\"\n");
+    let line = "A line, and the next, and so on.\r\n";
+    let large = [LETTER, line.repeat(15_000).as_bytes()].concat();
+    for letter in [LETTER, &large] {
+        let (reply, _) = world.send(&mut room, letter);
+        assert!(reply.starts_with("250 2.0.0 "), "{reply}");
+        let asked = world.filter.asked.pop().expect("it was asked");
+        assert!(asked.letter == letter);
+        let identifier = reply.rsplit(' ').next().unwrap_or_default();
+        let head = format!(
+            "POST /checkv2 HTTP/1.0\r\nHost: filter.test:11333\r\nContent-Length: {}\r\nIP: 203.0.113.7\r\n\
+            Helo: far.test\r\nFrom: <me@pass.test>\r\nRcpt: <ada@barepost.test>\r\nHostname: mail.barepost.test\r\n\
+            Queue-Id: {identifier}\r\nPassword: secret\r\n\r\n",
+            letter.len()
+        );
+        assert_eq!(asked.head, head);
+    }
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_filter_that_does_not_answer_is_waited_for_once_and_the_configuration_says_what_becomes_of_letters() {
+    let reason = "\r\nX-Barepost-Reason: the filter could not be asked";
+    let meanwhile = ["taken as if there were none", "put into Junk", "put off"];
+    for (number, (policy, mood)) in ["", "junk", "defer"]
+        .into_iter()
+        .flat_map(|policy| [(policy, Mood::Silent), (policy, Mood::Drips), (policy, Mood::Down)])
+        .enumerate()
+    {
+        let more = if policy.is_empty() { String::new() } else { format!("when_away = \"{policy}\"\n") };
+        let (mut room, mut world) = filtering(810 + number as u64, &more);
+        world.filter.mood = mood.clone();
+        let waits = |world: &mut World, room: &mut Room| {
+            let (reply, took) = world.send(room, LETTER);
+            assert!(took < Micros::from_millis(5_500), "{mood:?}: {took:?}");
+            if policy == "defer" {
+                assert_eq!(reply, "451 4.7.1 Cannot be looked at now, try again later");
+                assert_eq!(letters_of(room, "ada"), []);
+            } else {
+                assert!(reply.starts_with("250 2.0.0 "), "{reply}");
+                let (mailbox, above, _) = newest(room);
+                let is_junk = policy == "junk";
+                assert_eq!((mailbox, above.contains(reason)), (if is_junk { JUNK } else { INBOX }, is_junk), "{above}");
+            }
+            took > Micros::from_secs(4)
+        };
+        let waited = (0..4).filter(|_| waits(&mut world, &mut room)).count();
+        let is_waited_for = mood != Mood::Down;
+        assert!(
+            if is_waited_for { (1..=usize::from(CORES)).contains(&waited) } else { waited == 0 },
+            "{mood:?}: {waited}"
+        );
+        let news = told(&room, meanwhile[number / 3]);
+        assert!((1..=usize::from(CORES)).contains(&news), "{:?}", room.machine.console);
+        assert_eq!(told(&room, AWAY), news, "{:?}", room.machine.console);
+        // A minute later it is asked again, and the console is told no second time.
+        world.pass(&mut room, Micros::from_secs(61));
+        let waited = (0..2).filter(|_| waits(&mut world, &mut room)).count();
+        assert!(!is_waited_for || waited > 0, "{mood:?}");
+        assert!(told(&room, AWAY) <= usize::from(CORES));
+        world.filter.mood = Mood::Says("reject", "");
+        world.pass(&mut room, Micros::from_secs(61));
+        let (reply, _) = world.send(&mut room, LETTER);
+        assert_eq!(reply, "550 5.7.1 Message not wanted here");
+        assert!(CORES > 1 || told(&room, "filter: 10.0.0.13:11333 answers again") == 1);
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_is_as_if_the_filter_were_away() {
+    let moods = [
+        Mood::Babbles("{\"action\":".to_string()),
+        Mood::Babbles("{\"action\":\"eat\",\"score\":1,\"required_score\":2}".to_string()),
+        Mood::Babbles(format!(
+            "{{\"action\":\"reject\",\"score\":1,\"required_score\":2,\"x\":\"{}\"}}",
+            "x".repeat(300_000)
+        )),
+        Mood::CutsOff,
+        Mood::Resets,
+    ];
+    for (seed, mood) in moods.into_iter().enumerate() {
+        let (mut room, mut world) = filtering(820 + seed as u64, "when_away = \"junk\"\n");
+        world.filter.mood = mood;
+        let letter = [LETTER, &b"A line.\r\n".repeat(20_000)].concat();
+        let (reply, took) = world.send(&mut room, &letter);
+        assert!(reply.starts_with("250 2.0.0 ") && took < Micros::from_secs(3), "{seed}: {reply} {took:?}");
+        assert_eq!((newest(&room).0, told(&room, AWAY)), (JUNK, 1));
+        world.pass(&mut room, Micros::from_secs(31));
+        room.until_nothing_is_in_use();
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_letters_of_neighbours_of_whoever_is_exempt_or_that_are_large() {
+    let refuse = |world: &mut World| world.filter.mood = Mood::Says("reject", "");
+    let taken = |world: &mut World, room: &mut Room, talk: &mut Talk| {
+        room.send(talk, b".\r\n");
+        let reply = world.line(room, talk);
+        assert!(reply.starts_with("250 2.0.0 "), "{reply}");
+    };
+    let (mut room, mut world) = filtering(830, "");
+    refuse(&mut world);
+    let mut talk = world.begin(&mut room, 0, LETTER);
+    taken(&mut world, &mut room, &mut talk);
+    room.part(talk);
+    let large = [LETTER, &b"A line of some length.\r\n".repeat(22_000)].concat();
+    let mut talk = world.begin(&mut room, STRANGER, &large);
+    taken(&mut world, &mut room, &mut talk);
+    room.part(talk);
+    assert_eq!(world.filter.asked.len(), 0);
+    room.until_nothing_is_in_use();
+    let exempt = "[filter]\nurl = \"http://10.0.0.13:11333\"\n";
+    let (mut room, mut names) =
+        serving_as(831, super::names::Mood::Answers, &format!("unthrottled_from = [\"203.0.113.0/24\"]\n{exempt}"));
+    let mut talk = names.begin(&mut room, "me@pass.test");
+    assert!(names.smtp(&mut room, &mut talk, "DATA").starts_with("354 "));
+    assert!(names.smtp(&mut room, &mut talk, "Letter\r\n.").starts_with("250 2.0.0 "));
+}
+
+#[test]
+fn so_many_letters_are_asked_about_at_a_time_and_others_wait_for_their_turn() {
+    let (mut room, mut world) =
+        filtering(840, "timeout = \"30s\"\nwhen_away = \"defer\"\n[abuse]\ngreeting_delay = \"0s\"\n");
+    world.filter.mood = Mood::Silent;
+    let mut talks: Vec<Talk> = (0..20 * usize::from(CORES)).map(|_| world.begin(&mut room, STRANGER, LETTER)).collect();
+    talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
+    world.pass(&mut room, Micros::from_secs(5));
+    let in_use = room.engines.in_use();
+    assert_eq!(in_use.inquiries, talks.len());
+    assert!(
+        in_use.kept_for_filter > 0 && world.filter.called_max <= 16 * usize::from(CORES),
+        "{}",
+        world.filter.called_max
+    );
+    // One who leaves makes room for another.
+    room.abort(&talks.remove(0));
+    world.filter.mood = Mood::Says("reject", "");
+    for talk in &mut talks {
+        assert_eq!(world.line(&mut room, talk), "550 5.7.1 Message not wanted here");
+    }
+    talks.into_iter().for_each(|talk| room.part(talk));
+    room.until_nothing_is_in_use();
+    if CORES > 1 {
+        // As many large letters as several cores keep would take longer to come than clients have time.
+        return;
+    }
+    // So much is kept of all, and who finds no room is told to come again.
+    let long = [LETTER, &b"A line of some length.\r\n".repeat(20_000)].concat();
+    let mut talks: Vec<Talk> = (0..24).map(|_| world.begin(&mut room, STRANGER, &long)).collect();
+    world.pass(&mut room, Micros::from_secs(5));
+    let kept = room.engines.in_use().kept_for_filter;
+    assert!(kept > 1 << 20 && kept <= 8 << 20, "{kept}");
+    let mut replies = Vec::new();
+    for talk in &mut talks {
+        room.send(talk, b".\r\n");
+        replies.push(world.line(&mut room, talk));
+    }
+    let unwanted = replies.iter().filter(|reply| reply.starts_with("550 5.7.1 ")).count();
+    let later = replies.iter().filter(|reply| reply.starts_with("451 4.7.1 ")).count();
+    assert!(unwanted > 0 && later > 0 && unwanted + later == replies.len(), "{replies:?}");
+    talks.into_iter().for_each(|talk| room.part(talk));
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn who_leaves_while_the_filter_is_asked_has_sent_nothing_and_a_machine_that_stops_waits_for_none() {
+    let (mut room, mut world) = filtering(850, "timeout = \"60s\"\n");
+    world.filter.mood = Mood::Silent;
+    let mut talk = world.begin(&mut room, STRANGER, LETTER);
+    room.send(&talk, b".\r\n");
+    world.pass(&mut room, Micros::from_secs(2));
+    assert_eq!(room.engines.in_use().inquiries, 1);
+    room.abort(&talk);
+    room.until_nothing_is_in_use();
+    assert_eq!((letters_of(&room, "ada"), told(&room, "filter: ")), (Vec::new(), 0));
+    talk = world.begin(&mut room, STRANGER, LETTER);
+    room.send(&talk, b".\r\n");
+    world.pass(&mut room, Micros::from_secs(2));
+    let before = room.machine.now;
+    room.machine.stop = true;
+    assert!(world.line(&mut room, &mut talk).starts_with("250 2.0.0 "));
+    assert!(room.machine.now.since(before).as_secs() < 2);
+    world.until(&mut room, "the machine has stopped", |_, room| room.ended.is_some());
+    assert_eq!((newest(&room).0, told(&room, "filter: ")), (INBOX, 0));
+    assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
+}
+
+#[test]
+fn a_power_cut_loses_nothing_that_was_acknowledged_and_keeps_nothing_that_is_still_asked_about() {
+    for (seed, ms) in [(860, 0), (861, 20), (862, 3_000)] {
+        let (mut room, mut world) = filtering(seed, "timeout = \"60s\"\n");
+        let (reply, _) = world.send(&mut room, LETTER);
+        assert!(reply.starts_with("250 2.0.0 "));
+        world.filter.mood = Mood::Silent;
+        let talk = world.begin(&mut room, STRANGER, LETTER);
+        room.send(&talk, b".\r\n");
+        world.until(&mut room, "it is asked about", |_, room| room.engines.in_use().inquiries > 0);
+        world.pass(&mut room, Micros::from_millis(ms));
+        let room = room.power_cut(seed);
+        assert_eq!(letters_of(&room, "ada").len(), 1);
+    }
+}

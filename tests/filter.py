@@ -1,0 +1,101 @@
+"""The promise: rspamd, as its authors made it, is asked about strangers' letters, and they are taken, put into Junk or refused as it says; while it is away, as the configuration says.
+
+The machine is a Linux process at a tap interface; behind its gateway are a stranger, a name server, and rspamd with two rules of the test's own beside those that it always has.
+
+Takes seconds; --quick leaves nothing out.
+"""
+
+import smtplib
+import threading
+
+import barepost
+import peers
+from hosted import CONFIGURATION, LINUX, HostedTest
+from mail import DOMAIN
+
+FILTER, STRANGER, NAME_SERVER = (f"198.51.100.{number}" for number in range(1, 4))
+PORT = 11333
+ADA, GRACE = f"ada@{DOMAIN}", f"grace@{DOMAIN}"
+SENDER = "eve@far.test"
+GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
+ZONES = {"far.test": [f"@ IN TXT \"v=spf1 ip4:{STRANGER} -all\""], "filter.test": [f"@ IN A {FILTER}"]}
+
+
+def letter(subject, text="Hello."):
+    return (f"From: {SENDER}\r\nTo: {ADA}\r\nSubject: {subject}\r\nDate: Mon, 23 Nov 2026 12:00:00 +0000\r\n"
+            f"Message-ID: <{subject}@far.test>\r\n\r\n{text}\r\n")
+
+
+class Filter(HostedTest):
+    def configured(self, more="", host="filter.test"):
+        network_lines = f'[network]\ngateway = "{LINUX}"\ndns = ["{NAME_SERVER}"]\n'
+        return CONFIGURATION.replace("[network]\n", network_lines) + f'\n[filter]\nurl = "http://{host}:{PORT}"\n{more}'
+
+    def setUp(self):
+        super().setUp()
+        self.watch(peers.Nsd(self.folder, NAME_SERVER, ZONES))
+
+    def send(self, machine, message, recipients=(ADA,)):
+        """A stranger's letter: the code and the words that are said at its end."""
+        with smtplib.SMTP(machine.host, 25, local_hostname="host.far.test", source_address=(STRANGER, 0), timeout=60) as session:
+            session.ehlo()
+            session.mail(SENDER)
+            for recipient in recipients:
+                self.assertEqual(session.rcpt(recipient)[0], 250)
+            code, words = session.data(message)
+            return code, words.decode()
+
+    def test_rspamd_refuses_what_it_knows_and_what_it_suspects_goes_to_junk(self):
+        rspamd = self.watch(peers.Rspamd(self.folder, FILTER, PORT))
+        machine = self.boot(self.data(configuration=self.configured()))
+        self.assertEqual(self.send(machine, letter("plain"), (ADA, GRACE))[0], 250)
+        self.assertEqual(self.send(machine, letter("gtube", GTUBE)), (550, "5.7.1 Gtube pattern"))
+        self.assertEqual(self.send(machine, letter("suspicious"))[0], 250)
+        self.assertEqual(self.send(machine, letter("later")), (451, "4.7.1 Come again"))
+        self.assertEqual(self.send(machine, letter("large", "A line of some length.\r\n" * 20_000))[0], 250)
+        # What POP3 shows is the inbox.
+        found = [letter.raw for letter in machine.mailbox("ada")]
+        self.assertEqual([b"Subject: plain" in found[0], b"Subject: large" in found[1], len(found)], [True, True, 2])
+        self.assertEqual(len(machine.mailbox("grace")), 1)
+        log = rspamd.log()
+        # It was told who sends, from where, and to whom.
+        self.assertRegex(log, rf"SAID\(0\.10\)\{{{STRANGER};host\.far\.test;{SENDER};{ADA};{GRACE};?\}}")
+        self.assertRegex(log, r"loaded message; id: <large@far\.test>; .*size: 4[89]\d{4};")
+        # Another program of the house's own network is no stranger.
+        self.assertEqual(machine.deliver(SENDER, ADA, letter("gtube", GTUBE).encode()).code, 250)
+
+    def test_many_letters_are_asked_about_at_a_time(self):
+        self.watch(peers.Rspamd(self.folder, FILTER, PORT))
+        machine = self.boot(self.data(configuration=self.configured(host=FILTER)))
+        codes = []
+
+        def send(number):
+            codes.extend(self.send(machine, letter(f"{number}", GTUBE if number % 2 else "Hello."))[0] for _ in range(4))
+
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(sorted(codes), [250] * 80 + [550] * 80)
+        self.assertEqual(len(machine.mailbox("ada")), 80)
+
+    def test_while_rspamd_is_away_letters_are_taken_or_put_off_as_the_configuration_says(self):
+        for policy, code in (("accept", 250), ("junk", 250), ("defer", 451)):
+            rspamd = self.watch(peers.Rspamd(self.folder, FILTER, PORT))
+            machine = self.boot(self.data(policy, self.configured(f'when_away = "{policy}"\n', FILTER)))
+            self.assertEqual(self.send(machine, letter("gtube", GTUBE))[0], 550)
+            rspamd.kill()
+            for _ in range(3):
+                self.assertEqual(self.send(machine, letter("gtube", GTUBE))[0], code)
+            told = [line for line in machine.process.lines() if "filter: " in line]
+            self.assertEqual(len(told), 1 if barepost.options.cores == 1 else len(told), told)
+            self.assertIn(f"filter: {FILTER}:{PORT} does not answer", told[0])
+            self.assertEqual(len(machine.mailbox("ada")), 3 if policy == "accept" else 0)
+            self.assertEqual(machine.stop(), 0)
+
+
+if __name__ == "__main__":
+    peers.enter()
+    peers.add_hosts(*(f"{address}/32" for address in (FILTER, STRANGER, NAME_SERVER)))
+    barepost.main()
