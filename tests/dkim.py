@@ -1,8 +1,8 @@
 """The promise: what others sign passes here, what is signed here passes with others, and what somebody changed passes with neither. What is submitted to
-a machine is signed with all of its keys, as `./barepost dns` publishes them.
+a machine is signed with all of its keys, as `./barepost dns` publishes them. So it is with the chains of those who hand a message on (ARC).
 
 Messages with folded and repeated fields, empty bodies and blank lines at the end are signed by dkimpy and by `dkim`, and verified by the other one, cut
-into pieces anywhere; and again with one byte that is another, and with more white space. smtplib submits, and dkimpy verifies what POP3 gives.
+into pieces anywhere; and again with one byte that is another, and with more white space. Chains are sealed by both in turns. smtplib submits, and dkimpy verifies what POP3 gives.
 
 Takes some ten seconds; --quick leaves nothing out.
 """
@@ -23,6 +23,7 @@ from processes import ROOT, die_with_us
 from signatures import dkim
 
 MESSAGES = 300
+CHAINS = 100
 DOMAIN, SELECTOR = "example.test", "key"
 FORMS = (b"simple", b"relaxed")
 NAMES = ("From", "to", "CC", "Subject", "Date", "Message-ID", "X-Y", "Received", "References")
@@ -49,6 +50,11 @@ def message(chances):
         fields.insert(chances.randrange(len(fields) + 1), f"{chances.choice(NAMES)}:{value}\r\n")
     lines = chances.choices(LINES, k=chances.choice((0, 0, 1, 3, 12))) + [""] * chances.choice((0, 0, 1, 4))
     return ("".join(fields) + "\r\n" + "".join(line + "\r\n" for line in lines)).encode()
+
+
+def authors(data):
+    """How many fields say who has written the message."""
+    return sum(line.startswith(b"From:") for line in data.partition(b"\r\n\r\n")[0].split(b"\r\n"))
 
 
 def pieces(data, chances):
@@ -78,6 +84,19 @@ def as_dkimpy_says(data, record):
         return None
 
 
+def chain_as_dkimpy_says(data, record):
+    """Whether a chain passes; `None` as above."""
+    if re.search(rb"^From[ \t]", data.partition(b"\r\n\r\n")[0], re.MULTILINE):
+        return None
+    try:
+        found, _, _ = dkim.ARC(data, logger=logging.getLogger("silent")).verify(dnsfunc=lambda name, timeout=5: record)
+        return found == dkim.CV_Pass
+    except dkim.MessageFormatError:
+        return None
+    except dkim.DKIMException:
+        return False
+
+
 class Signatures(barepost.Test):
     def setUp(self):
         super().setUp()
@@ -93,8 +112,8 @@ class Signatures(barepost.Test):
         self.checker.stdin.flush()
         return self.checker.stdout.readline().decode().rstrip("\n").split("\t")
 
-    def verdict(self, data, record, chances):
-        said, *fields = self.ask("verify", str(int(time.time())), *pieces(data, chances))
+    def verdict(self, data, record, chances, what="verify"):
+        said, *fields = self.ask(what, str(int(time.time())), *pieces(data, chances))
         while said == "ask":
             # Under another name, which a byte may have made of it, the same is to be found.
             self.assertIn("._domainkey.", fields[0])
@@ -125,7 +144,7 @@ class Signatures(barepost.Test):
             chances = random.Random(seed)
             data, (algorithm, key, record) = message(chances), chances.choice(keys)
             # Every field `From` has to be signed here and there; dkimpy won't sign `Received`.
-            names = [b"from"] * sum(line.startswith(b"From:") for line in data.partition(b"\r\n\r\n")[0].split(b"\r\n"))
+            names = [b"from"] * authors(data)
             names += [name.encode() for name in chances.choices(NAMES, k=chances.randrange(9)) if name != "Received"]
             forms, length = (chances.choice(FORMS), chances.choice(FORMS)), chances.random() < 0.2
             with self.subTest(seed, forms=forms, algorithm=algorithm, names=names):
@@ -146,6 +165,64 @@ class Signatures(barepost.Test):
                 self.assertEqual(said, "signed")
                 self.judge(bytes.fromhex(field), data, record.encode(), chances)
         self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
+
+    def sealed_by_dkimpy(self, data, found, chances):
+        """The message with a set of dkimpy's on top."""
+        results = b"Authentication-Results: mx.test; arc=" + found + b"; dmarc=pass header.from=example.test\r\n"
+        # Every field `From` has to be signed here.
+        names = [b"from"] * authors(data) + [name.encode() for name in chances.sample(("To", "Subject", "Date", "Message-ID"), k=2)]
+        fields = dkim.arc_sign(
+            results + data, SELECTOR.encode(), DOMAIN.encode(), self.rsa, b"mx.test", include_headers=names, timestamp=1_700_000_000
+        )
+        return b"".join(fields) + data
+
+    def sealed_here(self, data, found, chances):
+        results = f"mx.test;\r\n\tarc={found.decode()};\r\n\tdmarc=pass header.from=example.test".encode()
+        key = base64.b64decode(b"".join(self.rsa.splitlines()[1:-1])).hex()
+        asked = ("seal", "1700000000", key, DOMAIN, SELECTOR, found.decode(), results.hex(), *pieces(data, chances))
+        said, _, fields = self.ask(*asked)
+        self.assertEqual(said, "signed")
+        return bytes.fromhex(fields) + data
+
+    def chain(self, chances):
+        """A message that was handed on up to three times."""
+        data = message(chances)
+        for found in (b"none", b"pass", b"pass")[: chances.choice((1, 2, 3))]:
+            data = chances.choice((self.sealed_by_dkimpy, self.sealed_here))(data, found, chances)
+            data = b"Received: by mx.test\r\n" + data
+        return data
+
+    def test_arc_chains_of_both_pass_with_both_and_what_was_changed_passes_with_both_or_neither(self):
+        self.rsa, record = (KEYS / "rsa_2048.pem").read_bytes(), public("rsa_2048.pem")
+        for seed in range(CHAINS):
+            chances = random.Random(seed)
+            with self.subTest(seed):
+                data = self.chain(chances)
+                self.assertEqual(self.verdict(data, record, chances, "chain"), "arc=pass", data)
+                self.assertIs(chain_as_dkimpy_says(data, record), True, data)
+                for change in (with_other_byte, with_more_space):
+                    other = change(data, chances)
+                    passes = self.verdict(other, record, chances, "chain") == "arc=pass"
+                    if (expected := chain_as_dkimpy_says(other, record)) is not None:
+                        self.assertEqual(passes, expected, other)
+                        self.compared[change, passes] += 1
+        self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
+
+    def test_arc_chains_that_are_not_whole_pass_with_neither(self):
+        self.rsa, record, chances = (KEYS / "rsa_2048.pem").read_bytes(), public("rsa_2048.pem"), random.Random(7)
+        data = b"From: Ada <ada@example.test>\r\nSubject: dinner\r\n\r\nHi.\r\n"
+        for found in (b"none", b"pass", b"pass"):
+            data = self.sealed_here(data, found, chances)
+        fields = re.findall(rb"^(?:ARC-[^\r]*\r\n(?:[ \t][^\r]*\r\n)*)", data, re.MULTILINE)
+        self.assertEqual(len(fields), 9)
+        broken = [data.replace(field, b"") for field in fields] + [data.replace(field, field * 2) for field in fields]
+        broken += [data.replace(b"".join(fields[at : at + 3]), b"") for at in (3, 6)]
+        broken += [data.replace(b"cv=pass", b"cv=" + said, 1) for said in (b"none", b"fail")]
+        broken += [data.replace(b"Hi.", b"Ho."), data.replace(b"dinner", b"sinner"), data.replace(b"ARC-Seal: i=1", b"ARC-Seal: i=9")]
+        for other in broken:
+            self.assertNotEqual(data, other)
+            self.assertEqual(self.verdict(other, record, chances, "chain").split(" ")[0], "arc=fail", other)
+            self.assertIsNot(chain_as_dkimpy_says(other, record), True, other)
 
     def tearDown(self):
         self.checker.stdin.close()

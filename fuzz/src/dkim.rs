@@ -1,11 +1,11 @@
-//! Signatures under messages: what anybody sends, what domains publish as keys, and what we sign.
+//! Signatures under messages and chains of seals: what anybody sends, what domains publish as keys, and what we sign and seal.
 //!
 //! Oracles:
 //! - Whatever comes, no panic; verdicts do not depend on how the message was cut, and only names of keys are asked for.
 //! - A verdict is one line of text that a header field may hold.
-//! - What we sign passes, whatever it is, with what we publish, and its lines need no folding.
+//! - What we sign or seal passes, whatever it is, with what we publish, and the lines of that need no folding.
 
-use dkim::{Message, Outcome, Reading, SigningKey};
+use dkim::{ChainVerdict, Message, Outcome, Reading, Sealing, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Record, RecordKind};
 use machine::UnixTime;
 
@@ -39,7 +39,13 @@ pub fn run(data: &[u8]) {
     let whole = verdicts(&read(Reading::to_verify(), input.message, [255; 3]), input.key, now);
     let cut = verdicts(&read(Reading::to_verify(), input.message, input.cuts), input.key, now);
     assert_eq!(whole, cut, "a verdict does not depend on cuts");
+    let whole = chain(&read(Reading::to_verify(), input.message, [255; 3]), input.key, now);
+    let cut = chain(&read(Reading::to_verify(), input.message, input.cuts), input.key, now);
+    assert_eq!(whole, cut, "neither does what a chain comes to");
+    let verdict = whole.to_string();
+    assert!(verdict.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{verdict}");
     signs(&input, now);
+    seals(&input, whole, now);
 }
 
 fn signs(input: &Input<'_>, now: UnixTime) {
@@ -53,6 +59,22 @@ fn signs(input: &Input<'_>, now: UnixTime) {
     assert_eq!(verdicts.first().map(|(outcome, _)| *outcome), Some(Outcome::Pass), "{field}");
 }
 
+fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
+    let key = SigningKey::new(&KEY, "key").expect("a key");
+    let domain = Name::parse("example.test").expect("a name");
+    let message = read(Reading::to_sign(), input.message, input.cuts);
+    let Ok(mut sealing) = Sealing::begin(&message, found, "mx.test; arc=none") else { return };
+    while sealing.is_open() {
+        if sealing.sign(&message, &key, &domain, now).is_err() {
+            return;
+        }
+    }
+    let sealed = [sealing.fields().as_bytes(), input.message].concat();
+    let again = chain(&read(Reading::to_verify(), &sealed, input.cuts), key.record().as_bytes(), now);
+    // Another's keys are not the same, and one more set may be one too many to be asked for.
+    assert!(again == ChainVerdict::Pass || found != ChainVerdict::None, "{again}: {}", sealing.fields());
+}
+
 /// Reads a message that is cut at these hundredths.
 fn read(mut reading: Reading, message: &[u8], cuts: [u8; 3]) -> Message {
     let mut rest = message;
@@ -64,6 +86,21 @@ fn read(mut reading: Reading, message: &[u8], cuts: [u8; 3]) -> Message {
     }
     reading.arrived(rest);
     reading.ended()
+}
+
+fn chain(message: &Message, key: &[u8], now: UnixTime) -> ChainVerdict {
+    let (mut knowledge, mut step) = (Knowledge::default(), 0);
+    loop {
+        match message.judge_chain(step, &knowledge, now) {
+            Ok(Some(verdict)) => return verdict,
+            Ok(None) => step += 1,
+            Err(Missing(question)) => {
+                assert!(message.missing(&knowledge, now).contains(&question), "it was said before that it is wanted");
+                let records = vec![Record::Text(key.into())];
+                knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+            }
+        }
+    }
 }
 
 fn verdicts(message: &Message, key: &[u8], now: UnixTime) -> Vec<(Outcome, String)> {

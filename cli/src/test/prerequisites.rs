@@ -81,7 +81,7 @@ const UNPACKED: &[Unpacked] = &[
     Unpacked {
         name: "dkim",
         scripts: &["tests/dkim.py", RELAY],
-        packages: "python3-dkim python3-nacl python3-cffi-backend libsodium23",
+        packages: "python3-dkim python3-authres python3-nacl python3-cffi-backend libsodium23",
         kept: "usr/lib/python3/dist-packages/* usr/lib/x86_64-linux-gnu/libsodium.so.23*",
     },
     Unpacked {

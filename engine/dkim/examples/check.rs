@@ -7,10 +7,15 @@
 //! < verdicts TAB dkim=pass header.d=… TAB …
 //! > sign TAB now TAB key in PKCS#8, in hexadecimal TAB domain TAB selector TAB pieces
 //! < signed TAB record TAB field in hexadecimal
+//! > chain TAB now TAB pieces
+//! < ask …, as above
+//! < verdicts TAB arc=pass
+//! > seal TAB the same as with sign, up to the selector TAB none or pass TAB results, in hexadecimal TAB pieces
+//! < signed TAB record TAB fields in hexadecimal
 //! ```
 use std::io::{self, BufRead, Lines, StdinLock, Write};
 
-use dkim::{Message, Reading, SigningKey};
+use dkim::{ChainVerdict, Message, Reading, Sealing, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, Unanswered};
 use machine::UnixTime;
 
@@ -27,14 +32,25 @@ fn main() -> Result<(), Failure> {
                 say(format_args!("verdicts\t{}", verdicts.join("\t")))?;
             }
             ["sign", now, key, domain, selector, pieces @ ..] => {
-                let key = SigningKey::new(&bytes(key)?, selector).map_err(|why| format!("{why:?}"))?;
-                let domain = Name::parse(domain).map_err(|why| format!("{why:?}"))?;
+                let (key, domain) = signer(key, domain, selector)?;
                 let message = read(Reading::to_sign(), pieces)?;
                 let field = message
                     .sign(&key, &domain, UnixTime::from_seconds(now.parse()?))
                     .map_err(|why| format!("{why:?}"))?;
-                let field: String = field.bytes().map(|byte| format!("{byte:02x}")).collect();
-                say(format_args!("signed\t{}\t{field}", key.record()))?;
+                say(format_args!("signed\t{}\t{}", key.record(), hexadecimal(&field)))?;
+            }
+            ["chain", now, pieces @ ..] => {
+                let message = read(Reading::to_verify(), pieces)?;
+                let verdict = chain(&message, UnixTime::from_seconds(now.parse()?), &mut lines)?;
+                say(format_args!("verdicts\t{verdict}"))?;
+            }
+            ["seal", now, key, domain, selector, found, results, pieces @ ..] => {
+                let (key, domain) = signer(key, domain, selector)?;
+                let message = read(Reading::to_sign(), pieces)?;
+                let found = if *found == "none" { ChainVerdict::None } else { ChainVerdict::Pass };
+                let fields =
+                    set(&message, found, &bytes(results)?, (&key, &domain), UnixTime::from_seconds(now.parse()?))?;
+                say(format_args!("signed\t{}\t{}", key.record(), hexadecimal(&fields)))?;
             }
             _ => return Err(line.into()),
         }
@@ -60,6 +76,41 @@ fn verdicts(message: &Message, now: UnixTime, lines: &mut Lines<StdinLock<'_>>) 
         }
     }
     Ok(verdicts)
+}
+
+fn chain(message: &Message, now: UnixTime, lines: &mut Lines<StdinLock<'_>>) -> Result<ChainVerdict, Failure> {
+    let (mut knowledge, mut step) = (Knowledge::default(), 0);
+    loop {
+        match message.judge_chain(step, &knowledge, now) {
+            Ok(Some(verdict)) => return Ok(verdict),
+            Ok(None) => step += 1,
+            Err(Missing(question)) => learn(&mut knowledge, question, lines)?,
+        }
+    }
+}
+
+fn set(
+    message: &Message,
+    found: ChainVerdict,
+    results: &[u8],
+    (key, domain): (&SigningKey, &Name),
+    now: UnixTime,
+) -> Result<String, Failure> {
+    let results = str::from_utf8(results)?;
+    let mut sealing = Sealing::begin(message, found, results).map_err(|why| format!("{why:?}"))?;
+    while sealing.is_open() {
+        sealing.sign(message, key, domain, now).map_err(|why| format!("{why:?}"))?;
+    }
+    Ok(sealing.fields())
+}
+
+fn signer(key: &str, domain: &str, selector: &str) -> Result<(SigningKey, Name), Failure> {
+    let key = SigningKey::new(&bytes(key)?, selector).map_err(|why| format!("{why:?}"))?;
+    Ok((key, Name::parse(domain).map_err(|why| format!("{why:?}"))?))
+}
+
+fn hexadecimal(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn learn(knowledge: &mut Knowledge, question: Question, lines: &mut Lines<StdinLock<'_>>) -> Result<(), Failure> {

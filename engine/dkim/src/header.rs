@@ -91,6 +91,12 @@ impl Header {
         }
     }
 
+    /// Writes a field with its line end.
+    pub(crate) fn write_field(&self, field: usize, form: Form, out: &mut Vec<u8>) {
+        let Some(Field { whole, .. }) = self.fields.get(field) else { return };
+        write(self.at(whole.clone()), form, out);
+    }
+
     /// Writes a field without a part of its value and without a line end: a signature, as it was when it was made.
     pub(crate) fn write_without(&self, field: usize, part: Range<usize>, form: Form, out: &mut Vec<u8>) {
         let Some(Field { whole, value }) = self.fields.get(field) else { return };
@@ -123,7 +129,8 @@ pub(crate) fn write_last(field: &[u8], form: Form, out: &mut Vec<u8>) {
     out.truncate(out.len().saturating_sub(2));
 }
 
-fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
+/// Writes a field in a form.
+pub(crate) fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
     match form {
         Form::Simple => out.extend(field),
         Form::Relaxed => write_relaxed(field, out),

@@ -6,6 +6,7 @@ use dns::{Knowledge, Missing, Question, Record};
 use machine::UnixTime;
 
 use crate::body::{Form, Hashed};
+use crate::chain::{Chain, Flaw};
 use crate::header::Header;
 use crate::key::{KEYS_MAX, Key};
 use crate::signature::Signature;
@@ -21,6 +22,7 @@ const FIELD: &[u8] = b"dkim-signature";
 pub struct Message {
     pub(crate) header: Header,
     pub(crate) signatures: Vec<Signed>,
+    pub(crate) chain: Result<Chain, Flaw>,
     /// `None` where the header is too long.
     pub(crate) bodies: Option<Bodies<Hashed>>,
     pub(crate) is_to_be_signed: bool,
@@ -55,14 +57,14 @@ impl Message {
         self.header.named(FIELD).len()
     }
 
-    /// What has to be known before its signatures can be judged, and is not.
+    /// What has to be known before its signatures and its chain can be judged, and is not.
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
-        Signed::missing(&self.signatures, &self.header, knowledge, now)
+        missing(&self.header, &self.signatures, &self.chain, knowledge, now)
     }
 
     /// About how many bytes it takes in memory.
     pub fn footprint(&self) -> usize {
-        self.header.footprint()
+        self.header.footprint() + self.chain.as_ref().map_or(0, Chain::footprint)
     }
 
     /// What is to be thought of one of its signatures, counted from the top; and that there is none, where there is no such signature.
@@ -86,7 +88,14 @@ impl Message {
         Ok(Verdict { reason, signer: Some(signature.signer.clone()) })
     }
 
-    fn judge(&self, field: usize, signature: &Signature, knowledge: &Knowledge, now: UnixTime) -> Result<(), Stop> {
+    /// Whether a field is a signature of the message, and right.
+    pub(crate) fn judge(
+        &self,
+        field: usize,
+        signature: &Signature,
+        knowledge: &Knowledge,
+        now: UnixTime,
+    ) -> Result<(), Stop> {
         let bodies = self.bodies.as_ref().ok_or(Reason::HeaderTooLong)?;
         signature.judge(self.header.named(b"from").len(), now)?;
         let keys = keys_of(signature, knowledge)?;
@@ -95,14 +104,7 @@ impl Message {
         self.header.write_selected(signature.names.iter().map(AsRef::as_ref), Some(field), form, &mut signed);
         self.header.write_without(field, signature.span.clone(), form, &mut signed);
         let body = bodies.of(signature.body_form).ok_or(Reason::BodyChanged)?;
-        let verify = |key: &Key| {
-            key.judge(signature)?;
-            judge_body(signature, body)?;
-            key.verify(&signed, &signature.signature)
-        };
-        let mut verdicts = keys.iter().map(verify);
-        let first = verdicts.next().unwrap_or(Err(Reason::NoKey));
-        if first.is_ok() || verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first.map_err(Stop::from) }
+        prove(signature, &keys, &signed, || judge_body(signature, body))
     }
 }
 
@@ -113,18 +115,26 @@ impl Signed {
         fields.map(|field| Signed { field: *field, signature: Signature::read(header.value(*field)) }).collect()
     }
 
-    /// The names of keys that are not known, of those that could count.
-    pub(crate) fn missing(all: &[Signed], header: &Header, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
-        let authors = header.named(b"from").len();
-        let readable = all.iter().filter_map(|signed| signed.signature.as_ref().ok());
-        let could_count = readable.filter(|signature| signature.judge(authors, now).is_ok());
-        could_count.filter_map(|signature| knowledge.of(signature.question()).err()).map(|Missing(key)| key).collect()
-    }
-
     /// In which form it looks at the body, if it can be read.
     pub(crate) fn body_form(&self) -> Option<Form> {
         self.signature.as_ref().ok().map(|signature| signature.body_form)
     }
+}
+
+/// The names of keys that are not known, of those signatures that could count.
+pub(crate) fn missing(
+    header: &Header,
+    signatures: &[Signed],
+    chain: &Result<Chain, Flaw>,
+    knowledge: &Knowledge,
+    now: UnixTime,
+) -> Vec<Question> {
+    let authors = header.named(b"from").len();
+    let readable = signatures.iter().filter_map(|signed| signed.signature.as_ref().ok());
+    let could_count = readable.filter(|signature| signature.judge(authors, now).is_ok());
+    let links = chain.iter().flat_map(|chain| chain.countable(authors, now));
+    let unknown = could_count.chain(links).filter_map(|signature| knowledge.of(signature.question()).err());
+    unknown.map(|Missing(key)| key).collect()
 }
 
 impl<T> Bodies<T> {
@@ -145,7 +155,7 @@ impl<T> Bodies<T> {
 }
 
 /// Why a signature is not right, or not yet.
-enum Stop {
+pub(crate) enum Stop {
     Because(Reason),
     Missing(Missing),
 }
@@ -162,8 +172,25 @@ impl From<Missing> for Stop {
     }
 }
 
+/// Whether a signature is right by one of its keys. `covers`: whether what else it covers is as it says, which is asked once it is known that a key may be used.
+pub(crate) fn prove(
+    signature: &Signature,
+    keys: &[Key],
+    signed: &[u8],
+    covers: impl Fn() -> Result<(), Reason>,
+) -> Result<(), Stop> {
+    let verify = |key: &Key| {
+        key.judge(signature)?;
+        covers()?;
+        key.verify(signed, &signature.signature)
+    };
+    let mut verdicts = keys.iter().map(verify);
+    let first = verdicts.next().unwrap_or(Err(Reason::NoKey));
+    if first.is_ok() || verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first.map_err(Stop::from) }
+}
+
 /// The keys that a signature may be verified with: at least one.
-fn keys_of(signature: &Signature, knowledge: &Knowledge) -> Result<Vec<Key>, Stop> {
+pub(crate) fn keys_of(signature: &Signature, knowledge: &Knowledge) -> Result<Vec<Key>, Stop> {
     let answer = knowledge.of(signature.question())?.map_err(Reason::KeyUnanswered)?;
     let texts = answer.records.iter().filter_map(|record| match record {
         Record::Text(text) => Some(text),

@@ -8,8 +8,9 @@ use machine::UnixTime;
 use memchr::memmem;
 
 use crate::body::{BodyHash, Form};
+use crate::chain::{Chain, Flaw};
 use crate::header::Header;
-use crate::message::{Bodies, Message, Signed};
+use crate::message::{self, Bodies, Message, Signed};
 use crate::signing::SIGNED_FORM;
 
 /// The most bytes of a header with the empty line behind it: of a message with a longer one no signature passes.
@@ -32,17 +33,18 @@ enum Expect {
 struct Opened {
     header: Header,
     signatures: Vec<Signed>,
+    chain: Result<Chain, Flaw>,
     /// `None` where the header is too long: then nobody looks at the body.
     bodies: Option<Bodies<BodyHash>>,
 }
 
 impl Reading {
-    /// A message whose signatures are to be verified.
+    /// A message whose signatures and whose chain are to be verified.
     pub fn to_verify() -> Reading {
         Reading { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
     }
 
-    /// A message that is to be signed.
+    /// A message that is to be signed, or sealed.
     pub fn to_sign() -> Reading {
         Reading { is_to_be_signed: true, ..Reading::to_verify() }
     }
@@ -80,11 +82,11 @@ impl Reading {
         matches!(&self.expect, Expect::Body(opened) if opened.bodies.is_none())
     }
 
-    /// What of that has to be known before signatures can be judged, and is not.
+    /// What of that has to be known before signatures and the chain can be judged, and is not.
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
         match &self.expect {
             Expect::Header(_) => Vec::new(),
-            Expect::Body(opened) => Signed::missing(&opened.signatures, &opened.header, knowledge, now),
+            Expect::Body(opened) => message::missing(&opened.header, &opened.signatures, &opened.chain, knowledge, now),
         }
     }
 
@@ -92,18 +94,18 @@ impl Reading {
     pub fn footprint(&self) -> usize {
         match &self.expect {
             Expect::Header(header) => header.capacity(),
-            Expect::Body(opened) => opened.header.footprint(),
+            Expect::Body(opened) => opened.header.footprint() + opened.chain.as_ref().map_or(0, Chain::footprint),
         }
     }
 
     /// There is no more of it.
     pub fn ended(self) -> Message {
-        let Opened { header, signatures, bodies } = match self.expect {
+        let Opened { header, signatures, chain, bodies } = match self.expect {
             Expect::Header(header) => Opened::whole(header, self.is_to_be_signed),
             Expect::Body(opened) => *opened,
         };
         let bodies = bodies.map(|bodies| bodies.map(BodyHash::ended));
-        Message { header, signatures, bodies, is_to_be_signed: self.is_to_be_signed }
+        Message { header, signatures, chain, bodies, is_to_be_signed: self.is_to_be_signed }
     }
 }
 
@@ -111,8 +113,9 @@ impl Opened {
     fn whole(header: Vec<u8>, is_to_be_signed: bool) -> Opened {
         let opened = Opened::cut(header);
         let wants = |form| {
-            let verified = opened.signatures.iter().any(|signed| signed.body_form() == Some(form));
-            verified || is_to_be_signed && form == SIGNED_FORM
+            let mut links = opened.chain.iter().filter_map(Chain::body_form);
+            let signed = opened.signatures.iter().filter_map(Signed::body_form).any(|signed| signed == form);
+            signed || links.any(|sealed| sealed == form) || is_to_be_signed && form == SIGNED_FORM
         };
         let body = |form| wants(form).then(|| BodyHash::new(form));
         let bodies = Bodies { simple: body(Form::Simple), relaxed: body(Form::Relaxed) };
@@ -121,8 +124,8 @@ impl Opened {
 
     fn cut(header: Vec<u8>) -> Opened {
         let header = Header::read(header);
-        let signatures = Signed::all_of(&header);
-        Opened { header, signatures, bodies: None }
+        let (signatures, chain) = (Signed::all_of(&header), Chain::read(&header));
+        Opened { header, signatures, chain, bodies: None }
     }
 }
 

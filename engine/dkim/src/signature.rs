@@ -1,4 +1,4 @@
-//! Signatures as they are written: the field `DKIM-Signature` (RFC 6376 §3.5).
+//! Signatures as they are written: the field `DKIM-Signature` (RFC 6376 §3.5), and those of a chain, which are much like it (RFC 8617 §4.1).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -68,45 +68,64 @@ impl Signature {
     /// Errors: why it is none that anybody could verify.
     pub(crate) fn read(value: &[u8]) -> Result<Signature, Reason> {
         let tags = Tags::read(value).ok_or(Reason::Syntax)?;
-        let get = |name: &str| tags.get(name.as_bytes()).ok_or(Reason::Syntax);
-        if get("v")? != b"1" {
+        if tags.get(b"v").ok_or(Reason::Syntax)? != b"1" {
             return Err(Reason::Unknown);
         }
+        let signature = Signature::of_message(&tags)?;
+        let agent = match tags.get(b"i") {
+            Some(agent) => agent.rsplit(|byte| *byte == b'@').next().and_then(|agent| Name::of_bytes(agent).ok()),
+            None => signature.agent,
+        };
+        Ok(Signature { agent, ..signature })
+    }
+
+    /// A signature of a message, by the domain itself.
+    ///
+    /// Errors: why it is none that anybody could verify.
+    pub(crate) fn of_message(tags: &Tags<'_>) -> Result<Signature, Reason> {
+        let (header_form, body_form) = forms(tags.get(b"c").unwrap_or(b"simple"))?;
+        Ok(Signature {
+            header_form,
+            body_form,
+            body_bytes: optional(tags, b"l")?,
+            body_hash: bytes(required(tags, b"bh")?)?,
+            names: names(required(tags, b"h")?)?,
+            ..Signature::of_nothing(tags)?
+        })
+    }
+
+    /// Who has signed, and how; what is covered by it is not said, and the form is the relaxed one.
+    ///
+    /// Errors: why it is none that anybody could verify.
+    pub(crate) fn of_nothing(tags: &Tags<'_>) -> Result<Signature, Reason> {
+        let get = |name: &str| required(tags, name.as_bytes());
         let algorithm = match get("a")? {
             b"rsa-sha256" => Algorithm::RsaSha256,
             b"rsa-sha1" => Algorithm::RsaSha1,
             b"ed25519-sha256" => Algorithm::Ed25519Sha256,
             _ => return Err(Reason::Unknown),
         };
-        let (header_form, body_form) = forms(tags.get(b"c").unwrap_or(b"simple"))?;
         if tags.get(b"q").is_some_and(|ways| !members(ways).any(|way| way == b"dns/txt")) {
             return Err(Reason::Unknown);
         }
         let (domain, selector) = (domain_of(get("d")?)?, domain_of(get("s")?)?);
-        let key = key_name(&selector, &domain)?;
-        let agent = match tags.get(b"i") {
-            Some(agent) => agent.rsplit(|byte| *byte == b'@').next().and_then(|agent| Name::of_bytes(agent).ok()),
-            None => Some(domain.clone()),
-        };
-        let (prefix, signature) = (prefix(get("b")?), bytes(get("b")?)?);
-        let optional = |name: &str| tags.get(name.as_bytes()).map(|value| number(value).ok_or(Reason::Syntax));
-        let (made, expires) = (optional("t").transpose()?, optional("x").transpose()?);
+        let (made, expires) = (optional(tags, b"t")?, optional(tags, b"x")?);
         if made.zip(expires).is_some_and(|(made, expires)| expires <= made) {
             return Err(Reason::Syntax);
         }
         Ok(Signature {
-            signer: Signer { domain, selector, algorithm, prefix },
-            key,
-            agent,
-            header_form,
-            body_form,
-            body_bytes: optional("l").transpose()?,
-            body_hash: bytes(get("bh")?)?,
-            names: names(get("h")?)?,
-            signature,
+            key: key_name(&selector, &domain)?,
+            agent: Some(domain.clone()),
+            header_form: Form::Relaxed,
+            body_form: Form::Relaxed,
+            body_bytes: None,
+            body_hash: Vec::new(),
+            names: Vec::new(),
+            signature: bytes(get("b")?)?,
             span: tags.span(b"b").ok_or(Reason::Syntax)?,
             made,
             expires,
+            signer: Signer { domain, selector, algorithm, prefix: prefix(get("b")?) },
         })
     }
 
@@ -114,12 +133,20 @@ impl Signature {
     ///
     /// Errors: why not.
     pub(crate) fn judge(&self, authors: usize, now: UnixTime) -> Result<(), Reason> {
-        if self.signer.algorithm == Algorithm::RsaSha1 {
-            return Err(Reason::Sha1);
-        }
+        self.judge_itself(now)?;
         let listed = self.names.iter().filter(|name| name.eq_ignore_ascii_case(b"from")).count();
         if listed == 0 || listed < authors {
             return Err(Reason::FromNotSigned);
+        }
+        Ok(())
+    }
+
+    /// The same of one that does not cover who has written the message.
+    ///
+    /// Errors: why not.
+    pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), Reason> {
+        if self.signer.algorithm == Algorithm::RsaSha1 {
+            return Err(Reason::Sha1);
         }
         if !self.agent.as_ref().is_some_and(|agent| agent.is_within(&self.signer.domain)) {
             return Err(Reason::ForeignAgent);
@@ -142,6 +169,14 @@ impl Signature {
     pub(crate) fn is_for_domain_itself(&self) -> bool {
         self.agent.as_ref() == Some(&self.signer.domain)
     }
+}
+
+fn required<'a>(tags: &Tags<'a>, name: &[u8]) -> Result<&'a [u8], Reason> {
+    tags.get(name).ok_or(Reason::Syntax)
+}
+
+fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, Reason> {
+    tags.get(name).map(|value| number(value).ok_or(Reason::Syntax)).transpose()
 }
 
 /// The forms of header and body; of a body alone that nothing is said of, the simple one.

@@ -22,7 +22,7 @@ use x509_cert::der::Encode;
 use x509_cert::der::asn1::{AnyRef, BitStringRef};
 use x509_cert::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 
-use crate::body::Form;
+use crate::body::{Form, Hashed};
 use crate::header::{self, Header};
 use crate::key::RSA_ENCRYPTION;
 use crate::message::Message;
@@ -98,6 +98,8 @@ pub enum Unsignable {
     NoName,
     /// The key cannot do it.
     KeyFails,
+    /// Its chain is not what it was said to be, or is as long as one may be.
+    ChainBroken,
 }
 
 impl SigningKey {
@@ -164,35 +166,53 @@ impl Message {
     ///
     /// Errors: [`Unsignable`].
     pub fn sign(&self, key: &SigningKey, domain: &Name, now: UnixTime) -> Result<String, Unsignable> {
+        let body = self.body()?;
+        self.check(key, domain)?;
+        let mut lines = Lines::begin("DKIM-Signature: v=1;", key);
+        lines.add_word("c=relaxed/relaxed;");
+        lines.add_signer(key, domain, now);
+        self.sign_with(lines, names(&self.header, &AS_THEY_ARE), body, key)
+    }
+
+    /// The body that is signed.
+    pub(crate) fn body(&self) -> Result<&Hashed, Unsignable> {
         let bodies = self.bodies.as_ref().ok_or(Unsignable::HeaderTooLong)?;
-        let body = bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)?;
+        bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)
+    }
+
+    /// Whether it can be signed by this domain with this key.
+    pub(crate) fn check(&self, key: &SigningKey, domain: &Name) -> Result<(), Unsignable> {
         if self.header.named(b"from").is_empty() {
             return Err(Unsignable::NoFrom);
         }
         if self.header.begins_folded() {
             return Err(Unsignable::BeginsFolded);
         }
-        if domain_of(domain.as_str().as_bytes()).and_then(|domain| key_name(&key.selector, &domain)).is_err() {
-            return Err(Unsignable::NoName);
-        }
-        let names = names(&self.header);
-        let mut lines = Lines::begin(key, domain, now);
+        let is_name = domain_of(domain.as_str().as_bytes()).and_then(|domain| key_name(&key.selector, &domain)).is_ok();
+        if is_name { Ok(()) } else { Err(Unsignable::NoName) }
+    }
+
+    /// The field that begins with these lines and signs the fields of these names and the body.
+    pub(crate) fn sign_with(
+        &self,
+        mut lines: Lines,
+        names: Vec<&'static str>,
+        body: &Hashed,
+        key: &SigningKey,
+    ) -> Result<String, Unsignable> {
         lines.add_names(&names);
         lines.add_word(&format!("bh={};", Base64::encode_string(body.digest.as_ref())));
-        lines.add_word("b=");
         let mut signed = Vec::new();
         self.header.write_selected(names.iter().map(|name| name.as_bytes()), None, SIGNED_FORM, &mut signed);
-        header::write_last(&[lines.text.as_bytes(), b"\r\n"].concat(), SIGNED_FORM, &mut signed);
-        lines.add_signature(&Base64::encode_string(&key.sign(&signed)?));
-        Ok(lines.text + "\r\n")
+        lines.end(signed, key)
     }
 }
 
-/// The names of the fields that are signed, once for each.
-fn names(header: &Header) -> Vec<&'static str> {
+/// The names of the fields that are signed, once for each: these as they are, and those of which there is to be one.
+pub(crate) fn names(header: &Header, as_they_are: &[&'static str]) -> Vec<&'static str> {
     let times = |name: &'static str, more| core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more);
     let once = ONCE.into_iter().flat_map(|name| times(name, 1));
-    once.chain(AS_THEY_ARE.into_iter().flat_map(|name| times(name, 0))).collect()
+    once.chain(as_they_are.iter().flat_map(|name| times(name, 0))).collect()
 }
 
 /// A key of RSA with its algorithm around it, as everybody expects it (RFC 5280 §4.1). Nothing, if it cannot be written.
@@ -203,24 +223,34 @@ fn wrapped(key: &[u8]) -> Vec<u8> {
     key.and_then(|key| key.to_der()).unwrap_or_default()
 }
 
-/// A field, folded.
-struct Lines {
+/// A field that signs, folded.
+pub(crate) struct Lines {
     text: String,
     /// Bytes of the last line.
     column: usize,
 }
 
 impl Lines {
-    /// The tags of each signature.
-    fn begin(key: &SigningKey, domain: &Name, now: UnixTime) -> Lines {
-        let text = String::from("DKIM-Signature: v=1;");
-        let mut lines = Lines { column: text.len(), text };
+    /// `beginning`: its name, and what comes before all others.
+    pub(crate) fn begin(beginning: &str, key: &SigningKey) -> Lines {
+        let mut lines = Lines { column: beginning.len(), text: beginning.into() };
         lines.add_word(&format!("a={};", key.algorithm()));
-        lines.add_word("c=relaxed/relaxed;");
-        lines.add_word(&format!("d={};", domain.as_str()));
-        lines.add_word(&format!("s={};", key.selector.as_str()));
-        lines.add_word(&format!("t={};", now.seconds()));
         lines
+    }
+
+    /// Who signs, and when.
+    pub(crate) fn add_signer(&mut self, key: &SigningKey, domain: &Name, now: UnixTime) {
+        self.add_word(&format!("d={};", domain.as_str()));
+        self.add_word(&format!("s={};", key.selector.as_str()));
+        self.add_word(&format!("t={};", now.seconds()));
+    }
+
+    /// The field with its signature, which covers `signed` and what is there of the field.
+    pub(crate) fn end(mut self, mut signed: Vec<u8>, key: &SigningKey) -> Result<String, Unsignable> {
+        self.add_word("b=");
+        header::write_last(&[self.text.as_bytes(), b"\r\n"].concat(), SIGNED_FORM, &mut signed);
+        self.add_signature(&Base64::encode_string(&key.sign(&signed)?));
+        Ok(self.text + "\r\n")
     }
 
     fn add_names(&mut self, names: &[&str]) {
@@ -237,7 +267,7 @@ impl Lines {
     }
 
     /// Adds what follows behind white space.
-    fn add_word(&mut self, word: &str) {
+    pub(crate) fn add_word(&mut self, word: &str) {
         if self.column + 1 + word.len() <= LINE_BYTES_MAX {
             self.text.push(' ');
             self.column += 1;

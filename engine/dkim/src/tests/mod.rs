@@ -1,9 +1,11 @@
 //! Messages that a slow signer of the tests has signed, which looks at them as a whole, and what is thought of them.
 
 mod broken;
+mod chain;
 mod examples;
 mod forms;
 mod limits;
+mod sealing;
 mod signing;
 
 use alloc::format;
@@ -63,12 +65,17 @@ fn record(tags: &str) -> String {
 
 /// A message with a signature on top. Tags that are not among `tags` are worked out.
 fn signed(tags: &str, fields: &[&str], body: &str) -> String {
+    format!("{}{}\r\n{body}", signature("DKIM-Signature", tags, fields, body), fields.concat())
+}
+
+/// The field of this name that signs a message.
+fn signature(name: &str, tags: &str, fields: &[&str], body: &str) -> String {
     let tag = |name: &str| tags.split(';').find_map(|tag| tag.trim().strip_prefix(name)?.strip_prefix('='));
     let forms = tag("c").unwrap_or("simple");
     let (header_form, body_form) = forms.split_once('/').unwrap_or((forms, "simple"));
     let body_hash = Base64::encode_string(digest(&SHA256, body_in(body_form, body).as_bytes()).as_ref());
     let body_hash = if tag("bh").is_some() { String::new() } else { format!("; bh={body_hash}") };
-    let signature = format!("DKIM-Signature: {tags}{body_hash}; b=");
+    let signature = format!("{name}: {tags}{body_hash}; b=");
     let mut left: Vec<&str> = fields.to_vec();
     let mut covered = String::new();
     for name in tag("h").unwrap_or_default().split(':') {
@@ -79,8 +86,12 @@ fn signed(tags: &str, fields: &[&str], body: &str) -> String {
         }
     }
     covered += field_in(header_form, &format!("{signature}\r\n")).trim_end_matches("\r\n");
-    let proof = Base64::encode_string(pair().sign(digest(&SHA256, covered.as_bytes()).as_ref()).as_ref());
-    format!("{signature}{proof}\r\n{}\r\n{body}", fields.concat())
+    format!("{signature}{}\r\n", proof_of(&covered))
+}
+
+/// What the tests' signer writes behind `b=`.
+fn proof_of(covered: &str) -> String {
+    Base64::encode_string(pair().sign(digest(&SHA256, covered.as_bytes()).as_ref()).as_ref())
 }
 
 /// A body in the form that is signed, line by line.

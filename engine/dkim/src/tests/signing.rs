@@ -20,7 +20,7 @@ fn ed25519() -> Vec<u8> {
     [&head[..], &Base64::decode_vec(ED25519).unwrap()].concat()
 }
 
-fn keys() -> [SigningKey; 2] {
+pub(super) fn keys() -> [SigningKey; 2] {
     [ed25519(), rsa(RSA_2048)].map(|key| SigningKey::new(&key, "key").unwrap())
 }
 
@@ -39,7 +39,7 @@ fn reason_with(key: &SigningKey, message: &str) -> Reason {
     verdict_of(&read(message.as_bytes()), 0, Ok(&[key.record().as_bytes()])).reason
 }
 
-const FIELDS: &str = "Received: from there\r\nFrom: Ada <ada@example.test>\r\nTo: bob@other.test,\r\n  eve@other.test\r\n\
+pub(super) const FIELDS: &str = "Received: from there\r\nFrom: Ada <ada@example.test>\r\nTo: bob@other.test,\r\n  eve@other.test\r\n\
                       Subject: dinner \r\nDate: Fri, 11 Jul 2003 21:00:37 -0700\r\nSender: ada@example.test\r\nX-Y: z\r\n";
 
 #[test]

@@ -1,0 +1,93 @@
+//! Seals that we make: a set for the chain of a message that is handed on (RFC 8617 §5.1).
+//!
+//! Invariants:
+//! - A chain that failed goes no further: whoever gets the message sees for himself what is wrong with it, and a set that says so (§5.1.2) would tell him no more.
+//! - What others add on the way is not covered: trace fields, and results (§4.1.2). All signatures of the message are.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use dns::Name;
+use machine::UnixTime;
+
+use crate::chain::{ChainVerdict, SETS_MAX};
+use crate::header;
+use crate::message::Message;
+use crate::signing::{Lines, SIGNED_FORM, SigningKey, Unsignable, names};
+
+/// Fields that are covered as they are.
+const AS_THEY_ARE: [&str; 3] = ["sender", "content-transfer-encoding", "dkim-signature"];
+
+/// A set that is being made.
+pub struct Sealing {
+    /// Its number.
+    instance: usize,
+    /// What its seal says of the chain before it.
+    status: &'static str,
+    /// Its fields, as far as they are there.
+    results: String,
+    message: Option<String>,
+    seal: Option<String>,
+}
+
+impl Sealing {
+    /// Begins a set on top of a message's chain, which was found to be this. `results`: what was found out about the message, as its `Authentication-Results` field
+    /// says it.
+    ///
+    /// Errors: the chain is broken, is another, or has no room for a set.
+    pub fn begin(message: &Message, found: ChainVerdict, results: &str) -> Result<Sealing, Unsignable> {
+        let sets = message.chain.as_ref().map_err(|_| Unsignable::ChainBroken)?.sets.len();
+        let status = match found {
+            ChainVerdict::None if sets == 0 => "none",
+            ChainVerdict::Pass if (1..SETS_MAX).contains(&sets) => "pass",
+            _ => return Err(Unsignable::ChainBroken),
+        };
+        let instance = sets + 1;
+        let results = format!("ARC-Authentication-Results: i={instance}; {}\r\n", results.trim());
+        Ok(Sealing { instance, status, results, message: None, seal: None })
+    }
+
+    /// Whether there is something to compute.
+    pub fn is_open(&self) -> bool {
+        self.seal.is_none()
+    }
+
+    /// Computes one signature: first that of the message, then the seal. It is in the name of a domain, with a key that the domain publishes.
+    ///
+    /// Errors: [`Unsignable`].
+    pub fn sign(
+        &mut self,
+        message: &Message,
+        key: &SigningKey,
+        domain: &Name,
+        now: UnixTime,
+    ) -> Result<(), Unsignable> {
+        let instance = self.instance;
+        let Some(signature) = &self.message else {
+            let body = message.body()?;
+            message.check(key, domain)?;
+            let mut lines = Lines::begin(&format!("ARC-Message-Signature: i={instance};"), key);
+            lines.add_word("c=relaxed/relaxed;");
+            lines.add_signer(key, domain, now);
+            self.message = Some(message.sign_with(lines, names(&message.header, &AS_THEY_ARE), body, key)?);
+            return Ok(());
+        };
+        let mut sealed = Vec::new();
+        message.write_sets(message.chain.as_ref().map_or(&[], |chain| &chain.sets), &mut sealed);
+        for field in [&self.results, signature] {
+            header::write(field.as_bytes(), SIGNED_FORM, &mut sealed);
+        }
+        let mut lines = Lines::begin(&format!("ARC-Seal: i={instance};"), key);
+        lines.add_word(&format!("cv={};", self.status));
+        lines.add_signer(key, domain, now);
+        self.seal = Some(lines.end(sealed, key)?);
+        Ok(())
+    }
+
+    /// The set, which goes above all other fields; empty as long as not all of it is there.
+    pub fn fields(&self) -> String {
+        let [seal, message] = [&self.seal, &self.message].map(|field| field.as_deref().unwrap_or_default());
+        if self.is_open() { String::new() } else { [seal, message, &self.results].concat() }
+    }
+}

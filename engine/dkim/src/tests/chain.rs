@@ -1,0 +1,346 @@
+//! Chains that a slow sealer of the tests has made, and what they come to (RFC 8617 §5.2).
+
+use super::*;
+use crate::{CHAIN_KEYS_MAX, ChainVerdict, Flaw, SETS_MAX};
+
+/// Results, signature of the message, and seal.
+type Set = [String; 3];
+
+const SIGNER: &str = "a=ed25519-sha256; d=example.test; s=key";
+const COVERED: &str = "c=relaxed/relaxed; h=From:To:Subject";
+
+/// What may be otherwise in a set than it should be.
+struct Wish<'a> {
+    results: &'a str,
+    message: &'a str,
+    seal: &'a str,
+    status: &'a str,
+}
+
+const USUAL: Wish<'static> = Wish { results: "", message: SIGNER, seal: SIGNER, status: "" };
+
+/// The next set of a chain, on top of a message.
+fn set(before: &[Set], wish: &Wish<'_>, fields: &[&str], body: &str) -> Set {
+    let instance = before.len() + 1;
+    let results = match wish.results {
+        "" => format!(
+            "ARC-Authentication-Results: i={instance}; mx.example.test;\r\n\tdmarc=pass header.from=example.test\r\n"
+        ),
+        results => format!("ARC-Authentication-Results: {results}\r\n"),
+    };
+    let tags = if wish.message.contains("h=") { wish.message.into() } else { format!("{}; {COVERED}", wish.message) };
+    let numbered = |tags: &str| match tags.split(';').any(|tag| tag.trim().starts_with('i')) {
+        true => tags.to_string(),
+        false => format!("i={instance}; {tags}"),
+    };
+    let message = signature("ARC-Message-Signature", &numbered(&tags), fields, body);
+    let status = match (wish.status, instance) {
+        ("", 1) => "none",
+        ("", _) => "pass",
+        (status, _) => status,
+    };
+    let seal = format!("ARC-Seal: {}; cv={status}; b=", numbered(wish.seal));
+    let sets = before.iter().flatten().chain([&results, &message]).map(|field| field_in("relaxed", field));
+    let covered = sets.collect::<String>() + field_in("relaxed", &format!("{seal}\r\n")).trim_end_matches("\r\n");
+    [results, message, format!("{seal}{}\r\n", proof_of(&covered))]
+}
+
+fn sets(count: usize) -> Vec<Set> {
+    let mut sets = Vec::new();
+    for _ in 0..count {
+        sets.push(set(&sets, &USUAL, &FIELDS, BODY));
+    }
+    sets
+}
+
+/// A message with these sets, the newest on top.
+fn with(sets: &[Set]) -> String {
+    let sets: String = sets.iter().rev().flat_map(|set| set.iter().rev()).map(String::as_str).collect();
+    format!("{sets}{}\r\n{BODY}", FIELDS.concat())
+}
+
+/// What a chain comes to where all its keys are the same, and in how many steps.
+fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
+    let message = read(message.as_bytes());
+    let (mut knowledge, mut step) = (Knowledge::default(), 0);
+    for question in message.missing(&knowledge, NOW) {
+        let records = |keys: &[&[u8]]| keys.iter().map(|key| Record::Text((*key).into())).collect();
+        let answer = keys.map(|keys| Answer { exists: true, is_authenticated: false, records: records(keys) });
+        knowledge.learn(question, answer);
+    }
+    loop {
+        if let Some(verdict) = message.judge_chain(step, &knowledge, NOW).expect("all that was wanted is known") {
+            return (verdict, step + 1);
+        }
+        step += 1;
+    }
+}
+
+fn comes_to(message: &str) -> ChainVerdict {
+    judged(message, Ok(&[record("").as_bytes()])).0
+}
+
+fn fails(message: &str) -> Flaw {
+    match comes_to(message) {
+        ChainVerdict::Fail(flaw) => flaw,
+        other => panic!("{other:?}: {message}"),
+    }
+}
+
+#[test]
+fn a_message_has_no_chain_or_one_that_passes_one_signature_at_a_time() {
+    assert_eq!(judged(&with(&[]), Ok(&[])), (ChainVerdict::None, 1));
+    for count in 1..=5 {
+        let keys = record("");
+        assert_eq!(judged(&with(&sets(count)), Ok(&[keys.as_bytes()])), (ChainVerdict::Pass, count + 1));
+    }
+    let said = [ChainVerdict::None, ChainVerdict::Pass, ChainVerdict::Fail(Flaw::Link(2, Reason::BodyChanged))];
+    let said = said.map(|verdict| verdict.to_string());
+    assert_eq!(said, ["arc=none", "arc=pass", "arc=fail reason=\"set 2: the body is not the one that was signed\""]);
+}
+
+#[test]
+fn a_chain_passes_however_its_message_is_cut_and_its_fields_stand() {
+    let message = with(&sets(2));
+    for piece in [1, 2, 7, 100, message.len()] {
+        let mut reading = Reading::to_verify();
+        message.as_bytes().chunks(piece).for_each(|piece| reading.arrived(piece));
+        let mut knowledge = Knowledge::default();
+        for question in reading.missing(&knowledge, NOW) {
+            let records = Vec::from([Record::Text(record("").as_bytes().into())]);
+            knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
+        }
+        let message = reading.ended();
+        let verdicts = (0..3).map(|step| message.judge_chain(step, &knowledge, NOW).unwrap());
+        assert_eq!(verdicts.collect::<Vec<_>>(), [None, None, Some(ChainVerdict::Pass)]);
+    }
+    let [first, second] = &sets(2)[..] else { panic!("two") };
+    let fields =
+        [&first[2], "X: y\r\n", &second[0], &first[0], "Received: from there\r\n", &second[2], &second[1], &first[1]];
+    assert_eq!(comes_to(&format!("{}{}\r\n{BODY}", fields.concat(), FIELDS.concat())), ChainVerdict::Pass);
+    assert_eq!(comes_to(&message.replace("ARC-Seal: i", "arc-SEAL:  \r\n\ti")), ChainVerdict::Pass);
+}
+
+#[test]
+fn a_message_that_was_changed_fails_and_not_where_whoever_changed_it_has_sealed_it_again() {
+    let [first, ..] = &sets(1)[..] else { panic!("one") };
+    let second = set(core::slice::from_ref(first), &USUAL, &FIELDS, "Hi.\r\n");
+    assert_eq!(fails(&with(&[first.clone(), second.clone()])), Flaw::Link(2, Reason::BodyChanged));
+    let resealed = with(&[first.clone(), second]).replace(BODY, "Hi.\r\n");
+    assert_eq!(comes_to(&resealed), ChainVerdict::Pass, "the older signature is asked for by nobody");
+    assert_eq!(fails(&with(&sets(3)).replace("hungry", "angry")), Flaw::Link(3, Reason::BodyChanged));
+    assert_eq!(fails(&with(&sets(3)).replace("dinner", "sinner")), Flaw::Link(3, Reason::SignatureWrong));
+    let hidden = with(&sets(1)).replace("Subject:", "From: eve@other.test\r\nSubject:");
+    assert_eq!(fails(&hidden), Flaw::Link(1, Reason::FromNotSigned));
+}
+
+#[test]
+fn whatever_is_changed_in_a_chain_breaks_a_seal() {
+    let whole = sets(3);
+    for (number, field) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)] {
+        let mut changed = whole.clone();
+        // A tag that nobody knows, and another word.
+        changed[number][field] = changed[number][field].replace("\r\n\td", "\r\n\tx").replace("; s=", "; y=z; s=");
+        assert_ne!(changed, whole);
+        assert_eq!(fails(&with(&changed)), Flaw::Link(3, Reason::SignatureWrong), "{number} {field}");
+    }
+    // One that those who came later have sealed as it was.
+    for broken in 1..=3 {
+        let mut sets: Vec<Set> = Vec::new();
+        for number in 1..=3 {
+            let mut next = set(&sets, &USUAL, &FIELDS, BODY);
+            if number == broken {
+                next[2] = next[2].replace("; s=", "; t=1; s=");
+            }
+            sets.push(next);
+        }
+        assert_eq!(fails(&with(&sets)), Flaw::Link(broken, Reason::SignatureWrong));
+    }
+}
+
+#[test]
+fn a_chain_without_all_of_its_fields_or_with_one_of_them_twice_fails() {
+    let whole = sets(3);
+    for number in 0..3 {
+        for field in 0..3 {
+            let mut lacking = whole.clone();
+            lacking[number][field] = String::new();
+            assert_eq!(fails(&with(&lacking)), Flaw::Incomplete, "{number} {field}");
+            let mut twice = whole.clone();
+            twice[number][field] = whole[number][field].repeat(2);
+            assert_eq!(fails(&with(&twice)), Flaw::Incomplete, "{number} {field}");
+        }
+        let mut gap = whole.clone();
+        gap.remove(number);
+        let expected = if number == 2 { None } else { Some(Flaw::Incomplete) };
+        assert_eq!(expected.is_none(), comes_to(&with(&gap)) == ChainVerdict::Pass);
+    }
+    let one = with(&sets(1));
+    for number in ["0", "2", "50", "51", "99"] {
+        assert_eq!(fails(&one.replace("i=1", &format!("i={number}"))), Flaw::Incomplete, "{number}");
+    }
+    for number in ["", "-1", "1.", "one", "100", "001", "1 1"] {
+        assert_eq!(fails(&one.replace("i=1", &format!("i={number}"))), Flaw::Syntax, "{number}");
+    }
+    for (field, broken) in
+        [("Results: i=1; ", "Results: "), ("Results: i=1; ", "Results: x; i=1; "), ("Seal: i=1; ", "Seal: ")]
+    {
+        assert!(one.contains(field));
+        assert_eq!(fails(&one.replace(field, broken)), Flaw::Syntax, "{broken}");
+    }
+    assert_eq!(fails(&one.replace("Message-Signature: i=1; ", "Message-Signature: ")), Flaw::Syntax);
+}
+
+#[test]
+fn numbers_may_stand_anywhere_in_signatures_and_with_white_space_and_a_zero() {
+    for (results, tags) in [("i=1; mx", "i=1"), (" i = 01 ; mx", "i=01"), ("\r\n i\r\n\t=1\r\n ;mx", "i = 1")] {
+        let tags = format!("{SIGNER}; {tags}");
+        let one = set(&[], &Wish { results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY);
+        assert_eq!(comes_to(&with(&[one])), ChainVerdict::Pass, "{results}");
+    }
+}
+
+#[test]
+fn a_seal_says_of_the_chain_before_it_what_can_be() {
+    let sealed = |statuses: &[&str]| {
+        let mut sets = Vec::new();
+        for status in statuses {
+            sets.push(set(&sets, &Wish { status, ..USUAL }, &FIELDS, BODY));
+        }
+        comes_to(&with(&sets))
+    };
+    for (statuses, expected) in [
+        (&["none", "pass", "pass"][..], ChainVerdict::Pass),
+        (&["pass"], ChainVerdict::Fail(Flaw::WrongStatus)),
+        (&["fail"], ChainVerdict::Fail(Flaw::SealedAsBroken)),
+        (&["none", "none"], ChainVerdict::Fail(Flaw::WrongStatus)),
+        (&["none", "fail"], ChainVerdict::Fail(Flaw::SealedAsBroken)),
+        (&["none", "fail", "pass"], ChainVerdict::Fail(Flaw::WrongStatus)),
+        (&["fail", "fail"], ChainVerdict::Fail(Flaw::WrongStatus)),
+        (&["none", "PASS"], ChainVerdict::Fail(Flaw::WrongStatus)),
+        (&["none", "maybe"], ChainVerdict::Fail(Flaw::WrongStatus)),
+    ] {
+        assert_eq!(sealed(statuses), expected, "{statuses:?}");
+    }
+    assert_eq!(fails(&with(&sets(1)).replace("; cv=none", "")), Flaw::Syntax);
+}
+
+#[test]
+fn signatures_that_are_not_as_they_should_be_do_not_count() {
+    let made = |wish: &Wish<'_>| {
+        let first = set(&[], wish, &FIELDS, BODY);
+        fails(&with(&[first]))
+    };
+    let link = |reason| Flaw::Link(1, reason);
+    for (from, to, of_seal, of_message) in [
+        ("ed25519-sha256", "rsa-sha1", link(Reason::Sha1), link(Reason::Sha1)),
+        ("ed25519-sha256", "ed448", link(Reason::Unknown), link(Reason::Unknown)),
+        ("d=example.test; ", "", link(Reason::Syntax), link(Reason::Syntax)),
+        ("s=key", "s=", link(Reason::Syntax), link(Reason::Syntax)),
+        ("s=key", "s=key; x=1999999", link(Reason::Expired), link(Reason::Expired)),
+        ("s=key", "s=key; t=2003601", link(Reason::FromTheFuture), link(Reason::FromTheFuture)),
+        ("s=key", "s=key; s=key", Flaw::Syntax, Flaw::Syntax),
+    ] {
+        let tags = SIGNER.replace(from, to);
+        assert_eq!(made(&Wish { seal: &tags, ..USUAL }), of_seal, "{to}");
+        assert_eq!(made(&Wish { message: &tags, ..USUAL }), of_message, "{to}");
+    }
+    assert_eq!(made(&Wish { seal: &format!("{SIGNER}; h=From"), ..USUAL }), Flaw::Syntax, "RFC 8617 §4.1.3");
+    for (covered, expected) in [
+        ("h=To:Subject", link(Reason::FromNotSigned)),
+        ("h=From:ARC-Seal", Flaw::CoversItself),
+        ("h=From:arc-authentication-results", Flaw::CoversItself),
+        ("c=loose; h=From", link(Reason::Unknown)),
+        ("l=5; h=From", link(Reason::BodyPartlySigned)),
+    ] {
+        assert_eq!(made(&Wish { message: &format!("{SIGNER}; {covered}"), ..USUAL }), expected, "{covered}");
+    }
+    let unheard = format!("v=7; x_y=z; {SIGNER}");
+    let one = set(&[], &Wish { message: &unheard, seal: &unheard, ..USUAL }, &FIELDS, BODY);
+    assert_eq!(comes_to(&with(&[one])), ChainVerdict::Pass, "unknown tags, and a version, mean nothing");
+}
+
+#[test]
+fn a_chain_needs_its_keys_and_one_for_which_nobody_answers_is_told_from_others() {
+    let judged = |keys: Texts<'_>| judged(&with(&sets(2)), keys).0;
+    let fail = |reason| ChainVerdict::Fail(Flaw::Link(2, reason));
+    assert_eq!(judged(Ok(&[])), fail(Reason::NoKey));
+    assert_eq!(judged(Ok(&[b"v=DKIM1; k=ed25519; p="])), fail(Reason::KeyRevoked));
+    assert_eq!(judged(Ok(&[record("t=y; ").as_bytes()])), fail(Reason::Testing));
+    assert!(!judged(Ok(&[])).is_open() && !ChainVerdict::Pass.is_open());
+    let silent = judged(Err(Unanswered::Silence));
+    assert_eq!(silent, fail(Reason::KeyUnanswered(Unanswered::Silence)));
+    assert!(silent.is_open());
+}
+
+#[test]
+fn so_many_sets_and_keys_are_looked_at_and_a_chain_that_has_more_asks_for_none() {
+    let longest = sets(SETS_MAX);
+    assert_eq!(comes_to(&with(&longest)), ChainVerdict::Pass);
+    let one_more = with(&[&longest[..], &sets(1)].concat());
+    assert_eq!(fails(&one_more), Flaw::TooLong);
+    for (count, expected) in
+        [(CHAIN_KEYS_MAX, ChainVerdict::Pass), (CHAIN_KEYS_MAX + 1, ChainVerdict::Fail(Flaw::TooManyKeys))]
+    {
+        let mut sets: Vec<Set> = Vec::new();
+        for number in 0..count {
+            let signer = SIGNER.replace("s=key", &format!("s=key{number}"));
+            sets.push(set(&sets, &Wish { message: &signer, seal: &signer, ..USUAL }, &FIELDS, BODY));
+        }
+        let message = with(&sets);
+        assert_eq!(comes_to(&message), expected);
+        let mut asked = read(message.as_bytes()).missing(&Knowledge::default(), NOW);
+        asked.dedup();
+        assert_eq!(asked.is_empty(), count > CHAIN_KEYS_MAX, "{asked:?}");
+    }
+    // Neither is one asked for whose newest signature cannot count.
+    let old = with(&[set(&[], &Wish { message: &format!("{SIGNER}; x=5"), ..USUAL }, &FIELDS, BODY)]);
+    assert_eq!(read(old.as_bytes()).missing(&Knowledge::default(), NOW), []);
+}
+
+#[test]
+fn a_header_that_is_too_long_has_no_chain_that_passes() {
+    let long = format!("X: {}\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
+    assert_eq!(
+        fails(&with(&sets(1)).replace("Subject: ", &format!("{long}Subject: "))),
+        Flaw::Link(1, Reason::HeaderTooLong)
+    );
+}
+
+#[test]
+fn whoever_is_trusted_vouches_with_what_he_has_found_as_far_back_as_all_are() {
+    const FOUND: &str = "mx; spf=fail; DMARC = Pass (p=reject) header.from=example.test";
+    let vouched = |signers: &[(&str, &str)]| {
+        let mut sets: Vec<Set> = Vec::new();
+        for (domain, results) in signers {
+            let tags = SIGNER.replace("example.test", domain);
+            let results = format!("i={}; {results}", sets.len() + 1);
+            sets.push(set(&sets, &Wish { results: &results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY));
+        }
+        let message = read(with(&sets).as_bytes());
+        let trusted = Name::parse("good.test").unwrap();
+        message.vouched_by(|name| name.is_within(&trusted)).map(|name| name.as_str().to_string())
+    };
+    let good = |name: &str| Some(name.to_string());
+    assert_eq!(vouched(&[]), None);
+    assert_eq!(vouched(&[("good.test", FOUND)]), good("good.test"));
+    assert_eq!(vouched(&[("list.good.test", FOUND)]), good("list.good.test"));
+    assert_eq!(vouched(&[("notgood.test", FOUND)]), None);
+    assert_eq!(vouched(&[("good.test", FOUND), ("bad.test", FOUND)]), None, "who had it last may have changed it");
+    assert_eq!(vouched(&[("bad.test", FOUND), ("good.test", "mx; dmarc=fail")]), None);
+    assert_eq!(vouched(&[("a.good.test", FOUND), ("b.good.test", "mx; dmarc=fail")]), good("a.good.test"));
+    for found in [
+        "mx; dmarc=fail",
+        "mx; dmarc=passed",
+        "mx; dkim=pass",
+        "mx; dmarc=fail reason=\"x; dmarc=pass\"",
+        "mx; dmarc=fail (x; dmarc=pass)",
+        "mx; dmarc=fail (x (y) ; dmarc=pass)",
+        "mx; spf=pass smtp.mailfrom=\"a\\\"; dmarc=pass;\"",
+        "mx; xdmarc=pass",
+        "dmarc",
+    ] {
+        assert_eq!(vouched(&[("good.test", found)]), None, "{found}");
+    }
+    assert_eq!(vouched(&[("good.test", "(by us) mx ; dmarc/1 (DMARC)=(yes) pass")]), good("good.test"));
+}
