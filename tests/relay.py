@@ -223,11 +223,15 @@ class Relay(HostedTest):
         on = self.configuration.replace(address, f'{address}\nforward = ["bob@exim.test", "gone@postfix.test"]')
         machine = self.boot(self.data(configuration=on))
         postfix.send("alice@postfix.test", GRACE, "From: alice@postfix.test\r\nTo: grace\r\nSubject: on\r\n\r\nGo.\r\n")
-        letter = exim.wait_for(1, 20)[0].decode()
+        raw = exim.wait_for(1, 20)[0]
+        letter = raw.decode()
         # The domain in whose name it comes is one that speaks for the host that brings it.
         self.assertRegex(letter, rf"(?m)^Return-path: <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>|envelope-from <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>")
         self.assertIn("[10.9.0.2]", letter)
-        self.assertIn(f"\nDelivered-To: {GRACE}\n", letter.replace("\r", ""))
+        self.assertIn(f"\nDelivered-To: {GRACE}\nARC-Seal: i=1; a=rsa-sha256; cv=none; ", letter.replace("\r", ""))
+        keys = signatures.published(machine.data)
+        self.assertTrue(signatures.chain_passes(raw, keys), letter)
+        self.assertFalse(signatures.chain_passes(raw.replace(b"Go.", b"No."), keys))
         bounce = postfix.wait_for(1, 40)[0].decode()
         self.assertRegex(bounce, r"(?m)^X-Original-To: alice@postfix\.test|for <alice@postfix\.test>")
         self.assertIn("gone@postfix.test", bounce)

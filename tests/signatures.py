@@ -31,6 +31,12 @@ def verdicts(letter, keys):
     return [(re.search(rb" a=([a-z0-9-]*);", value)[1].decode(), _passes(read, index, keys)) for index, value in enumerate(signatures)]
 
 
+def chain_passes(letter, keys):
+    """Whether the seals of those who have handed a letter on are right."""
+    found, _, _ = dkim.ARC(letter).verify(dnsfunc=lambda name, timeout=5: b"".join(keys.get(name, ())))
+    return found == dkim.CV_Pass
+
+
 def _passes(read, index, keys):
     try:
         return read.verify(index, dnsfunc=lambda name, timeout=5: b"".join(keys[name]))

@@ -185,6 +185,14 @@ impl<'a> Findings<'a> {
         }
     }
 
+    /// What the chain of those who have handed the message on comes to, in the words of RFC 8617 section 10, and from where it has come here.
+    pub fn chain(&mut self, arc: impl fmt::Display, peer: IpAddr) {
+        match peer.to_canonical() {
+            IpAddr::V4(peer) => self.result(format_args!("{arc} smtp.remote-ip={peer}"), None),
+            IpAddr::V6(peer) => self.result(format_args!("{arc} smtp.remote-ip=\"{peer}\""), None),
+        }
+    }
+
     /// The field is over. Why the message is not where it was to go, if it is not, is said in a field of its own; then as much white space follows as makes
     /// the number of all bytes one that `unit` divides. Returns that number.
     pub fn end(mut self, reason: Option<&str>, unit: usize) -> usize {

@@ -28,7 +28,7 @@ use crate::holds::Holds;
 use crate::letters::{self, LETTERS_MAX, Letters};
 use crate::listeners::{Listeners, number_of};
 use crate::queue::Queue;
-use crate::signing::{Signer, Signing};
+use crate::signing::{Signer, Signing, Waiting};
 use crate::streams::{self, STREAMS_MAX, Streams};
 
 /// Clerks of a core.
@@ -253,7 +253,7 @@ impl Clerks {
         let Some(signing) = self.at_work.get_mut(frame).and_then(|working| working.signing.as_mut()) else { return };
         signing.sign(office.signer, office.now);
         if signing.is_open() {
-            office.signer.enter(frame);
+            office.signer.enter(Waiting::Clerk(frame));
         } else {
             self.step(frame, office, |clerk, desk| clerk.woken(Outcome::Room, desk));
         }

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use dns::Name;
 use http::{Remembered, Site};
 use machine::{Instant, Micros, UnixTime};
 use mail::{Greylist, Strangers};
@@ -170,6 +171,8 @@ pub(crate) struct Common {
     pub(crate) lists: Lists,
     /// Who is asked about their letters, if somebody is.
     pub(crate) filter: Option<Filter>,
+    /// Domains whose word counts of whose a letter was that they have handed on.
+    pub(crate) trusted_sealers: Vec<Name>,
     /// Senders about whom something is being found out.
     pub(crate) checks: usize,
     /// Bytes that are kept of messages while it is found out whose they are.

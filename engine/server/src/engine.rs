@@ -28,6 +28,7 @@ use crate::life::{Ending, Life};
 use crate::making::Making;
 use crate::sending::{Parcel, Parcels, Through};
 use crate::session::Session;
+use crate::signing::Waiting;
 use crate::sizes::Sizes;
 use crate::wire::Stir;
 
@@ -265,10 +266,10 @@ impl Engine {
 
     /// Phase 6: who has entered a gate does what he is there for, once. It takes long and can't be cut, so all that this turn had to say is on its way before.
     fn compute(&mut self, machine: &mut impl Machine) {
-        let clerk = self.common.signer.next_clerk(self.common.owner_of(SIGNATURES).is_some());
+        let signer = self.common.signer.next_waiting(self.common.owner_of(SIGNATURES).is_some());
         for gate in [HANDSHAKES, HASHER, SIGNATURES] {
             let owner = self.common.owner_of(gate);
-            if let Some(frame) = owner.filter(|_| gate != SIGNATURES || clerk.is_none()) {
+            if let Some(frame) = owner.filter(|_| gate != SIGNATURES || signer.is_none()) {
                 match self.common.queue.courier_on(ConnectionId(frame)) {
                     Some(courier) => self.line_handshake_resumed(courier),
                     None => self.session_resumed(frame),
@@ -276,8 +277,11 @@ impl Engine {
                 self.unfinished = true;
             }
         }
-        if let Some(clerk) = clerk {
-            self.clerk_signs(clerk, machine);
+        if let Some(signer) = signer {
+            match signer {
+                Waiting::Clerk(frame) => self.clerk_signs(frame, machine),
+                Waiting::Courier(frame) => self.courier_seals(frame),
+            }
             self.unfinished = true;
         }
     }

@@ -12,6 +12,7 @@
 //! | `sorting` | what comes next for whom, and what of it is durable |
 //! | `bringing` | what comes to somebody here: the letter, or a report |
 //! | `forwarding` | what comes for an account whose mail is sent on |
+//! | `sealing` | what is said of that to who gets it |
 //! | `reports` | that somebody does not get it, or that he has it |
 //! | `road` | to which hosts it goes |
 //! | `demand` | what the hosts' domains demand of who brings mail there |
@@ -44,6 +45,7 @@ mod parts;
 mod policies;
 mod reports;
 mod road;
+mod sealing;
 mod secrecy;
 mod smarthosts;
 mod sorting;
@@ -437,6 +439,11 @@ impl Engine {
     #[cold]
     pub(crate) fn line_handshake_resumed(&mut self, frame: FrameId) {
         step(frame, &mut self.common, Courier::handshake_resumed);
+    }
+
+    /// It is the turn of this courier to compute a signature.
+    pub(crate) fn courier_seals(&mut self, frame: FrameId) {
+        step(frame, &mut self.common, Courier::turn_to_seal);
     }
 
     /// The peer says no more by such a connection.

@@ -6,7 +6,7 @@
 //! Invariants:
 //! - What is signed is what is stored. No more of a letter is in memory than its header.
 //! - Who signs computes one signature, and then lets others go first: it takes up to some milliseconds, and cannot be cut. A core computes one a turn: of sessions, which wait at the gate for it, and of clerks of
-//!   the webmail, who wait here, in turns.
+//!   the webmail and couriers who seal what they send on (`queue::sealing`), who wait here, in turns.
 //! - Of the headers of all letters of a core [`KEPT_BYTES_MAX`] are kept. A letter that would need more is refused for now, rather than going unsigned.
 //!
 //! A letter is not signed where it is in nobody's name or that of several domains, where its header is longer than signatures look at, or where what would sign it has no room above it.
@@ -17,7 +17,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use dkim::{Message, Reading, SigningKey};
+use dkim::{Algorithm, Message, Reading, SigningKey};
 use dns::Name;
 use machine::UnixTime;
 use store::{Head, Refusal};
@@ -35,28 +35,42 @@ pub(crate) struct Signer {
     keys: Arc<[SigningKey]>,
     /// Bytes that are kept of letters until they are signed.
     pub(crate) kept: usize,
-    /// Clerks of the webmail who have a letter to be signed, each once. Some may have gone meanwhile.
-    waiting: VecDeque<FrameId>,
+    /// Those who have a letter to be signed, each once. Some may have gone meanwhile.
+    waiting: VecDeque<Waiting>,
     /// Whether a session had the last turn.
-    is_clerks_turn: bool,
+    is_their_turn: bool,
+}
+
+/// Who waits for his turn to sign, and is no session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiting {
+    /// A clerk of the webmail.
+    Clerk(FrameId),
+    /// A courier, who seals.
+    Courier(FrameId),
 }
 
 impl Signer {
     pub(crate) fn new(keys: Arc<[SigningKey]>) -> Signer {
-        Signer { keys, kept: 0, waiting: VecDeque::new(), is_clerks_turn: false }
+        Signer { keys, kept: 0, waiting: VecDeque::new(), is_their_turn: false }
     }
 
-    /// A clerk has a letter to be signed.
-    pub(crate) fn enter(&mut self, clerk: FrameId) {
-        self.waiting.push_back(clerk);
+    /// Somebody has a letter to be signed.
+    pub(crate) fn enter(&mut self, who: Waiting) {
+        self.waiting.push_back(who);
     }
 
-    /// The clerk whose turn it is, if it is not that of a session that wants it, too.
-    pub(crate) fn next_clerk(&mut self, is_session_there: bool) -> Option<FrameId> {
-        let clerk = self.waiting.front().copied().filter(|_| self.is_clerks_turn || !is_session_there);
-        self.is_clerks_turn = clerk.is_none();
-        self.waiting.drain(..usize::from(clerk.is_some()));
-        clerk
+    /// Whose turn it is of those who wait here, if it is not that of a session that wants it, too.
+    pub(crate) fn next_waiting(&mut self, is_session_there: bool) -> Option<Waiting> {
+        let next = self.waiting.front().copied().filter(|_| self.is_their_turn || !is_session_there);
+        self.is_their_turn = next.is_none();
+        self.waiting.drain(..usize::from(next.is_some()));
+        next
+    }
+
+    /// The key with which chains are sealed: of RSA, since not everybody who verifies them knows another (RFC 8617 section 4.1.3).
+    pub(crate) fn sealing_key(&self) -> Option<&SigningKey> {
+        self.keys.iter().find(|key| key.algorithm() == Algorithm::RsaSha256)
     }
 
     /// Whether there is anything to sign with.
@@ -168,15 +182,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_and_clerks_sign_in_turns_and_nobody_waits_for_who_is_not_there() {
+    fn sessions_and_others_sign_in_turns_and_nobody_waits_for_who_is_not_there() {
         let mut signer = Signer::new(Arc::from(Vec::new()));
-        let clerks: Vec<FrameId> = (0..5).map(|number| FrameId::new(number, 0)).collect();
-        clerks.iter().for_each(|clerk| signer.enter(*clerk));
-        assert_eq!(signer.next_clerk(false), Some(clerks[0]));
-        let turns: Vec<_> = (0..7).map(|_| signer.next_clerk(true)).collect();
-        let clerk = |number: usize| Some(clerks[number]);
-        assert_eq!(turns, [None, clerk(1), None, clerk(2), None, clerk(3), None]);
-        assert_eq!(signer.next_clerk(false), clerk(4));
-        assert_eq!([signer.next_clerk(false), signer.next_clerk(true)], [None, None]);
+        let frames = (0..5).map(|number| FrameId::new(number, 0)).enumerate();
+        let all = frames.map(|(number, frame)| match number % 2 {
+            0 => Waiting::Clerk(frame),
+            _ => Waiting::Courier(frame),
+        });
+        let all: Vec<Waiting> = all.collect();
+        all.iter().for_each(|waiting| signer.enter(*waiting));
+        assert_eq!(signer.next_waiting(false), Some(all[0]));
+        let turns: Vec<_> = (0..7).map(|_| signer.next_waiting(true)).collect();
+        let other = |number: usize| Some(all[number]);
+        assert_eq!(turns, [None, other(1), None, other(2), None, other(3), None]);
+        assert_eq!(signer.next_waiting(false), other(4));
+        assert_eq!([signer.next_waiting(false), signer.next_waiting(true)], [None, None]);
     }
 }

@@ -6,6 +6,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use dns::Name;
 use http::Remembered;
 use machine::{Card, CoreId, Machine};
 use mail::{Greylist, Hasher, Strangers};
@@ -80,6 +81,7 @@ impl Engine {
             greylist: greylist(&configuration, cores, &secret),
             lists: Lists::new(&configuration.abuse),
             filter: configuration.filter.as_ref().map(|named| Filter::new(named, sizes.filter_bytes())),
+            trusted_sealers: trusted_sealers(&configuration),
             checks: 0,
             kept_for_proofs: 0,
             signer: Signer::new(signing_keys),
@@ -122,6 +124,10 @@ fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config
         pools: sizes.pools(),
     };
     Config { addressing, ipv6, limits, cores }
+}
+
+fn trusted_sealers(configuration: &Configuration) -> Vec<Name> {
+    configuration.abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok()).collect()
 }
 
 /// All cores have one key, so that each knows what the others learn.

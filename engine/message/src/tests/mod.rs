@@ -196,9 +196,11 @@ fn what_was_found_out_about_who_sends_names_the_domain_and_cannot_add_a_line() {
         let mut found = Findings::begin(&mut out, 0, "mail.test");
         found.sender("pass", domain);
         found.author("fail", Some("a\r\nb"));
+        found.chain("arc=none", "::ffff:192.0.2.7".parse().unwrap());
+        found.chain("arc=pass", "2001:db8::7".parse().unwrap());
         let length = found.end(Some("a\nb"), 1);
         let whole = format!(
-            "Authentication-Results: mail.test;\r\n\tspf=pass smtp.{written};\r\n\tdmarc=fail header.from=\"a??b\"\r\nX-Barepost-Reason: a?b\r\n"
+            "Authentication-Results: mail.test;\r\n\tspf=pass smtp.{written};\r\n\tdmarc=fail header.from=\"a??b\";\r\n\tarc=none smtp.remote-ip=192.0.2.7;\r\n\tarc=pass smtp.remote-ip=\"2001:db8::7\"\r\nX-Barepost-Reason: a?b\r\n"
         );
         assert_eq!(core::str::from_utf8(&out[..length]), Ok(whole.as_str()));
     }

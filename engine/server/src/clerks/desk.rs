@@ -13,6 +13,7 @@ use super::{At, Office, Visitor};
 use crate::allowances;
 use crate::archive::Request;
 use crate::queue;
+use crate::signing::Waiting;
 
 impl<M: Machine> Desk for At<'_, '_, M> {
     fn store(&self) -> &Store {
@@ -93,7 +94,7 @@ impl<M: Machine> Desk for At<'_, '_, M> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         signing.ended(self.office.directory);
         if signing.is_open() {
-            self.office.signer.enter(self.continuation.frame);
+            self.office.signer.enter(Waiting::Clerk(self.continuation.frame));
             return None;
         }
         let head = signing.head(&[]);

@@ -16,6 +16,8 @@ const GREETING_DELAY_MAX: Micros = Micros::from_secs(20);
 /// Letters that come again within a day are known again.
 const GREYLIST_MIN: Micros = Micros::from_secs(1);
 const GREYLIST_MAX: Micros = Micros::from_secs(6 * 3_600);
+/// Domains whose seals are trusted.
+const SEALERS_MAX: usize = 64;
 /// Bytes of the longest name of a list: an address of IPv6 stands before it (RFC 5782 §2.4).
 const LIST_BYTES_MAX: usize = 253 - 64;
 
@@ -28,6 +30,8 @@ pub struct Abuse {
     pub dnsbl_junk: Vec<HostName>,
     /// Those whose addresses none of the others counts for.
     pub dnswl: Vec<HostName>,
+    /// The domains whose word counts of whose a letter was that they have handed on, and those below them.
+    pub trusted_arc: Vec<HostName>,
     /// How long they are listened to before they are greeted; at most [`GREETING_DELAY_MAX`].
     pub greeting_delay: Micros,
     /// How long letters of those who are not known are put off, if they are.
@@ -42,6 +46,7 @@ impl Default for Abuse {
             dnsbl: Vec::new(),
             dnsbl_junk: Vec::new(),
             dnswl: Vec::new(),
+            trusted_arc: Vec::new(),
             greeting_delay: GREETING_DELAY,
             greylist: None,
             limits: StrangerLimits::default(),
@@ -54,6 +59,7 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         "dnsbl",
         "dnsbl_junk",
         "dnswl",
+        "trusted_arc",
         "greeting_delay",
         "greylist",
         "connections",
@@ -66,6 +72,7 @@ pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationErr
         dnsbl: lists(section, "dnsbl")?,
         dnsbl_junk: lists(section, "dnsbl_junk")?,
         dnswl: lists(section, "dnswl")?,
+        trusted_arc: trusted_arc(section)?,
         greeting_delay: greeting_delay(section)?,
         greylist: greylist(section)?,
         limits: limits(section)?,
@@ -102,6 +109,11 @@ fn limits(section: &Section<'_, '_>) -> Result<StrangerLimits, ConfigurationErro
         recipients: count("recipients_a_minute", usual.recipients)?,
         guesses: count("unknown_recipients_an_hour", usual.guesses)?,
     })
+}
+
+fn trusted_arc(section: &Section<'_, '_>) -> Result<Vec<HostName>, ConfigurationError> {
+    let Some(item) = section.optional("trusted_arc") else { return Ok(Vec::new()) };
+    parsed_once(&item.list(SEALERS_MAX, "a list of domain names, such as [\"lists.example.org\"]")?, "a domain")
 }
 
 fn lists(section: &Section<'_, '_>, key: &str) -> Result<Vec<HostName>, ConfigurationError> {

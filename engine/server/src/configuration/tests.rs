@@ -511,6 +511,19 @@ fn lists_of_addresses_are_named_by_what_they_are_for() {
 }
 
 #[test]
+fn whose_seals_are_trusted_are_domains_and_usually_nobodys_are() {
+    let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
+    let trusted = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.trusted_arc;
+    assert_eq!(trusted(""), []);
+    let two = trusted("trusted_arc = ['Lists.Example.org', 'b.test']");
+    assert_eq!(two.iter().map(HostName::as_str).collect::<Vec<_>>(), ["lists.example.org", "b.test"]);
+    refused(&with_abuse("trusted_arc = ['org']"), 4, "the name has no dot in it", "a full name");
+    refused(&with_abuse("trusted_arc = ['a.test', 'a.test']"), 4, "a domain is named twice", "once");
+    let many: Vec<String> = (0..65).map(|number| format!("'a{number}.test'")).collect();
+    refused(&with_abuse(&format!("trusted_arc = [{}]", many.join(", "))), 4, "one too many", "at most 64");
+}
+
+#[test]
 fn how_much_strangers_may_do_are_numbers() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     let limits = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.limits;

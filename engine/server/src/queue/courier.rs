@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   opened ──▸ sorted ─┬─▸ brought, handed, delivered: to somebody here, or a report to who sent it ─▸ marked ─┐
-//!                ▴     ├─▸ sought, inquired, called, spoken: to a host that takes it (`road`) ──────────────────▸ marked ─┤
+//!                ▴     ├─▸ hashed, sealed: what is to be sent on (`sealing`) ──────────────────────────────────┤
+//!                │     ├─▸ sought, inquired, called, spoken: to a host that takes it (`road`) ──────────────────▸ marked ─┤
 //!                │     ├─▸ forgotten: that it was brought here ────────────────────────────────────────────────┤
 //!                │     ├─▸ removed, or left to wait                                                             │
 //!                └─────┴────────────────────────────────────────────────────────────────────────────────────────┘
@@ -12,7 +13,7 @@
 //!   another delivery impossible. So neither comes twice, whenever the power fails.
 //! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
 //! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
-//! - Of a letter no more is in memory than a part as the store reads it, and what waits to be sent.
+//! - Of a letter no more is in memory than a part as the store reads it, what waits to be sent, and its header while it is sealed.
 //! - A letter without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -36,6 +37,7 @@ use super::parts::{Entry, Wanted};
 use super::policies::Inquiry;
 use super::reports::Why;
 use super::road::Road;
+use super::sealing::Seal;
 use super::secrecy::Line;
 
 /// When an entry is looked at again of which the store has refused something.
@@ -84,6 +86,8 @@ pub(super) struct Courier {
     /// How much of the entry was read, and what of it is not taken yet.
     pub(super) offset: u32,
     pub(super) rest: Vec<u8>,
+    /// What is said of the letter to those to whom it is sent on.
+    pub(super) seal: Seal,
     /// What stands behind the letter in what is brought to somebody here; none: there is no letter in that.
     pub(super) behind: Option<Vec<u8>>,
     pub(super) road: Road,
@@ -105,6 +109,10 @@ pub(super) enum Stage {
     Handed(Deed),
     /// He has all, and it is on its way to the disk.
     Delivered(Deed),
+    /// The letter is to be read that is sent on.
+    Hashed,
+    /// It is to be sealed.
+    Sealed,
     /// What was done is to be marked.
     Marked,
     /// A delivery that cannot be repeated is to be forgotten.
@@ -214,6 +222,7 @@ impl Courier {
             has_set_out: false,
             offset: 0,
             rest: Vec::new(),
+            seal: Seal::Unknown,
             behind: None,
             road: Road::default(),
             inquiry: None,
@@ -233,10 +242,11 @@ impl Courier {
                 Stage::Sorted => self.sort(hands),
                 Stage::Brought(deed) => self.bring(deed, hands),
                 Stage::Handed(deed) => self.hand(deed, hands),
-                Stage::Delivered(_) => {
+                Stage::Delivered(_) | Stage::Sealed => {
                     self.is_waiting = true;
                     Ok(())
                 }
+                Stage::Hashed => self.hash(hands),
                 Stage::Marked => self.mark(hands),
                 Stage::Forgotten => self.forget(hands),
                 Stage::Sought => self.seek(hands),
@@ -296,7 +306,9 @@ impl Courier {
         match (outcome, self.stage) {
             (Outcome::Changed, Stage::Marked | Stage::Forgotten | Stage::Removed) => true,
             (Outcome::Delivered, Stage::Delivered(_)) | (Outcome::Room, Stage::Handed(_)) => true,
-            (Outcome::Refused(_), Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken) => false,
+            (Outcome::Refused(_), Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken | Stage::Sealed) => {
+                false
+            }
             (Outcome::Refused(_), _) => true,
             _ => false,
         }
@@ -318,7 +330,7 @@ impl Courier {
     /// His entry is wanted back: he has done nothing with it, unless a host may have the letter, or something is on its way to the disk.
     pub(super) fn called_back(&mut self, hands: &mut Hands<'_>) -> Way {
         match self.stage {
-            Stage::Opened => Way::Over(Some(Instant::START)),
+            Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
             Stage::Spoken if self.line.as_ref().is_some_and(Line::is_said) => Way::Waits,
             Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
                 self.drop_address(hands);

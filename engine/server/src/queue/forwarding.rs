@@ -7,6 +7,7 @@
 //! |---|---|
 //! | who sends it on | `Delivered-To:` above it names the account. A letter that has such a field already was here: it runs in circles, and goes no further |
 //! | whom it comes from | an address at the account's domain that stands for who sent it (`relay::srs`); nobody's letter stays nobody's, and an address that was made here stays what it is. One for which there is none is too long, or has quotes: then the letter comes from the account itself |
+//! | what was found out about it | stands above it, and is sealed (`sealing`) |
 //! | who is told that it does not arrive | who sent it, by a report from nobody that leaves by the same outbox |
 //!
 //! Invariants:
@@ -29,12 +30,13 @@ use super::courier::{Courier, Deed, Hands, Stage, bits};
 use super::entry::{self, Tally, entries_for, envelope_of};
 use super::parts::{Entry, shown_header};
 use super::reports::Why;
+use super::sealing::Seal;
 
 /// Bytes of a header that are looked at.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
 
 /// The bit of the account whose mail is sent on.
-const OWN: u8 = 0;
+pub(super) const OWN: u8 = 0;
 
 /// How a letter is in an outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,7 +111,9 @@ impl Courier {
             self.failed.push_back((bit, Why::Circle));
             return Some(Stage::Sorted);
         }
-        Some(Stage::Brought(self.deed_for(bit)))
+        let deed = self.deed_for(bit);
+        let is_open = matches!(deed, Deed::SentOn(_)) && matches!(self.seal, Seal::Unknown);
+        Some(if is_open { Stage::Hashed } else { Stage::Brought(deed) })
     }
 
     /// What is brought of it for a recipient.
@@ -127,7 +131,7 @@ impl Courier {
         // Of what bytes it has nobody has counted.
         let envelope = Envelope { content: Content::EightBit, script, ..envelope_of(&reverse_path, addresses) };
         let (entry, mut above) = self.posted(&envelope)?;
-        above.extend_from_slice(["Delivered-To: ", own, "\r\n"].concat().as_bytes());
+        above.extend_from_slice(["Delivered-To: ", own, "\r\n", self.seal.fields()].concat().as_bytes());
         Ok((entry, above))
     }
 

@@ -18,6 +18,7 @@ use store::{Closing, Head, JUNK};
 
 use crate::common::{Common, Point, SIGNATURES};
 use crate::names::{Known, QuestionNumber};
+use crate::session::Caller;
 use crate::signing::Signing;
 use crate::wire::Stir;
 
@@ -272,7 +273,7 @@ fn step(hands: &mut Hands<'_>) -> Result<Step, MessageRefusal> {
                 }
             };
             let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
-            let saying = say(message.proof.as_deref(), (standing, filtered.as_deref()), path, common)?;
+            let saying = say(message.proof.as_deref(), (standing, filtered.as_deref()), path, caller, common)?;
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, common);
             }
@@ -317,6 +318,7 @@ fn say(
     proof: Option<&Proof>,
     (standing, filtered): (Option<&Standing>, Option<&str>),
     path: Option<&String>,
+    caller: Caller,
     common: &mut Common,
 ) -> Result<Saying, MessageRefusal> {
     // Whoever gets it at last looks at it himself.
@@ -332,7 +334,7 @@ fn say(
     let mut findings = Findings::begin(trace, start, &common.hostname);
     findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
     match proof {
-        Some(proof) => proof.write(&mut findings),
+        Some(proof) => proof.write(caller, &mut findings),
         None => findings.nothing(),
     }
     let length = findings.end(reason.as_deref(), Head::UNIT);

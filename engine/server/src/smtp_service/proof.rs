@@ -1,19 +1,22 @@
-//! What is found out about whose a stranger's message is: what its signatures are worth (DKIM, crate `dkim`), and what the domain of its author wants of
-//! letters that nobody proves to be its own (DMARC, crate `dmarc`).
+//! What is found out about whose a stranger's message is: what its signatures are worth (DKIM, crate `dkim`), whether those who have handed it on had it as it is (ARC,
+//! the same crate), and what the domain of its author wants of letters that nobody proves to be its own (DMARC, crate `dmarc`).
+//!
+//! What that domain wants is done, unless those who had the message last are trusted here, and had found that it was the domain's own when it came to them: then
+//! it may have lost on the way what proves that, as on a mailing list.
 //!
 //! Names are asked for as soon as the header is there, so that answers have usually come when the message ends; bodies are hashed as they come.
 //!
 //! Invariants:
 //! - A message does not wait longer than [`PATIENCE`] once all of it is there: what is not known then is said to be unknown, and nothing is refused for that.
 //! - Of all messages of a core [`KEPT_BYTES_MAX`] are kept for this, and what one piece and one answer bring more; a message that would need more is not looked at.
-//! - Signatures are computed behind a gate, one a turn.
+//! - Signatures are computed behind a gate, one a turn: those of the message first, and then those of its chain.
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use dkim::{Outcome, SIGNATURES_MAX};
+use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
 use dmarc::{Handling, Letter};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros};
@@ -41,6 +44,11 @@ pub(super) struct Proof {
     asked: Vec<(QuestionNumber, Question)>,
     /// What its signatures are worth, as far as that is known, from the top.
     verdicts: Vec<dkim::Verdict>,
+    /// How far its chain has been judged, and what it comes to, once that is known.
+    chain_step: usize,
+    chain: Option<ChainVerdict>,
+    /// Who is trusted among those who have handed it on, and says that it was its author's when it came to him.
+    voucher: Option<Name>,
     /// Bytes that are counted of it in [`Common::kept_for_proofs`].
     kept: usize,
     /// From the end of the message on.
@@ -94,6 +102,9 @@ impl Proof {
             knowledge: Knowledge::default(),
             asked: Vec::new(),
             verdicts: Vec::new(),
+            chain_step: 0,
+            chain: None,
+            voucher: None,
             kept: 0,
             until: None,
             asks: Asks::Yes,
@@ -122,6 +133,7 @@ impl Proof {
             if matches!(self.author, Author::Unknown) {
                 self.author = Author::of(message.header(), message.is_cut());
             }
+            self.chain = message.chain_at_once(common.wall);
             self.stage = Stage::Arrived(Box::new(message));
         }
         self.seek(caller, common);
@@ -152,8 +164,14 @@ impl Proof {
             return;
         }
         self.leave_gate(caller, common);
-        if let Stage::Arrived(message) = &self.stage {
+        let Stage::Arrived(message) = &self.stage else { return };
+        if self.verdicts.len() < signatures(message) {
             self.verdicts.extend(message.verify(self.verdicts.len(), &self.knowledge, common.wall).ok());
+        } else if let Ok(verdict) = message.judge_chain(self.chain_step, &self.knowledge, common.wall) {
+            (self.chain, self.chain_step) = (verdict, self.chain_step + 1);
+            let is_trusted = |name: &Name| common.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
+            let is_told = verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
+            self.voucher = message.vouched_by(is_trusted).filter(|_| is_told).cloned();
         }
     }
 
@@ -234,7 +252,8 @@ impl Proof {
         let is_unproved = matches!(verdict, dmarc::Verdict::Fail(_));
         let outcomes = [Outcome::Pass, Outcome::TempError];
         let best = || self.check(author, &outcomes, &[spf::Verdict::Pass, spf::Verdict::TempError]);
-        let is_open = is_unproved && best()? == dmarc::Verdict::Pass;
+        let may_be_vouched_for = self.voucher.is_some() && self.chain.is_some_and(|chain| chain.is_open());
+        let is_open = is_unproved && (may_be_vouched_for || best()? == dmarc::Verdict::Pass);
         Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
     }
 
@@ -254,7 +273,7 @@ impl Proof {
 
     fn is_verified(&self) -> bool {
         match &self.stage {
-            Stage::Arrived(message) => self.verdicts.len() >= message.signatures().min(SIGNATURES_MAX),
+            Stage::Arrived(message) => self.verdicts.len() >= signatures(message) && self.chain.is_some(),
             Stage::Arriving(_) | Stage::NotLookedAt => true,
         }
     }
@@ -262,6 +281,7 @@ impl Proof {
     /// What is to be done with a message of which all is known.
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
+            (Author::Of(_), _) if self.voucher.is_some() => Judgement::Accept,
             (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(Handling::Reject)))) => Judgement::Refuse,
             (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(Handling::Quarantine)))) => {
                 Judgement::Suspect(format!("not proved to be of {author}, which wants such mail kept apart (DMARC)"))
@@ -272,7 +292,7 @@ impl Proof {
     }
 
     /// Writes down what was found out.
-    pub(super) fn write(&self, findings: &mut Findings<'_>) {
+    pub(super) fn write(&self, caller: Caller, findings: &mut Findings<'_>) {
         let domain = &*self.sender.domain;
         let domain = if self.sender.is_in_path { SenderDomain::Path(domain) } else { SenderDomain::Greeting(domain) };
         findings.sender(self.sender.spf, domain);
@@ -284,8 +304,16 @@ impl Proof {
                 findings.author("temperror", None);
                 return findings.signature("dkim=temperror reason=\"too much mail is looked at\"");
             }
+            (_, Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_)))) if self.voucher.is_some() => {
+                let voucher = self.voucher.as_ref().map_or("", |voucher| voucher.as_str());
+                let verdict = format_args!("{verdict} reason=\"{voucher} vouches for it (ARC)\"");
+                findings.author(verdict, Some(author.as_str()));
+            }
             (_, Author::Of(author), Ok(Some(verdict))) => findings.author(verdict, Some(author.as_str())),
             _ => findings.author("permerror", None),
+        }
+        if let Some(chain) = &self.chain {
+            findings.chain(chain, caller.address);
         }
         if self.verdicts.is_empty() {
             findings.signature("dkim=none");
@@ -312,4 +340,9 @@ impl Proof {
     fn recount(&mut self, bytes: usize, common: &mut Common) {
         common.kept_for_proofs = common.kept_for_proofs + bytes - core::mem::replace(&mut self.kept, bytes);
     }
+}
+
+/// How many of a message's signatures are looked at.
+fn signatures(message: &dkim::Message) -> usize {
+    message.signatures().min(SIGNATURES_MAX)
 }

@@ -12,11 +12,11 @@ use super::room::shielded::Trust;
 use super::room::{DISK_BYTES, Room, stuffed, usual_sizes};
 use super::webmail::Browser;
 
-const BOB: &str = "forward = [\"bob@far.test\"]";
-const FRANK: &str = "frank@far.test";
+pub(super) const BOB: &str = "forward = [\"bob@far.test\"]";
+pub(super) const FRANK: &str = "frank@far.test";
 
 /// What the file says of an account.
-fn of(user: &str, lines: &str, configuration: &str) -> String {
+pub(super) fn of(user: &str, lines: &str, configuration: &str) -> String {
     let address = format!("address = \"{user}@barepost.test\"");
     configuration.replace(&address, &format!("{address}\n{lines}"))
 }
@@ -53,17 +53,17 @@ fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[
     reply
 }
 
-fn brought(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
+pub(super) fn brought(world: &mut World, room: &mut Room, from: &str, to: &[&str], letter: &[u8]) {
     let reply = bring(world, room, from, to, letter);
     assert!(reply.starts_with("250 "), "{reply}");
 }
 
 /// The letters that the peer has taken for somebody.
-fn taken(world: &World, to: &str) -> Vec<Taken> {
+pub(super) fn taken(world: &World, to: &str) -> Vec<Taken> {
     world.peer.taken.iter().filter(|taken| taken.to == [to]).cloned().collect()
 }
 
-fn text_of(taken: &Taken) -> String {
+pub(super) fn text_of(taken: &Taken) -> String {
     String::from_utf8_lossy(&taken.content).into_owned()
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod room;
 
 mod administrators;
 mod certificates;
+mod chains;
 mod conversations;
 mod cores;
 mod crowds;
@@ -48,6 +49,7 @@ mod released;
 mod reported;
 mod rows;
 mod scram;
+mod sealed;
 mod settings;
 mod signed_letters;
 mod signing;

@@ -281,7 +281,8 @@ pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer
 
 fn trace(path: &str, found: &str) -> String {
     let host = "Authentication-Results: mail.barepost.test";
-    format!("Return-Path: <{path}>\r\n{host};\r\n\tspf={found};\r\n\tdmarc=permerror;\r\n\tdkim=none\r\n")
+    let others = "dmarc=permerror;\r\n\tarc=none smtp.remote-ip=203.0.113.7;\r\n\tdkim=none";
+    format!("Return-Path: <{path}>\r\n{host};\r\n\tspf={found};\r\n\t{others}\r\n")
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! The seals of letters that are sent on: what was found out about a letter when it came is said to who gets it, by a set of fields that our domain signs (ARC, crate `dkim`).
+//!
+//! Who gets it sees our address where the letter's own domain does not let us send, and maybe a changed letter, if somebody before us has changed it: what proved whose it is may be gone.
+//! Before such a letter is brought into the outbox for the first to whom it is sent on, it is read once and hashed, and two signatures are computed, one a turn, as those under letters of our
+//! own users are (`signing`). It is done once for all to whom it goes, and again if the power fails meanwhile.
+//!
+//! Not sealed is:
+//! - a letter about which nothing was found out, since our own users have written it, or it came from a network of ours, or nobody could be asked: there would be nothing to say;
+//! - one whose chain has failed, or could not be looked at: who gets it sees that for himself;
+//! - one that was sealed here before, for another account: nothing has changed since.
+//!
+//! Invariant: of a letter no more is in memory than its header, and a part as the store reads it.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use dkim::{ChainVerdict, Message, Reading, Sealing};
+use dns::Name;
+use store::Refusal;
+
+use crate::signing::Waiting;
+
+use super::courier::{Courier, Hands, Stage, Way};
+use super::entry::domain_of;
+use super::forwarding::OWN;
+
+/// What is said of a letter to those to whom it is sent on.
+pub(super) enum Seal {
+    /// Nobody has looked yet.
+    Unknown,
+    /// It is hashed, for this to be said.
+    Hashing(Box<Reading>, Found),
+    /// It is signed, in the name of this domain.
+    Signing(Box<(Message, Sealing, Name)>),
+    /// This, if anything.
+    Made(String),
+}
+
+/// What was found out about a letter when it came.
+pub(super) struct Found {
+    /// The text of its `Authentication-Results` field.
+    results: String,
+    chain: ChainVerdict,
+}
+
+impl Seal {
+    const NOTHING: Seal = Seal::Made(String::new());
+
+    /// The fields that say it.
+    pub(super) fn fields(&self) -> &str {
+        if let Seal::Made(fields) = self { fields } else { "" }
+    }
+}
+
+impl Courier {
+    /// Hashes what was read, or reads on, if the letter is to be sealed.
+    pub(super) fn hash(&mut self, hands: &mut Hands<'_>) -> Result<(), Refusal> {
+        if matches!(self.seal, Seal::Unknown) {
+            let found = self.found(hands).filter(|_| hands.common.signer.sealing_key().is_some());
+            self.seal = found.map_or(Seal::NOTHING, |found| Seal::Hashing(Box::new(Reading::to_sign()), found));
+            self.rewind();
+        }
+        let Seal::Hashing(reading, _) = &mut self.seal else {
+            self.stage = Stage::Sorted;
+            return Ok(());
+        };
+        reading.arrived(&core::mem::take(&mut self.rest));
+        if !self.read_on(hands)? {
+            self.hashed(hands);
+        }
+        Ok(())
+    }
+
+    /// All of the letter was read.
+    fn hashed(&mut self, hands: &mut Hands<'_>) {
+        let domain = Name::of_bytes(domain_of(self.address(OWN)).as_bytes());
+        let Seal::Hashing(reading, found) = core::mem::replace(&mut self.seal, Seal::NOTHING) else { return };
+        let message = reading.ended();
+        let sealing = Sealing::begin(&message, found.chain, &found.results);
+        self.stage = Stage::Sorted;
+        if let (Ok(sealing), Ok(domain)) = (sealing, domain) {
+            self.seal = Seal::Signing(Box::new((message, sealing, domain)));
+            self.stage = Stage::Sealed;
+            hands.common.signer.enter(Waiting::Courier(hands.frame));
+        }
+    }
+
+    /// His turn has come: he computes one signature.
+    pub(super) fn turn_to_seal(&mut self, hands: &mut Hands<'_>) -> Way {
+        let (Stage::Sealed, Seal::Signing(signing)) = (self.stage, &mut self.seal) else { return self.go_on(hands) };
+        let (message, sealing, domain) = &mut **signing;
+        let signer = &mut hands.common.signer;
+        let signed = signer.sealing_key().map(|key| sealing.sign(message, key, domain, hands.common.wall));
+        if matches!(signed, Some(Ok(()))) && sealing.is_open() {
+            signer.enter(Waiting::Courier(hands.frame));
+            return Way::Waits;
+        }
+        // A letter that cannot be signed goes without: empty as long as not all is there.
+        self.seal = Seal::Made(sealing.fields());
+        (self.stage, self.is_waiting) = (Stage::Sorted, false);
+        self.go_on(hands)
+    }
+
+    /// What we have found out about the letter, as its first field says, of which nobody else may write one that names us (`message::Revision`).
+    fn found(&self, hands: &Hands<'_>) -> Option<Found> {
+        let header = &self.entry.as_ref()?.header;
+        let ends = memchr::memmem::find_iter(header, b"\r\n");
+        let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;
+        let field = core::str::from_utf8(header.get(..end)?).ok()?;
+        let results = field.strip_prefix("Authentication-Results: ")?;
+        let (host, found) = results.split_once(";\r\n\t")?;
+        let chain = found.split(";\r\n\t").find_map(|result| result.strip_prefix("arc="))?;
+        let chain = match chain.split(' ').next()? {
+            "none" => ChainVerdict::None,
+            "pass" => ChainVerdict::Pass,
+            _ => return None,
+        };
+        (host == hands.common.hostname).then(|| Found { results: results.into(), chain })
+    }
+}
