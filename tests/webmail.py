@@ -17,6 +17,7 @@ from mail import DOMAIN, PASSWORD
 from processes import until
 from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
 
+from webmail_filing import Filing
 from webmail_reader import Reader, row
 
 # Parts of this test with files of their own: what stands there is found and run.
@@ -399,19 +400,19 @@ class Reading:
         self.assertIn('name="password"', self.ask("/mail/box/1", elsewhere))
 
 
-class DeskWithScripts(Reading, Reader):
+class DeskWithScripts(Reading, Filing, Reader):
     pass
 
 
-class DeskWithoutScripts(Reading, Reader):
+class DeskWithoutScripts(Reading, Filing, Reader):
     scripts = False
 
 
-class PhoneWithScripts(Reading, Reader):
+class PhoneWithScripts(Reading, Filing, Reader):
     screen = PHONE
 
 
-class PhoneWithoutScripts(Reading, Reader):
+class PhoneWithoutScripts(Reading, Filing, Reader):
     scripts, screen = False, PHONE
 
 

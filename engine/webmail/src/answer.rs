@@ -17,6 +17,7 @@ use store::Refusal;
 
 use crate::address::telling;
 use crate::login::LoginPage;
+use crate::refused::RefusedPage;
 use crate::stream::Title;
 use crate::ticket::clear_cookie;
 use crate::{Destination, Page};
@@ -67,31 +68,34 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
 
 /// It is not there.
 pub(crate) fn not_found() -> Reply {
-    plain(Status::NotFound, "There is no such page, or what it shows is not there any more.\n")
+    told(Status::NotFound, "There is no such page, or what it shows is not there any more.")
 }
 
 /// The store refuses something. `why`: in words.
 pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
     let is_gone = matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
-    plain(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, &format!("{why}\n"))
+    told(if is_gone { Status::NotFound } else { Status::ServiceUnavailable }, why)
 }
 
-/// A few words.
-pub(crate) fn plain(status: Status, words: &str) -> Reply {
-    private(status, "text/plain; charset=utf-8", words.into()).with(Field::ContentSecurityPolicy, NOTHING_POLICY)
+/// Why there is no page, in words.
+pub(crate) fn told(status: Status, words: &str) -> Reply {
+    let title = if status == Status::NotFound { "Not found" } else { "Not done" };
+    page_of(status, &RefusedPage { title, words })
 }
 
 /// A form is none of a page of the session by which it comes.
 pub(crate) fn not_of_session() -> Reply {
-    plain(
+    told(
         Status::Forbidden,
-        "This does not come from a page of your session. Go back, load the page again, and try once more.\n",
+        "This does not come from a page of your session. Go back, load the page again, and try once more.",
     )
 }
 
 /// Look there now. `path`: one of ours.
 pub(crate) fn elsewhere(path: &str) -> Reply {
-    plain(Status::SeeOther, "").with(Field::Location, path)
+    private(Status::SeeOther, "text/plain; charset=utf-8", Vec::new())
+        .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
+        .with(Field::Location, path)
 }
 
 /// Look there now, where this notice is told, if it is remembered.

@@ -124,7 +124,7 @@ pub fn asked(question: &Question<'_>, host: &str, is_over_tls: bool, most: Most)
             Door::Visit(AccountId::from_bits(ticket.account), Visit::Ask(ticket, request))
         }
         (Wish::Do(_), _) if !is_from_our_page(question) => {
-            Door::Reply(answer::plain(Status::Forbidden, "This does not come from a page of ours.\n"))
+            Door::Reply(answer::told(Status::Forbidden, "This does not come from a page of ours."))
         }
         (Wish::Do(Deed::Write), ticket) => letter_announced(ticket, question, most.message_octets),
         (Wish::Do(deed), ticket) => form_announced(deed, ticket, question, most.form_bytes),
@@ -169,12 +169,12 @@ fn form_announced(deed: Deed, ticket: Option<Ticket>, question: &Question<'_>, m
 pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
     let words = match Wish::of(question.method.name(), &target(question)) {
         Ok(Wish::Do(Deed::Write)) => format!(
-            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.\n",
+            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.",
             most / 1_000_000
         ),
-        _ => format!("That is too much: {} KB is what can be sent from here. Go back: nothing is lost.\n", most / 1000),
+        _ => format!("That is too much: {} KB is what can be sent from here. Go back: nothing is lost.", most / 1000),
     };
-    answer::plain(Status::ContentTooLarge, &words)
+    answer::told(Status::ContentTooLarge, &words)
 }
 
 /// What a request comes to whose body has come. `host`: as for [`asked`].
@@ -182,7 +182,7 @@ pub fn form_arrived(question: &Question<'_>, body: Vec<u8>, host: &str) -> Door 
     let target = target(question);
     if let Ok(Wish::Do(Deed::LogIn)) = Wish::of(question.method.name(), &target) {
         let Ok(form) = Form::of(question.content_type.unwrap_or_default(), &body) else {
-            return Door::Reply(answer::plain(Status::BadRequest, "This form is not understood.\n"));
+            return Door::Reply(answer::told(Status::BadRequest, "This form is not understood."));
         };
         let text = |name| form.text(name).unwrap_or_default();
         let next = Destination::of(text("next"));

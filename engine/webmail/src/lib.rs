@@ -37,6 +37,7 @@ mod news;
 mod program;
 mod prose;
 mod queue;
+mod refused;
 mod route;
 mod search;
 mod sessions;
@@ -76,6 +77,7 @@ pub use queue::{
     Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueuePage, QueueRow, QueueState, QueueTold,
     Which,
 };
+pub use refused::RefusedPage;
 pub use route::{Deed, NotFound, Page, Start, Stretch, TARGET_BYTES_MAX, Wish};
 pub use search::{Candidate, Query, TERM_LETTERS_MAX, TERMS_MAX};
 pub use sessions::{Digest, IDLE_SECONDS, SESSIONS_MAX, Said, Sessions, Standing, Undo};

@@ -1,4 +1,4 @@
-//! Text of a message as HTML: what is quoted is folded, addresses of pages become links, all else stays what it was.
+//! Text of a message as HTML: what is quoted is folded, addresses of pages become links, all else stays what it was but for empty lines before and behind what is quoted, where a gap is anyway.
 //!
 //! Invariant: of the text only what lies between tags made here is written, each character escaped; an address becomes the value of `href` only if it begins with
 //! `https://` or `http://` and has no character that an address cannot have (RFC 3986).
@@ -35,11 +35,11 @@ impl askama::filters::HtmlSafe for Unfolded<'_> {}
 
 /// `open_max`: quoted lines in a row that are shown without being folded.
 fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut rest = text.trim_end();
+    let mut rest = without_empty_lines(text.trim_end());
     while !rest.is_empty() {
         let is_quoted = rest.starts_with('>');
         let (part, tail) = split_where(rest, is_quoted);
-        rest = tail;
+        rest = without_empty_lines(tail);
         if is_quoted {
             quoted(part, open_max, out)?;
         } else {
@@ -49,6 +49,14 @@ fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt:
         }
     }
     Ok(())
+}
+
+/// Without those at its beginning.
+fn without_empty_lines(mut part: &str) -> &str {
+    while let Some((_, rest)) = part.split_once('\n').filter(|(line, _)| line.trim().is_empty()) {
+        part = rest;
+    }
+    part
 }
 
 /// Cuts before the first line that is quoted where the first one is not, or the other way round.
@@ -66,7 +74,11 @@ fn split_where(text: &str, is_quoted: bool) -> (&str, &str) {
 
 fn quoted(part: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let folds = part.lines().count() > open_max;
-    out.write_str(if folds { "<details><summary>Quoted text</summary><blockquote>" } else { "<blockquote>" })?;
+    out.write_str(if folds {
+        "<details><summary>Quoted text</summary><blockquote dir=\"auto\">"
+    } else {
+        "<blockquote dir=\"auto\">"
+    })?;
     lines(part, out)?;
     out.write_str(if folds { "</blockquote></details>" } else { "</blockquote>" })
 }

@@ -151,7 +151,7 @@ pub fn receive(visit: Visit, secret: [u8; 32], mut office: Office<'_>) -> Recept
         },
         Visit::Write(ticket, media_type) => match Reader::of(&media_type) {
             Ok(reader) => Reception::Awaited(Box::new(office.clerk_of_letter(ticket, reader))),
-            Err(_) => Reception::Answered(answer::plain(Status::BadRequest, "This form is not understood.\n")),
+            Err(_) => Reception::Answered(answer::told(Status::BadRequest, "This form is not understood.")),
         },
         Visit::SetPassword(ticket, token, proved) => match office.known(&ticket) {
             Some((account, session)) => Asking::new(account, ticket, session, office).set_password(&token, proved),
@@ -292,7 +292,7 @@ impl Asking<'_> {
     /// What is to be done; or what is answered at once.
     fn deed(&mut self, deed: Deed, request: &Request) -> Result<Task, Reply> {
         let form = Form::of(&request.media_type, &request.body)
-            .map_err(|_| answer::plain(Status::BadRequest, "This form is not understood.\n"))?;
+            .map_err(|_| answer::told(Status::BadRequest, "This form is not understood."))?;
         if !self.ticket.form_token().is(form.text("token").unwrap_or_default()) {
             return Err(answer::not_of_session());
         }

@@ -151,8 +151,9 @@ function wrong(answer) {
   if (answer === null) {
     return SILENCE;
   }
-  if (answer.page === null) {
-    return answer.text.trim();
+  const refusal = answer.page && find("main.refused p", answer.page);
+  if (answer.page === null || refusal !== null) {
+    return (refusal?.textContent ?? answer.text).trim();
   }
   return isOurs(answer) ? find("main p.error", answer.page)?.textContent ?? "" : STRANGER;
 }

@@ -157,14 +157,14 @@ impl Arriving {
         let form = self.reader.form();
         let draft = Draft { has_lost_files: !self.names.is_empty(), ..self.draft() };
         match (self.error, &self.token) {
-            (Some(FormError::TooLarge), _) => Err(answer::plain(
+            (Some(FormError::TooLarge), _) => Err(answer::told(
                 Status::ContentTooLarge,
                 &format!(
-                    "The text of a letter has {} KB at most. Go back: it is still there.\n",
+                    "The text of a letter has {} KB at most. Go back: it is still there.",
                     LETTER_TEXT_BYTES_MAX / 1000
                 ),
             )),
-            (Some(_), _) => Err(answer::plain(Status::BadRequest, "This form is not understood.\n")),
+            (Some(_), _) => Err(answer::told(Status::BadRequest, "This form is not understood.")),
             (None, None) => Err(answer_to_stranger(&draft, host)),
             (None, Some(token)) if !token.is(form.text("token").unwrap_or_default()) => Err(answer::not_of_session()),
             (None, Some(_)) => {
@@ -184,9 +184,9 @@ fn answer_to_stranger(draft: &Draft, host: &str) -> Reply {
     let kept = draft.kept();
     let why = match draft.has_lost_files {
         _ if kept.len() > 2 * door::KEPT_BYTES_MAX => {
-            return answer::plain(
+            return answer::told(
                 Status::Forbidden,
-                "You were logged out meanwhile, and your letter is too long to wait here. Log in in another window, then go back: your letter is still there.\n",
+                "You were logged out meanwhile, and your letter is too long to wait here. Log in in another window, then go back: your letter is still there.",
             );
         }
         false => "You were logged out meanwhile. Your letter is kept: it comes back when you are logged in.",

@@ -33,7 +33,7 @@ struct Beginning {
     bcc: String,
     subject: String,
     text: String,
-    /// The files that go along, by their parts of the draft.
+    /// The files that go along, by their parts of the draft, or of what is sent on.
     files: Vec<(u16, String)>,
 }
 
@@ -80,7 +80,8 @@ impl Composing {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
                 Ok((heard, info, files)) => {
                     let beginning = Beginning::of(self.start, heard, &Moment::of(info.internal_date).in_words(), &own);
-                    let files = if let Start::Draft { .. } = self.start { files } else { Vec::new() };
+                    let files =
+                        if let Start::Draft { .. } | Start::Forward(_) = self.start { files } else { Vec::new() };
                     Beginning { files, ..beginning }
                 }
             },
@@ -90,6 +91,8 @@ impl Composing {
                 [draft.to_string(), answers.map_or_else(String::new, |key| key.to_string())]
             }
             Start::Reply(key) | Start::ReplyToAll(key) => [String::new(), key.to_string()],
+            // Its files come from there until they are kept in a draft.
+            Start::Forward(key) if key.mailbox != DRAFTS.0 => [key.to_string(), String::new()],
             Start::New | Start::Forward(_) => [const { String::new() }; 2],
         };
         let title = match self.start {

@@ -29,7 +29,7 @@ pub struct Draft {
     pub subject: String,
     /// What it says.
     pub text: String,
-    /// What it is kept as.
+    /// What it is kept as; or, until it is, what it sends on.
     pub draft: Option<Key>,
     /// The files of that draft which go along still: the part and the name of each.
     pub carried: Vec<(u16, String)>,

@@ -157,13 +157,16 @@ impl Opening {
         }
     }
 
-    /// What was read, with the names of the files in it by their parts; or why it was not.
+    /// What was read, with the names of the files in it by their parts; or why it was not. HTML is one of them where there is no text; messages within it, whose files
+    /// are there, are none.
     pub(super) fn heard(&mut self) -> Result<(&Heard, MessageInfo, AttachedFiles), Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
         }
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.heard);
-        let attached = structure.parts.iter().enumerate().filter(|(_, part)| part.is_attachment());
+        let page = self.heard.html.filter(|_| self.heard.text.is_empty());
+        let is_file = |index, part: &Part| part.is_attachment() && !part.holds_message() || page == Some(index);
+        let attached = structure.parts.iter().enumerate().filter(|(index, part)| is_file(*index, part));
         let files = attached.filter_map(|(index, part)| Some((u16::try_from(index).ok()?, name_of(part))));
         Ok((&self.heard, self.info.ok_or(Refusal::NoSuchMessage)?, files.collect()))
     }

@@ -207,7 +207,9 @@ impl Writing {
     }
 
     fn look_at_answered(&mut self, account: AccountId, desk: &mut impl Desk) -> Result<usize, Refusal> {
-        for key in [self.draft.answers, self.draft.draft].into_iter().flatten() {
+        // What is sent on is not answered.
+        let own = self.draft.draft.filter(|key| key.mailbox == DRAFTS.0);
+        for key in [self.draft.answers, own].into_iter().flatten() {
             let (continuation, (mailbox, uid)) = (desk.continuation(), key.in_store());
             // What was found out about who sent it stands above all that it says.
             let from = desk.store_mut().message(account, mailbox, uid).map_or(0, |message| message.head);

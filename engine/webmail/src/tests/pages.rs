@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use crate::{
     Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, Loads, LoginPage,
-    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, Row,
-    SessionLine, SettingsPage, SourcePage, Template, Theme,
+    MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, RefusedPage,
+    Row, SessionLine, SettingsPage, SourcePage, Template, Theme,
 };
 
 /// What stands in the holes.
@@ -159,6 +159,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         ("source", source.render()),
         ("print", print.render()),
         ("login", login.render()),
+        ("refused", RefusedPage { title: said, words: said }.render()),
     ]
     .into_iter()
     .map(|(name, page)| (name, page.expect("a page")))

@@ -61,11 +61,27 @@ fn an_address_ends_where_an_address_cannot_go_on() {
 
 #[test]
 fn what_is_quoted_is_told_apart_and_folded_when_it_is_long() {
-    assert_eq!(prose("yes\n> no?\nwell"), "<p>yes</p><blockquote>&gt; no?</blockquote><p>well</p>");
+    assert_eq!(prose("yes\n> no?\nwell"), "<p>yes</p><blockquote dir=\"auto\">&gt; no?</blockquote><p>well</p>");
     assert_eq!(prose("a > b\nc"), "<p>a &gt; b\nc</p>");
     let long = prose("> 1\n> 2\n> 3\n> 4\n");
-    assert!(long.starts_with("<details><summary>Quoted text</summary><blockquote>"), "{long}");
+    assert!(long.starts_with("<details><summary>Quoted text</summary><blockquote dir=\"auto\">"), "{long}");
     assert!(long.ends_with("&gt; 4</blockquote></details>"), "{long}");
+}
+
+#[test]
+fn what_stands_behind_a_quotation_begins_where_its_words_do() {
+    assert_eq!(
+        prose("> no?\r\n\r\n \r\n  well\n\nyes"),
+        "<blockquote dir=\"auto\">&gt; no?</blockquote><p>  well\n\nyes</p>"
+    );
+    assert_eq!(
+        prose("one\n\n> two\n\n> three"),
+        "<p>one</p><blockquote dir=\"auto\">&gt; two</blockquote><blockquote dir=\"auto\">&gt; three</blockquote>"
+    );
+    assert_eq!(
+        prose("> two\n \n> three\n \n"),
+        "<blockquote dir=\"auto\">&gt; two</blockquote><blockquote dir=\"auto\">&gt; three</blockquote>"
+    );
 }
 
 #[test]

@@ -80,9 +80,9 @@ impl Asking<'_> {
     /// What is kept of a new password is made of it, or the old one was not proved. The session goes on, and no other of the account does.
     pub(super) fn set_password(mut self, token: &str, proved: Result<Secrets, NotProved>) -> Reception {
         if !self.ticket.form_token().is(token) {
-            return Reception::Answered(answer::plain(
+            return Reception::Answered(answer::told(
                 Status::Forbidden,
-                "This does not come from a page of your session.\n",
+                "This does not come from a page of your session.",
             ));
         }
         let task = match proved {

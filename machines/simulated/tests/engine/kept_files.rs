@@ -134,3 +134,52 @@ fn a_draft_that_another_window_has_replaced_costs_nobody_what_he_wrote() {
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
+
+/// In a thread, with a file of base64.
+const SENT_ON: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Plans\r\nMessage-ID: <2@elsewhere.test>\r\nReferences: <1@elsewhere.test>\r\nMIME-Version: 1.0\r\n\
+    Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\nContent-Type: application/pdf; name=plan.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n\
+    ZmV3IGJ5dGVz\r\n--b--\r\n";
+/// That says something in HTML alone.
+const PAGE: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Page\r\nMIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>It <b>weaves</b>.</p>\r\n";
+
+#[test]
+fn what_is_sent_on_goes_along_with_its_files_and_stays_where_it_is() {
+    for (seed, letter, name, content, is_kept_before) in [
+        (4, SENT_ON, " plan.pdf", "few bytes", false),
+        (5, SENT_ON, " plan.pdf", "few bytes", true),
+        (6, PAGE, " text.html", "<p>It <b>weaves</b>.</p>", false),
+    ] {
+        let (mut room, trust) = serving(seed);
+        let mut ada = Browser::new(&trust);
+        assert!(room.deliver("ada@barepost.test", letter.as_bytes()).starts_with("250"));
+        ada.log_in(&mut room, "ada", "lovelace");
+        ada.hold(&mut room, "0");
+        let mut page = ada.get(&mut room, "/mail/compose?forward=1.1");
+        let token = page.token();
+        for what in ["save", "send"].into_iter().skip(usize::from(!is_kept_before)) {
+            let text = page.text();
+            let [file] = carried(&text)[..] else { panic!("{text}") };
+            assert!(file.ends_with(name), "{file}");
+            let to = ("to", "grace@barepost.test");
+            let fields =
+                [("token", &*token), to, ("text", "Look."), ("draft", draft(&text)), ("carry", file), ("do", what)];
+            let answer = write(&mut room, &mut ada, &fields, &[]);
+            assert_eq!(answer.status, 303, "{}", answer.text());
+            page = ada.get(&mut room, answer.field("Location"));
+        }
+        assert!(page.text().contains("Your letter was sent."), "{}", page.text());
+        assert!(page.text().contains("1–1 of 1"), "what was sent on is still there");
+        assert!(ada.get(&mut room, "/mail/box/2").text().contains("Nothing here."));
+        let mut grace = Browser::new(&trust);
+        grace.log_in(&mut room, "grace", "lovelace");
+        let read = grace.get(&mut room, "/mail/box/1/1").text();
+        let part = between(&read, "href=\"/mail/part/1.1/", "\"").expect("a file");
+        let body = grace.get(&mut room, &format!("/mail/part/1.1/{part}")).body;
+        assert_eq!(String::from_utf8_lossy(&body).trim_end(), content);
+        let source = grace.get(&mut room, "/mail/source/1.1").text();
+        assert!(!source.contains("References:") && !source.contains("In-Reply-To:"), "{source}");
+        ada.hang_up(&mut room);
+        grace.hang_up(&mut room);
+        room.until_nothing_is_in_use();
+    }
+}

@@ -1,0 +1,172 @@
+"""What a reader does now and then: mailboxes of his own, many messages at once, answers to all, letters that are forwarded, print, searches, another password, and where he is logged in. A part of `webmail.py`."""
+
+import random
+
+from barepost import options
+from mail import DOMAIN, PASSWORD
+from webmail_reader import row
+
+FILE_BYTES = 30_000
+OTHER_PASSWORD = "another horse battery staple"
+
+
+class Filing:
+    """In one kind of browser."""
+
+    def test_mailboxes_of_ones_own_are_made_filled_renamed_and_removed(self):
+        subject, name = self.deliver("Verse"), self.unique("Poems")
+        self.log_in("ada")
+        browser = self.browser
+        browser.click(".account summary")
+        browser.follow("//a[.='Mailboxes']")
+        browser.type("#new", name)
+        browser.follow("button[value=make]")
+        self.assertIn(f"The mailbox “{name}” was made.", browser.text(".notice"))
+        browser.follow("a.brand")
+        self.choose(subject)
+        browser.click(f"//select[@id='move']/option[.='{name}']")
+        browser.follow("button[value=move]")
+        self.assertIn(f"The message was moved to {name}.", browser.text(".notice"))
+        self.box(name)
+        self.assertTrue(browser.is_there(row(subject)))
+        browser.go(self.address("/mail/boxes"))
+        own = f"//section[@aria-label='{name}']"
+        browser.write(f"{own}//input[@name='name']", f"{name}, old")
+        browser.follow(f"{own}//button[@value='rename']")
+        self.assertIn(f"The mailbox is called “{name}, old” now.", browser.text(".notice"))
+        own = f"//section[@aria-label='{name}, old']"
+        browser.click(f"{own}//summary")
+        self.assertIn("Its messages (1) go to Trash.", browser.text(own))
+        browser.follow(f"{own}//button[@value='remove']")
+        self.assertIn("The mailbox was removed.", browser.text(".notice"))
+        self.assertFalse(browser.is_there(f"//nav//a[span[1]='{name}, old']"))
+        self.box("Trash")
+        self.assertTrue(browser.is_there(row(subject)))
+
+    def test_what_was_done_with_many_messages_is_taken_back(self):
+        subjects = [self.deliver(name) for name in ("One", "Two", "Three")]
+        self.log_in("ada")
+        browser = self.browser
+        for button, words in (("archive", "Archive"), ("trash", "Trash")):
+            for subject in subjects:
+                self.choose(subject)
+            browser.follow(f"button[value={button}]")
+            self.assertIn(f"3 messages were moved to {words}.", browser.text(".notice"))
+            self.assertFalse(any(browser.is_there(row(subject)) for subject in subjects))
+            browser.follow(".notice button")
+            self.assertTrue(all(browser.is_there(row(subject)) for subject in subjects))
+
+    def test_an_answer_to_all_goes_to_all_and_a_letter_is_forwarded_with_its_files(self):
+        subject, content = self.unique("Plans"), random.Random(options.seed).randbytes(FILE_BYTES)
+        file = self.folder / "plan.bin"
+        file.write_bytes(content)
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.type("#to", f"grace@{DOMAIN}")
+        browser.click(".others summary")
+        browser.type("#cc", f"barbara@{DOMAIN}")
+        browser.type("#subject", subject)
+        browser.type("#files", str(file))
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.log_in("grace")
+        self.open(subject)
+        browser.follow("//a[.='Reply to all']")
+        self.assertEqual((browser.value("#to"), browser.value("#cc")), (f"ada@{DOMAIN}", f"barbara@{DOMAIN}"))
+        browser.type("#text", "To both of you.\n")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.open(subject)
+        browser.follow("//*[@id='opened']//a[.='Forward'] | //article//a[.='Forward']")
+        self.assertIn(file.name, browser.text("ul.attachments"))
+        browser.type("#to", f"edsger@{DOMAIN}")
+        browser.follow("button[value=send]")
+        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        for user in ("ada", "barbara"):
+            self.assertIn(b"To both of you.", self.machine.mailbox(user)[-1].raw)
+        self.log_in("edsger")
+        self.open(f"Fwd: {subject}")
+        browser.click(".attachments a")
+        self.assertSame(browser.downloaded(file.name), content, "the file")
+
+    def test_what_is_written_from_right_to_left_stands_at_the_right_and_what_it_quotes_as_it_was_written(self):
+        subject = self.deliver("Right", "שלום עדה,\r\n\r\nמה שלומך?\r\n\r\n> The loom weaves.\r\n\r\nلقد وصلت الرسالة.")
+        self.log_in("ada")
+        self.open(subject)
+        run = self.browser.run
+        self.assertEqual(run("return ['.prose', '.prose blockquote'].map(one => getComputedStyle(document.querySelector(one)).direction)"), ["rtl", "ltr"])
+        self.assertLess(run("return ['.letter', '.prose'].map(one => document.querySelector(one).getBoundingClientRect().right).reduce((all, own) => all - own)"), 40)
+        self.assertEqual(run("return document.querySelector('.prose blockquote + p').textContent"), "لقد وصلت الرسالة.", "behind what is quoted is no empty line")
+
+    def test_a_conversation_is_printed_on_a_page_of_its_own(self):
+        subject = self.deliver("Printed")
+        self.log_in("ada")
+        self.open(subject)
+        browser = self.browser
+        browser.click(".more summary")
+        browser.click("//a[.='Print']")
+        self.assertIn("It computes.", browser.text("body.paper"))
+        self.assertFalse(browser.is_there("nav, form"))
+        browser.click("a.back")
+        self.assertEqual(browser.text("h1.subject"), subject)
+
+    def test_a_search_is_narrowed_by_what_stands_before_a_colon(self):
+        wanted, other = self.deliver("Narrow", "The loom weaves."), self.deliver("Narrow", "The mill grinds.")
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow(row(wanted, "//button[@name='star']"))
+        for words, finds_wanted, finds_other in (
+            ("from:charles subject:narrow", True, True), (f'"{wanted}" is:starred in:inbox', True, False), ("narrow -loom is:unread", False, True),
+            ("narrow has:attachment", False, False), ("narrow after:2020-01-01 before:2021-01-01", False, False), ("narrow to:ada@ after:2020-01-01", True, True),
+        ):
+            browser.write("#search", words)
+            browser.follow("form.search button")
+            self.assertEqual(browser.value("#search"), words)
+            self.assertEqual((browser.is_there(row(wanted)), browser.is_there(row(other))), (finds_wanted, finds_other), words)
+
+    def test_what_is_not_there_is_said_on_a_page_that_leads_back(self):
+        self.log_in("ada")
+        browser = self.browser
+        for path in ("/mail/box/1/99999", "/mail/box/99", "/mail/nothing"):
+            browser.go(self.address(path))
+            self.assertIn("There is no such page, or what it shows is not there any more.", browser.text("main"))
+            browser.click("//a[.='To the inbox']")
+            self.assertEqual(browser.text("h1"), "Inbox")
+
+    def test_a_password_is_changed_by_who_knows_it(self):
+        browser = self.browser
+        self.log_in("edsger")
+
+        def change(old, new, again):
+            browser.go(self.address("/mail/settings"))
+            for name, value in (("old", old), ("new", new), ("again", again)):
+                browser.type(f"#{name}", value)
+            browser.follow("button[value=password]")
+            return browser.text(".notice")
+
+        self.assertNotIn("is changed", change("a guess", OTHER_PASSWORD, OTHER_PASSWORD))
+        self.assertNotIn("is changed", change(PASSWORD, OTHER_PASSWORD, PASSWORD))
+        self.assertIn("Your password is changed.", change(PASSWORD, OTHER_PASSWORD, OTHER_PASSWORD))
+        browser.forget()
+        browser.go(self.address("/mail/login"))
+        self.say_who("edsger", PASSWORD)
+        self.assertIn("The address or the password is wrong.", browser.text("main"))
+        self.say_who("edsger", OTHER_PASSWORD)
+        self.assertEqual(browser.text("h1"), "Inbox")
+        self.assertIn("Your password is changed.", change(OTHER_PASSWORD, PASSWORD, PASSWORD))
+
+    def test_lists_are_as_dense_as_was_chosen_and_one_of_several_logins_is_ended(self):
+        self.log_in("barbara")
+        browser = self.browser
+        elsewhere = browser.cookies()
+        self.log_in("barbara")
+        browser.go(self.address("/mail/settings"))
+        for density in ("Compact", "Comfortable"):
+            browser.click(f"//select[@id='density']/option[.='{density}']")
+            browser.follow("button[value=save]")
+            self.assertEqual(browser.attribute("html", "data-density"), density.lower())
+        while browser.is_there("ul.lines button"):
+            browser.follow("ul.lines button")
+        self.assertIn('name="password"', self.ask("/mail/box/1", elsewhere))
+        self.assertIn("this one", browser.text("ul.lines"))
