@@ -2,7 +2,7 @@
 
 Who logs in reads his mail, and HTML of a letter within its frame; he archives, moves, stars, throws away and takes back; he writes to people on this server, keeps drafts,
 attaches files and fetches them byte for byte, takes a mailbox along as one file, chooses name, signature and colours; and no page that he left by logging out is shown by the back button. What letters hold runs nothing and fetches nothing
-(`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`); letters are kept while they are written (`webmail_writing.py`) and held before they leave (`webmail_holding.py`), and what comes shows (`webmail_news.py`).
+(`webmail_hostile.py`); keys do what buttons do, and pages change in place (`webmail_keys.py`); letters are kept while they are written (`webmail_writing.py`) and held before they leave (`webmail_holding.py`), and what comes shows (`webmail_news.py`); who administers the machine does with the queue what he wants (`webmail_queue.py`), and what is done now and then is done (`webmail_filing.py`).
 
 Takes three to four minutes under TCG; --quick, with scripts at the desk alone and without them on the phone alone, half of that.
 """
@@ -25,6 +25,7 @@ from webmail_holding import HoldingWithoutScripts, HoldingWithScripts
 from webmail_hostile import Hostile
 from webmail_keys import Keys
 from webmail_news import News
+from webmail_queue import QueueWithoutScripts, QueueWithScripts
 from webmail_writing import Writing
 
 FILE_BYTES = 300_000

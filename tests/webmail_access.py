@@ -10,6 +10,7 @@ import webmail_letters
 from mail import DOMAIN
 from processes import ROOT, until
 from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
+from webmail_queue import ADMINISTRATOR, QUEUE, Host, configuration
 from webmail_reader import Reader
 
 AXE = ROOT / "target" / "tools" / "axe-core" / "axe.min.js"
@@ -24,20 +25,18 @@ axe.run(document, { runOnly: arguments[0], iframes: false }).then(
 );
 """
 
-NETWORK = '''
-[network]
-address = "10.0.2.15/24"
-gateway = "10.0.2.2"
-dns = ["10.0.2.99"]
-'''
-
 
 class Access:
     """What is looked at in one kind of browser. Nobody answers for names, so that what is for others waits."""
 
-    configuration = barepost.CONFIGURATION + barepost.ACCESS + NETWORK
+    @classmethod
+    def setUpClass(cls):
+        cls.host = Host()
+        cls.addClassCleanup(cls.host.close)
+        cls.configuration = configuration(cls.host)
+        super().setUpClass()
 
-    def look(self, what):
+    def look(self, what, least=10):
         """At the page as it is now, at each width, in light and in dark."""
         axe = AXE.read_text()
         for screen in (DESKTOP, PHONE):
@@ -49,7 +48,7 @@ class Access:
                     self.browser.run(LOOK, RULES)
                     found = until(lambda: self.browser.run("return window.found"), ANSWER_SECONDS, "axe has looked")
                     self.assertEqual(found["violations"], [])
-                    self.assertGreater(found["passes"], 10, "it has looked")
+                    self.assertGreater(found["passes"], least, "it has looked")
                     self.assertLessEqual(*self.browser.run("return [document.documentElement.scrollWidth, innerWidth]"), "nothing is beside the page")
         self.browser.resize(DESKTOP)
 
@@ -88,10 +87,12 @@ class Access:
         browser.go(self.address("/mail/settings"))
         browser.follow("button[value=save]")
         self.look("settings")
+        browser.go(self.address("/mail/nothing"))
+        self.look("what is not there", least=5)
 
     def test_everybody_can_use_what_is_sent_and_waits(self):
-        self.hold("grace", 30)
-        self.log_in("grace")
+        self.hold(ADMINISTRATOR, 30)
+        self.log_in(ADMINISTRATOR)
         browser = self.browser
         subject = self.unique("Waits")
         browser.go(self.address("/mail/compose"))
@@ -99,7 +100,7 @@ class Access:
         browser.type("#subject", subject)
         browser.follow("button[value=send]")
         self.look("list with what can be taken back")
-        self.hold("grace", 0)
+        self.hold(ADMINISTRATOR, 0)
         browser.go(self.address("/mail/compose"))
         browser.type("#to", "charles@elsewhere.test")
         browser.type("#subject", self.unique("Far"))
@@ -115,6 +116,16 @@ class Access:
         self.look("outbox")
         browser.follow("li.row a.what")
         self.look("what is in the outbox")
+        here = browser.address
+        browser.go(self.address(QUEUE))
+        self.look("queue")
+        browser.follow("button[value=hold]")
+        browser.click("section summary")
+        self.look("queue, something held and a notice")
+        browser.write("#domain", "silent.test")
+        browser.follow("form[action='/mail/queue']:has(#domain) button[value=retry]")
+        self.look("queue, nothing done")
+        browser.go(here)
         shown = browser.address.removeprefix(self.address("/mail/box/")).replace("/", ".")
         for page in ("source", "print"):
             browser.go(self.address(f"/mail/{page}/{shown}"))

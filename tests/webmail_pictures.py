@@ -1,12 +1,14 @@
 """The promise: the pictures of the webmail in docs/figures are of the webmail as it is: this makes them anew.
 
-At a desk in light colours, and on a phone in dark ones: the page to log in, a list, a message, and a letter that is answered. Each is under 100 KB.
+At a desk in light colours, and on a phone in dark ones: the page to log in, a list, a message, a letter that is answered, and the queue of what waits to leave. Each is under 100 KB.
 """
 
 import barepost
 import webmail_letters
-from processes import ROOT
+from forms import Forms
+from processes import ROOT, until
 from webdriver import PHONE, Screen
+from webmail_queue import ADMINISTRATOR, QUEUE, WAY_SECONDS, Host, card, configuration, do
 from webmail_reader import Reader, row
 
 FIGURES = ROOT / "docs" / "figures"
@@ -16,6 +18,13 @@ SUBJECT = "The Engine, and what it could weave"
 
 
 class Pictures(Reader):
+    @classmethod
+    def setUpClass(cls):
+        cls.host = Host()
+        cls.addClassCleanup(cls.host.close)
+        cls.configuration = configuration(cls.host)
+        super().setUpClass()
+
     def take(self, name):
         for screen, is_dark in ((PHONE, True), (DESKTOP, False)):
             self.browser.resize(screen)
@@ -41,6 +50,26 @@ class Pictures(Reader):
         browser.follow("//a[.='Reply']")
         browser.type("#text", "Dear Charles,\n\nThursday it is.")
         self.take("compose")
+        self.take_the_queue()
+
+    def take_the_queue(self):
+        """With letters that are tried again, and one that is held."""
+        browser, ada = self.browser, Forms(self.address(""), self.machine.data / "tls" / "certificate.pem", "ada")
+        ada.hold(0)
+        refused, held, unknown = "sofia@far.test, luigi@far.test", "editors@silent.test", "augustus@other.test"
+        for whom in (refused, held, unknown):
+            self.assertIn("Your letter was sent.", ada.post("/mail/compose", to=whom, subject="Notes", text="It computes.", do="send"))
+        self.log_in(ADMINISTRATOR)
+
+        def is_shown(whom, words):
+            browser.go(self.address(QUEUE))
+            return browser.is_there(card(whom)) and words in browser.text(card(whom))
+
+        for whom in (refused, unknown):
+            until(lambda whom=whom: is_shown(whom, "The last time"), WAY_SECONDS, f"{whom} has been tried")
+        browser.follow(do("hold", held))
+        browser.go(self.address(QUEUE))
+        self.take("queue")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ impl Moment {
         }
     }
 
+    /// The same to the minute: `14:05`, `4 Nov 2026, 00:20`.
+    pub(crate) fn to_the_minute(&self, now: &Moment) -> String {
+        if self.part(DATE) == now.part(DATE) { self.hour_minute().into() } else { self.in_words() }
+    }
+
     /// For people who read the message: `3 Nov 2026, 14:05`.
     pub(crate) fn in_words(&self) -> String {
         format!("{} {} {}, {}", self.day(), self.month(), self.year(), self.hour_minute())

@@ -9,7 +9,7 @@ use core::fmt::Write;
 
 use http::{Field, Open, Pace, Reply};
 use machine::Micros;
-use store::{AccountId, Store};
+use store::{AccountId, OUTBOX, Store};
 
 use crate::assets::digest;
 
@@ -27,13 +27,13 @@ const SIGN_OF_LIFE: &[u8] = b":\n\n";
 pub struct News(String);
 
 impl News {
-    /// As they are now: of each how many messages were not read, and a number that grows with every change.
+    /// As they are now: of each how many messages were not read, and a number that grows with every change. The outbox is left out while nothing is in it, as beside pages.
     pub fn of(store: &Store, account: AccountId) -> News {
         let mut text = String::from("data: {");
         let known = store.account(account);
         for (id, _) in known.iter().flat_map(|known| known.mailboxes()).take(MAILBOXES_MAX) {
             let comma = if text.ends_with('{') { "" } else { "," };
-            if let Some(info) = store.mailbox(account, id) {
+            if let Some(info) = store.mailbox(account, id).filter(|info| id != OUTBOX || info.messages > 0) {
                 // Writing into a string cannot fail.
                 let _ = write!(text, "{comma}\"{}\":[{},{}]", id.0, info.unseen, info.highest_modseq.0);
             }

@@ -75,12 +75,13 @@ impl Handling {
         })
     }
 
-    /// What has become of those that it was done with.
-    pub(crate) fn past(self) -> &'static str {
+    /// What has become of so many that it was done with.
+    pub(crate) fn past(self, count: usize) -> &'static str {
         match self {
             Handling::Hold => "held",
             Handling::Release => "released",
             Handling::Retry => "tried again now",
+            Handling::Return if count == 1 => "given back to who sent it",
             Handling::Return => "given back to who sent them",
             Handling::Delete => "deleted",
         }

@@ -5,10 +5,13 @@
 // - An event says how everything is: whoever was not connected has missed nothing when the next one comes.
 // @ts-check
 
-/** Of each mailbox, how many messages were not read, and a number that grows with every change. @typedef {Record<string, [number, number]>} News */
+/** Of each mailbox, but for an outbox with nothing in it, how many messages were not read, and a number that grows with every change. @typedef {Record<string, [number, number]>} News */
 
 /** What was heard last. @type {News | null} */
 let heard = null;
+
+/** The outbox, and the mailbox behind which it stands. */
+const [OUTBOX, TRASH] = ["7", "6"];
 
 /** Whether the list that is shown is being looked at again, or is to be once more. @type {"no" | "once" | "again"} */
 let looking = "no";
@@ -21,6 +24,7 @@ function newsArrived(news) {
       count(link, unread);
     }
   }
+  outbox(OUTBOX in news);
   title(document.title.replace(/^\(\d+\) /, ""));
   const shown = /^\/mail\/box\/(\d+)(\?|$)/.exec(listHere())?.[1];
   const before = heard;
@@ -36,6 +40,17 @@ function count(link, unread) {
   if (unread > 0) {
     const words = Object.assign(element("span", " unread"), { className: "unseen" });
     link.append(" ", Object.assign(element("span", String(unread), words), { className: "count" }));
+  }
+}
+
+/** The outbox stands beside the page while something is in it, or it is open. @param {boolean} isThere */
+function outbox(isThere) {
+  const link = find(`nav.side a[href="/mail/box/${OUTBOX}"]`);
+  if (isThere && link === null) {
+    const made = Object.assign(element("a", "", element("span", "Outbox")), { href: `/mail/box/${OUTBOX}` });
+    find(`nav.side li:has(a[href="/mail/box/${TRASH}"])`)?.after(element("li", "", made));
+  } else if (!isThere && !link?.hasAttribute("aria-current")) {
+    link?.closest("li")?.remove();
   }
 }
 

@@ -219,13 +219,16 @@ function title(words) {
   document.title = count > 0 ? `(${count}) ${words}` : words;
 }
 
+/** Of what stands on a page several times, each with a key: the rows of a list, and forms about one thing. */
+const KEYED = "main li.row, main form:has(> input:is([name=key], [name=box]))";
+
 /** Where the reader is, so that it is found in another page: what he is at, and in which row. */
 function focusedNow() {
   const element = /** @type {HTMLElement | null} */ (document.activeElement);
   const name = element?.getAttribute("name");
   const selector = element?.id ? `#${CSS.escape(element.id)}` : name ? `${element?.localName}[name="${CSS.escape(name)}"]` : element?.className ? `.${CSS.escape(element.classList[0] ?? "")}` : "";
-  const row = element?.closest("li.row");
-  return { selector, value: element?.getAttribute("value"), row: row ? keyOf(row) : "", number: row ? rows().indexOf(row) : -1 };
+  const row = element?.closest(KEYED);
+  return { selector, value: element?.getAttribute("value"), row: row ? keyOf(row) : "", number: row ? keyed().indexOf(row) : -1 };
 }
 
 /** @param {ReturnType<typeof focusedNow>} focused */
@@ -233,12 +236,17 @@ function focusAgain({ selector, value, row, number }) {
   if (selector === "") {
     return;
   }
-  const all = rows();
-  const found = number < 0 ? null : all.find(one => keyOf(one) === row) ?? all[Math.min(number, all.length - 1)];
-  const within = found ?? document;
-  const same = [...within.querySelectorAll(selector)].find(one => found || (one.getAttribute("value") ?? null) === (value ?? null));
+  const isKeyed = number >= 0;
+  // Who was in a row that has gone is in the one that has taken its place; what else has gone has none.
+  const found = isKeyed ? keyed().find(one => keyOf(one) === row) ?? rows()[Math.min(number, rows().length - 1)] : document;
+  const like = [...(found?.querySelectorAll(selector) ?? [])].filter(one => one.checkVisibility() && isKeyed === (one.closest(KEYED) !== null));
+  const same = like.find(one => (one.getAttribute("value") ?? null) === (value ?? null)) ?? (isKeyed ? like[0] : undefined);
   const element = /** @type {HTMLElement | null} */ (same ?? find("main"));
   element?.focus({ preventScroll: true });
+}
+
+function keyed() {
+  return [...document.querySelectorAll(KEYED)];
 }
 
 /** The rows of the list that is shown. @returns {Element[]} */
@@ -248,7 +256,7 @@ function rows() {
 
 /** @param {Element} row */
 function keyOf(row) {
-  return find("input[name=key]", row)?.getAttribute("value") ?? "";
+  return find("input:is([name=key], [name=box])", row)?.getAttribute("value") ?? "";
 }
 
 /** The address by which a list is known. */
@@ -278,7 +286,7 @@ const listeners = [];
 
 /** Whether an address is that of a page that can take this one's place. @param {URL} url */
 function isPage(url) {
-  return url.origin === location.origin && /^\/mail\/($|box\/|boxes$|compose$|search$|settings$|source\/)/.test(url.pathname);
+  return url.origin === location.origin && /^\/mail\/($|box\/|boxes$|compose$|queue$|search$|settings$|source\/)/.test(url.pathname);
 }
 
 document.addEventListener("click", event => {

@@ -97,12 +97,12 @@ fn said_of(handling: Handling, which: &Which, told: Vec<QueueTold>) -> Said {
         }
     }
     let done = match (which, all.done) {
-        (Which::One(_), 1) => format!("One letter: {}.", handling.past()),
+        (Which::One(_), 1) => format!("One letter: {}.", handling.past(1)),
         (Which::One(_), _) => {
             "Nothing was done with the letter: it is not there any more, or as it was to be.".to_string()
         }
         (Which::Domain(domain), 0) => format!("Nothing for {domain} waits with which that could be done."),
-        (Which::Domain(domain), count) => format!("Letters for {domain}: {count} {}.", handling.past()),
+        (Which::Domain(domain), count) => format!("Letters for {domain}: {count} {}.", handling.past(count)),
     };
     let under_way = match all.under_way {
         0 => "",
@@ -136,7 +136,7 @@ impl QueueRow {
         };
         let state = match line.state {
             QueueState::Next => "Is next".to_string(),
-            QueueState::Waits(until) => format!("Next try: {}", Moment::of(until).in_few_words(&now)),
+            QueueState::Waits(until) => format!("Next try: {}", Moment::of(until).to_the_minute(&now)),
             QueueState::Behind => format!("Waits for others at {domain}"),
             QueueState::UnderWay => "Under way".to_string(),
             QueueState::Held => "Held".to_string(),

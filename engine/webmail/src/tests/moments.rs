@@ -19,6 +19,8 @@ fn a_moment_is_told_in_as_few_words_as_tell_it_from_now() {
     assert_eq!(told(ago(4)), "30 Oct");
     assert_eq!(told(ago(365)), "3 Nov 2025");
     assert_eq!(Moment::of(MOMENT).in_words(), "3 Nov 2026, 14:05");
+    assert_eq!(Moment::of(MOMENT).to_the_minute(&Moment::of(MOMENT)), "14:05");
+    assert_eq!(Moment::of(ago(1)).to_the_minute(&Moment::of(MOMENT)), "2 Nov 2026, 14:05");
 }
 
 #[test]

@@ -1,0 +1,295 @@
+"""The queue of what waits to leave, as administrators have it: looked at, held, released, tried at once and deleted; and the outbox of who has sent it. A part of `webmail.py`.
+
+One domain's mail goes to a host on loopback that refuses it for now until it is told not to; for all others no name server answers.
+"""
+
+import socketserver
+import threading
+import urllib.error
+
+import barepost
+from barepost import options
+from forms import Forms
+from mail import DOMAIN
+from processes import until
+from webdriver import ANSWER_SECONDS, DESKTOP, ELEMENT, PHONE, named
+from webmail_reader import Reader
+
+QUEUE = "/mail/queue"
+ADMINISTRATOR = "grace"
+# What a letter's way takes that is tried now, and a look at a name server that does not answer.
+WAY_SECONDS = 90
+# A page of the queue has as many.
+LINES = 20
+
+
+class Host:
+    """A mail server on loopback, where a machine behind QEMU's gateway finds it: it refuses everybody for now until it `is_ready`, and remembers for whom it took a letter."""
+
+    def __init__(self):
+        self.words, self.taken = "450 4.2.0 The mailbox is being moved", []
+        self.is_ready = False
+        host = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def say(self, line):
+                self.wfile.write(f"{line}\r\n".encode())
+
+            def handle(self):
+                whom = []
+                self.say("220 far.test")
+                while line := self.rfile.readline().decode().strip():
+                    match line[:4].upper():
+                        case "RCPT" if not host.is_ready:
+                            self.say(host.words)
+                        case "RCPT":
+                            whom.append(line.partition("<")[2].partition(">")[0])
+                            self.say("250 Well")
+                        case "DATA" if not whom:
+                            self.say("503 Nobody is named")
+                        case "DATA":
+                            self.say("354 Go on")
+                            while self.rfile.readline() not in (b".\r\n", b""):
+                                pass
+                            host.taken += whom
+                            whom = []
+                            self.say("250 Taken")
+                        case "QUIT":
+                            self.say("221 Goodbye")
+                            return
+                        case _:
+                            self.say("250 far.test")
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        # Where the machine finds it.
+        self.place = f"10.0.2.2:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def configuration(host):
+    """Of a machine with an administrator, whose mail for far.test goes to that host."""
+    address = f'address  = "{ADMINISTRATOR}@{DOMAIN}"'
+    assert address in barepost.CONFIGURATION
+    return barepost.CONFIGURATION.replace(address, f"{address}\nadmin = true") + barepost.ACCESS + f'''
+[network]
+address = "10.0.2.15/24"
+gateway = "10.0.2.2"
+dns = ["10.0.2.99"]
+
+[[relay.domain]]
+domains = ["far.test"]
+smarthost = "{host.place}"
+tls = "none"
+'''
+
+
+def card(recipients, inside=""):
+    """What the page has about the letter for these, or what is inside."""
+    return f"//section[h2[.={named(recipients)}]]{inside}"
+
+
+def do(what, recipients=None):
+    """The button that does this with the letter for these, or with all of the domain that is typed."""
+    button = f"//button[@name='do'][@value='{what}']"
+    return card(recipients, button) if recipients else f"//form[.//input[@id='domain']]{button}"
+
+
+class Queue:
+    """What is seen and done in one kind of browser, at a desk and on a phone."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.host = Host()
+        cls.addClassCleanup(cls.host.close)
+        cls.configuration = configuration(cls.host)
+        super().setUpClass()
+        cls.hold("ada", 0)
+        cls.ada, cls.administrator = (Forms(cls.address(""), cls.machine.data / "tls" / "certificate.pem", user) for user in ("ada", ADMINISTRATOR))
+
+    def setUp(self):
+        super().setUp()
+        self.host.is_ready = False
+
+    def on_each_screen(self):
+        """In the short form with scripts at the desk, and without them on the phone."""
+        for screen in (DESKTOP, PHONE):
+            if options.quick and self.scripts != (screen is DESKTOP):
+                continue
+            self.browser.resize(screen)
+            yield
+        self.browser.resize(DESKTOP)
+
+    def send(self, *recipients):
+        """Ada writes to them."""
+        self.assertIn("Your letter was sent.", self.ada.post("/mail/compose", to=", ".join(recipients), subject=self.unique("Far"), text="It computes.", do="send"))
+
+    def look(self):
+        self.browser.go(self.address(QUEUE))
+        self.assertEqual(self.browser.text("h1"), "Queue")
+        return self.browser.text("main")
+
+    def look_until(self, words, recipients=None):
+        """Looks again and again until that stands on the page, or on what it has about the letter for these."""
+        where = card(recipients) if recipients else "main"
+
+        def stands():
+            self.look()
+            return self.browser.is_there(where) and words in self.browser.text(where)
+
+        until(stands, WAY_SECONDS, words, pause=0.2)
+
+    def press(self, what, recipients=None):
+        """Presses a button, and returns what the next page says."""
+        if what in ("return", "delete"):
+            self.browser.click(f"{do(what, recipients)}/ancestor::details/summary")
+        self.browser.follow(do(what, recipients))
+        self.assertEqual(self.browser.text("h1"), "Queue")
+        return self.browser.text(".notice")
+
+    def press_for(self, what, domain):
+        self.browser.write("#domain", domain)
+        return self.press(what)
+
+    def delete(self, domain):
+        """An administrator deletes what is for it, elsewhere."""
+        self.assertIn("deleted.", self.administrator.post(QUEUE, here=QUEUE, domain=domain, do="delete"))
+
+    def test_only_administrators_find_the_queue(self):
+        for _ in self.on_each_screen():
+            browser = self.browser
+            self.log_in(ADMINISTRATOR)
+            browser.click(".account summary")
+            browser.follow("//a[.='Queue']")
+            self.assertEqual(browser.address, self.address(QUEUE))
+            self.assertIn("Nothing waits to leave.", browser.text("main"))
+            self.log_in("ada")
+            browser.click(".account summary")
+            self.assertIn("Settings", browser.text(".account"))
+            self.assertNotIn("Queue", browser.text(".account"))
+            browser.go(self.address(QUEUE))
+            self.assertFalse(browser.is_there("//h1[.='Queue']"))
+            for form, code in ((None, 404), (b"do=delete&domain=far.test", 403)):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    self.fetch(QUEUE, browser.cookies(), form)
+                refused.exception.close()
+                self.assertEqual(refused.exception.code, code)
+
+    def test_a_letter_that_its_host_refuses_for_now_is_seen_tried_held_and_leaves_when_it_is_released(self):
+        for number, _ in enumerate(self.on_each_screen()):
+            whom = f"bob{number}@far.test"
+            self.host.is_ready = False
+            self.send(whom)
+            self.log_in(ADMINISTRATOR)
+            self.look_until("tried once", whom)
+            about = self.browser.text(card(whom))
+            for words in ("Next try: ", f"from ada@{DOMAIN}", "The last time: ", self.host.words):
+                self.assertIn(words, about)
+            self.assertIn("One letter: tried again now.", self.press("retry", whom))
+            self.look_until("tried 2 times", whom)
+            self.assertIn("One letter: held.", self.press("hold", whom))
+            self.assertIn("Held", self.browser.text(card(whom)))
+            self.assertIn("1 letter waits to leave: 1 held", self.browser.text("main"))
+            self.assertFalse(self.browser.is_there(do("retry", whom)))
+            self.host.is_ready = True
+            self.assertIn("One letter: released.", self.press("release", whom))
+            until(lambda whom=whom: whom in self.host.taken, WAY_SECONDS, "it leaves")
+            self.look_until("Nothing waits to leave.")
+
+    def test_who_sent_a_letter_that_is_deleted_hears_so_or_nobody_does(self):
+        for number, _ in enumerate(self.on_each_screen()):
+            told, untold = f"carol{number}@silent.test", f"dave{number}@silent.test"
+            self.send(told)
+            self.send(untold)
+            self.log_in(ADMINISTRATOR)
+            self.look_until(told)
+            self.look_until(untold)
+            self.assertIn("One letter: given back to who sent it.", self.press("return", told))
+            until(lambda told=told: self.look() and not self.browser.is_there(card(told)), ANSWER_SECONDS, "its report is made")
+            self.assertIn("One letter: deleted.", self.press("delete", untold))
+            self.assertIn("Nothing waits to leave.", self.browser.text("main"))
+            letters = until(lambda number=number: len(found := self.machine.mailbox("ada")) > number and found, ANSWER_SECONDS, "a report")
+            self.assertEqual(len(letters), number + 1)
+            self.assertIn(told.encode(), letters[-1].raw)
+
+    def test_all_for_a_domain_are_held_released_tried_and_deleted_page_by_page(self):
+        for _ in self.on_each_screen():
+            domains = [f"silent{number}.test" for number in range(LINES)]
+            self.send(*(f"eve@{domain}" for domain in domains))
+            self.send("fred@far.test", *(f"x@{domain}" for domain in domains[:2]))
+            self.send("gerda@far.test")
+            self.log_in(ADMINISTRATOR)
+            count = LINES + 4
+            self.look_until(f"{count} letters wait to leave")
+            self.assertEqual(len(self.browser.all("main section")), LINES)
+            self.browser.follow("//a[.='Next page']")
+            self.assertEqual(len(self.browser.all("main section")), count - LINES)
+            self.assertIn("Letters for far.test: 2 held.", self.press_for("hold", "Far.test"))
+            self.assertIn(f"{count} letters wait to leave: 2 held", self.browser.text("main"))
+            self.browser.follow("//a[.='From the beginning']")
+            self.assertIn("Nothing for elsewhere.test waits", self.press_for("release", "elsewhere.test"))
+            self.assertIn("Letters for far.test: 2 released.", self.press_for("release", "far.test"))
+            # They are being tried, and then wait again.
+            until(lambda: "Letters for far.test: 2 tried again now." in self.press_for("retry", "far.test"), WAY_SECONDS, "they are tried", pause=0.2)
+            for domain in domains:
+                self.delete(domain)
+            self.look()
+            self.assertIn("Letters for far.test: 2 deleted.", self.press_for("delete", "far.test"))
+            self.assertIn("Nothing waits to leave.", self.browser.text("main"))
+            self.assertFalse(self.browser.is_there("#domain"), "there is nothing to be done")
+
+
+class QueueWithScripts(Queue, Reader):
+    def test_the_focus_stays_with_the_letter_that_something_was_done_with(self):
+        self.send("first@silent.test")
+        self.send("second@other.test")
+        self.log_in(ADMINISTRATOR)
+        browser = self.browser
+        for whom in ("first@silent.test", "second@other.test"):
+            self.look_until(whom)
+        browser.run("window.mark = 1")
+        focused = "return [document.activeElement.value ?? document.activeElement.localName, document.activeElement.closest('section')?.querySelector('h2').textContent]"
+        whom = "second@other.test"
+        browser.run("arguments[0].focus()", {ELEMENT: browser.one(do("hold", whom))})
+        for then in (["release"], ["retry", "hold"]):
+            browser.follow_keys("Enter")
+            button, where = browser.run(focused)
+            self.assertEqual((where, button in then), (whom, True), button)
+        self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
+        self.press_for("hold", "silent.test")
+        self.assertEqual(browser.run(focused), ["hold", None], "with what was done for all of the domain")
+        self.press("delete", whom)
+        self.assertEqual(browser.run(focused), ["main", None])
+        self.press("delete", "first@silent.test")
+
+    def test_the_outbox_stands_beside_a_page_that_is_open_while_something_is_in_it(self):
+        outbox = "//nav//a[span[1]='Outbox']"
+        self.log_in("ada")
+        browser = self.browser
+        browser.follow("a.compose")
+        browser.run("window.mark = 1")
+        self.assertFalse(browser.is_there(outbox))
+        self.send("henry@silent.test")
+        until(lambda: browser.is_there(outbox), ANSWER_SECONDS, "it shows")
+        names = browser.run("return [...document.querySelectorAll('nav.side li')].map(one => one.textContent.trim().split(' ')[0])")
+        self.assertEqual(names[-2:], ["Trash", "Outbox"])
+        self.box("Outbox")
+        self.assertTrue(browser.is_there("li.row"))
+        self.delete("silent.test")
+        until(lambda: "Nothing here." in browser.text("main"), ANSWER_SECONDS, "nothing is in it")
+        self.assertTrue(browser.is_there(outbox), "it is open")
+        self.box("Drafts")
+        self.assertFalse(browser.is_there(outbox))
+        self.send("henry@silent.test")
+        until(lambda: browser.is_there(outbox), ANSWER_SECONDS, "it shows again")
+        self.delete("silent.test")
+        browser.wait_until_gone(outbox)
+        self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
+
+
+class QueueWithoutScripts(Queue, Reader):
+    scripts = False
