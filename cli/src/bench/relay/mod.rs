@@ -179,8 +179,8 @@ fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
     let mut rows = vec![
         row("start to ready", "guest instructions", found.start.instructions, empty.start.instructions),
         row("start to ready", "ms, emulated", found.start.ms, empty.start.ms),
-        alone("from then until each was looked at", "s, emulated", found.looked_at),
-        alone("from then until each was looked at, for each", "guest instructions", found.for_each),
+        alone("from then until it rests", "s, emulated", found.rests_after),
+        alone("from then until it rests, for each entry", "guest instructions", found.for_each),
         row("memory of the host's then", "MiB", found.mib, empty.mib),
         alone("memory for an entry", "bytes", bytes),
     ];

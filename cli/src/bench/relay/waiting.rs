@@ -51,8 +51,8 @@ impl Waits {
 pub(super) struct Found {
     pub(super) entries: u32,
     pub(super) start: Start,
-    /// From the start until each has been looked at once, in seconds.
-    pub(super) looked_at: f64,
+    /// From then until it rests, in seconds: each entry has been looked at by then, some more than once where that takes more than a minute.
+    pub(super) rests_after: f64,
     /// Guest instructions for that, by entry.
     pub(super) for_each: f64,
     /// Memory of the host's that the machine has then.
@@ -86,9 +86,9 @@ impl Measurement<'_> {
             }
             let (one, drained) = self.with(entries)?;
             remark(format_args!(
-                "{entries} entries: ready after {:.0} ms, looked at after {:.1} s ({:.0} instructions each), {:.1} MiB; others wait {:.1} ms, {:.1} at most, who has them {:.1}, {:.1} at most; {:?} leave in a second",
+                "{entries} entries: ready after {:.0} ms, rests after {:.1} s ({:.0} instructions each), {:.1} MiB; others wait {:.1} ms, {:.1} at most, who has them {:.1}, {:.1} at most; {:?} leave in a second",
                 one.start.ms,
-                one.looked_at,
+                one.rests_after,
                 one.for_each,
                 one.mib,
                 one.others.median,
@@ -109,7 +109,7 @@ impl Measurement<'_> {
         let start = Start::measure(self.house, self.place)?;
         let serving = self.boot()?;
         let before = serving.total_of(0)? as f64;
-        let looked_at = rest(serving.counters(), 0.0, BUDGET)?.as_secs_f64();
+        let rests_after = rest(serving.counters(), 0.0, BUDGET)?.as_secs_f64();
         let for_each = (serving.total_of(0)? as f64 - before) / f64::from(entries.max(1));
         let mib = resident_mib(serving.process_id())?;
         serving.stop()?;
@@ -117,7 +117,7 @@ impl Measurement<'_> {
         let [others, own] = self.watch()?;
         serving.stop()?;
         let (drained, left) = if entries == 0 { (None, 0) } else { self.drain((entries / 2).min(DRAINED_MAX))? };
-        Ok((Found { entries, start, looked_at, for_each, mib, others, own, drained }, left))
+        Ok((Found { entries, start, rests_after, for_each, mib, others, own, drained }, left))
     }
 
     fn boot(&self) -> Result<Serving, Failure> {
