@@ -13,13 +13,14 @@ use dns::Name;
 
 use crate::response::Response;
 use crate::sts::{Policy, TEXT_BYTES_MAX};
+use crate::tally::Shortfall;
 
 /// One fetch of a policy.
 #[derive(Debug)]
 pub struct Fetch {
     output: Vec<u8>,
     response: Response,
-    outcome: Option<Option<Policy>>,
+    outcome: Option<Result<Policy, Shortfall>>,
 }
 
 impl Fetch {
@@ -52,20 +53,20 @@ impl Fetch {
         self.look();
     }
 
-    /// Nothing comes of it.
-    pub fn failed(&mut self) {
-        self.response.failed();
-        self.look();
+    /// Nothing comes of it any more, for this reason.
+    pub fn failed(&mut self, why: Shortfall) {
+        self.outcome.get_or_insert(Err(why));
     }
 
-    /// What came of it: a policy, or none. `None`: it is not over.
-    pub fn outcome(&self) -> Option<Option<&Policy>> {
-        self.outcome.as_ref().map(Option::as_ref)
+    /// What came of it: a policy, or why there is none. `None`: it is not over.
+    pub fn outcome(&self) -> Option<Result<&Policy, Shortfall>> {
+        self.outcome.as_ref().map(|outcome| outcome.as_ref().map_err(|why| *why))
     }
 
     fn look(&mut self) {
         if self.outcome.is_none() {
-            self.outcome = self.response.body().map(|text| text.and_then(Policy::read));
+            let read = |text| Policy::read(text).ok_or(Shortfall::PolicyInvalid);
+            self.outcome = self.response.body().map(|text| text.ok_or(Shortfall::PolicyNotFetched).and_then(read));
         }
     }
 }

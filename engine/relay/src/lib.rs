@@ -2,7 +2,7 @@
 //!
 //! A [`Client`] is the outgoing end of one SMTP connection. It is told what the peer says and keeps what there is to say; it knows no TCB, no name server, no store and no
 //! clock, so that a test is a conversation. Beside it stand plain functions of what a queue has to know: where a letter goes ([`route`]), when it is tried again ([`schedule`]),
-//! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`]), whether a destination is worth trying ([`destinations`]), how a letter that waits holds what was said of it ([`envelope`]),
+//! what its domain says of the hosts there ([`sts`], fetched by a [`Fetch`]), whether a destination is worth trying ([`destinations`]), how often TLS was had there and why not ([`tally`]), how a letter that waits holds what was said of it ([`envelope`]),
 //! what its sender is told ([`report`]), and in whose name a letter is sent on ([`srs`]). And since it is asked by the same means as a policy is fetched: what a filter makes of a letter that comes ([`filter`]).
 //!
 //! What a recipient's letter comes to is one of three, as RFC 5321 section 4.2.1 has it: delivered, for a `2yz` to the message; never, for a `5yz` to anything that
@@ -12,7 +12,7 @@
 //! was written down, gets the message again. Nobody can close it from one side, and the other choice would lose letters.
 //!
 //! Answers to: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920 (PIPELINING), RFC 3207 (STARTTLS), RFC 3461 (DSN), RFC 4954 (AUTH), RFC 6152
-//! (8BITMIME), RFC 6531 (SMTPUTF8), RFC 8461 (MTA-STS).
+//! (8BITMIME), RFC 6531 (SMTPUTF8), RFC 8460 (TLSRPT), RFC 8461 (MTA-STS).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -35,6 +35,7 @@ pub mod route;
 pub mod schedule;
 pub mod srs;
 pub mod sts;
+pub mod tally;
 #[cfg(test)]
 mod tests;
 

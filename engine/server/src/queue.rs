@@ -20,6 +20,7 @@
 //! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
 //! | `secrecy` | the connection to one of them, over TLS where that can be had |
 //! | `keeping` | the next letter by the same connection |
+//! | `tallying` | how often TLS was had with hosts, and why not |
 //! | `standing` | how it stands with each entry |
 //! | `orders` | what administrators want to know of the entries, and want done with them |
 //! | `waiting` | whose turn it is |
@@ -50,6 +51,7 @@ mod secrecy;
 mod smarthosts;
 mod sorting;
 mod standing;
+mod tallying;
 mod waiting;
 
 #[cfg(test)]
@@ -64,6 +66,7 @@ use core::num::NonZeroU64;
 use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::destinations::{Destinations, Ended, Limits};
+use relay::tally::Tally;
 use store::{AccountId, OUTBOX, Outcome, Store, Uid};
 use tasks::{DelayQueue, FrameId, FrameTable};
 
@@ -113,6 +116,7 @@ pub(crate) struct Queue {
     again_at: Instant,
     destinations: Destinations,
     policies: Policies,
+    tally: Tally,
     /// What waits until somebody leaves the road to this destination.
     behind: BTreeMap<String, Turns>,
     /// What waited so at destinations that are left alone, and is to be looked at for that.
@@ -138,6 +142,7 @@ impl Queue {
             again_at: now,
             destinations: Destinations::new(DESTINATIONS),
             policies: Policies::default(),
+            tally: Tally::default(),
             behind: BTreeMap::new(),
             released: Vec::new(),
             lines: Vec::with_capacity(COURIERS_MAX),

@@ -10,8 +10,9 @@ use core::net::SocketAddr;
 
 use machine::{BLOCK_BYTES, Instant, Micros};
 use net::ConnectionId;
+use relay::tally::Shortfall;
 use relay::{Client, Fetch, Lost};
-use tls::{Event, Failure};
+use tls::{Event, Fault};
 
 use crate::common::{Common, HANDSHAKES};
 use crate::secure::{Identity, Opening};
@@ -71,7 +72,11 @@ impl Speaker for Fetch {
     fn secured(&mut self) {}
 
     fn lost(&mut self, lost: Lost) {
-        if lost == Lost::Closed { self.ended() } else { self.failed() }
+        match lost {
+            Lost::Closed => self.ended(),
+            Lost::Unvouched => self.failed(Shortfall::PolicyUnvouched),
+            _ => self.failed(Shortfall::PolicyNotFetched),
+        }
     }
 }
 
@@ -94,6 +99,8 @@ pub(crate) struct Wire {
     /// Who the host has to prove to be when TLS is spoken, and as whom it is called.
     identity: Identity,
     called: Option<String>,
+    /// What was wrong with what the host has shown.
+    fault: Option<Fault>,
 }
 
 /// How what is said travels.
@@ -127,12 +134,22 @@ impl Wire {
         common: &mut Common,
     ) -> Option<Wire> {
         let connection = common.net.connect(common.now, address).ok()?;
-        Some(Wire { connection, secrecy: Secrecy::Clear, identity, called })
+        Some(Wire { connection, secrecy: Secrecy::Clear, identity, called, fault: None })
     }
 
     /// Until when a handshake may last, if there is one.
     pub(crate) fn handshake_until(&self) -> Option<Instant> {
         if let Secrecy::Handshake(_, until) = self.secrecy { Some(until) } else { None }
+    }
+
+    /// Whether TLS is spoken.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.secrecy == Secrecy::Sealed
+    }
+
+    /// What was wrong with what the host has shown, if that was why it was refused.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
     /// Says what there is to say, as far as there is room.
@@ -228,15 +245,18 @@ impl Wire {
                 common.secure.call_ended();
                 speaker.secured();
             }
-            Some(Event::Failed(failure)) => speaker.lost(self.lost_by(&failure)),
+            Some(Event::Failed(failure)) => {
+                self.fault = failure.fault();
+                speaker.lost(self.lost_in_handshake());
+            }
             _ => {}
         }
         self.look_whether_broken(speaker, common);
         self.hear(speaker, common);
     }
 
-    fn lost_by(&self, failure: &Failure) -> Lost {
-        match (failure.fault(), &self.identity) {
+    fn lost_in_handshake(&self) -> Lost {
+        match (self.fault, &self.identity) {
             (None, _) => Lost::Tls,
             (Some(_), Identity::Vouched) => Lost::Unvouched,
             (Some(_), _) => Lost::Unproven,

@@ -4,7 +4,7 @@ use std::path::Path;
 use webmail::{
     Asset, Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, LoginPage,
     MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, Row, STYLE,
-    SessionLine, SettingsPage, SourcePage, Template, Theme, WrittenRow,
+    SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow, WrittenRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -217,6 +217,17 @@ fn queue(theme: Theme) -> String {
         row(2, "info@blaabaertur.example", "Under way", "not tried yet", ""),
         row(3, "mary@example.net", "Held", "tried once", "The last time: nobody answered."),
     ];
+    let counted = |domain: &str, policy: &'static str, sessions: u64, failures: &str| TlsRow {
+        domain: domain.into(),
+        day: "today",
+        policy,
+        sessions,
+        failures: failures.into(),
+    };
+    let tls = [
+        counted("example.net", "sts", 0, "3 certificate-expired, 1 starttls-not-supported"),
+        counted("blaabaertur.example", "no-policy-found", 1248, "0"),
+    ];
     let page = QueuePage {
         frame: frame(theme, None),
         counts: "3 letters wait to leave: 1 held, 1 under way. By outbox, the oldest first; times are UTC.",
@@ -224,6 +235,7 @@ fn queue(theme: Theme) -> String {
         rows: &rows,
         is_later: false,
         next: Some("/mail/queue?after=00000000000000aa.3"),
+        tls: &tls,
     };
     page.render().unwrap_or_default()
 }

@@ -48,6 +48,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod tls_counts;
 mod visit;
 
 pub use address::{Destination, Key};
@@ -86,4 +87,5 @@ pub use source::{PrintPage, Printed, SourcePage};
 pub use stream::{PIECE_BYTES, Stream};
 pub use surroundings::Visitor;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
+pub use tls_counts::{TlsCount, TlsRow};
 pub use visit::{Arrival, NewPassword, NotProved, Office, Reception, Request, Secrets, Visit, receive};

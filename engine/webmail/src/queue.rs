@@ -17,6 +17,7 @@ use store::{AccountId, Refusal, Uid};
 use crate::NotFound;
 use crate::address::number;
 use crate::frame::Frame;
+use crate::tls_counts::{TlsCount, TlsRow};
 
 /// Entries that a page shows.
 pub const LINES: usize = 20;
@@ -109,8 +110,8 @@ pub enum QueueAsked {
 /// What a core tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueTold {
-    /// These are there.
-    Lines(Vec<QueueLine>, QueueCounts),
+    /// These are there, and so it went with TLS.
+    Lines(Vec<QueueLine>, QueueCounts, Vec<TlsCount>),
     /// That was done.
     Handled(Handled),
     /// It has too much to do with others who ask.
@@ -214,4 +215,6 @@ pub struct QueuePage<'a> {
     pub is_later: bool,
     /// Where it goes on.
     pub next: Option<&'a str>,
+    /// How often TLS was had with other servers.
+    pub tls: &'a [TlsRow],
 }

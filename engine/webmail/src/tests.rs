@@ -12,6 +12,7 @@ mod routes;
 mod searches;
 mod sessions;
 mod tickets;
+mod tls_counts;
 mod trusting;
 
 use alloc::format;

@@ -14,6 +14,7 @@ mod reports;
 mod routes;
 mod schedules;
 mod srs;
+mod tallies;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

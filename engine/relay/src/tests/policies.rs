@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use crate::Fetch;
 use crate::sts::{Mode, Policy, TEXT_BYTES_MAX, announced};
+use crate::tally::Shortfall;
 
 const POLICY: &str = "version: STSv1\r\nmode: enforce\r\nmx: mail.there.test\r\nmx: *.pool.test\r\nmax_age: 86400\r\n";
 
@@ -89,12 +90,14 @@ fn a_policy_that_is_not_whole_or_not_understood_is_none() {
     assert_eq!(Policy::read(b"\xff"), None);
 }
 
+const NOT_FETCHED: Shortfall = Shortfall::PolicyNotFetched;
+
 fn response(head: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {head}\r\n\r\n{body}").into_bytes()
 }
 
 /// What comes of a response that is said so, and whether the server ended in good order behind it.
-fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Option<Policy> {
+fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortfall> {
     let mut fetch = Fetch::from(&Name::parse("mta-sts.there.test").unwrap());
     let said = String::from_utf8(fetch.output().to_vec()).unwrap();
     assert!(said.starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: mta-sts.there.test\r\n"), "{said}");
@@ -103,7 +106,7 @@ fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Option<Policy> {
     response.chunks(cut.max(1)).for_each(|bytes| fetch.arrived(bytes));
     match fetch.outcome() {
         None if is_ended => fetch.ended(),
-        None => fetch.failed(),
+        None => fetch.failed(Shortfall::PolicyUnvouched),
         Some(_) => {}
     }
     fetch.outcome().unwrap().cloned()
@@ -111,12 +114,20 @@ fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Option<Policy> {
 
 #[test]
 fn a_policy_is_fetched_with_its_length_or_to_its_end() {
-    let whole = Policy::read(POLICY.as_bytes());
+    let whole = Policy::read(POLICY.as_bytes()).ok_or(NOT_FETCHED);
     let length = format!("200 OK\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}", POLICY.len());
     assert_eq!(fetched(&response(&length, POLICY), usize::MAX, false), whole);
     assert_eq!(fetched(&response("200 OK\r\nContent-Type: text/plain", POLICY), usize::MAX, true), whole);
-    assert_eq!(fetched(&response("200 OK\r\nContent-Type: text/plain", POLICY), usize::MAX, false), None, "cut off");
-    assert_eq!(fetched(&response(&length, &POLICY[..POLICY.len() - 1]), usize::MAX, true), None, "it is not whole");
+    assert_eq!(
+        fetched(&response("200 OK\r\nContent-Type: text/plain", POLICY), usize::MAX, false),
+        Err(Shortfall::PolicyUnvouched),
+        "cut off"
+    );
+    assert_eq!(
+        fetched(&response(&length, &POLICY[..POLICY.len() - 1]), usize::MAX, true),
+        Err(NOT_FETCHED),
+        "it is not whole"
+    );
 }
 
 #[test]
@@ -134,17 +145,18 @@ fn what_is_no_policy_is_none_and_nobody_is_sent_elsewhere() {
         ("200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999999", &[POLICY, &long].concat()),
         (&format!("200 OK\r\nContent-Type: text/plain\r\nX: {long}"), POLICY),
     ] {
-        assert_eq!(fetched(&response(head, body), 1000, true), None, "{}", &head[..head.len().min(60)]);
+        let why = if body == "Hello" { Shortfall::PolicyInvalid } else { NOT_FETCHED };
+        assert_eq!(fetched(&response(head, body), 1000, true), Err(why), "{}", &head[..head.len().min(60)]);
     }
-    assert_eq!(fetched(&[b'x'; 20_000], 1000, true), None);
-    assert_eq!(fetched(b"", 1, true), None);
+    assert_eq!(fetched(&[b'x'; 20_000], 1000, true), Err(NOT_FETCHED));
+    assert_eq!(fetched(b"", 1, true), Err(NOT_FETCHED));
 }
 
 proptest! {
     #[test]
     fn how_a_response_is_cut_changes_nothing_and_no_bytes_are_too_wild(cut in 1_usize..60, wild: Vec<u8>) {
         let whole = response("200 OK\r\nContent-Type: text/plain", POLICY);
-        prop_assert_eq!(fetched(&whole, cut, true), Policy::read(POLICY.as_bytes()));
+        prop_assert_eq!(fetched(&whole, cut, true).ok(), Policy::read(POLICY.as_bytes()));
         let _ = (fetched(&wild, cut, true), Policy::read(&wild));
     }
 }

@@ -18,7 +18,7 @@ use tls::Published;
 use crate::common::Common;
 
 use super::policies::{Inquiry, Look};
-use super::secrecy::Host;
+use super::secrecy::{Barred, Host};
 
 /// What was found of a way.
 pub(super) enum Found {
@@ -52,13 +52,13 @@ pub(super) fn find(
         let demand = if common.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
         Ok(Host::of(hop, domain, demand, policy))
     };
-    let others = missing.map(|why| Ok(Err(Unroutable::Unknown(why))));
+    let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));
     let hosts = hops.into_iter().map(with_demand).chain(others).collect::<Result<Hosts, Missing>>()?;
     Ok(Ok(Found::Hosts(hosts)))
 }
 
 /// Hosts to be called, the first one first, or why one is not.
-pub(super) type Hosts = Vec<Result<Host, Unroutable>>;
+pub(super) type Hosts = Vec<Result<Host, Barred>>;
 
 /// What is demanded.
 #[derive(Clone, PartialEq, Eq, Debug)]

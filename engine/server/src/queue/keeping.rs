@@ -55,6 +55,7 @@ impl Courier {
 
     /// What came of his letter counts, and the connection waits.
     fn keep_line(&mut self, hands: &mut Hands<'_>) {
+        self.count_tls(hands);
         let Some(line) = &mut self.line else { return };
         line.is_kept = true;
         let (came, host, reporter) = (core::mem::take(&mut line.came), line.host(), line.reporter());

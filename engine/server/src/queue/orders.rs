@@ -144,7 +144,8 @@ impl Order {
             let next = common.queue.standings.behind(self.cursor).next();
             // One more says that there is more.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
-                return Then::Over(QueueTold::Lines(core::mem::take(lines), common.queue.counts()));
+                let lines = core::mem::take(lines);
+                return Then::Over(QueueTold::Lines(lines, common.queue.counts(), common.tls_counts()));
             };
             match self.read(place, frame, common) {
                 Ok(()) => return Then::Waits,

@@ -22,6 +22,7 @@ use dns::{Knowledge, Missing, Name, Question, RecordKind};
 use machine::{Instant, Micros};
 use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId, announced};
+use relay::tally::{Rule, Shortfall};
 use relay::{Fetch, Lost};
 use store::Refusal;
 
@@ -119,6 +120,8 @@ pub(super) struct Inquiry {
     addresses: VecDeque<SocketAddr>,
     line: Option<Line>,
     until: Instant,
+    /// Why nothing came from the last of them.
+    shortfall: Shortfall,
 }
 
 /// A connection to a web server.
@@ -145,7 +148,8 @@ impl Inquiry {
             Route::Nowhere(_) => VecDeque::new(),
         };
         let domain = domain.to_string();
-        Ok(Some(Inquiry { domain, id, server, addresses, line: None, until: now + PATIENCE }))
+        let (until, shortfall) = (now + PATIENCE, Shortfall::PolicyNotFetched);
+        Ok(Some(Inquiry { domain, id, server, addresses, line: None, until, shortfall }))
     }
 }
 
@@ -161,17 +165,21 @@ impl Courier {
             wire.say(fetch, common);
             match fetch.outcome() {
                 None => self.is_waiting = true,
-                Some(Some(policy)) => {
+                Some(Ok(policy)) => {
                     common.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), Some(policy), common.now);
                     self.end_inquiry(hands);
                 }
-                Some(None) => self.drop_address(hands),
+                Some(Err(why)) => {
+                    inquiry.shortfall = why;
+                    self.drop_address(hands);
+                }
             }
             return Ok(());
         }
         let address = inquiry.addresses.pop_front().filter(|_| common.now < inquiry.until);
         let Some(address) = address else {
             common.queue.policies.learn(&inquiry.domain, inquiry.id.clone(), None, common.now);
+            common.count_tls(&inquiry.domain, Rule::Sts, Err(inquiry.shortfall));
             self.end_inquiry(hands);
             return Ok(());
         };

@@ -26,7 +26,7 @@ use crate::wire::Stir;
 use super::courier::{Come, Courier, Hands, Reporter, Stage, Taken, Way, bits};
 use super::demand::{Found, find};
 use super::reports::Why;
-use super::secrecy::{CALL_PATIENCE, Host, Line};
+use super::secrecy::{Barred, CALL_PATIENCE, Host, Line};
 use super::smarthosts;
 
 /// Where somebody's mail is to be brought.
@@ -41,8 +41,8 @@ pub(super) struct Road {
     knowledge: Knowledge,
     /// What was asked, and is not answered.
     asked: Option<(QuestionNumber, Question)>,
-    /// The hosts that were not called yet.
-    hosts: VecDeque<Host>,
+    /// The hosts that were not called yet, or why one is not to be.
+    hosts: VecDeque<Result<Host, Barred>>,
     /// What the others came to.
     missed: Option<Come>,
 }
@@ -85,12 +85,7 @@ impl Courier {
                 self.stage(Stage::Inquired);
             }
             Ok(Ok(Found::Hosts(hosts))) => {
-                for host in hosts {
-                    match host {
-                        Ok(host) => self.road.hosts.push_back(host),
-                        Err(why) => self.miss(Come::Later(Why::Nowhere(why))),
-                    }
-                }
+                self.road.hosts = hosts.into();
                 self.stage(Stage::Called);
             }
             Ok(Err(why)) if why.is_temporary() => {
@@ -111,6 +106,16 @@ impl Courier {
             return Ok(());
         };
         let common = &mut *hands.common;
+        let host = match host {
+            Ok(host) => host,
+            Err(Barred { why, counts_as }) => {
+                if let Some((rule, shortfall)) = counts_as {
+                    common.count_tls(&self.road.destination, rule, Err(shortfall));
+                }
+                self.miss(Come::Later(Why::Nowhere(why)));
+                return Ok(());
+            }
+        };
         let Some(line) = Line::to(host, common) else {
             self.miss(nobody());
             return Ok(());
@@ -276,12 +281,13 @@ impl Courier {
         hands.common.queue.deadlines.cancel(hands.frame);
         hands.common.queue.lines.retain(|(_, frame)| *frame != hands.frame);
         self.stage(Stage::Called);
+        self.count_tls(hands);
         let Some(line) = self.line.take() else { return };
         if line.was_over() {
             return self.start_anew();
         }
         if let Some(host) = line.to_be_called_in_the_clear() {
-            return self.road.hosts.push_front(host);
+            return self.road.hosts.push_front(Ok(host));
         }
         let reporter = line.reporter();
         let (host, mut came) = line.told();

@@ -25,7 +25,9 @@ use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::route::{Hop, Unroutable};
 use relay::sts::Policy;
+use relay::tally::{Rule, Shortfall};
 use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
+use tls::Fault;
 
 use crate::common::Common;
 use crate::configuration::SmarthostLogin;
@@ -53,24 +55,47 @@ pub(super) struct Host {
     pub(super) tls: Tls,
     pub(super) identity: Identity,
     pub(super) login: Option<SmarthostLogin>,
+    /// Under what it is counted whether TLS was had; none: it is not, or was already.
+    pub(super) rule: Option<Rule>,
+}
+
+/// Why a host is not to be called.
+#[derive(Clone, Debug)]
+pub(super) struct Barred {
+    pub(super) why: Unroutable,
+    /// As what that counts, if it is for what TLS would be.
+    pub(super) counts_as: Option<(Rule, Shortfall)>,
+}
+
+impl Barred {
+    pub(super) fn by(why: Unroutable) -> Barred {
+        Barred { why, counts_as: None }
+    }
 }
 
 impl Host {
     /// `domain`: whose mail it takes. `policy`: what that wants enforced where it demands nothing else. Errors: it is not to be called, or nobody knows what is demanded there.
-    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<Host, Unroutable> {
+    pub(super) fn of(hop: Hop, domain: &str, demand: Demand, policy: Option<&Policy>) -> Result<Host, Barred> {
         let is_allowed = |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
-        let (tls, identity) = match demand {
+        let barred = |why, rule, shortfall| Err(Barred { why, counts_as: Some((rule, shortfall)) });
+        let (tls, identity, rule) = match demand {
             Demand::Nothing => match policy.map(is_allowed) {
-                None => (Tls::IfOffered, Identity::Anybody),
-                Some(true) => (Tls::Required, Identity::Vouched),
-                Some(false) => return Err(Unroutable::Forbidden),
+                None => (Tls::IfOffered, Identity::Anybody, Rule::None),
+                Some(true) => (Tls::Required, Identity::Vouched, Rule::Sts),
+                Some(false) => return barred(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed),
             },
-            Demand::Tls(published) if published.is_empty() => (Tls::Required, Identity::Anybody),
-            Demand::Tls(published) => (Tls::Required, Identity::Published(published, domain.to_string())),
-            Demand::Unknown(unanswered) => return Err(Unroutable::Unknown(unanswered)),
+            Demand::Tls(published) if published.is_empty() => (Tls::Required, Identity::Anybody, Rule::Tlsa),
+            Demand::Tls(published) => (Tls::Required, Identity::Published(published, domain.to_string()), Rule::Tlsa),
+            Demand::Unknown(why) => return barred(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid),
         };
         let address = SocketAddr::new(hop.address, PORT);
-        Ok(Host { name: hop.host, address, tls, identity, login: None })
+        Ok(Host { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })
+    }
+
+    /// Whether TLS with it proves what there is to prove.
+    fn proven(&self) -> Result<(), Shortfall> {
+        let is_of_no_use = self.rule == Some(Rule::Tlsa) && self.identity == Identity::Anybody;
+        if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
     /// What it has to prove to be called, and what it is told that it is called.
@@ -88,8 +113,8 @@ pub(super) struct Line {
     host: Host,
     wire: Wire,
     pub(super) client: Client,
-    /// Whether the host has ever been asked to speak TLS, and said that it does.
-    is_tls_begun: bool,
+    /// What came of TLS. None: the host was never asked to speak it, or has not said that it does.
+    secured: Option<Result<(), Shortfall>>,
     is_open: bool,
     /// When it was called.
     pub(super) since: Instant,
@@ -119,7 +144,7 @@ impl Line {
             host,
             wire,
             client: Client::new(settings),
-            is_tls_begun: false,
+            secured: None,
             is_open: false,
             since: common.now,
             letters: 1,
@@ -180,13 +205,19 @@ impl Line {
 
     /// TLS may begin.
     pub(super) fn begin_handshake(&mut self, common: &mut Common) {
-        self.is_tls_begun = true;
+        // Until it is done.
+        self.secured = Some(Err(Shortfall::Failed));
         self.wire.begin_handshake(&mut self.client, common);
     }
 
     /// It is the turn of its handshake.
     pub(super) fn step(&mut self, common: &mut Common) {
         self.wire.step(&mut self.client, common);
+        if self.wire.is_sealed() {
+            self.secured = Some(self.host.proven());
+        } else if let Some(fault) = self.wire.fault() {
+            self.secured = Some(Err(shortfall(fault)));
+        }
     }
 
     /// Nothing more will be said by this connection; what was, is sent.
@@ -211,10 +242,29 @@ impl Line {
             Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => *stage <= Talk::Login,
             _ => false,
         };
-        let is_tls = self.is_tls_begun && self.host.tls == Tls::IfOffered;
+        let is_tls = self.secured.is_some() && self.host.tls == Tls::IfOffered;
         if !is_tls || self.came.is_empty() || !self.came.iter().all(is_to_blame) {
             return None;
         }
-        Some(Host { tls: Tls::Never, ..self.host.clone() })
+        Some(Host { tls: Tls::Never, rule: None, ..self.host.clone() })
+    }
+
+    /// What came of TLS with the host, and under what that is counted: once a connection, with its first letter. None also where it ended before it came to that.
+    pub(super) fn to_be_counted(&self) -> Option<(Rule, Result<(), Shortfall>)> {
+        let rule = self.host.rule.filter(|_| self.letters == 1)?;
+        let is_past = |(_, outcome): &(u8, Outcome)| match outcome {
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage >= Talk::Tls,
+            Outcome::Delivered(_) => true,
+        };
+        let has_none = || self.came.iter().any(is_past).then_some(Err(Shortfall::NoStartTls));
+        self.secured.or_else(has_none).map(|came| (rule, came))
+    }
+}
+
+fn shortfall(fault: Fault) -> Shortfall {
+    match fault {
+        Fault::NotToday => Shortfall::Expired,
+        Fault::OtherName => Shortfall::OtherName,
+        Fault::NotProven => Shortfall::NotTrusted,
     }
 }

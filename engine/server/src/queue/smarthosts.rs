@@ -57,7 +57,8 @@ fn host(smarthost: &Smarthost, hop: Hop) -> Host {
         SmarthostTls::IfOffered | SmarthostTls::StartTls => (Tls::Required, identity),
         SmarthostTls::Implicit => (Tls::Implicit, identity),
     };
-    Host { name: hop.host, address: SocketAddr::new(hop.address, place.port), tls, identity, login: login.clone() }
+    let address = SocketAddr::new(hop.address, place.port);
+    Host { name: hop.host, address, tls, identity, login: login.clone(), rule: None }
 }
 
 /// What came of a letter that went by a smarthost: nothing is final that it says before it hears of the letter.

@@ -16,6 +16,7 @@ use crate::queue::{
 };
 use crate::sessions::Said;
 use crate::surroundings::{Surroundings, Visitor, size_for_people};
+use crate::tls_counts::TlsRow;
 
 /// Something that is asked of the cores.
 #[derive(Debug)]
@@ -49,11 +50,12 @@ impl Queueing {
     }
 
     fn page(&self, visitor: &Visitor, told: Vec<QueueTold>, desk: &impl Desk) -> Reply {
-        let (mut lines, mut counts, mut is_busy) = (Vec::new(), QueueCounts::default(), false);
+        let (mut lines, mut counts, mut tls, mut is_busy) = (Vec::new(), QueueCounts::default(), Vec::new(), false);
         for told in told {
             match told {
-                QueueTold::Lines(own, count) => {
+                QueueTold::Lines(own, count, own_tls) => {
                     lines.extend(own);
+                    tls.extend(own_tls);
                     counts.entries += count.entries;
                     counts.held += count.held;
                     counts.under_way += count.under_way;
@@ -79,6 +81,7 @@ impl Queueing {
             rows: &rows,
             is_later: after.is_some(),
             next: last.as_deref(),
+            tls: &TlsRow::all(tls, now),
         })
     }
 }

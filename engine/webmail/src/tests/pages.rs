@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::{
     Attachment, Body, ComposePage, ConversationPage, Density, Escaped, Frame, Hold, Letter, ListPage, Loads, LoginPage,
     MailboxLink, MailboxesPage, Meter, Notice, OwnMailbox, PrintPage, Printed, Prose, QueuePage, QueueRow, RefusedPage,
-    Row, SessionLine, SettingsPage, SourcePage, Template, Theme,
+    Row, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 /// What stands in the holes.
@@ -127,6 +127,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_under_way,
     };
     let waiting = [row(false, false, 1), row(true, false, 2), row(false, true, 3)];
+    let tls = [TlsRow { domain: said.into(), day: "today", policy: "sts", sessions: 1, failures: said.into() }];
     let queue = QueuePage {
         frame,
         counts: said,
@@ -134,6 +135,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         rows: &waiting,
         is_later: true,
         next: Some("/mail/queue?after=0000000000000003.7"),
+        tls: &tls,
     };
     let source = SourcePage {
         frame,
@@ -154,7 +156,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         ("compose", compose.render()),
         ("settings", settings.render()),
         ("queue", queue.render()),
-        ("an empty queue", QueuePage { rows: &[], next: None, ..queue }.render()),
+        ("an empty queue", QueuePage { rows: &[], next: None, tls: &[], ..queue }.render()),
         ("mailboxes", mailboxes.render()),
         ("source", source.render()),
         ("print", print.render()),

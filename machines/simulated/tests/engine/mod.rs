@@ -28,6 +28,7 @@ mod kept_files;
 mod leaving;
 mod leaving_allowed;
 mod leaving_by_smarthost;
+mod leaving_counted;
 mod leaving_fairly;
 mod leaving_proven;
 mod leaving_secretly;

@@ -1,0 +1,50 @@
+//! How often TLS was had with the hosts that take mail, and why not: counted as it comes, and told to administrators with the queue.
+//!
+//! A connection counts once, when its first letter is over, if it came so far that there would be TLS; one that goes on in the clear since its TLS has failed is the same. A host whose turn has come and that
+//! may not be called for what its domain demands counts as one with which it failed; and so does a policy that could not be had. Smarthosts are not counted: whoever runs the machine has said what they speak.
+//!
+//! Invariant: what was counted is in memory alone.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+use relay::tally::{Counted, Rule, Shortfall};
+use webmail::TlsCount;
+
+use crate::common::Common;
+
+use super::courier::{Courier, Hands};
+
+impl Common {
+    /// This came of TLS with a host of this domain's.
+    pub(super) fn count_tls(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>) {
+        self.queue.tally.count(domain, rule, came, day(self.wall));
+    }
+
+    /// What this core has counted today and yesterday.
+    pub(super) fn tls_counts(&self) -> Vec<TlsCount> {
+        let told = |counted: Counted<'_>| TlsCount {
+            day: counted.day,
+            domain: counted.domain.to_string(),
+            policy: counted.rule.name(),
+            failure: counted.came.err().map(Shortfall::name),
+            count: counted.count,
+        };
+        self.queue.tally.counted(day(self.wall)).map(told).collect()
+    }
+}
+
+impl Courier {
+    /// A letter by his connection is over: what came of its TLS counts, if it was the first.
+    pub(super) fn count_tls(&self, hands: &mut Hands<'_>) {
+        if let Some((rule, came)) = self.line.as_ref().and_then(|line| line.to_be_counted()) {
+            hands.common.count_tls(&self.road.destination, rule, came);
+        }
+    }
+}
+
+/// The number of a day since 1970.
+fn day(time: UnixTime) -> u64 {
+    time.seconds() / 86_400
+}

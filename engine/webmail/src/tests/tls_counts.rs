@@ -1,0 +1,63 @@
+//! What cores have counted of TLS with other servers, put together for a page.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+
+use crate::{TlsCount, TlsRow};
+
+/// Noon of the eighth day.
+const NOW: UnixTime = UnixTime::from_seconds(8 * 86_400 + 43_200);
+
+fn told(day: u64, domain: &str, policy: &'static str, failure: Option<&'static str>, count: u32) -> TlsCount {
+    TlsCount { day, domain: domain.into(), policy, failure, count }
+}
+
+fn rows(told: Vec<TlsCount>) -> Vec<String> {
+    let row = |row: TlsRow| {
+        let TlsRow { domain, day, policy, sessions, failures } = row;
+        format!("{domain} {day} {policy} {sessions} {failures}")
+    };
+    TlsRow::all(told, NOW).into_iter().map(row).collect()
+}
+
+#[test]
+fn what_cores_have_counted_is_put_together_and_who_failed_most_often_is_first() {
+    let (one, other) = ("certificate-expired", "starttls-not-supported");
+    let rows = rows(
+        [
+            told(8, "a.test", "no-policy-found", None, 90),
+            told(8, "b.test", "sts", None, 2),
+            told(8, "b.test", "sts", Some(one), 3),
+            told(7, "c.test", "tlsa", Some(other), 4),
+            told(8, "", "no-policy-found", None, 1),
+            // Another core's.
+            told(8, "a.test", "no-policy-found", None, 10),
+            told(8, "b.test", "sts", Some(one), 1),
+            told(8, "b.test", "sts", Some(other), 1),
+            told(7, "b.test", "sts", Some(one), 1),
+        ]
+        .into(),
+    );
+    assert_eq!(
+        rows,
+        [
+            "b.test today sts 2 4 certificate-expired, 1 starttls-not-supported",
+            "c.test yesterday tlsa 0 4 starttls-not-supported",
+            "b.test yesterday sts 0 1 certificate-expired",
+            "a.test today no-policy-found 100 0",
+            "others today no-policy-found 1 0",
+        ]
+    );
+}
+
+#[test]
+fn a_page_has_room_for_the_worst_and_no_more() {
+    let rows = rows((0..100).map(|number| told(8, &format!("{number}.test"), "sts", Some("x"), number)).collect());
+    assert_eq!(
+        (rows.len(), rows[0].as_str(), rows[19].as_str()),
+        (20, "99.test today sts 0 99 x", "80.test today sts 0 80 x")
+    );
+}

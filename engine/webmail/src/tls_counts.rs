@@ -1,0 +1,85 @@
+//! How often TLS was had with other servers, and why not: what each core tells, and the rows of the queue's page. A row is a domain on a day (UTC), by what was judged there.
+//!
+//! Answers to: RFC 8460 sections 4.2 and 4.3, whose words the rows speak.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+
+use crate::moments::day;
+
+/// Rows that a page shows.
+const ROWS: usize = 20;
+
+/// What a core has counted of a domain on a day: so often the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsCount {
+    /// The day, by its number since 1970.
+    pub day: u64,
+    /// The domain; empty for all that are not counted each for itself.
+    pub domain: String,
+    /// By what its hosts were judged (RFC 8460 section 4.2).
+    pub policy: &'static str,
+    /// Why TLS was not had, or not as it should be (RFC 8460 section 4.3); none: it was.
+    pub failure: Option<&'static str>,
+    /// How often.
+    pub count: u32,
+}
+
+/// A row, in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsRow {
+    /// Whose hosts they are.
+    pub domain: String,
+    /// Today or yesterday.
+    pub day: &'static str,
+    /// By what they were judged.
+    pub policy: &'static str,
+    /// How often TLS was had.
+    pub sessions: u64,
+    /// How often not, and why.
+    pub failures: String,
+}
+
+/// What all cores have counted of a row.
+#[derive(Default)]
+struct Sum {
+    sessions: u64,
+    failed: u64,
+    failures: BTreeMap<&'static str, u64>,
+}
+
+impl TlsRow {
+    /// Of what all cores have counted: those that failed most often first.
+    pub(crate) fn all(told: Vec<TlsCount>, now: UnixTime) -> Vec<TlsRow> {
+        let mut sums: BTreeMap<(String, u64, &str), Sum> = BTreeMap::new();
+        for TlsCount { day, domain, policy, failure, count } in told {
+            let (sum, count) = (sums.entry((domain, day, policy)).or_default(), u64::from(count));
+            match failure {
+                None => sum.sessions += count,
+                Some(failure) => {
+                    sum.failed += count;
+                    *sum.failures.entry(failure).or_default() += count;
+                }
+            }
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, sum)| core::cmp::Reverse((sum.failed, sum.sessions)));
+        sums.truncate(ROWS);
+        sums.into_iter().map(|(of, sum)| TlsRow::of(of, &sum, day(now))).collect()
+    }
+
+    fn of((domain, day, policy): (String, u64, &'static str), sum: &Sum, today: u64) -> TlsRow {
+        let failures: Vec<String> = sum.failures.iter().map(|(failure, count)| format!("{count} {failure}")).collect();
+        TlsRow {
+            domain: if domain.is_empty() { "others".to_string() } else { domain },
+            day: if day == today { "today" } else { "yesterday" },
+            policy,
+            sessions: sum.sessions,
+            failures: if failures.is_empty() { "0".to_string() } else { failures.join(", ") },
+        }
+    }
+}
