@@ -155,11 +155,14 @@ impl Session {
     /// is never more than [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for room or for us.
     #[inline(never)]
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
+        if self.expect == Expect::Closed {
+            // Unread bytes would make TCP answer by a reset, which could overtake what was said.
+            return bytes.len();
+        }
         let last_stream = self.last_stream;
         self.line.end_frame(actions);
         let (taken, result) = self.take(bytes, actions);
         match result.and_then(|waits_for| Ok((waits_for, self.send_on(actions)?))) {
-            Ok((WaitsFor::Nothing, _)) => return bytes.len(),
             Ok((WaitsFor::SendRoom, _) | (_, Step::NoRoom)) => self.waits_for = WaitsFor::SendRoom,
             Ok((waits_for, _)) => self.waits_for = waits_for,
             Err(code) => {
@@ -195,7 +198,7 @@ impl Session {
 
     fn step(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
         match self.expect {
-            _ if bytes.is_empty() && self.expect != Expect::Closed => Ok(Taken::AndWait(WaitsFor::Bytes)),
+            _ if bytes.is_empty() => Ok(Taken::AndWait(WaitsFor::Bytes)),
             Expect::Preface => self.preface_arrived(bytes),
             Expect::Settings | Expect::Frame => self.frame_arrived(bytes, actions),
             Expect::Body { .. } => self.body_arrived(bytes, actions),
@@ -205,7 +208,6 @@ impl Session {
                 self.expect = if left == 0 { Expect::Frame } else { Expect::Rest(left) };
                 Ok(Taken::AndGoOn(count))
             }
-            // Unread bytes would make TCP answer by a reset, which could overtake what was said.
             Expect::Closed => Ok(Taken::AndWait(WaitsFor::Nothing)),
         }
     }

@@ -13,6 +13,7 @@ use crate::bench::beside::{Beside, More, Side, Target};
 use crate::bench::goodput::Wire;
 use crate::bench::network::{enter, widen};
 use crate::bench::report::{Report, Row};
+use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::house::House;
 use crate::packages;
@@ -74,10 +75,12 @@ pub(in crate::bench) fn run(house: &House, stop: &Stop) -> Result<Report, Failur
             // They last until the next.
             let _wires = (Side::Ours.wire(&wire, &spec)?, Side::Peer.wire(&wire, &spec)?);
             for sending in loads() {
+                refuse_if_stopped(stop)?;
                 cases.push(case(round_ms, sending, &targets)?);
             }
             if Some(&round_ms) == ROUNDS_MS.first() {
                 for sending in WATCHED {
+                    refuse_if_stopped(stop)?;
                     let watch = |side: Side| {
                         let watch = Watch { tshark: &tshark, folder: &beside.folder, interface: &side.near() };
                         steps::measure(&watch, side, sending)

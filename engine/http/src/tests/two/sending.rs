@@ -218,3 +218,26 @@ fn a_client_that_may_send_more_is_told_so_as_soon_as_there_is_room_to() {
     assert_eq!(told.collect::<Vec<_>>(), [(Kind::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]);
     assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
 }
+
+#[test]
+fn after_the_end_nothing_is_said_whatever_was_to_be() {
+    // That more may be sent, and the rest of a file.
+    let mut client = client(&[]);
+    client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/hello.txt"))));
+    client.world.room = 100;
+    client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
+    client.session.peer_closed(&mut client.world);
+    client.world.room = 1 << 20;
+    assert_eq!(client.session.bytes_arrived(b"more", &mut client.world), 4, "they are taken");
+    assert_eq!((client.session.waits_for(), client.frames()), (WaitsFor::Nothing, Vec::new()));
+
+    let mut client = self::client(&[(4, 1 << 20)]);
+    client.world.static_room = Some(5000);
+    client.arrive(&get(1, "/large"));
+    assert_eq!(client.session.waits_for(), WaitsFor::SendRoom);
+    client.session.peer_closed(&mut client.world);
+    client.world.static_room = None;
+    let said = client.world.said.len();
+    client.session.bytes_arrived(b"", &mut client.world);
+    assert_eq!(client.world.said.len(), said);
+}
