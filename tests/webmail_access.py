@@ -10,7 +10,7 @@ import webmail_letters
 from mail import DOMAIN
 from processes import ROOT, until
 from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
-from webmail_queue import ADMINISTRATOR, QUEUE, Host, configuration
+from webmail_queue import ADMINISTRATOR, QUEUE, WithHost
 from webmail_reader import Reader
 
 AXE = ROOT / "target" / "tools" / "axe-core" / "axe.min.js"
@@ -26,15 +26,8 @@ axe.run(document, { runOnly: arguments[0], iframes: false }).then(
 """
 
 
-class Access:
+class Access(WithHost):
     """What is looked at in one kind of browser. Nobody answers for names, so that what is for others waits."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.host = Host()
-        cls.addClassCleanup(cls.host.close)
-        cls.configuration = configuration(cls.host)
-        super().setUpClass()
 
     def look(self, what, least=10):
         """At the page as it is now, at each width, in light and in dark."""

@@ -8,7 +8,7 @@ import webmail_letters
 from forms import Forms
 from processes import ROOT, until
 from webdriver import PHONE, Screen
-from webmail_queue import ADMINISTRATOR, QUEUE, WAY_SECONDS, Host, card, configuration, do
+from webmail_queue import ADMINISTRATOR, QUEUE, WAY_SECONDS, WithHost, card, do
 from webmail_reader import Reader, row
 
 FIGURES = ROOT / "docs" / "figures"
@@ -17,14 +17,7 @@ DESKTOP = Screen("desktop", 1060, 640, False)
 SUBJECT = "The Engine, and what it could weave"
 
 
-class Pictures(Reader):
-    @classmethod
-    def setUpClass(cls):
-        cls.host = Host()
-        cls.addClassCleanup(cls.host.close)
-        cls.configuration = configuration(cls.host)
-        super().setUpClass()
-
+class Pictures(WithHost, Reader):
     def take(self, name):
         for screen, is_dark in ((PHONE, True), (DESKTOP, False)):
             self.browser.resize(screen)

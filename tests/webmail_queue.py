@@ -99,14 +99,22 @@ def do(what, recipients=None):
     return card(recipients, button) if recipients else f"//form[.//input[@id='domain']]{button}"
 
 
-class Queue:
-    """What is seen and done in one kind of browser, at a desk and on a phone."""
+class WithHost:
+    """A machine with an administrator, and a host to which mail goes."""
 
     @classmethod
     def setUpClass(cls):
         cls.host = Host()
         cls.addClassCleanup(cls.host.close)
         cls.configuration = configuration(cls.host)
+        super().setUpClass()
+
+
+class Queue(WithHost):
+    """What is seen and done in one kind of browser, at a desk and on a phone."""
+
+    @classmethod
+    def setUpClass(cls):
         super().setUpClass()
         cls.hold("ada", 0)
         cls.ada, cls.administrator = (Forms(cls.address(""), cls.machine.data / "tls" / "certificate.pem", user) for user in ("ada", ADMINISTRATOR))

@@ -10,7 +10,7 @@
 
 use relay::{
     Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome, Recipient, Return,
-    Script, Settings, Tls,
+    Script, Settings, Speaker, Tls,
 };
 
 use crate::script::{Event, Step, steps};

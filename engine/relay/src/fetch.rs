@@ -1,6 +1,6 @@
 //! A policy of a domain's (`sts`) is fetched from its web server: one request, one response (`response`), on a connection of its own.
 //!
-//! What there is to say is in [`Fetch::output`]; what comes of it is [`Fetch::outcome`], once it is known.
+//! What there is to say is in [`Speaker::output`]; what comes of it is [`Fetch::outcome`], once it is known.
 //!
 //! Invariant: only plain text counts, and nobody is sent elsewhere.
 //!
@@ -11,7 +11,9 @@ use alloc::vec::Vec;
 
 use dns::Name;
 
+use crate::outcome::Lost;
 use crate::response::Response;
+use crate::speaker::Speaker;
 use crate::sts::{Policy, TEXT_BYTES_MAX};
 use crate::tally::Shortfall;
 
@@ -31,42 +33,45 @@ impl Fetch {
         Fetch { output: request.into_bytes(), response: Response::of("text/plain", TEXT_BYTES_MAX), outcome: None }
     }
 
-    /// What is to be sent.
-    pub fn output(&self) -> &[u8] {
-        &self.output
-    }
-
-    /// So many bytes of the output were sent.
-    pub fn sent(&mut self, count: usize) {
-        self.output.drain(..count.min(self.output.len()));
-    }
-
-    /// The server has said this.
-    pub fn arrived(&mut self, bytes: &[u8]) {
-        self.response.arrived(bytes);
-        self.look();
-    }
-
-    /// The server has said all, and that it has.
-    pub fn ended(&mut self) {
-        self.response.ended();
-        self.look();
-    }
-
-    /// Nothing comes of it any more, for this reason.
-    pub fn failed(&mut self, why: Shortfall) {
-        self.outcome.get_or_insert(Err(why));
-    }
-
     /// What came of it: a policy, or why there is none. `None`: it is not over.
     pub fn outcome(&self) -> Option<Result<&Policy, Shortfall>> {
         self.outcome.as_ref().map(|outcome| outcome.as_ref().map_err(|why| *why))
+    }
+
+    fn failed(&mut self, why: Shortfall) {
+        self.outcome.get_or_insert(Err(why));
     }
 
     fn look(&mut self) {
         if self.outcome.is_none() {
             let read = |text| Policy::read(text).ok_or(Shortfall::PolicyInvalid);
             self.outcome = self.response.body().map(|text| text.ok_or(Shortfall::PolicyNotFetched).and_then(read));
+        }
+    }
+}
+
+impl Speaker for Fetch {
+    fn output(&self) -> &[u8] {
+        &self.output
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.output.drain(..count.min(self.output.len()));
+    }
+
+    fn arrived(&mut self, bytes: &[u8]) {
+        self.response.arrived(bytes);
+        self.look();
+    }
+
+    fn lost(&mut self, lost: Lost) {
+        match lost {
+            Lost::Closed => {
+                self.response.ended();
+                self.look();
+            }
+            Lost::Unvouched => self.failed(Shortfall::PolicyUnvouched),
+            _ => self.failed(Shortfall::PolicyNotFetched),
         }
     }
 }

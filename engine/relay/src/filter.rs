@@ -21,7 +21,9 @@ use core::net::IpAddr;
 
 use serde::Deserialize;
 
+use crate::outcome::Lost;
 use crate::response::Response;
+use crate::speaker::Speaker;
 
 /// The longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -102,35 +104,6 @@ impl Question {
         Question { head, letter, sent: 0, response, verdict: None }
     }
 
-    /// What is to be sent next.
-    pub fn output(&self) -> &[u8] {
-        let of_letter = || self.letter.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
-        self.head.get(self.sent..).filter(|rest| !rest.is_empty()).unwrap_or_else(of_letter)
-    }
-
-    /// So many bytes of the output were sent.
-    pub fn sent(&mut self, count: usize) {
-        self.sent += count;
-    }
-
-    /// The filter has said this.
-    pub fn arrived(&mut self, bytes: &[u8]) {
-        self.response.arrived(bytes);
-        self.look();
-    }
-
-    /// The filter has said all, and that it has.
-    pub fn ended(&mut self) {
-        self.response.ended();
-        self.look();
-    }
-
-    /// Nothing comes of it.
-    pub fn failed(&mut self) {
-        self.response.failed();
-        self.look();
-    }
-
     /// The same, to be asked at another address from the beginning.
     pub fn again(self) -> Question {
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
@@ -146,6 +119,31 @@ impl Question {
         if self.verdict.is_none() {
             self.verdict = self.response.body().map(|text| text.and_then(read));
         }
+    }
+}
+
+impl Speaker for Question {
+    fn output(&self) -> &[u8] {
+        let of_letter = || self.letter.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
+        self.head.get(self.sent..).filter(|rest| !rest.is_empty()).unwrap_or_else(of_letter)
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.sent += count;
+    }
+
+    fn arrived(&mut self, bytes: &[u8]) {
+        self.response.arrived(bytes);
+        self.look();
+    }
+
+    fn lost(&mut self, lost: Lost) {
+        if lost == Lost::Closed {
+            self.response.ended()
+        } else {
+            self.response.failed()
+        }
+        self.look();
     }
 }
 

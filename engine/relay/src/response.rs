@@ -9,6 +9,7 @@
 //! Answers to: RFC 9112 sections 4 and 6.3.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
@@ -24,7 +25,8 @@ pub(crate) struct Response {
     kind: &'static str,
     body_bytes_max: usize,
     heard: Vec<u8>,
-    body: Option<Option<Vec<u8>>>,
+    /// Where the body lies in that, if there is one; none: it is not over.
+    body: Option<Option<Range<usize>>>,
 }
 
 /// What the head of a response says.
@@ -50,13 +52,11 @@ impl Response {
             None => {}
             Some(Err(())) => self.failed(),
             Some(Ok(head)) => {
-                let body = self.heard.get(head.bytes..).unwrap_or_default();
+                let arrived = self.heard.len().saturating_sub(head.bytes);
                 match head.length {
                     Some(length) if length > self.body_bytes_max => self.failed(),
-                    Some(length) if body.len() >= length => {
-                        self.body = Some(body.get(..length).map(<[u8]>::to_vec));
-                    }
-                    _ if body.len() > self.body_bytes_max => self.failed(),
+                    Some(length) if arrived >= length => self.body = Some(Some(head.bytes..head.bytes + length)),
+                    _ if arrived > self.body_bytes_max => self.failed(),
                     _ => {}
                 }
             }
@@ -66,11 +66,10 @@ impl Response {
     /// The server has said all, and that it has.
     pub(crate) fn ended(&mut self) {
         if self.body.is_none() {
-            let body = match self.head() {
-                Some(Ok(Head { bytes, length: None })) => self.heard.get(bytes..),
+            self.body = Some(match self.head() {
+                Some(Ok(Head { bytes, length: None })) => Some(bytes..self.heard.len()),
                 _ => None,
-            };
-            self.body = Some(body.map(<[u8]>::to_vec));
+            });
         }
     }
 
@@ -81,7 +80,7 @@ impl Response {
 
     /// The body, or that there is none. `None`: it is not over.
     pub(crate) fn body(&self) -> Option<Option<&[u8]>> {
-        self.body.as_ref().map(Option::as_deref)
+        self.body.as_ref().map(|body| body.clone().and_then(|body| self.heard.get(body)))
     }
 
     /// The head, once it is whole. Errors: there is nothing behind it for us.

@@ -2,12 +2,13 @@
 //!
 //! A transaction has a record while it is open, lent from a pool of a fixed size; an idle session has none. The body
 //! goes from the received frame into the store's buffers, behind the trace fields that are ours; of a stranger's message those that say what was found out about it come
-//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, what lists say of him, `lists`, how much he may do, `limits`, and whether he is put off, `greylist`, whom a message is for, `recipients`, whether they have room, `quota`, and about whose a message is, `proof`, what a filter makes of it, `filter`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
+//! last, and are read first, as do the signatures under one that is submitted here. Files of their own have logging in, `login`, what is found out about who sends, `sender`, what lists say of him, `lists`, how much he may do, `limits`, and whether he is put off, `greylist`, whom a message is for, `recipients`, whether they have room, `quota`, how its bytes go into the store, `incoming`, and about whose a message is, `proof`, what a filter makes of it, `filter`, the end of a message, `ending`, and mail for somebody elsewhere, `posting`.
 
 mod allowance;
 mod ending;
 mod filter;
 mod greylist;
+mod incoming;
 mod limits;
 pub(crate) mod lists;
 mod login;
@@ -23,7 +24,7 @@ use alloc::vec::Vec;
 
 use machine::Micros;
 use mail::Deed;
-use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, return_path};
+use message::{Assurance, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received, Revision, return_path};
 use sasl::{Credentials, Puzzle};
 use smtp::{
     Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal, SenderRefusal, Settings,
@@ -41,11 +42,11 @@ use crate::logins::Attempt;
 use crate::names::{Known, QuestionNumber};
 use crate::secure::Channel;
 use crate::session::{Caller, WaitsFor};
-use crate::signing::Signing;
 
 use allowance::Permission;
 use ending::Ending;
 use filter::Inquiry;
+use incoming::Incoming;
 use lists::Standing;
 use posting::Posting;
 use proof::Proof;
@@ -103,72 +104,6 @@ pub(crate) struct Transaction {
     /// Why its message is not kept, in the words of the filter.
     reason: String,
     message: Option<Incoming>,
-}
-
-/// A message on its way into the store.
-struct Incoming {
-    letter: LetterId,
-    /// What stands above it and is not in the store yet.
-    head: Vec<u8>,
-    identifier: Identifier,
-    revision: Revision,
-    /// What is found out about it, if it is a stranger's.
-    proof: Option<Box<Proof>>,
-    /// What the filter makes of it, if that is asked.
-    inquiry: Option<Box<Inquiry>>,
-    /// What signs it, if it is submitted here.
-    signing: Option<Box<Signing>>,
-    ending: Ending,
-}
-
-impl Incoming {
-    /// Whether something is found out about it, which is said above it.
-    fn is_judged(&self) -> bool {
-        self.proof.is_some() || self.inquiry.is_some()
-    }
-
-    /// Puts the next bytes of the message into the store, as they are to be kept. Returns how many were taken.
-    fn put(&mut self, bytes: &[u8], common: &mut Common, continuation: Continuation) -> Result<usize, MessageRefusal> {
-        if !self.put_head(common, continuation)? {
-            return Ok(0);
-        }
-        self.revise(common, continuation, |revision, own, store| revision.pass(bytes, own, store))
-    }
-
-    /// Puts what stands above it into the store. False: there is no room for all of it.
-    fn put_head(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
-        if !self.head.is_empty() {
-            let taken = common.store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
-            self.head.drain(..taken);
-        }
-        Ok(self.head.is_empty())
-    }
-
-    /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
-    fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
-        Ok(self.put_head(common, continuation)?
-            && self.revise(common, continuation, |revision, own, store| revision.end(own, store))?)
-    }
-
-    fn revise<R>(
-        &mut self,
-        common: &mut Common,
-        continuation: Continuation,
-        act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
-    ) -> Result<R, MessageRefusal> {
-        let Incoming { letter, identifier, revision, signing, .. } = self;
-        let Common { store, hostname, date_now, wall, signer, .. } = common;
-        let own = Reviser { hostname, identifier: identifier.as_bytes(), now: date_now.at(*wall) };
-        let result = act(revision, &own, &mut |bytes| {
-            let taken = store.append(*letter, bytes, continuation)?;
-            if let Some(signing) = signing {
-                signing.arrived(bytes.get(..taken).unwrap_or_default());
-            }
-            Ok(taken)
-        });
-        let counted = signing.as_mut().map_or(Ok(()), |signing| signing.count(signer));
-        result.and_then(|result| counted.map(|()| result)).map_err(message_refusal)
-    }
 }
 
 impl Transaction {

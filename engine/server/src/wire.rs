@@ -10,8 +10,7 @@ use core::net::SocketAddr;
 
 use machine::{BLOCK_BYTES, Instant, Micros};
 use net::ConnectionId;
-use relay::tally::Shortfall;
-use relay::{Client, Fetch, Lost};
+use relay::{Lost, Speaker};
 use tls::{Event, Fault};
 
 use crate::common::{Common, HANDSHAKES};
@@ -19,66 +18,6 @@ use crate::secure::{Identity, Opening};
 
 /// How long a whole handshake may take.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
-
-/// Who speaks by a connection.
-pub(crate) trait Speaker {
-    /// What is to be sent.
-    fn output(&self) -> &[u8];
-    /// So many bytes of it were sent.
-    fn sent(&mut self, count: usize);
-    /// The host has said this.
-    fn arrived(&mut self, bytes: &[u8]);
-    /// TLS is spoken from now on.
-    fn secured(&mut self);
-    /// Nothing more comes.
-    fn lost(&mut self, lost: Lost);
-}
-
-impl Speaker for Client {
-    fn output(&self) -> &[u8] {
-        self.output()
-    }
-
-    fn sent(&mut self, count: usize) {
-        self.sent(count);
-    }
-
-    fn arrived(&mut self, bytes: &[u8]) {
-        self.arrived(bytes);
-    }
-
-    fn secured(&mut self) {
-        self.secured();
-    }
-
-    fn lost(&mut self, lost: Lost) {
-        self.lost(lost);
-    }
-}
-
-impl Speaker for Fetch {
-    fn output(&self) -> &[u8] {
-        self.output()
-    }
-
-    fn sent(&mut self, count: usize) {
-        self.sent(count);
-    }
-
-    fn arrived(&mut self, bytes: &[u8]) {
-        self.arrived(bytes);
-    }
-
-    fn secured(&mut self) {}
-
-    fn lost(&mut self, lost: Lost) {
-        match lost {
-            Lost::Closed => self.ended(),
-            Lost::Unvouched => self.failed(Shortfall::PolicyUnvouched),
-            _ => self.failed(Shortfall::PolicyNotFetched),
-        }
-    }
-}
 
 /// What has happened to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! The client: the outgoing end of one connection, for several letters one after the other.
 //!
-//! What there is to say is in [`Client::output`], until the caller says that it took it; what else there is to do comes out of [`Client::next_action`]. The order of things:
+//! What there is to say is in [`Speaker::output`], until the caller says that it took it; what else there is to do comes out of [`Client::next_action`]. The order of things:
 //!
 //! ```text
 //!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle ── MAIL, RCPT…, DATA ── message ── . ─┐
@@ -9,7 +9,7 @@
 //! ```
 //! Invariants:
 //! - Each recipient of a letter has exactly one outcome, whatever comes.
-//! - A reply answers a command that was said: one that comes while the command is still in [`Client::output`] answers nothing, and ends the connection.
+//! - A reply answers a command that was said: one that comes while the command is still in [`Speaker::output`] answers nothing, and ends the connection.
 //! - After a reply that makes no sense nothing is believed any more: what is open is to be tried again, by another connection.
 //! - Nothing heard in the clear outlives it: behind the reply to STARTTLS nothing may come, and what was offered is asked for again (RFC 3207 section 4.2).
 //! - A password is said under TLS, or where the settings say that there is to be none; and nowhere where the peer lets us prove it without (SCRAM). There the peer has to prove that it knows it, too.
@@ -34,6 +34,7 @@ use crate::extensions::Extensions;
 use crate::letter::Letter;
 use crate::outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
 use crate::reply::{Heard, Reader, Reply};
+use crate::speaker::Speaker;
 use output::Output;
 use transaction::Transaction;
 
@@ -87,7 +88,7 @@ impl fmt::Debug for Login {
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Begin TLS, as the client, when all of [`Client::output`] has been sent; then [`Client::secured`].
+    /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent; then [`Speaker::secured`].
     StartTls,
     /// Compute for a while what proves the password: [`Client::compute`]. Said again until that is done.
     Compute,
@@ -227,31 +228,6 @@ impl Client {
         }
     }
 
-    /// The peer has said this.
-    pub fn arrived(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() && self.state != State::Closed {
-            if self.state == State::Handshake {
-                // Nobody knows who has said this (RFC 3207 section 5).
-                return self.misbehaved(Misbehaviour::Early);
-            }
-            match self.reader.arrived(&mut bytes) {
-                Ok(Some(heard)) => self.reply_arrived(heard),
-                Ok(None) => {}
-                Err(misbehaviour) => self.misbehaved(misbehaviour),
-            }
-        }
-    }
-
-    /// What is to be sent. Take from its beginning, and say how much: [`Client::sent`].
-    pub fn output(&self) -> &[u8] {
-        self.output.bytes()
-    }
-
-    /// So many bytes of the output were sent.
-    pub fn sent(&mut self, count: usize) {
-        self.output.taken(count);
-    }
-
     /// What is to be done next, besides sending.
     pub fn next_action(&mut self) -> Option<Action> {
         if let Some(action) = self.actions.pop_front() {
@@ -274,11 +250,6 @@ impl Client {
             Stage::Rest => 30,
             _ => 5 * 60,
         })
-    }
-
-    /// The connection is lost, or was never made, or is given up. Outcomes follow, and [`Action::HangUp`].
-    pub fn lost(&mut self, lost: Lost) {
-        self.fail(Cause::Lost(lost), Outcome::Later);
     }
 
     /// Ends the connection in good order: at once when nothing is on the way, or behind the letter that is.
@@ -393,5 +364,39 @@ impl Client {
                 Asked::End | Asked::Reset | Asked::Quit => Stage::MessageEnd,
             },
         }
+    }
+}
+
+impl Speaker for Client {
+    fn output(&self) -> &[u8] {
+        self.output.bytes()
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.output.taken(count);
+    }
+
+    fn arrived(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.state != State::Closed {
+            if self.state == State::Handshake {
+                // Nobody knows who has said this (RFC 3207 section 5).
+                return self.misbehaved(Misbehaviour::Early);
+            }
+            match self.reader.arrived(&mut bytes) {
+                Ok(Some(heard)) => self.reply_arrived(heard),
+                Ok(None) => {}
+                Err(misbehaviour) => self.misbehaved(misbehaviour),
+            }
+        }
+    }
+
+    /// Everything begins anew, but for the greeting.
+    fn secured(&mut self) {
+        self.begin_anew();
+    }
+
+    /// Outcomes follow, and [`Action::HangUp`].
+    fn lost(&mut self, lost: Lost) {
+        self.fail(Cause::Lost(lost), Outcome::Later);
     }
 }

@@ -13,8 +13,8 @@ use crate::outcome::{Cause, Misbehaviour, Outcome, Reason, Stage};
 use crate::reply::Reply;
 
 impl Client {
-    /// TLS is spoken from now on: everything begins anew, but for the greeting.
-    pub fn secured(&mut self) {
+    /// TLS is spoken from now on: what was offered before is asked for again.
+    pub(super) fn begin_anew(&mut self) {
         if self.state == State::Handshake {
             self.state = State::Opening;
             self.is_secured = true;

@@ -7,6 +7,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use crate::filter::{Question, Said, Verdict};
+use crate::{Lost, Speaker};
 
 fn question(letter: &[u8], said: &Said<'_>) -> Question {
     Question::about(letter.to_vec(), said, "filter.test:11333", Some("secret"))
@@ -63,7 +64,7 @@ fn answered(kind: &str, body: &str, step: usize) -> Option<Verdict> {
     let length = body.len();
     let all = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}");
     all.as_bytes().chunks(step).for_each(|bytes| question.arrived(bytes));
-    question.ended();
+    question.lost(Lost::Closed);
     question.verdict().expect("it is over").cloned()
 }
 
@@ -111,12 +112,12 @@ fn what_is_no_whole_answer_is_none() {
     {
         let mut question = question(b"x", &said(&[]));
         question.arrived(response.as_bytes());
-        question.ended();
+        question.lost(Lost::Closed);
         assert_eq!(question.verdict(), Some(None), "{response}");
     }
     let mut question = question(b"x", &said(&[]));
     question.arrived(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"act");
-    question.ended();
+    question.lost(Lost::Closed);
     assert_eq!(question.verdict(), Some(None), "cut off");
 }
 

@@ -19,7 +19,9 @@ mod tallies;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::{Action, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings, Tls};
+use crate::{
+    Action, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings, Speaker, Tls,
+};
 
 /// What a peer says that can do everything, and what one says that can do nothing.
 const ABLE: &str = "250-mail.test\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n250-STARTTLS\r\n250-AUTH LOGIN PLAIN\r\n250 HELP\r\n";

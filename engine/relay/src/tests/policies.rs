@@ -8,9 +8,9 @@ use dns::{Name, Record};
 use machine::Micros;
 use proptest::prelude::*;
 
-use crate::Fetch;
 use crate::sts::{Mode, Policy, TEXT_BYTES_MAX, announced};
 use crate::tally::Shortfall;
+use crate::{Fetch, Lost, Speaker};
 
 const POLICY: &str = "version: STSv1\r\nmode: enforce\r\nmx: mail.there.test\r\nmx: *.pool.test\r\nmax_age: 86400\r\n";
 
@@ -105,8 +105,8 @@ fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortf
     assert_eq!(fetch.output(), b"");
     response.chunks(cut.max(1)).for_each(|bytes| fetch.arrived(bytes));
     match fetch.outcome() {
-        None if is_ended => fetch.ended(),
-        None => fetch.failed(Shortfall::PolicyUnvouched),
+        None if is_ended => fetch.lost(Lost::Closed),
+        None => fetch.lost(Lost::Unvouched),
         Some(_) => {}
     }
     fetch.outcome().unwrap().cloned()

@@ -23,12 +23,12 @@ use machine::{Instant, Micros};
 use relay::route::{Route, Target, Us, route};
 use relay::sts::{Policy, PolicyId, announced};
 use relay::tally::{Rule, Shortfall};
-use relay::{Fetch, Lost};
+use relay::{Fetch, Lost, Speaker};
 use store::Refusal;
 
 use crate::common::Common;
 use crate::secure::Identity;
-use crate::wire::{Speaker, Stir, Wire};
+use crate::wire::{Stir, Wire};
 
 use super::courier::{Courier, Hands, Stage, Way};
 
@@ -205,7 +205,7 @@ impl Courier {
                 Stir::Bytes => wire.hear(fetch, common),
                 Stir::Turn => wire.step(fetch, common),
                 // What has no end of its own over TLS may have been cut off.
-                Stir::Over => Speaker::lost(fetch, Lost::Silence),
+                Stir::Over => fetch.lost(Lost::Silence),
             }
         }
         self.is_waiting = false;

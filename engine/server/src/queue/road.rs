@@ -15,7 +15,7 @@ use alloc::string::String;
 use dns::{Knowledge, Missing, Name, Question};
 use relay::destinations::Ended;
 use relay::route::Unroutable;
-use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Stage as Talk};
+use relay::{Action, Cause, Envelope, Letter, Lost, Outcome, Reason, Speaker, Stage as Talk};
 use store::Refusal;
 
 use crate::configuration::Way as Leaving;

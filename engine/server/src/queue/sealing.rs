@@ -101,20 +101,47 @@ impl Courier {
         self.go_on(hands)
     }
 
-    /// What we have found out about the letter, as its first field says, of which nobody else may write one that names us (`message::Revision`).
     fn found(&self, hands: &Hands<'_>) -> Option<Found> {
-        let header = &self.entry.as_ref()?.header;
-        let ends = memchr::memmem::find_iter(header, b"\r\n");
-        let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;
-        let field = core::str::from_utf8(header.get(..end)?).ok()?;
-        let results = field.strip_prefix("Authentication-Results: ")?;
-        let (host, found) = results.split_once(";\r\n\t")?;
-        let chain = found.split(";\r\n\t").find_map(|result| result.strip_prefix("arc="))?;
-        let chain = match chain.split(' ').next()? {
-            "none" => ChainVerdict::None,
-            "pass" => ChainVerdict::Pass,
-            _ => return None,
-        };
-        (host == hands.common.hostname).then(|| Found { results: results.into(), chain })
+        found_in(&self.entry.as_ref()?.header, &hands.common.hostname)
+    }
+}
+
+/// What we have found out about a letter, as its first field says, of which nobody else may write one that names us (`message::Revision`).
+fn found_in(header: &[u8], hostname: &str) -> Option<Found> {
+    let ends = memchr::memmem::find_iter(header, b"\r\n");
+    let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;
+    let field = core::str::from_utf8(header.get(..end)?).ok()?;
+    let results = field.strip_prefix("Authentication-Results: ")?;
+    let (host, found) = results.split_once(";\r\n\t")?;
+    let chain = found.split(";\r\n\t").find_map(|result| result.strip_prefix("arc="))?;
+    let chain = match chain.split(' ').next()? {
+        "none" => ChainVerdict::None,
+        "pass" => ChainVerdict::Pass,
+        _ => return None,
+    };
+    (host == hostname).then(|| Found { results: results.into(), chain })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_have_found_out_is_known_by_our_name_in_the_first_field_and_nothing_else_counts() {
+        let found = |header: &str| found_in(header.as_bytes(), "mail.test").map(|found| (found.results, found.chain));
+        let ours = "mail.test;\r\n\tspf=pass;\r\n\tarc=pass smtp.remote-ip=192.0.2.7";
+        let field = ["Authentication-Results: ", ours, "\r\n"].concat();
+        assert_eq!(found(&[&field, "Subject: a\r\n"].concat()), Some((ours.into(), ChainVerdict::Pass)));
+        let without = field.replace("arc=pass", "arc=none");
+        assert_eq!(found(&without).map(|(_, chain)| chain), Some(ChainVerdict::None));
+        for other in [
+            field.replace("mail.test", "mail.other"),
+            field.replace("arc=pass", "arc=fail"),
+            field.replace("\r\n\tarc=pass smtp.remote-ip=192.0.2.7", "\r\n\tdkim=none"),
+            ["Subject: a\r\n", &field].concat(),
+            String::new(),
+        ] {
+            assert_eq!(found(&other), None, "{other}");
+        }
     }
 }

@@ -26,7 +26,7 @@ use net::ConnectionId;
 use relay::route::{Hop, Unroutable};
 use relay::sts::Policy;
 use relay::tally::{Rule, Shortfall};
-use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Stage as Talk, Tls};
+use relay::{Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk, Tls};
 use tls::Fault;
 
 use crate::common::Common;

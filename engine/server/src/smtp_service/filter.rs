@@ -17,9 +17,9 @@ use core::net::SocketAddr;
 
 use dns::{Knowledge, Missing};
 use machine::Instant;
-use relay::Lost;
 use relay::filter::{Question, Said, Verdict};
 use relay::route::Route;
+use relay::{Lost, Speaker};
 
 use crate::common::Common;
 use crate::configuration::WhenAway;
@@ -28,7 +28,7 @@ use crate::names::{Inquirer, Known, QuestionNumber};
 use crate::places::{Ourselves, route_to};
 use crate::secure::Identity;
 use crate::session::Caller;
-use crate::wire::{Speaker, Stir, Wire};
+use crate::wire::{Stir, Wire};
 
 use super::{Conversation, ending};
 
@@ -75,26 +75,6 @@ enum Stage {
 struct Line {
     wire: Wire,
     is_open: bool,
-}
-
-impl Speaker for Question {
-    fn output(&self) -> &[u8] {
-        self.output()
-    }
-
-    fn sent(&mut self, count: usize) {
-        self.sent(count);
-    }
-
-    fn arrived(&mut self, bytes: &[u8]) {
-        self.arrived(bytes);
-    }
-
-    fn secured(&mut self) {}
-
-    fn lost(&mut self, lost: Lost) {
-        if lost == Lost::Closed { self.ended() } else { self.failed() }
-    }
 }
 
 impl Inquiry {
@@ -273,7 +253,7 @@ impl Inquiry {
         match stir {
             Stir::Room => line.is_open = true,
             Stir::Bytes => line.wire.hear(&mut **question, common),
-            Stir::Over => Speaker::lost(&mut **question, Lost::Closed),
+            Stir::Over => question.lost(Lost::Closed),
             Stir::Turn => {}
         }
     }

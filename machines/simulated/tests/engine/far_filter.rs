@@ -172,10 +172,10 @@ impl World {
     }
 
     pub(super) fn pass(&mut self, room: &mut Room, span: Micros) {
-        let end = room.machine.now + span;
-        room.look_at = end;
-        self.until(room, "time has passed", |_, room| room.machine.now >= end);
-        room.look_at = machine::Instant(u64::MAX);
+        room.pass_beside(span, |room| {
+            self.names.serve(room);
+            self.filter.serve(room);
+        });
     }
 
     pub(super) fn line(&mut self, room: &mut Room, talk: &mut Talk) -> String {

@@ -271,8 +271,16 @@ impl Room {
 
     /// Steps for a span of the machine's time, or until the engine has stopped.
     pub(crate) fn pass(&mut self, span: Micros) {
+        self.pass_beside(span, |_| {});
+    }
+
+    /// The same, while others do this before each step.
+    pub(crate) fn pass_beside(&mut self, span: Micros, mut others: impl FnMut(&mut Room)) {
         self.look_at = self.machine.now + span;
-        self.until("time has passed", |room| room.machine.now >= room.look_at || room.ended.is_some());
+        self.until("time has passed", |room| {
+            others(room);
+            room.machine.now >= room.look_at || room.ended.is_some()
+        });
         self.look_at = Instant(u64::MAX);
     }
 

@@ -105,6 +105,20 @@ fn a_full_ring_refuses_and_takes_frames_again_when_some_were_sent() {
 }
 
 #[test]
+fn who_sleeps_with_a_full_ring_is_woken_once_half_of_it_was_sent() {
+    let (mut transmitter, mut device) = transmitter(NONE);
+    while transmitter.transmit(&plain(b"head", &[])).is_ok() {}
+    transmitter.ring_doorbell();
+    assert!(transmitter.may_sleep());
+    let chains: Vec<_> = core::iter::from_fn(|| device.next()).collect();
+    assert_eq!(chains.len(), ENTRIES);
+    let wakes: Vec<usize> =
+        (1..).zip(chains).filter(|(_, chain)| device.finish(chain.head, 0)).map(|(sent, _)| sent).collect();
+    assert_eq!(wakes, [ENTRIES / 2]);
+    assert!(transmitter.transmit(&plain(b"head", &[])).is_ok());
+}
+
+#[test]
 fn chains_that_are_used_out_of_order_never_mix() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let pieces = [Piece::from_block(block(1), 0..600), Piece::from_block(block(2), 0..600)];

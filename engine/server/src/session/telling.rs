@@ -1,0 +1,178 @@
+//! Who is told: what happens to a connection, and what comes of what was asked, goes to the session that it concerns.
+//!
+//! Invariant: a session is told by the frame of its connection, whose generation says whether it is still the same; who has gone is told nothing.
+
+use core::net::IpAddr;
+
+use net::{ConnectionId, Service};
+use store::{AccountId, Outcome};
+use tasks::FrameId;
+
+use crate::allowances::Verdict;
+use crate::archive::Opened;
+use crate::certificates::Replaced;
+use crate::clerks::{Answer, Told};
+use crate::common::{Common, Point};
+use crate::engine::Engine;
+use crate::names::{Known, QuestionNumber};
+use crate::secure::Channel;
+use crate::services::{SERVICES, Security};
+use crate::wire::Stir;
+
+use super::{Caller, PeerHalf, Session};
+
+impl Engine {
+    pub(crate) fn session_begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr) {
+        let Some(service) = SERVICES.get(usize::from(number.0)) else { return };
+        let channel = match service.security {
+            Security::None | Security::OnRequest => Channel::Plain,
+            Security::Implicit => Channel::Tls,
+        };
+        let caller = Caller { connection, address: peer, service: number, channel };
+        let mut session = Session::begin(service, caller, &mut self.common);
+        session.ask(&mut self.common);
+        if let Some(place) = self.sessions.get_mut(connection.index()) {
+            assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
+            *place = Some(session);
+        }
+        self.end_broken_session();
+    }
+
+    /// Bytes lie in the frame that has just arrived.
+    pub(crate) fn session_bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8]) {
+        let Some((session, common)) = self.session_of(connection.0) else {
+            return self.bytes_without_session(connection, bytes);
+        };
+        let taken = match session.caller.channel {
+            Channel::Plain => session.text_arrived(bytes, common),
+            Channel::Tls => session.records_arrived(bytes, common),
+        };
+        common.net.keep(connection, bytes.get(taken..).unwrap_or_default());
+        session.ask(common);
+        self.end_broken_session();
+    }
+
+    /// The same, by a connection that we have opened.
+    #[cold]
+    fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if self.common.queue.has_line(connection) {
+            self.common.net.keep(connection, bytes);
+            self.line_bytes_wait(connection);
+        } else if self.common.asks_filter_by(connection) {
+            self.common.net.keep(connection, bytes);
+            self.filter_stirred(connection, Stir::Bytes);
+        } else {
+            self.name_bytes_arrived(connection, bytes);
+        }
+    }
+
+    /// There is more for the session of `frame`, or more room.
+    pub(crate) fn session_goes_on(&mut self, frame: FrameId) {
+        if self.session_of(frame).is_some_and(|(session, common)| session.is_within_record(common)) {
+            return;
+        }
+        self.tell(frame, |_, _| {});
+    }
+
+    pub(crate) fn session_peer_closed(&mut self, frame: FrameId) {
+        self.tell(frame, |session, _| session.peer_half = PeerHalf::Closed);
+    }
+
+    pub(crate) fn session_woken(&mut self, frame: FrameId, point: Point, outcome: Outcome) {
+        match self.session_of(frame) {
+            Some(_) => self.tell(frame, |session, common| session.woken(point, outcome, common)),
+            None if point == Point::Deleted => self.common.orphan_ended(frame),
+            None => self.common.forget(outcome),
+        }
+    }
+
+    /// The owner of an account has told how much it has.
+    pub(crate) fn session_learns_taken(&mut self, frame: FrameId, account: AccountId, octets: u64) {
+        self.tell(frame, |session, common| session.taken_known(account, octets, common));
+    }
+
+    /// The owner of an account has said whether it may send a message.
+    pub(crate) fn session_may_send(&mut self, frame: FrameId, account: AccountId, verdict: Verdict) {
+        self.tell(frame, |session, common| session.may_send(account, verdict, common));
+    }
+
+    /// The owner of an account has answered a login.
+    pub(crate) fn session_maildrop_opened(&mut self, frame: FrameId, opened: Opened) {
+        let mut opened = Some(opened);
+        self.tell(frame, |session, common| session.maildrop_opened(&mut opened, common));
+        if let Some(Ok(unwanted)) = opened {
+            self.common.store.close_maildrop(unwanted);
+        }
+    }
+
+    pub(crate) fn session_certificate_replaced(&mut self, frame: FrameId, replaced: Replaced) {
+        self.tell(frame, |session, common| session.certificate_replaced(replaced, common));
+    }
+
+    /// A clerk has answered what the client asked for.
+    pub(crate) fn session_visit_answered(&mut self, frame: FrameId, answer: Answer) {
+        self.common.bodies -= answer.form_bytes;
+        if self.session_of(frame).is_none()
+            && let Some(number) = answer.told.number()
+        {
+            self.common.reply_left(number);
+        }
+        self.tell(frame, |session, common| session.visit_answered(answer.told, common));
+    }
+
+    /// There is more of a reply that stays open, or it is over.
+    pub(crate) fn session_reply_goes_on(&mut self, frame: FrameId, told: Told) {
+        self.tell(frame, |session, common| session.visit_answered(told, common));
+    }
+
+    /// This came of a question about a name.
+    pub(crate) fn session_name_known(&mut self, frame: FrameId, number: QuestionNumber, known: Known) {
+        self.tell(frame, |session, common| session.name_known(number, known, common));
+    }
+
+    pub(crate) fn session_deadline_expired(&mut self, frame: FrameId) {
+        self.tell(frame, Session::deadline_expired);
+    }
+
+    pub(crate) fn session_resumed(&mut self, frame: FrameId) {
+        self.tell(frame, Session::resumed);
+    }
+
+    pub(crate) fn session_ends(&mut self, frame: FrameId) {
+        if self.session_of(frame).is_none() {
+            return;
+        }
+        if let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::take) {
+            session.ended(&mut self.common);
+        }
+    }
+
+    /// Tells the session of `frame` something, and lets it go on from there as far as it comes.
+    pub(crate) fn tell(&mut self, frame: FrameId, news: impl FnOnce(&mut Session, &mut Common)) {
+        let Some(session) = self.sessions.get_mut(frame.index()).and_then(Option::as_mut) else { return };
+        if session.caller.connection.0 != frame {
+            return;
+        }
+        let common = &mut self.common;
+        news(session, common);
+        session.go_on(common, self.scratch.as_mut_slice());
+        session.ask(common);
+        self.end_broken_session();
+    }
+
+    /// Tells every session the same.
+    pub(crate) fn tell_all(&mut self, news: impl Fn(&mut Session, &mut Common)) {
+        for index in 0..self.sessions.len() {
+            let Some(session) = self.sessions.get(index).and_then(Option::as_ref) else { continue };
+            let frame = session.caller.connection.0;
+            self.tell(frame, &news);
+        }
+    }
+
+    /// Ends the session whose connection was reset by us: no event will say so.
+    fn end_broken_session(&mut self) {
+        if let Some(connection) = self.common.broken.take() {
+            self.session_ends(connection.0);
+        }
+    }
+}

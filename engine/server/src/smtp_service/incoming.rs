@@ -1,0 +1,90 @@
+//! A message on its way into the store: what stands above it goes first, and its bytes as they are to be kept, which is what is signed.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use message::{Reviser, Revision};
+use smtp::MessageRefusal;
+use store::Refusal;
+use tasks::Continuation;
+
+use crate::archive::LetterId;
+use crate::common::Common;
+use crate::identifier::Identifier;
+use crate::signing::Signing;
+
+use super::ending::Ending;
+use super::filter::Inquiry;
+use super::message_refusal;
+use super::proof::Proof;
+
+/// A message on its way into the store.
+pub(super) struct Incoming {
+    pub(super) letter: LetterId,
+    /// What stands above it and is not in the store yet.
+    pub(super) head: Vec<u8>,
+    pub(super) identifier: Identifier,
+    pub(super) revision: Revision,
+    /// What is found out about it, if it is a stranger's.
+    pub(super) proof: Option<Box<Proof>>,
+    /// What the filter makes of it, if that is asked.
+    pub(super) inquiry: Option<Box<Inquiry>>,
+    /// What signs it, if it is submitted here.
+    pub(super) signing: Option<Box<Signing>>,
+    pub(super) ending: Ending,
+}
+
+impl Incoming {
+    /// Whether something is found out about it, which is said above it.
+    pub(super) fn is_judged(&self) -> bool {
+        self.proof.is_some() || self.inquiry.is_some()
+    }
+
+    /// Puts the next bytes of the message into the store, as they are to be kept. Returns how many were taken.
+    pub(super) fn put(
+        &mut self,
+        bytes: &[u8],
+        common: &mut Common,
+        continuation: Continuation,
+    ) -> Result<usize, MessageRefusal> {
+        if !self.put_head(common, continuation)? {
+            return Ok(0);
+        }
+        self.revise(common, continuation, |revision, own, store| revision.pass(bytes, own, store))
+    }
+
+    /// Puts what stands above it into the store. False: there is no room for all of it.
+    fn put_head(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
+        if !self.head.is_empty() {
+            let taken = common.store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
+            self.head.drain(..taken);
+        }
+        Ok(self.head.is_empty())
+    }
+
+    /// All of it has come: what it lacks goes into the store. False where there is no room for all of that.
+    pub(super) fn complete(&mut self, common: &mut Common, continuation: Continuation) -> Result<bool, MessageRefusal> {
+        Ok(self.put_head(common, continuation)?
+            && self.revise(common, continuation, |revision, own, store| revision.end(own, store))?)
+    }
+
+    fn revise<R>(
+        &mut self,
+        common: &mut Common,
+        continuation: Continuation,
+        act: impl FnOnce(&mut Revision, &Reviser<'_>, &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>) -> Result<R, Refusal>,
+    ) -> Result<R, MessageRefusal> {
+        let Incoming { letter, identifier, revision, signing, .. } = self;
+        let Common { store, hostname, date_now, wall, signer, .. } = common;
+        let own = Reviser { hostname, identifier: identifier.as_bytes(), now: date_now.at(*wall) };
+        let result = act(revision, &own, &mut |bytes| {
+            let taken = store.append(*letter, bytes, continuation)?;
+            if let Some(signing) = signing {
+                signing.arrived(bytes.get(..taken).unwrap_or_default());
+            }
+            Ok(taken)
+        });
+        let counted = signing.as_mut().map_or(Ok(()), |signing| signing.count(signer));
+        result.and_then(|result| counted.map(|()| result)).map_err(message_refusal)
+    }
+}
