@@ -39,3 +39,10 @@ fn every_page_of_somebody_who_is_logged_in_has_the_script_and_no_other_has() {
         assert_eq!(count(&parsed(&page), &own), expected, "{name}");
     }
 }
+
+#[test]
+fn the_script_knows_the_outbox_and_what_it_stands_behind_by_the_numbers_of_the_store() {
+    let news = include_str!("../../static/news.js");
+    let numbers = alloc::format!("const [OUTBOX, TRASH] = [\"{}\", \"{}\"];", store::OUTBOX.0, store::TRASH.0);
+    assert!(news.contains(&numbers), "{numbers}");
+}
