@@ -144,6 +144,7 @@ impl Caller {
                 Some(Action::StartTls) => self.client.secured(),
                 Some(Action::Compute) => self.client.compute(),
                 Some(Action::NeedBody) => self.wants_body = true,
+                Some(Action::BodyAnew) => self.taken = 0,
                 Some(Action::Done { recipient, outcome }) => self.told.push((recipient, outcome)),
                 Some(Action::Idle) if self.letters < LETTERS_MAX => self.deliver(),
                 Some(Action::Idle) => self.client.quit(),

@@ -7,6 +7,8 @@
 //!                └ HELO ────────────────────────────────────────┘    ▴     all at once, if the peer can      │
 //!                                                                     └── RSET, if a transaction is open ◂────┘
 //! ```
+//! A letter of which nobody knows whether it is ASCII is looked through before MAIL, where the peer takes nothing else.
+//!
 //! Invariants:
 //! - Each recipient of a letter has exactly one outcome, whatever comes.
 //! - A reply answers a command that was said: one that comes while the command is still in [`Speaker::output`] answers nothing, and ends the connection.
@@ -94,6 +96,8 @@ pub enum Action {
     Compute,
     /// Bring more of the message: [`Client::body`] or [`Client::body_ended`]. Said again when there is room again after one of these.
     NeedBody,
+    /// The message was only looked through, since the peer takes ASCII alone: what is brought next is its beginning again.
+    BodyAnew,
     /// This is what came of it for a recipient.
     Done {
         /// [`crate::Recipient::number`].
@@ -157,6 +161,8 @@ enum State {
     Proof,
     /// Nothing.
     Idle,
+    /// The message is looked through, for what the peer does not take.
+    Inspection,
     /// MAIL to DATA.
     Envelope,
     /// The message.
@@ -233,7 +239,8 @@ impl Client {
         if let Some(action) = self.actions.pop_front() {
             return Some(action);
         }
-        if self.state == State::Body && !self.is_body_asked && self.output.has_room() {
+        let wants_body = matches!(self.state, State::Inspection | State::Body);
+        if wants_body && !self.is_body_asked && self.output.has_room() {
             self.is_body_asked = true;
             return Some(Action::NeedBody);
         }
@@ -350,6 +357,7 @@ impl Client {
         match (self.state, self.asked.front().map(|(asked, _)| *asked)) {
             (State::Handshake, _) => Stage::Tls,
             (State::Proof, _) => Stage::Login,
+            (State::Inspection, _) => Stage::Sender,
             (State::Body, _) => Stage::Message,
             (_, None | Some(Asked::Reset | Asked::Quit)) => Stage::Rest,
             (_, Some(asked)) => match asked {

@@ -48,6 +48,10 @@ impl Client {
         self.state = State::Envelope;
         self.refuse_what_cannot_be();
         let Some(first) = self.next(Standing::Open, 0) else { return self.transaction_over() };
+        if self.content() == Some(Content::EightBit) && !self.extensions.eight_bit {
+            (self.state, self.is_body_asked) = (State::Inspection, false);
+            return;
+        }
         self.say_mail();
         if !self.extensions.pipelining {
             return;
@@ -69,7 +73,6 @@ impl Client {
             _ if !is_sender => Some(Cause::BadAddress),
             Some(most @ 1..) if bytes > most => Some(Cause::TooLarge(most)),
             _ if envelope.script == Script::Utf8 && !extensions.utf8 => Some(Cause::Utf8Header),
-            _ if envelope.content == Content::EightBit && !extensions.eight_bit => Some(Cause::EightBit),
             _ if !envelope.reverse_path.is_ascii() && !extensions.utf8 => Some(Cause::Utf8Address),
             _ => None,
         };
@@ -188,13 +191,28 @@ impl Client {
     /// [`Action::NeedBody`].
     pub fn body(&mut self, octets: &[u8]) -> usize {
         self.is_body_asked = false;
-        if self.state == State::Body { self.output.body(octets) } else { octets.len() }
+        match self.state {
+            State::Body => return self.output.body(octets),
+            State::Inspection if !octets.is_ascii() => {
+                let reason = Reason { stage: Stage::Sender, cause: Cause::EightBit };
+                self.tell(Standing::Open, &Outcome::Never(reason));
+                self.transaction_over();
+            }
+            _ => {}
+        }
+        octets.len()
     }
 
     /// That was the whole message.
     pub fn body_ended(&mut self) {
-        if self.state == State::Body {
-            self.end_message();
+        match (self.state, &mut self.transaction) {
+            (State::Body, _) => self.end_message(),
+            (State::Inspection, Some(transaction)) => {
+                transaction.letter.envelope.content = Content::SevenBit;
+                self.actions.push_back(Action::BodyAnew);
+                self.begin_transaction();
+            }
+            _ => {}
         }
     }
 
@@ -259,6 +277,10 @@ impl Client {
         {
             self.actions.push_back(Action::Done { recipient: recipient.number, outcome });
         }
+    }
+
+    fn content(&self) -> Option<Content> {
+        self.transaction.as_ref().map(|transaction| transaction.letter.envelope.content)
     }
 
     fn next(&self, standing: Standing, from: usize) -> Option<usize> {

@@ -206,13 +206,8 @@ fn a_552_to_a_recipient_means_too_many_where_it_does_not_say_otherwise() {
 #[test]
 fn what_a_peer_cannot_take_is_not_sent_to_it() {
     type Change = fn(&mut Letter);
-    let cases: [(&str, Change, &str); 7] = [
+    let cases: [(&str, Change, &str); 6] = [
         ("250-x\r\n250 SIZE 18\r\n", |_| {}, "5.3.4 the other server takes messages of at most 18 bytes"),
-        (
-            PLAIN,
-            |it| it.envelope.content = Content::EightBit,
-            "5.6.3 the other server takes ASCII only, and the message has more",
-        ),
         (PLAIN, |it| it.envelope.script = Script::Utf8, "5.6.9 the other server knows only headers in ASCII"),
         (
             PLAIN,
@@ -235,6 +230,52 @@ fn what_a_peer_cannot_take_is_not_sent_to_it() {
         assert_eq!(house.outcomes(), [std::format!("1 never {expected}")]);
         assert!(house.is_idle);
     }
+}
+
+/// A letter that may be more than ASCII.
+fn of_eight_bits() -> Letter {
+    let mut letter = letter(&["bob@there.test"]);
+    letter.envelope.content = Content::EightBit;
+    letter
+}
+
+#[test]
+fn what_may_be_more_than_ascii_is_looked_through_for_a_peer_that_takes_no_more() {
+    let mut house = House::greeted(PLAIN);
+    house.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
+    assert_eq!(house.deliver(of_eight_bits()), "MAIL FROM:<ada@us.test>\r\n");
+    house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"), ("250 ok\r\n", "DATA\r\n")]);
+    assert_eq!(house.hears("354 go\r\n"), "Subject: x\r\n\r\n..dot\r\n".repeat(2000) + ".\r\n");
+    house.hears("250 taken\r\n");
+    assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
+}
+
+#[test]
+fn what_is_more_than_ascii_is_not_sent_to_a_peer_that_takes_no_more() {
+    let mut house = House::greeted(PLAIN);
+    house.message = [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
+    assert_eq!(house.deliver(of_eight_bits()), "");
+    assert_eq!(house.outcomes(), ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]);
+    assert!(core::mem::take(&mut house.is_idle));
+    assert_eq!(house.deliver(letter(&["eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "the next one goes");
+}
+
+#[test]
+fn a_peer_that_is_lost_while_a_letter_is_looked_through_gets_it_later() {
+    let looking = || {
+        let mut house = House::greeted(PLAIN);
+        house.is_bringing = false;
+        assert_eq!(house.deliver(of_eight_bits()), "");
+        assert!(house.wants_body);
+        house
+    };
+    let mut house = looking();
+    house.lost(Lost::Closed);
+    assert_eq!(house.outcomes(), ["1 later 4.4.2 the other server ended the connection when the sender was named"]);
+    let mut house = looking();
+    assert_eq!(house.hears("421 busy\r\n"), "");
+    assert!(house.is_over);
+    assert_eq!(house.outcomes(), ["1 later 4.1.8 the other server refused the sender: 421 busy"]);
 }
 
 #[test]

@@ -106,6 +106,7 @@ impl House {
                 Some(Action::Compute) => self.client.compute(),
                 Some(Action::NeedBody) if self.is_bringing => self.bring(),
                 Some(Action::NeedBody) => self.wants_body = true,
+                Some(Action::BodyAnew) => self.taken = 0,
                 Some(Action::Done { recipient, outcome }) => self.outcomes.push((recipient, outcome)),
                 Some(Action::Idle) => self.is_idle = true,
                 Some(Action::HangUp) => self.is_over = true,

@@ -217,6 +217,10 @@ impl Courier {
             line.say(common);
             match line.client.next_action() {
                 Some(Action::NeedBody) => line.wants_body = true,
+                Some(Action::BodyAnew) => {
+                    line.is_body_over = false;
+                    self.rewind();
+                }
                 Some(Action::Done { recipient, outcome }) => line.came.push((recipient as u8, outcome)),
                 Some(Action::Idle) => {
                     self.letter_over(hands);

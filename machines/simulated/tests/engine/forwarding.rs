@@ -93,6 +93,24 @@ fn what_comes_for_an_account_is_sent_on_in_a_name_that_leads_back_and_kept_if_th
 }
 
 #[test]
+fn to_a_host_that_takes_ascii_only_a_letter_goes_if_that_is_all_it_has() {
+    // Which says so of none of its letters.
+    let (mut room, mut world) = serving(1019, Mood::Tells, BOB);
+    let long = [&b"Subject: Cards\r\n\r\n"[..], &b"It computes, and computes again.\r\n.\r\n".repeat(20_000)].concat();
+    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], &long);
+    world.pass(&mut room, 60);
+    let [sent] = &taken(&world, "bob@far.test")[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(sent.content.ends_with(&long));
+    let more = [&long, "Sm\u{f8}rebr\u{f8}d\r\n".as_bytes()].concat();
+    brought(&mut world, &mut room, FRANK, &["grace@barepost.test"], &more);
+    world.pass(&mut room, 120);
+    assert_eq!(taken(&world, "bob@far.test").len(), 1);
+    let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
+    assert!(text_of(bounce).contains("the other server takes ASCII only, and the message has more"), "{bounce:?}");
+    room.until_nothing_is_in_use();
+}
+
+#[test]
 fn each_address_gets_it_once_here_and_elsewhere_and_nobodys_letter_stays_nobodys() {
     let lines = "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
     let (mut room, mut world) = serving(1002, Mood::Takes, lines);
