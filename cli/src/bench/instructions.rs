@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 use super::client::{Client, message};
 use super::counters::{Counters, Sample};
 use super::median;
-use super::profile::Functions;
+use super::profile::Profiler;
 use super::report::{Report, Row};
 use super::workplace::{Serving, Workplace, refuse_if_stopped};
 use crate::failure::Failure;
 use crate::guest::MachineType;
 use crate::house::House;
-use crate::image;
 use crate::services::{POP3, Reached, SMTP};
 use crate::stop::Stop;
 
@@ -46,8 +45,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let counters = Counters::new(house, stop)?;
     let serving = workplace.boot(MachineType::Q35, Some(counters.plugin()))?;
     let boot = counters.sample()?.total();
-    let functions = Functions::read(&image::unstripped(house))?;
-    let mut measuring = Measuring { house, counters, serving, functions, idle_per_second: 0.0 };
+    let profiler = Profiler::new(house, "instructions")?;
+    let mut measuring = Measuring { counters, serving, profiler, idle_per_second: 0.0 };
     measuring.measure_idle()?;
 
     let letter = message(MESSAGE_BYTES);
@@ -85,20 +84,19 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         machine: format!("{} TCG, q35, one core, 256 MiB, QEMU's user network", workplace.emulator()?),
         rows,
         note: "Counted with bench/plugin/instructions.c, idle rate subtracted, median of 5 repetitions. The peer's \
-               figures are recorded ones, counted the same way on a tap network. Where ours went: target/bench/*.profile.",
+               figures are recorded ones, counted the same way on a tap network. Where ours went: target/bench/instructions-*.profile.",
         figure: None,
     })
 }
 
-struct Measuring<'a> {
-    house: &'a House,
+struct Measuring {
     counters: Counters,
     serving: Serving,
-    functions: Functions,
+    profiler: Profiler,
     idle_per_second: f64,
 }
 
-impl Measuring<'_> {
+impl Measuring {
     fn measure_idle(&mut self) -> Result<(), Failure> {
         self.serving.rest(ARRIVAL)?;
         let (idle, took) = self.during(|serving| serving.rest(IDLE))?;
@@ -127,8 +125,7 @@ impl Measuring<'_> {
             each.push((executed.total() as f64 - idle) / f64::from(count));
             last = executed;
         }
-        let path = self.house.target("bench").join(name).with_extension("profile");
-        std::fs::write(path, self.functions.profile(&last, count)?).map_err(Failure::io("writing a profile"))?;
+        self.profiler.write(name, &last, count)?;
         Ok(median(each))
     }
 

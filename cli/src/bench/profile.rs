@@ -11,6 +11,29 @@ use std::process::{Command, Stdio};
 
 use super::counters::Sample;
 use crate::failure::Failure;
+use crate::house::House;
+use crate::image;
+
+/// What keeps where the instructions of our image went in a bench: `target/bench/BENCH-CASE.profile`.
+pub(super) struct Profiler {
+    pub(super) functions: Functions,
+    folder: PathBuf,
+    bench: &'static str,
+}
+
+impl Profiler {
+    /// Of the image as it is.
+    pub(super) fn new(house: &House, bench: &'static str) -> Result<Profiler, Failure> {
+        Ok(Profiler { functions: Functions::read(&image::unstripped(house))?, folder: house.target("bench"), bench })
+    }
+
+    /// Keeps that of one case, for each of its transactions.
+    pub(super) fn write(&self, case: &str, sample: &Sample, transactions: u32) -> Result<(), Failure> {
+        let text = self.functions.profile(sample, transactions)?;
+        let path = self.folder.join(format!("{}-{case}.profile", self.bench));
+        std::fs::write(path, text).map_err(Failure::io("writing a profile"))
+    }
+}
 
 /// The functions of an image.
 pub(super) struct Functions {

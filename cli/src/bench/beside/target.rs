@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Beside, Side};
-use crate::bench::counters::Counters;
+use crate::bench::counters::{Counters, Sample};
 use crate::failure::Failure;
 
 /// What a server still does when the last letter is acknowledged, it has to have done by then.
@@ -55,6 +55,11 @@ impl Target<'_> {
         let executed = (self.counters.total_of(0)? - before) as f64 - self.idle * began.elapsed().as_secs_f64();
         let letters = f64::from(letters);
         Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
+    }
+
+    /// What the counters say now.
+    pub(in crate::bench) fn sample(&self) -> Result<Sample, Failure> {
+        self.counters.sample()
     }
 }
 

@@ -13,6 +13,7 @@ use base64ct::{Base64, Encoding};
 use super::at_tap::{Equipment, Place};
 use super::beside::mailboxes::{self, Account, HASH, PASSWORD, address};
 use super::beside::{Beside, More, POSTFIX_SETTINGS, Side};
+use super::profile::Profiler;
 use super::report::{Report, Row};
 use crate::failure::Failure;
 use crate::house::House;
@@ -71,7 +72,9 @@ fn measure(house: &House, is_chosen: impl Fn(&str) -> bool, stop: &Stop) -> Resu
     if !(loads.is_empty() && other_halves.is_empty()) {
         let beside = make_servers(house, stop)?;
         machine = beside.machine();
-        let measurement = through::Measurement { beside: &beside, outside: &outside, loads, other_halves, stop };
+        let profiler = &Profiler::new(house, "relay")?;
+        let measurement =
+            through::Measurement { beside: &beside, profiler, outside: &outside, loads, other_halves, stop };
         all.sides = in_own_network(|| measurement.make(&beside.folder))?;
     }
     if !sizes.is_empty() {
@@ -84,7 +87,7 @@ fn measure(house: &House, is_chosen: impl Fn(&str) -> bool, stop: &Stop) -> Resu
         rows: rows(&all),
         note: "Of letters a second more is better, of all else less. Letters a second are counted from the first that comes in to the last that has left, and so are instructions, until the guest rests; rates are \
                the better of two turns, counts the median; both while the plugin counts. What is sent to others ours signs, with RSA and Ed25519, which the peer does not; what is sent on neither does. The slow destination takes a second for a letter. With a queue all of it is for a destination that is down; what a \
-               letter waits that is for another one is measured for two minutes and a half from the start on, in which the queue is looked at more than once.",
+               letter waits that is for another one is measured for two minutes and a half from the start on, in which the queue is looked at more than once. Where our instructions went: target/bench/relay-*.profile.",
         figure: Some(draw::figure(&all)),
     })
 }

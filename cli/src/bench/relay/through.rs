@@ -11,6 +11,7 @@ use crate::bench::beside::{Beside, Outcome, Side, Target};
 use crate::bench::filling::Letters;
 use crate::bench::median;
 use crate::bench::network::{enter, widen};
+use crate::bench::profile::Profiler;
 use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::stop::Stop;
@@ -110,6 +111,7 @@ pub(super) struct All {
 /// What is measured, and with what.
 pub(super) struct Measurement<'a> {
     pub(super) beside: &'a Beside,
+    pub(super) profiler: &'a Profiler,
     pub(super) outside: &'a Outside,
     pub(super) loads: Vec<Load>,
     pub(super) other_halves: Vec<OtherHalf>,
@@ -144,7 +146,12 @@ impl Measurement<'_> {
         let mut rounds = [const { Vec::new() }; 2];
         for _ in 0..ROUNDS {
             for ((target, sink), outcomes) in both.iter().zip(&mut rounds) {
-                outcomes.push(self.put(load, load.letters_for(target.side), target, sink)?);
+                let (count, before) = (load.letters_for(target.side), target.sample()?);
+                outcomes.push(self.put(load, count, target, sink)?);
+                if target.side == Side::Ours {
+                    let executed = target.sample()?.since(&before);
+                    self.profiler.write(&load.name().replace(',', "").replace(' ', "-"), &executed, count as u32)?;
+                }
             }
         }
         let [ours, peers] = rounds.map(|outcomes| Outcome {

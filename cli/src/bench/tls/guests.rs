@@ -4,7 +4,6 @@
 //! executes at rest, is the step's, whatever else the host does.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,12 +18,11 @@ use crate::bench::beside::{Beside, Side};
 use crate::bench::counters::{Counters, Sample};
 use crate::bench::median;
 use crate::bench::network::enter;
-use crate::bench::profile::Functions;
+use crate::bench::profile::Profiler;
 use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::guest::Guest;
 use crate::house::House;
-use crate::image;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
@@ -88,14 +86,13 @@ struct Target<'a> {
     counters: &'a Counters,
     /// Instructions in a second in which nothing happens.
     idle: f64,
-    functions: &'a Functions,
-    profiles: PathBuf,
+    profiler: &'a Profiler,
     stop: &'a Stop,
 }
 
 /// To be called in a thread of its own, because it moves into a network of its own and cannot come back.
 pub(super) fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<Vec<Found>, Failure> {
-    let functions = Functions::read(&image::unstripped(house))?;
+    let profiler = Profiler::new(house, "tls")?;
     enter()?;
     let guests: Result<Vec<(Side, Guest)>, Failure> =
         [Side::Ours, Side::Peer].into_iter().map(|side| Ok((side, beside.boot(side, &[80, 443], stop)?))).collect();
@@ -104,16 +101,8 @@ pub(super) fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<Vec
         let counters = beside.counters(*side);
         let idle = idle(counters)?;
         for channel in [Channel::Plain, Channel::Tls] {
-            let target = Target {
-                guest: side.guest(),
-                side: *side,
-                channel,
-                counters,
-                idle,
-                functions: &functions,
-                profiles: house.target("bench"),
-                stop,
-            };
+            let target =
+                Target { guest: side.guest(), side: *side, channel, counters, idle, profiler: &profiler, stop };
             found.push(target.measure()?);
         }
     }
@@ -195,9 +184,7 @@ impl Target<'_> {
         if self.side == Side::Peer || self.channel == Channel::Plain || name.is_empty() {
             return Ok(());
         }
-        let text = self.functions.profile(executed, count as u32)?;
-        let path = self.profiles.join(format!("tls-{name}.profile"));
-        std::fs::write(path, text).map_err(Failure::io("writing a profile"))
+        self.profiler.write(name, executed, count as u32)
     }
 
     fn steps(&self) -> Result<Steps, Failure> {

@@ -5,11 +5,10 @@ use super::parts::parts;
 use super::{ROUNDS, SMALL, loads, name, summary, write_profile};
 use crate::bench::at_tap::{Equipment, INTERFACE, Place, Queues, service};
 use crate::bench::network::enter;
-use crate::bench::profile::Functions;
+use crate::bench::profile::Profiler;
 use crate::bench::report::{Report, Row};
 use crate::failure::Failure;
 use crate::house::House;
-use crate::image;
 use crate::stop::Stop;
 
 const MEMORY_MIB: u32 = 256;
@@ -26,9 +25,9 @@ pub(in crate::bench) fn run_only(house: &House, only: &str, stop: &Stop) -> Resu
     };
     let place = Place::with(house, "web", equipment, stop)?;
     let generator = Generator::get(&house.target("bench"), stop)?;
-    let functions = Functions::read(&image::unstripped(house))?;
+    let profiler = Profiler::new(house, "web")?;
     // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
-    let measuring = || enter().and_then(|()| measure(house, &place, &generator, &functions, only, stop));
+    let measuring = || enter().and_then(|()| measure(house, &place, &generator, &profiler, only, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
     let rows = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
@@ -43,7 +42,7 @@ fn measure(
     house: &House,
     place: &Place,
     generator: &Generator,
-    functions: &Functions,
+    profiler: &Profiler,
     only: &str,
     stop: &Stop,
 ) -> Result<Vec<Row>, Failure> {
@@ -57,8 +56,8 @@ fn measure(
         for _ in 0..ROUNDS {
             let measured = generator.put(load, &target, stop)?;
             outcomes.push(measured.outcome);
-            of_parts = parts(functions, &measured.executed, measured.requests)?;
-            write_profile(functions, &house.target("bench"), load, &measured)?;
+            of_parts = parts(&profiler.functions, &measured.executed, measured.requests)?;
+            write_profile(profiler, load, &measured)?;
         }
         let outcome = summary(&outcomes);
         rows.push(Row::alone(name(load), "guest instructions", outcome.instructions));

@@ -9,16 +9,13 @@ mod load;
 mod pace;
 mod parts;
 
-use std::path::{Path, PathBuf};
-
 use super::beside::{Beside, Side, SiteFile};
 use super::median;
 use super::network::{enter, widen};
-use super::profile::Functions;
+use super::profile::Profiler;
 use super::report::{Report, Row};
 use crate::failure::Failure;
 use crate::house::House;
-use crate::image;
 use crate::stop::Stop;
 use crate::terminal::remark;
 pub(super) use alone::run_only;
@@ -52,9 +49,7 @@ struct Case {
 struct Tools {
     beside: Beside,
     generator: Generator,
-    /// Of our image; and the folder for profiles.
-    functions: Functions,
-    profiles: PathBuf,
+    profiler: Profiler,
 }
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
@@ -77,10 +72,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 impl Tools {
     fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
         let beside = Beside::make(house, "web", &FILES, stop)?;
-        let profiles = house.target("bench");
-        let generator = Generator::get(&profiles, stop)?;
-        let functions = Functions::read(&image::unstripped(house))?;
-        Ok(Tools { beside, generator, functions, profiles })
+        let generator = Generator::get(&house.target("bench"), stop)?;
+        Ok(Tools { beside, generator, profiler: Profiler::new(house, "web")? })
     }
 }
 
@@ -133,7 +126,7 @@ fn by_turns(tools: &Tools, load: Load, targets: &[Target<'_>; 3], stop: &Stop) -
             let measured = tools.generator.put(load, target, stop)?;
             outcomes.push(measured.outcome);
             if target.interface == Side::Ours.interface() {
-                write_profile(&tools.functions, &tools.profiles, load, &measured)?;
+                write_profile(&tools.profiler, load, &measured)?;
             }
         }
     }
@@ -156,16 +149,14 @@ fn summary(outcomes: &[Outcome]) -> Outcome {
     }
 }
 
-/// Of the last round, beside those of the bench `instructions`.
-fn write_profile(functions: &Functions, folder: &Path, load: Load, measured: &Measured) -> Result<(), Failure> {
+/// Of the last round.
+fn write_profile(profiler: &Profiler, load: Load, measured: &Measured) -> Result<(), Failure> {
     if measured.requests == 0.0 {
         return Err(Failure::broke("our guest answers nothing"));
     }
     let Load { file, connections, closes } = load;
     let how = if closes { "closes" } else { "keeps" };
-    let text = functions.profile(&measured.executed, measured.requests as u32)?;
-    let path = folder.join(format!("web-{file}-{how}-{connections}.profile"));
-    std::fs::write(path, text).map_err(Failure::io("writing a profile"))
+    profiler.write(&format!("{file}-{how}-{connections}"), &measured.executed, measured.requests as u32)
 }
 
 fn name(load: Load) -> String {

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use super::browser::{Browser, Question};
 use super::reader::{Login, Reader};
-use super::target::{Heard, Profiler, SETTLE, Taken, Target};
+use super::target::{Heard, SETTLE, Taken, Target};
 use crate::bench::at_tap::{Place, Queues, service};
 use crate::bench::beside::mailboxes::{self, GRACE, INBOXES, KEEPER, READER, SIZES, WRITER};
 use crate::bench::beside::{Beside, Side};
 use crate::bench::client::Client;
+use crate::bench::profile::Profiler;
 use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
 use crate::guest::Guest;

@@ -5,7 +5,6 @@
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,12 +14,10 @@ use rustls::client::ClientConfig;
 use super::browser::{Browser, Question};
 use super::reader::Reader;
 use crate::bench::beside::Side;
-use crate::bench::counters::{Counters, Sample};
+use crate::bench::counters::Counters;
 use crate::bench::median;
-use crate::bench::profile::Functions;
+use crate::bench::profile::Profiler;
 use crate::failure::Failure;
-use crate::house::House;
-use crate::image;
 
 /// After this nothing of what was done is under way any more.
 pub(super) const SETTLE: Duration = Duration::from_millis(300);
@@ -48,14 +45,6 @@ pub(super) struct Taken {
     pub(super) ms: f64,
     /// Until the first byte came, the middle of all.
     pub(super) to_first_byte: f64,
-}
-
-/// What finds out where our instructions go.
-pub(super) struct Profiler {
-    functions: Functions,
-    folder: PathBuf,
-    /// The bench's.
-    name: &'static str,
 }
 
 /// How an answer came.
@@ -141,7 +130,8 @@ impl<'a> Target<'a> {
         let own = executed.total() as f64 - self.idle * began.elapsed().as_secs_f64();
         let mut for_tls = f64::NAN;
         if self.side == Side::Ours {
-            profiler.write(step, &executed, times)?;
+            let step: String = format!("{step:?}").chars().filter(|letter| letter.is_alphanumeric()).collect();
+            profiler.write(&step, &executed, times as u32)?;
             for_tls = profiler.functions.executed_in(&executed, is_of_tls) as f64 / times as f64;
         }
         // One that was done once alone was looked at and timed.
@@ -167,20 +157,6 @@ fn idle(counters: &Counters) -> Result<f64, Failure> {
 fn is_of_tls(function: &str) -> bool {
     const PARTS: [&str; 6] = ["tls::", "rustls", "ring::", "ring_core", "aesni", "server::secure"];
     PARTS.iter().any(|part| function.contains(part))
-}
-
-impl Profiler {
-    /// `name`: of the bench.
-    pub(super) fn new(house: &House, name: &'static str) -> Result<Profiler, Failure> {
-        Ok(Profiler { functions: Functions::read(&image::unstripped(house))?, folder: house.target("bench"), name })
-    }
-
-    fn write(&self, step: impl Debug, executed: &Sample, times: usize) -> Result<(), Failure> {
-        let text = self.functions.profile(executed, times as u32)?;
-        let step: String = format!("{step:?}").chars().filter(|letter| letter.is_alphanumeric()).collect();
-        std::fs::write(self.folder.join(format!("{}-{step}.profile", self.name)), text)
-            .map_err(Failure::io("writing a profile"))
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 
 use super::browser::Question;
 use super::reader::Reader;
-use super::target::{Profiler, SETTLE, Taken, Target};
+use super::target::{SETTLE, Taken, Target};
 use crate::bench::at_tap::{Equipment, Place, Queues, service};
 use crate::bench::beside::Side;
 use crate::bench::beside::mailboxes::{self, HASH};
 use crate::bench::filling::{Letters, SESSIONS, Start, fill};
 use crate::bench::network::enter;
+use crate::bench::profile::Profiler;
 use crate::bench::report::{Report, Row};
 use crate::bench::workplace::refuse_if_stopped;
 use crate::failure::Failure;
