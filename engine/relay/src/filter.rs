@@ -29,6 +29,8 @@ use crate::speaker::Speaker;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// So many of what a letter has points for are named.
 const SYMBOLS_MAX: usize = 6;
+/// Points beyond this are said to be so many.
+const POINTS_MAX: f64 = 1e6;
 /// Characters of a word of the filter's, and of what it wants a client to be told.
 const WORD_CHARACTERS_MAX: usize = 64;
 const WORDS_CHARACTERS_MAX: usize = 200;
@@ -192,6 +194,7 @@ fn reason(answer: &Answer) -> String {
     symbols.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let named = symbols.iter().take(SYMBOLS_MAX).map(|(name, _)| sayable(name, WORD_CHARACTERS_MAX));
     let named = named.collect::<Vec<_>>().join(", ");
+    let [score, required_score] = [score, required_score].map(|points| points.clamp(-POINTS_MAX, POINTS_MAX));
     let behind = if named.is_empty() { "" } else { ": " };
     format!("the filter gives it {score:.2} of {required_score:.2} points{behind}{named}")
 }

@@ -52,7 +52,7 @@ pub struct Recipient {
 /// What bytes a content has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// ASCII alone.
+    /// ASCII alone, as is said.
     SevenBit,
     /// Others too, or who knows.
     EightBit,

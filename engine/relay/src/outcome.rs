@@ -37,6 +37,8 @@ pub enum Stage {
     Tls,
     /// AUTH.
     Login,
+    /// Before MAIL, while the message is looked through.
+    Inspection,
     /// MAIL.
     Sender,
     /// RCPT.
@@ -173,7 +175,7 @@ impl fmt::Display for Reason {
 impl Stage {
     fn refusal(self) -> &'static str {
         match self {
-            Stage::Greeting | Stage::Hello | Stage::Rest => "does not want to speak with us",
+            Stage::Greeting | Stage::Hello | Stage::Inspection | Stage::Rest => "does not want to speak with us",
             Stage::Tls => "refused TLS",
             Stage::Login => "refused our login",
             Stage::Sender => "refused the sender",
@@ -191,6 +193,7 @@ impl fmt::Display for Stage {
             Stage::Hello => "after we greeted",
             Stage::Tls => "while TLS was begun",
             Stage::Login => "while we logged in",
+            Stage::Inspection => "before the sender was named",
             Stage::Sender => "when the sender was named",
             Stage::Recipient => "when the recipient was named",
             Stage::Data => "before the message",

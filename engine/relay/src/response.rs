@@ -88,7 +88,8 @@ impl Response {
         let mut fields = [EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
         match response.parse(&self.heard) {
-            Ok(Status::Complete(bytes)) => Some(read(&response, self.kind, bytes).ok_or(())),
+            Ok(Status::Complete(bytes)) if bytes <= HEAD_BYTES_MAX => Some(read(&response, self.kind, bytes).ok_or(())),
+            Ok(Status::Complete(_)) => Some(Err(())),
             Ok(Status::Partial) => None,
             Err(_) => Some(Err(())),
         }

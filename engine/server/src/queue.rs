@@ -77,11 +77,13 @@ use crate::names::{Known, QuestionNumber};
 use courier::{Courier, Hands, Way};
 use orders::Orders;
 use policies::Policies;
+use reports::Why;
 use standing::{DomainMark, Standings, State};
 use waiting::Turns;
 
 pub(crate) use entry::{
-    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, arriving, entries_for, envelope_of, may_be_posted, posting, together_by_kind,
+    ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, arriving, entries_for, envelope_of, is_fully_qualified, may_be_posted, posting,
+    together_by_kind,
 };
 
 /// Entries of a core that leave at a time.
@@ -302,7 +304,9 @@ impl Queue {
     /// What becomes of an entry whose courier is done with it.
     fn put_back(&mut self, courier: Courier, next: Option<Instant>) {
         let (place, has_set_out, waits) = (courier.place(), courier.has_set_out, courier.waits_behind.is_some());
-        if let Some((_, why)) = courier.later.last().filter(|_| has_set_out) {
+        let why = courier.later.last().map(|(_, why)| why).filter(|_| has_set_out);
+        let why = if courier.is_damaged { Some(&Why::Damaged) } else { why };
+        if let Some(why) = why {
             self.standings.said(place, why.words());
         }
         match (next, courier.waits_behind) {

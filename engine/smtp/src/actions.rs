@@ -240,6 +240,8 @@ pub enum RecipientRefusal {
     UnknownUser,
     /// The domain is not the server's, and it relays for nobody: 550 5.7.1.
     NotLocal,
+    /// The domain is not fully-qualified: 554 5.1.2 (RFC 6409 section 4.2).
+    NotFullyQualified,
     /// No more recipients in this transaction: 452 4.5.3.
     TooMany,
     /// The mailbox has no room: 452 4.2.2.

@@ -118,6 +118,7 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
         RecipientRefusal::Unwanted => return unwanted(actions),
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
+        RecipientRefusal::NotFullyQualified => b"554 5.1.2 The domain is not fully-qualified\r\n",
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
         RecipientRefusal::MailboxFull => MAILBOX_FULL,
         RecipientRefusal::NeverFits => NEVER_FITS,

@@ -210,6 +210,7 @@ fn queue(theme: Theme) -> String {
         said: said.into(),
         is_held: state == "Held",
         is_under_way: state == "Under way",
+        is_readable: true,
     };
     let full = "The last time: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
     let rows = [

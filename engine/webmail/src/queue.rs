@@ -145,10 +145,10 @@ pub struct Handled {
 pub struct QueueLine {
     /// Its name.
     pub posted: Posted,
-    /// The reverse path; empty for a report.
+    /// The reverse path; empty for a report. Where it cannot be read, whose outbox it is in.
     pub sender: String,
-    /// Who has not got it.
-    pub recipients: Vec<String>,
+    /// Who has not got it. None: it cannot be read.
+    pub recipients: Option<Vec<String>>,
     /// Since when it waits.
     pub since: UnixTime,
     /// Octets of it, with its envelope.
@@ -195,6 +195,8 @@ pub struct QueueRow {
     pub is_held: bool,
     /// Whether it is under way.
     pub is_under_way: bool,
+    /// Whether it is known whom it is for.
+    pub is_readable: bool,
 }
 
 /// The page.

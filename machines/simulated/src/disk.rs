@@ -8,7 +8,7 @@
 //! - After a power cut each sector that had been written and not flushed is, independently, the durable one, any of the
 //!   unflushed ones, or garbage.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -156,6 +156,17 @@ impl MemoryDisk {
         let bytes = self.durable.entry(sector.0).or_insert_with(|| Arc::new([0; SECTOR_BYTES]));
         Arc::make_mut(bytes).iter_mut().for_each(|byte| *byte ^= 0x5a);
         self.unflushed.remove(&sector.0);
+    }
+
+    /// Spoils all sectors that hold this. Returns how many.
+    pub fn spoil_what_holds(&mut self, text: &[u8]) -> usize {
+        let holds = |bytes: &SectorBytes| bytes.windows(text.len()).any(|window| window == text);
+        let durable = self.durable.iter().filter(|(_, bytes)| holds(bytes)).map(|(sector, _)| *sector);
+        let written = |versions: &Vec<Written>| versions.iter().any(|written| holds(&written.bytes));
+        let unflushed = self.unflushed.iter().filter(|(_, versions)| written(versions)).map(|(sector, _)| *sector);
+        let all: BTreeSet<u64> = durable.chain(unflushed).collect();
+        all.iter().for_each(|sector| self.spoil(Sector(*sector)));
+        all.len()
     }
 
     /// Writes that have completed in this life.

@@ -7,7 +7,7 @@
 //!                └ HELO ────────────────────────────────────────┘    ▴     all at once, if the peer can      │
 //!                                                                     └── RSET, if a transaction is open ◂────┘
 //! ```
-//! A letter of which nobody knows whether it is ASCII is looked through before MAIL, where the peer takes nothing else.
+//! For a peer that takes ASCII alone a message is looked through before MAIL, whatever was said of it.
 //!
 //! Invariants:
 //! - Each recipient of a letter has exactly one outcome, whatever comes.
@@ -96,7 +96,7 @@ pub enum Action {
     Compute,
     /// Bring more of the message: [`Client::body`] or [`Client::body_ended`]. Said again when there is room again after one of these.
     NeedBody,
-    /// The message was only looked through, since the peer takes ASCII alone: what is brought next is its beginning again.
+    /// The message was only looked through: what is brought next is its beginning again.
     BodyAnew,
     /// This is what came of it for a recipient.
     Done {
@@ -357,7 +357,7 @@ impl Client {
         match (self.state, self.asked.front().map(|(asked, _)| *asked)) {
             (State::Handshake, _) => Stage::Tls,
             (State::Proof, _) => Stage::Login,
-            (State::Inspection, _) => Stage::Sender,
+            (State::Inspection, _) => Stage::Inspection,
             (State::Body, _) => Stage::Message,
             (_, None | Some(Asked::Reset | Asked::Quit)) => Stage::Rest,
             (_, Some(asked)) => match asked {

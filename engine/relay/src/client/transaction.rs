@@ -18,6 +18,8 @@ pub(super) struct Transaction {
     standings: Vec<Standing>,
     /// The peer has it open.
     is_open: bool,
+    /// All of the message is ASCII.
+    is_inspected: bool,
 }
 
 /// How it stands with a recipient.
@@ -34,7 +36,7 @@ enum Standing {
 impl Transaction {
     pub(super) fn new(letter: Letter) -> Transaction {
         let standings = letter.envelope.recipients.iter().map(|_| Standing::Open).collect();
-        Transaction { letter, standings, is_open: false }
+        Transaction { letter, standings, is_open: false, is_inspected: false }
     }
 
     fn first(&self, wanted: Standing, from: usize) -> Option<usize> {
@@ -48,7 +50,7 @@ impl Client {
         self.state = State::Envelope;
         self.refuse_what_cannot_be();
         let Some(first) = self.next(Standing::Open, 0) else { return self.transaction_over() };
-        if self.content() == Some(Content::EightBit) && !self.extensions.eight_bit {
+        if !self.extensions.eight_bit && !self.is_inspected() {
             (self.state, self.is_body_asked) = (State::Inspection, false);
             return;
         }
@@ -208,7 +210,7 @@ impl Client {
         match (self.state, &mut self.transaction) {
             (State::Body, _) => self.end_message(),
             (State::Inspection, Some(transaction)) => {
-                transaction.letter.envelope.content = Content::SevenBit;
+                transaction.is_inspected = true;
                 self.actions.push_back(Action::BodyAnew);
                 self.begin_transaction();
             }
@@ -279,8 +281,8 @@ impl Client {
         }
     }
 
-    fn content(&self) -> Option<Content> {
-        self.transaction.as_ref().map(|transaction| transaction.letter.envelope.content)
+    fn is_inspected(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.is_inspected)
     }
 
     fn next(&self, standing: Standing, from: usize) -> Option<usize> {

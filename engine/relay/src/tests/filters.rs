@@ -94,6 +94,13 @@ fn an_answer_is_one_of_four_verdicts() {
 }
 
 #[test]
+fn points_are_said_in_few_digits() {
+    let body = "{\"action\":\"add header\",\"score\":1e300,\"required_score\":-1e300}";
+    let words = "the filter gives it 1000000.00 of -1000000.00 points".to_string();
+    assert_eq!(answered("application/json", body, 1_000), Some(Verdict::Suspect(words)));
+}
+
+#[test]
 fn what_is_no_whole_answer_is_none() {
     let whole = json("reject", "");
     for (kind, body) in [
@@ -119,6 +126,10 @@ fn what_is_no_whole_answer_is_none() {
     question.arrived(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"act");
     question.lost(Lost::Closed);
     assert_eq!(question.verdict(), Some(None), "cut off");
+    for step in [1_000, usize::MAX] {
+        let kind = format!("application/json\r\nX: {}", "x".repeat(16 * 1024));
+        assert_eq!(answered(&kind, &whole, step), None, "a long head");
+    }
 }
 
 proptest! {

@@ -41,7 +41,7 @@ fn a_reply_before_its_command_is_believed_by_nobody() {
     const EARLY: &str = "a reply before its command";
     // Our EHLO was not said yet when the second came.
     assert_eq!(fate(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
-    assert_eq!(fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]), misbehaved(EARLY, "when the sender was named"));
+    assert_eq!(fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]), misbehaved(EARLY, "before the sender was named"));
     assert_eq!(
         fate(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
         misbehaved(EARLY, "during the message")

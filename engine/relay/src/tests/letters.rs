@@ -232,32 +232,38 @@ fn what_a_peer_cannot_take_is_not_sent_to_it() {
     }
 }
 
-/// A letter that may be more than ASCII.
-fn of_eight_bits() -> Letter {
+/// A letter of which that is said.
+fn of(content: Content) -> Letter {
     let mut letter = letter(&["bob@there.test"]);
-    letter.envelope.content = Content::EightBit;
+    letter.envelope.content = content;
     letter
 }
 
 #[test]
-fn what_may_be_more_than_ascii_is_looked_through_for_a_peer_that_takes_no_more() {
-    let mut house = House::greeted(PLAIN);
-    house.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
-    assert_eq!(house.deliver(of_eight_bits()), "MAIL FROM:<ada@us.test>\r\n");
-    house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"), ("250 ok\r\n", "DATA\r\n")]);
-    assert_eq!(house.hears("354 go\r\n"), "Subject: x\r\n\r\n..dot\r\n".repeat(2000) + ".\r\n");
-    house.hears("250 taken\r\n");
-    assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
+fn what_is_ascii_goes_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
+    for content in [Content::SevenBit, Content::EightBit] {
+        let mut house = House::greeted(PLAIN);
+        house.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
+        assert_eq!(house.deliver(of(content)), "MAIL FROM:<ada@us.test>\r\n");
+        house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"), ("250 ok\r\n", "DATA\r\n")]);
+        assert_eq!(house.hears("354 go\r\n"), "Subject: x\r\n\r\n..dot\r\n".repeat(2000) + ".\r\n");
+        house.hears("250 taken\r\n");
+        assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
+    }
 }
 
+/// RFC 6152 section 3.
 #[test]
-fn what_is_more_than_ascii_is_not_sent_to_a_peer_that_takes_no_more() {
-    let mut house = House::greeted(PLAIN);
-    house.message = [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
-    assert_eq!(house.deliver(of_eight_bits()), "");
-    assert_eq!(house.outcomes(), ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]);
-    assert!(core::mem::take(&mut house.is_idle));
-    assert_eq!(house.deliver(letter(&["eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "the next one goes");
+fn what_is_more_than_ascii_is_not_sent_to_a_peer_that_takes_no_more_whatever_was_said_of_it() {
+    for content in [Content::SevenBit, Content::EightBit] {
+        let mut house = House::greeted(PLAIN);
+        house.message = [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
+        assert_eq!(house.deliver(of(content)), "");
+        assert_eq!(house.outcomes(), ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]);
+        assert!(core::mem::take(&mut house.is_idle));
+        house.message = b"Subject: y\r\n\r\n".to_vec();
+        assert_eq!(house.deliver(letter(&["eve@there.test"])), "MAIL FROM:<ada@us.test>\r\n", "the next one goes");
+    }
 }
 
 #[test]
@@ -265,17 +271,17 @@ fn a_peer_that_is_lost_while_a_letter_is_looked_through_gets_it_later() {
     let looking = || {
         let mut house = House::greeted(PLAIN);
         house.is_bringing = false;
-        assert_eq!(house.deliver(of_eight_bits()), "");
+        assert_eq!(house.deliver(of(Content::EightBit)), "");
         assert!(house.wants_body);
         house
     };
     let mut house = looking();
     house.lost(Lost::Closed);
-    assert_eq!(house.outcomes(), ["1 later 4.4.2 the other server ended the connection when the sender was named"]);
+    assert_eq!(house.outcomes(), ["1 later 4.4.2 the other server ended the connection before the sender was named"]);
     let mut house = looking();
     assert_eq!(house.hears("421 busy\r\n"), "");
     assert!(house.is_over);
-    assert_eq!(house.outcomes(), ["1 later 4.1.8 the other server refused the sender: 421 busy"]);
+    assert_eq!(house.outcomes(), ["1 later 4.3.0 the other server does not want to speak with us: 421 busy"]);
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn each_stage_has_its_patience() {
     house.is_bringing = false;
     house.deliver(letter(&["bob@there.test"]));
     let mut found = Vec::from([minutes(&house)]);
-    for theirs in ["220 x\r\n", "250 x\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"] {
+    for theirs in ["220 x\r\n", "250-x\r\n250 8BITMIME\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"] {
         house.hears(theirs);
         found.push(minutes(&house));
     }

@@ -46,6 +46,9 @@ pub(super) const AGAIN: Micros = Micros::from_secs(60);
 /// The same where whoever sent the letter has no room for a report, and the time is over in which it is tried again: whom it is of is tried again, too.
 pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 
+/// The same where its beginning cannot be read: a minute more each time, up to this.
+const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
+
 /// Who brings one entry to all for whom it stands.
 pub(super) struct Courier {
     pub(super) place: Place,
@@ -70,6 +73,8 @@ pub(super) struct Courier {
     pub(super) is_delay_put_off: bool,
     /// Whoever sent it has no room for a report.
     pub(super) has_no_room: bool,
+    /// A part of it could not be read in this round.
+    pub(super) is_damaged: bool,
     /// Those of whom it is to be reported that they do not get it.
     pub(super) failed: VecDeque<(u8, Why)>,
     /// Who else has it of whom that is to be reported, as far as is known since the core began to serve.
@@ -212,6 +217,7 @@ impl Courier {
             later: Vec::new(),
             is_delay_put_off: false,
             has_no_room: false,
+            is_damaged: false,
             failed: VecDeque::new(),
             taken: Vec::new(),
             arrivals: Vec::new(),
@@ -348,6 +354,7 @@ impl Courier {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal, hands: &mut Hands<'_>) {
+        self.is_damaged |= refusal == Refusal::Damaged;
         match (self.stage, refusal) {
             (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
                 self.drop_letter(hands);
@@ -358,6 +365,11 @@ impl Courier {
                     (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
                         self.settle_here(bit, Come::Never(Why::NeverFits), hands);
                     }
+                    (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged) => {
+                        self.settle_here(bit, Come::Later(Why::Damaged), hands);
+                    }
+                    // The letter was to go back with it, and does not.
+                    (Deed::Report(_), Refusal::Damaged) => self.stage = Stage::Brought(deed),
                     _ => {
                         self.has_no_room |= matches!(refusal, Refusal::OverQuota | Refusal::LargerThanQuota);
                         self.put_off(deed);
@@ -370,6 +382,8 @@ impl Courier {
             }
             (Stage::Spoken, _) => self.body_lost(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
+            (Stage::Hashed, Refusal::Damaged) => self.leave_unsealed(),
+            (_, Refusal::Damaged) => self.stage = Stage::Over(Some(self.after_damage(hands))),
             _ => self.stage = Stage::Over(Some(hands.common.now + AGAIN)),
         }
     }
@@ -401,6 +415,14 @@ impl Courier {
     pub(super) fn info(&self, hands: &Hands<'_>) -> Result<MessageInfo, Refusal> {
         let (account, uid) = self.place;
         hands.common.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
+    }
+
+    /// When it is looked at again of which nobody knows whom it is for. A disk may get over that, and mostly it does not.
+    fn after_damage(&self, hands: &mut Hands<'_>) -> Instant {
+        let Common { queue, now, .. } = &mut *hands.common;
+        queue.standings.tried(self.place);
+        let tries = queue.standings.of(self.place).map_or(0, |standing| standing.tries);
+        *now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
     }
 
     pub(super) fn envelope(&self) -> Option<&Envelope> {

@@ -153,10 +153,17 @@ pub(crate) fn together_by_kind(mut recipients: Vec<relay::Recipient>) -> Vec<rel
     recipients
 }
 
+/// Whether a domain, as it stands in an envelope, is one of several labels (RFC 6409 section 4.2).
+pub(crate) fn is_fully_qualified(domain: &str) -> bool {
+    domain.contains('.')
+}
+
 /// Whether a letter can be in an outbox that is for this address. In a domain: no name server says who takes the mail of a host that is named by its address.
 pub(crate) fn may_be_posted(address: &str) -> bool {
-    let is_of_host = domain_of(address).starts_with('[');
-    !is_of_host && envelope::write(&envelope_of("", &[address.to_string()]), &mut Vec::new()).is_ok()
+    let domain = domain_of(address);
+    !domain.starts_with('[')
+        && is_fully_qualified(&domain)
+        && envelope::write(&envelope_of("", &[address.to_string()]), &mut Vec::new()).is_ok()
 }
 
 /// How somebody's letter for these addresses is in his outbox.

@@ -7,7 +7,7 @@
 
 use machine::{Instant, Micros};
 use relay::destinations::Ended;
-use relay::{Cause, Outcome, Stage as Talk};
+use relay::{Cause, Lost, Outcome, Stage as Talk};
 
 use crate::common::Common;
 
@@ -159,7 +159,7 @@ impl Line {
     /// Whether it was over when its last letter began, which nobody has heard of then.
     pub(super) fn was_over(&self) -> bool {
         let is_of_connection = |cause: &Cause| match cause {
-            Cause::Lost(_) => true,
+            Cause::Lost(lost) => *lost != Lost::GivenUp,
             Cause::Refused(reply) => reply.code == CLOSING,
             _ => false,
         };

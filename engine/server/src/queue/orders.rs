@@ -166,7 +166,7 @@ impl Order {
     /// A part of an entry is there, or cannot be read.
     fn part_arrived(&mut self, bytes: Option<&[u8]>, common: &mut Common) {
         let Some(place) = self.reading.take() else { return };
-        let bytes = bytes.unwrap_or_default();
+        let Some(bytes) = bytes else { return self.cannot_read(place, common) };
         let signatures = entry::signatures_length(bytes);
         // Above an entry of several parts they are a part by themselves, and the next one is read.
         if signatures > 0 && signatures == bytes.len() && self.skipped.is_none() {
@@ -195,17 +195,8 @@ impl Order {
                 let done = if is_arriving { 0 } else { tally.done(info.keywords) };
                 let waits = |bit: &u8| done >> bit & 1 == 0;
                 let recipients = bits(u16::MAX).filter(waits).filter_map(|bit| all.get(usize::from(bit)));
-                let Some(standing) = common.queue.standings.of(place) else { return };
-                lines.push(QueueLine {
-                    posted: Posted { account: place.0, uid: place.1 },
-                    recipients: recipients.map(|address| String::from(*address)).collect(),
-                    sender: envelope.reverse_path,
-                    since: info.internal_date,
-                    octets: info.octets,
-                    tries: standing.tries,
-                    said: common.queue.standings.words(place).map(String::from),
-                    state: shown(standing.state, common.now, common.wall),
-                });
+                let recipients = recipients.map(|address| String::from(*address)).collect();
+                lines.extend(line(place, Some(recipients), envelope.reverse_path, common));
             }
             Work::Handle(handle) => {
                 if handle.handling == Handling::Retry {
@@ -213,6 +204,18 @@ impl Order {
                 }
                 handle.take_up(place, common);
             }
+        }
+    }
+
+    /// Whom an entry is for nobody knows any more.
+    fn cannot_read(&mut self, place: Place, common: &Common) {
+        (self.skipped, self.cursor) = (None, Some(place));
+        match &mut self.work {
+            Work::Look(lines) => {
+                let own = common.store.own.store.account(place.0).map_or("", |own| own.address());
+                lines.extend(line(place, None, own.into(), common));
+            }
+            Work::Handle(handle) => handle.handled.refused = Some(Refusal::Damaged),
         }
     }
 
@@ -322,10 +325,12 @@ impl Handle {
         }
         let info = common.store.own.store.message(place.0, OUTBOX, place.1);
         let is_arriving = info.is_some_and(|info| entry::is_arriving(info.flags));
+        // It has been tried in vain, for what it says or for the disk.
+        let is_left = matches!((self.handling, standing.state), (Handling::Delete | Handling::Retry, State::Waits(_)));
         match (self.handling, standing.state) {
-            // It is not in an envelope yet.
-            _ if is_arriving => self.handled.under_way += 1,
             (_, State::Ordered) => self.handled.under_way += 1,
+            // It is not in an envelope yet.
+            _ if is_arriving && !is_left => self.handled.under_way += 1,
             (Handling::Retry, State::Waits(_)) => {
                 common.queue.standings.set(place, State::Waits(Instant::START));
                 self.handled.done += 1;
@@ -415,6 +420,23 @@ fn continuation(frame: FrameId) -> Continuation {
 
 fn address(envelope: &Envelope, first: usize, bit: usize) -> Option<&str> {
     envelope.recipients.get(first + bit).map(|recipient| recipient.address.as_str())
+}
+
+/// How it stands with an entry that is for these and comes from there, if it still is one.
+fn line(place: Place, recipients: Option<Vec<String>>, sender: String, common: &Common) -> Option<QueueLine> {
+    let (account, uid) = place;
+    let info = common.store.own.store.message(account, OUTBOX, uid)?;
+    let standing = common.queue.standings.of(place)?;
+    Some(QueueLine {
+        posted: Posted { account, uid },
+        recipients,
+        sender,
+        since: info.internal_date,
+        octets: info.octets,
+        tries: standing.tries,
+        said: common.queue.standings.words(place).map(String::from),
+        state: shown(standing.state, common.now, common.wall),
+    })
 }
 
 fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {

@@ -59,6 +59,8 @@ pub(super) enum Why {
     Busy,
     /// An administrator has taken it out of the queue.
     GivenBack,
+    /// A part of it cannot be read.
+    Damaged,
 }
 
 impl Why {
@@ -72,6 +74,7 @@ impl Why {
             Why::Circle => Enhanced { class, subject: 4, detail: 6 },
             Why::Busy => Enhanced { class, subject: 4, detail: 5 },
             Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
+            Why::Damaged => Enhanced { class, subject: 3, detail: 0 },
         }
     }
 
@@ -97,6 +100,7 @@ impl Why {
             Why::Circle => "it was here before: mail for this address is sent on in a circle".to_string(),
             Why::Busy => "this server has had too much to do".to_string(),
             Why::GivenBack => "an administrator of this server has taken it out of the queue".to_string(),
+            Why::Damaged => "a part of it cannot be read from this server's disk any more".to_string(),
         }
     }
 }
@@ -112,7 +116,8 @@ impl Courier {
     pub(super) fn report(&self, bit: u8, hands: &mut Hands<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
         let (_, why) = self.failed.iter().find(|(failed, _)| *failed == bit).ok_or(Refusal::NoSuchMessage)?;
         let script = self.envelope().filter(|envelope| envelope.returned == Some(Return::Full)).map(|all| all.script);
-        let script = script.filter(|_| self.letter_octets(hands).is_ok_and(|octets| octets <= RETURNED_OCTETS_MAX));
+        let goes_back = !self.is_damaged && self.letter_octets(hands)? <= RETURNED_OCTETS_MAX;
+        let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
         let secret = self.write(Kind::Failed, &[why.told(bit, 5)], script.map(Returned::Whole), hands, &mut text)?;
         report::write_end(secret, &mut end);

@@ -11,6 +11,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use dns::{Knowledge, Missing, Name, Question};
 use relay::destinations::Ended;
@@ -299,12 +300,16 @@ impl Courier {
             came = came.into_iter().map(|(bit, outcome)| (bit, smarthosts::mendable(outcome))).collect();
         }
         let host = host.as_ref();
+        // It is not for the host that a letter was given up that could not be read on.
+        let is_damaged = |(_, outcome): &(u8, Outcome)| self.is_damaged && is_given_up(outcome);
+        let (damaged, came): (Vec<_>, Vec<_>) = came.into_iter().partition(is_damaged);
+        damaged.iter().for_each(|(bit, _)| self.settle(*bit, Come::Later(Why::Damaged), hands));
         // Before anybody was named it is the host that is spoken of, and the next one may be another.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage <= Talk::Login,
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < Talk::Sender,
             Outcome::Delivered(_) => false,
         };
-        if came.iter().all(is_of_host) {
+        if damaged.is_empty() && came.iter().all(is_of_host) {
             let first = came.into_iter().next();
             self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome, host, reporter)));
             return;
@@ -354,6 +359,10 @@ enum Given {
 /// No host was there.
 pub(super) fn nobody() -> Come {
     Come::Later(Why::Said(Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) }, None))
+}
+
+fn is_given_up(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Later(Reason { cause: Cause::Lost(Lost::GivenUp), .. }))
 }
 
 pub(super) fn come_of(outcome: Outcome, host: Option<&Name>, reporter: Reporter) -> Come {

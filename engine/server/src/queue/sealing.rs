@@ -85,6 +85,11 @@ impl Courier {
         }
     }
 
+    /// It cannot be read: without a seal it may go as far as it comes.
+    pub(super) fn leave_unsealed(&mut self) {
+        (self.seal, self.stage) = (Seal::NOTHING, Stage::Sorted);
+    }
+
     /// His turn has come: he computes one signature.
     pub(super) fn turn_to_seal(&mut self, hands: &mut Hands<'_>) -> Way {
         let (Stage::Sealed, Seal::Signing(signing)) = (self.stage, &mut self.seal) else { return self.go_on(hands) };

@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 
 use sasl::Credentials;
-use smtp::{Domain, ForwardPath, LoginRefusal, ReversePath, SenderRefusal};
+use smtp::{Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal};
 use store::AccountId;
 
 use crate::logins::{AttemptState, Decision};
+use crate::queue;
 use crate::secure::Channel;
 use crate::services::Protocol;
 
@@ -90,9 +91,17 @@ impl Hands<'_> {
         }
     }
 
-    /// Whether mail for `path`, which is none of ours, goes to whoever else takes it: for who is logged in, and to a domain by its name.
-    pub(super) fn may_relay(&self, path: &ForwardPath<'_>) -> bool {
-        let ForwardPath::Mailbox(mailbox) = path else { return false };
-        self.account().is_some() && matches!(mailbox.domain, Domain::Name(_))
+    /// Mail for `path`, which is none of ours, goes to whoever else takes it: for who is logged in, and to a domain by its name.
+    ///
+    /// Errors: it does not.
+    pub(super) fn check_relaying(&self, path: &ForwardPath<'_>) -> Result<(), RecipientRefusal> {
+        let ForwardPath::Mailbox(Mailbox { domain: Domain::Name(domain), .. }) = path else {
+            return Err(RecipientRefusal::NotLocal);
+        };
+        match self.account() {
+            None => Err(RecipientRefusal::NotLocal),
+            Some(_) if !queue::is_fully_qualified(domain) => Err(RecipientRefusal::NotFullyQualified),
+            Some(_) => Ok(()),
+        }
     }
 }

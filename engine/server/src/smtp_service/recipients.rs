@@ -68,7 +68,10 @@ impl Hands<'_> {
         let wishes = if self.account().is_some() { Wishes::of(named) } else { Wishes::default() };
         let recipient = match self.common.recipient(path) {
             Ok(account) => Some(self.common.directory.entrance(&self.common.store, account)),
-            Err(RecipientRefusal::NotLocal) if self.may_relay(path) => None,
+            Err(RecipientRefusal::NotLocal) => {
+                self.check_relaying(path)?;
+                None
+            }
             Err(refusal) => return Err(refusal),
         };
         let Some(transaction) = self.transaction.as_mut() else { return Err(RecipientRefusal::Unavailable) };

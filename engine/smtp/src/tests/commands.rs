@@ -203,6 +203,7 @@ fn recipients_are_refused_one_by_one_for_their_reason() {
         ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
         ("RCPT TO:<nobody@mail.test>\r\n", "550 5.1.1 No such user here\r\n"),
         ("RCPT TO:<elsewhere@mail.test>\r\n", "550 5.7.1 Relaying denied\r\n"),
+        ("RCPT TO:<abridged@mail.test>\r\n", "554 5.1.2 The domain is not fully-qualified\r\n"),
         ("RCPT TO:<full@mail.test>\r\n", "452 4.2.2 Mailbox full\r\n"),
         ("RCPT TO:<small@mail.test>\r\n", "552 5.2.2 Larger than all that the mailbox may hold\r\n"),
         ("RCPT TO:<asleep@mail.test>\r\n", "450 4.2.1 Mailbox cannot be used now, try again later\r\n"),

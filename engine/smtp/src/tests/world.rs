@@ -175,6 +175,7 @@ impl Actions for World {
             match mailbox.local_part {
                 "nobody" => return Err(RecipientRefusal::UnknownUser),
                 "elsewhere" => return Err(RecipientRefusal::NotLocal),
+                "abridged" => return Err(RecipientRefusal::NotFullyQualified),
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "small" => return Err(RecipientRefusal::NeverFits),

@@ -131,7 +131,9 @@ impl QueueCounts {
 impl QueueRow {
     fn of(line: QueueLine, now: UnixTime) -> QueueRow {
         let now = Moment::of(now);
-        let domain = line.recipients.first().and_then(|address| address.rsplit_once('@')).map_or("", |(_, name)| name);
+        let is_readable = line.recipients.is_some();
+        let all = line.recipients.unwrap_or_default();
+        let domain = all.first().and_then(|address| address.rsplit_once('@')).map_or("", |(_, name)| name);
         let tries = match line.tries {
             0 => "not tried yet".to_string(),
             1 => "tried once".to_string(),
@@ -144,6 +146,16 @@ impl QueueRow {
             QueueState::UnderWay => "Under way".to_string(),
             QueueState::Held => "Held".to_string(),
         };
+        let recipients = match &all[..] {
+            _ if !is_readable => "Somebody whom nobody knows any more".to_string(),
+            [] => "Nobody: all have it, and who sent it is to hear that".to_string(),
+            all => all.join(", "),
+        };
+        let sender = match line.sender {
+            sender if !is_readable => format!("the outbox of {sender}"),
+            sender if sender.is_empty() => "nobody, as a report".to_string(),
+            sender => sender,
+        };
         let (since, size) = (Moment::of(line.since).in_few_words(&now), size_for_people(line.octets.into()));
         QueueRow {
             key: line.posted.to_string(),
@@ -152,8 +164,9 @@ impl QueueRow {
             said: line.said.map_or_else(String::new, |said| format!("The last time: {said}.")),
             is_held: line.state == QueueState::Held,
             is_under_way: line.state == QueueState::UnderWay,
-            recipients: line.recipients.join(", "),
-            sender: if line.sender.is_empty() { "nobody, as a report".to_string() } else { line.sender },
+            recipients,
+            is_readable,
+            sender,
         }
     }
 }

@@ -26,7 +26,7 @@ fn serving_as(seed: u64, disk: MemoryDisk, mood: Mood, configuration: &str) -> (
 }
 
 /// Grace's mail is sent on.
-fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
+pub(super) fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
     serving_as(seed, MemoryDisk::blank(DISK_BYTES), mood, &of("grace", lines, &configuration()))
 }
 

@@ -268,7 +268,7 @@ fn a_letter_that_is_held_is_left_alone_by_all_but_who_takes_it_back() {
 fn who_is_not_here_is_refused_at_once_and_who_wants_no_hold_sends_at_once() {
     let (mut room, trust) = serving(304);
     let mut people = People::logged_in(&mut room, &trust);
-    for nobody in ["bob@barepost.test", "bob@[203.0.113.9]"] {
+    for nobody in ["bob@barepost.test", "bob@[203.0.113.9]", "bob@far"] {
         let letter = [("token", people.token.as_str()), ("to", nobody), ("text", "x"), ("do", "send")];
         let refused = people.ada.send(&mut room, "/mail/compose", &letter).text();
         assert!(refused.contains("is nobody on this server, and no address elsewhere"), "{refused}");

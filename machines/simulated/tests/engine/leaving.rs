@@ -59,6 +59,25 @@ fn who_is_here_and_who_is_elsewhere_get_one_letter_each() {
     room.until_nothing_is_in_use();
 }
 
+/// RFC 6409 section 4.2.
+#[test]
+fn who_names_a_domain_that_is_not_fully_qualified_is_told_at_once() {
+    let (mut room, mut world) = serving(725, Mood::Takes);
+    let (mut talk, _) = world.offered(&mut room, 587);
+    for command in [ADA, "MAIL FROM:<ada@barepost.test>"] {
+        world.say(&mut room, &mut talk, command);
+    }
+    let refused = "554 5.1.2 The domain is not fully-qualified";
+    for (domain, reply) in [("far", refused), ("LOCALHOST", refused), ("far.test", "250 ")] {
+        let said = world.say(&mut room, &mut talk, &format!("RCPT TO:<bob@{domain}>"));
+        assert!(said.starts_with(reply), "{domain}: {said}");
+    }
+    // Whoever has not logged in learns nothing of that.
+    let (mut stranger, _) = world.offered(&mut room, 25);
+    world.say(&mut room, &mut stranger, "MAIL FROM:<ada@far.test>");
+    assert_eq!(world.say(&mut room, &mut stranger, "RCPT TO:<bob@far>"), "550 5.7.1 Relaying denied");
+}
+
 #[test]
 fn a_letter_that_is_refused_for_now_is_tried_again_until_it_is_taken() {
     let (mut room, mut world) = serving(703, Mood::RefusesForNow);

@@ -29,6 +29,7 @@ mod leaving;
 mod leaving_allowed;
 mod leaving_by_smarthost;
 mod leaving_counted;
+mod leaving_damaged;
 mod leaving_fairly;
 mod leaving_proven;
 mod leaving_secretly;

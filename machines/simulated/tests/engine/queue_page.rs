@@ -3,27 +3,36 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use http::Site;
+use machine::Sector;
 use server::InUse;
 use simulated::{Dice, MemoryDisk};
 
 use super::far::{LETTER, Mood, World, configuration, world_of};
+use super::forwarding::of;
+use super::leaving_damaged::brought_damaged;
 use super::room::shielded::Trust;
 use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::webmail::{Browser, Page, between};
 
 const QUEUE: &str = "/mail/queue";
+/// Whom a letter is for that cannot be read.
+const UNKNOWN: &str = "Somebody whom nobody knows any more";
 
 /// Grace sees it; what Ada sends may be another core's.
-fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
-    let grace = "address = \"grace@barepost.test\"";
-    let configuration = configuration().replace(grace, &[grace, "\nadmin = true"].concat());
+fn serving_on(lines: &str, seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
+    let configuration = of("ada", lines, &of("grace", "admin = true", &configuration()));
     let certificates = vec![trust.certificate.clone()];
     world_of(Room::certified(seed, disk, usual_sizes(), &configuration, Site::default(), certificates), mood)
 }
 
 fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
+    serving_where("", seed, mood)
+}
+
+/// The file says this of Ada.
+fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     let trust = Trust::new("mail.barepost.test");
-    let (mut room, world) = serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood, &trust);
+    let (mut room, world) = serving_on(lines, seed, MemoryDisk::blank(DISK_BYTES), mood, &trust);
     let mut grace = Browser::new(&trust);
     grace.log_in(&mut room, "grace", "lovelace");
     grace.hang_up(&mut room);
@@ -33,7 +42,7 @@ fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
 /// Cuts the power, and goes on.
 fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
     let (taken, mood) = (world.peer.taken, world.peer.mood);
-    let (room, mut world) = serving_on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood, trust);
+    let (room, mut world) = serving_on("", seed, room.machine.disk.power_cut(&mut Dice::new(seed)), mood, trust);
     world.peer.taken = taken;
     (room, world)
 }
@@ -49,7 +58,7 @@ fn look(grace: &mut Browser, room: &mut Room) -> Page {
 fn handle(grace: &mut Browser, room: &mut Room, what: &str, whom: &str) -> String {
     let page = look(grace, room);
     let (token, text) = (page.token(), page.text());
-    let (name, value) = if whom.contains('@') {
+    let (name, value) = if whom.contains('@') || whom == UNKNOWN {
         let card = text.split("<section").find(|card| card.contains(&format!(">{whom}</h2>"))).expect("it is there");
         ("key", between(card, "name=\"key\" value=\"", "\"").expect("a key"))
     } else {
@@ -102,6 +111,44 @@ fn only_administrators_see_the_queue_and_change_it_by_forms_of_their_own_session
     world.pass(&mut room, 3600);
     assert_eq!(taken(&world), ["bob@far.test"]);
     at_rest(&mut world, &mut room);
+}
+
+#[test]
+fn what_cannot_be_read_any_more_is_shown_and_can_be_deleted() {
+    // What Ada has posted, and what came for her, whose mail is sent on.
+    for (seed, is_posted) in [(920, true), (921, false)] {
+        let lines = if is_posted { "" } else { "forward = [\"bob@far.test\"]\nkeep = false" };
+        let (mut room, mut world, _, mut grace) = serving_where(lines, seed, Mood::RefusesForNow);
+        if is_posted {
+            world.submit(&mut room, &["bob@far.test"], LETTER);
+            world.pass(&mut room, 10);
+        } else {
+            brought_damaged(&mut world, &mut room, "ada@barepost.test");
+        }
+        (0..DISK_BYTES / 512).for_each(|sector| room.machine.disk.spoil(Sector(sector)));
+        world.pass(&mut room, 2 * 3600);
+        let page = look(&mut grace, &mut room).text();
+        grace.hang_up(&mut room);
+        let from = "from <bdi>the outbox of ada@barepost.test</bdi>";
+        for words in [UNKNOWN, from, "a part of it cannot be read from"] {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        assert!(!page.contains("Delete, and tell"));
+        let said = handle(&mut grace, &mut room, "retry", UNKNOWN);
+        assert!(said.contains("Nothing was done") && said.contains("For the rest: "), "{said}");
+        if is_posted {
+            // Nobody can be told: so it stays.
+            handle(&mut grace, &mut room, "return", UNKNOWN);
+            world.pass(&mut room, 2 * 3600);
+            assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
+            grace.hang_up(&mut room);
+        }
+        let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
+        assert!(said.contains("One letter: deleted."), "{said}");
+        assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
+        grace.hang_up(&mut room);
+        at_rest(&mut world, &mut room);
+    }
 }
 
 #[test]
