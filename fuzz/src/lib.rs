@@ -9,6 +9,7 @@
 //! - A run takes milliseconds. What the bytes ask for is cut to that, never refused.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod configuration;
 mod conversation;
 pub mod disk;

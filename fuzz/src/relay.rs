@@ -6,6 +6,7 @@
 //! - Whatever comes, no panic, and each recipient of each letter has exactly one outcome when it is over.
 //! - How the bytes of a segment are cut changes neither what is said nor what becomes of anybody.
 //! - Nobody has a letter whose end was not said, or whose peer has never said that it has it.
+//! - Nobody who has not offered to takes more than ASCII.
 //! - What waits to be sent is bounded, and after the end nothing is said but goodbye.
 
 use relay::{
@@ -18,7 +19,8 @@ use crate::script::{Event, Step, steps};
 /// The commands of a letter take no more than this.
 const COMMANDS_BYTES_MAX: usize = 2_048;
 const LETTERS_MAX: u16 = 3;
-const MESSAGE: &[u8] = b".\r\nSubject: x\r\n\r\n..\r\n.";
+/// Messages, of which one is more than ASCII.
+const MESSAGES: [&[u8]; 2] = [b".\r\nSubject: x\r\n\r\n..\r\n.", b".\r\nSubject: x\xe6\r\n\r\n..\r\n."];
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
@@ -38,6 +40,9 @@ struct Caller {
     client: Client,
     /// So many bytes arrive together.
     piece: usize,
+    message: &'static [u8],
+    /// What is said of the message.
+    content: Content,
     recipients: u16,
     letters: u16,
     is_held: bool,
@@ -61,6 +66,8 @@ impl Caller {
         let mut caller = Caller {
             client,
             piece,
+            message: MESSAGES[usize::from(how >> 5 & 1)],
+            content: [Content::EightBit, Content::SevenBit][usize::from(how >> 6 & 1)],
             recipients: 1 + u16::from(how >> 3 & 3),
             letters: 0,
             is_held: false,
@@ -117,7 +124,7 @@ impl Caller {
         let envelope = Envelope {
             reverse_path: "ada@us.test".to_string(),
             recipients: recipients.collect(),
-            content: Content::EightBit,
+            content: self.content,
             script: Script::Ascii,
             returned: Some(Return::Header),
             envelope_id: Some("QQ+20".to_string()),
@@ -125,7 +132,7 @@ impl Caller {
         };
         self.letters += 1;
         self.taken = 0;
-        self.client.deliver(Letter { envelope, bytes: MESSAGE.len() as u64 });
+        self.client.deliver(Letter { envelope, bytes: self.message.len() as u64 });
     }
 
     /// Does what the client wants done, until it wants nothing.
@@ -160,7 +167,7 @@ impl Caller {
     }
 
     fn bring(&mut self) {
-        match &MESSAGE[self.taken..] {
+        match &self.message[self.taken..] {
             [] => self.client.body_ended(),
             rest => self.taken += self.client.body(&rest[..rest.len().min(7)]),
         }
@@ -175,10 +182,12 @@ impl Caller {
         let delivered = self.told.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Delivered(_)));
         let letters = delivered.map(|(number, _)| number / 16).collect::<std::collections::BTreeSet<_>>().len();
         let count = |text: &[u8], word: &[u8]| text.windows(word.len()).filter(|window| *window == word).count();
-        assert!(
-            count(&self.said, b"..\r\nSubject: x\r\n\r\n...\r\n..\r\n.\r\n") >= letters,
-            "who has a letter has all of it"
-        );
+        let [start, end] = [&b"..\r\nSubject: x"[..], b"\r\n\r\n...\r\n..\r\n.\r\n"];
+        let middle = if self.message.is_ascii() { &[][..] } else { b"\xe6" };
+        let whole = [start, middle, end].concat();
+        assert!(count(&self.said, &whole) >= letters, "who has a letter has all of it");
+        let offers = count(&self.heard.to_ascii_uppercase(), b"8BITMIME");
+        assert!(offers > 0 || self.said.is_ascii(), "who does not offer to take more than ASCII gets none");
         // For MAIL, for RCPT and for the whole; and for DATA.
         let (twos, threes) = (count(&self.heard, b"2"), count(&self.heard, b"3"));
         assert!(twos >= 3 * letters && threes >= letters, "who has a letter has said so");

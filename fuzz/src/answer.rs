@@ -1,0 +1,74 @@
+//! What a web server answers to what we ask of it: a filter to a letter, or a domain to who wants its policy for mail.
+//!
+//! Oracles:
+//! - Whatever comes, no panic, and when the server has said all it is known what came of it.
+//! - Where it is cut on its way changes nothing, nor does what comes when it is over.
+//! - What a filter says to be said on is printable ASCII, in one line, and not long.
+
+use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr};
+
+use dns::Name;
+use relay::filter::{Question, Said, Verdict};
+use relay::{Fetch, Lost, Speaker};
+
+/// Words of a filter's are no longer, with the points and the names of what they are for.
+const WORDS_BYTES_MAX: usize = 500;
+
+/// Runs one input: who is asked, how the answer is cut, and the answer.
+pub fn run(data: &[u8]) {
+    let [who, size, answer @ ..] = data else { return };
+    // Large and small pieces.
+    let sizes = [usize::MAX, 1 + usize::from(*size) * usize::from(*size)];
+    if who & 1 == 0 {
+        let [whole, cut] = sizes.map(|size| verdict(answer, size));
+        assert_eq!(whole, cut, "it does not depend on where it is cut");
+        if let Some(Verdict::Suspect(words) | Verdict::Later(words) | Verdict::Never(words)) = whole {
+            assert!(words.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{words:?}");
+            assert!(words.len() <= WORDS_BYTES_MAX, "{words:?}");
+        }
+    } else {
+        let [whole, cut] = sizes.map(|size| policy(answer, size));
+        assert_eq!(whole, cut, "it does not depend on where it is cut");
+    }
+}
+
+fn verdict(answer: &[u8], size: usize) -> Option<Verdict> {
+    let recipients = ["ada@mail.test".to_string()];
+    let said = Said {
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        hello: "far.test",
+        reverse_path: "me@far.test",
+        recipients: &recipients,
+        hostname: "mail.test",
+        identifier: "4D2",
+    };
+    let question = Question::about(b"Letter\n".to_vec(), &said, "filter.test:11333", None);
+    hear(question, answer, size, |question| question.verdict().map(|verdict| verdict.cloned()))
+}
+
+fn policy(answer: &[u8], size: usize) -> String {
+    let Ok(server) = Name::parse("mta-sts.far.test") else { return String::new() };
+    hear(Fetch::from(&server), answer, size, |fetch| fetch.outcome().map(|outcome| format!("{outcome:?}")))
+}
+
+/// What came of it when the server has said all, so many bytes at a time.
+fn hear<S: Speaker, T: Clone + PartialEq + Debug>(
+    mut speaker: S,
+    answer: &[u8],
+    size: usize,
+    outcome: impl Fn(&S) -> Option<T>,
+) -> T {
+    speaker.sent(speaker.output().len());
+    let mut known = None;
+    for piece in answer.chunks(size) {
+        speaker.arrived(piece);
+        let now = outcome(&speaker);
+        assert!(known.is_none() || known == now, "what is over stays as it is");
+        known = now;
+    }
+    speaker.lost(Lost::Closed);
+    let last = outcome(&speaker);
+    assert!(known.is_none() || known == last, "what is over stays as it is");
+    last.unwrap_or_else(|| panic!("it is over"))
+}
