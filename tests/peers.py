@@ -162,13 +162,17 @@ def _await_port(address):
 
 
 class Postfix(MailServer):
-    """Postfix at an address, for a domain. What it says of itself is in the test's folder. Mail to `nobody` there is refused. `more`: settings of its own."""
+    """
+    Postfix at an address, for a domain. What it says of itself is in the test's folder. Mail to `nobody` there is refused. `users`: who may log in over TLS at the port of submission, by SCRAM-SHA-256 alone (Cyrus SASL): {name: password}.
+    `more`: settings of its own.
+    """
 
-    def __init__(self, folder, address, host, domain, **more):
+    def __init__(self, folder, address, host, domain, users=None, **more):
         super().__init__(domain, "postfix")
         self.address = address
         tools = PLACE / "tools/postfix/usr"
-        self.environment = {"LD_LIBRARY_PATH": str(tools / "lib/postfix"), "MAIL_CONFIG": str(self.folder), "PATH": os.environ["PATH"]}
+        mechanisms = PLACE / "tools/sasl" / LIBRARIES / "sasl2"
+        self.environment = {"LD_LIBRARY_PATH": str(tools / "lib/postfix"), "MAIL_CONFIG": str(self.folder), "PATH": os.environ["PATH"], "SASL_PATH": str(mechanisms)}
         queue = self.folder / "queue"
         for name in "active bounce corrupt defer deferred flush hold incoming private maildrop public saved trace pid".split():
             (queue / name).mkdir(parents=True)
@@ -185,7 +189,7 @@ class Postfix(MailServer):
             "daemon_directory": tools / "lib/postfix/sbin",
             "meta_directory": PLACE / "tools/postfix/etc/postfix",
             "shlib_directory": tools / "lib/postfix",
-            "import_environment": "MAIL_CONFIG LD_LIBRARY_PATH PATH",
+            "import_environment": "MAIL_CONFIG LD_LIBRARY_PATH PATH SASL_PATH",
             "maillog_file": self.folder / "log",
             "maillog_file_prefixes": PLACE,
             "mail_owner": "postfix",
@@ -210,10 +214,14 @@ class Postfix(MailServer):
             "smtpd_tls_chain_files": certificate,
             "smtp_tls_security_level": "may",
             "smtpd_tls_received_header": "yes",
+            "smtpd_tls_auth_only": "yes",
             **more,
         }
         (self.folder / "main.cf").write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
         services = f"{address}:25 inet n - n - - smtpd\n"
+        if users:
+            self._let_log_in(users, host)
+            services += f"{address}:587 inet n - n - - smtpd -o smtpd_sasl_auth_enable=yes\n"
         for line in ("pickup unix n - n 60 1", "cleanup unix n - n - 0", "qmgr unix n - n 300 1", "rewrite unix - - n - - trivial-rewrite", "bounce unix - - n - 0",
                      "defer unix - - n - 0 bounce", "trace unix - - n - 0 bounce", "smtp unix - - n - -", "error unix - - n - -", "virtual unix - n n - -",
                      "tlsmgr unix - - n 1000? 1", "anvil unix - - n - 1", "scache unix - - n - 1", "proxymap unix - - n - -", "flush unix n - n 1000? 0",
@@ -223,6 +231,16 @@ class Postfix(MailServer):
         (self.folder / "master.cf").write_text(services)
         self.process = Process([tools / "lib/postfix/sbin/master", "-d", "-c", self.folder], pathlib.Path(folder, f"{domain}.log"), self.environment)
         _await_port(address)
+
+    def _let_log_in(self, users, host):
+        passwords = self.folder / "passwords"
+        for user, password in users.items():
+            program = PLACE / "tools/sasl/usr/sbin/saslpasswd2"
+            subprocess.run([program, "-p", "-c", "-f", passwords, "-u", host, user], input=password.encode(), env=self.environment, check=True, capture_output=True, timeout=20)
+        shutil.chown(passwords, "postfix", "postfix")
+        # Where Debian's looks for it.
+        (self.folder / "sasl").mkdir()
+        (self.folder / "sasl" / "smtpd.conf").write_text(f"pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {passwords}\nmech_list: SCRAM-SHA-256\n")
 
     def send(self, sender, recipient, letter):
         """Takes a letter from a user of its own, who sits at the same host."""

@@ -153,6 +153,20 @@ class Relay(HostedTest):
             until(lambda before=before, complaint=complaint: exim.log().count(complaint) > before, 30, complaint)
             self.assertEqual((len(exim.letters()), machine.stop()), (2, 0))
 
+    def test_a_smarthost_that_wants_a_proof_gets_one_and_mail_if_it_is_right(self):
+        postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", users={"barepost": "pencil"}))
+        complaint = "SASL SCRAM-SHA-256 authentication failed"
+        for password in ("pencil", "wrong"):
+            data = self.data(configuration=f'{self.configuration}\n[relay]\nsmarthost = "mx.postfix.test:587"\nuser = "barepost"\npassword = "{password}"\nca = "smarthost.pem"\n')
+            (data / "smarthost.pem").write_bytes((postfix.folder / "cert.pem").read_bytes())
+            machine = self.boot(data)
+            self.submit(machine, ["bob@postfix.test"], self.letter(1))
+            until(lambda password=password: postfix.letters() if password == "pencil" else complaint in postfix.log(), 30, f"a login with {password}")
+            self.assertEqual((postfix.log().count(complaint), machine.stop()), (int(password == "wrong"), 0))
+        [letter] = postfix.letters()
+        self.assertWhole(letter, self.letter(1))
+        self.assertIn("sasl_method=SCRAM-SHA-256, sasl_username=barepost\n", postfix.log())
+
     def test_a_host_that_does_not_show_what_its_domain_publishes_gets_nothing_where_that_is_authenticated(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
@@ -298,7 +312,8 @@ class Relay(HostedTest):
                  for address, how in zip(PLAIN.values(), (["-e"], ["-p"], ["-8"], ["-E"], ["-a"]), strict=False)]
         machine = self.boot()
         for domain, _ in zip(PLAIN, sinks, strict=False):
-            self.submit(machine, [f"bob@{domain}"], self.letter(1))
+            # What is said of a letter in which there are no such bytes keeps it from nobody.
+            self.submit(machine, [f"bob@{domain}"], self.letter(1), " BODY=8BITMIME")
         for sink in sinks:
             self.assertWhole(until(sink.letters, 30, f"a letter at {sink.folder.name}")[0], self.letter(1) + b"\r\n")
 

@@ -90,6 +90,7 @@ const UNPACKED: &[Unpacked] = &[
         packages: "exim4-daemon-light exim4-base libgnutls-dane0 libunbound8 libidn12 libevent-2.1-7",
         kept: "*",
     },
+    Unpacked { name: "sasl", scripts: &[RELAY], packages: "libsasl2-modules libsasl2-modules-db sasl2-bin", kept: "*" },
     Unpacked {
         name: "rspamd",
         scripts: &[FILTER],
