@@ -35,6 +35,8 @@ impl fmt::Display for Error {
     }
 }
 
+impl core::error::Error for Error {}
+
 /// Fills `bytes` with random ones.
 ///
 /// Errors: no source was named, or the one that was has failed. Then nothing in `bytes` may be used.
