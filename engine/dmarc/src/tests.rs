@@ -1,5 +1,7 @@
 //! Records, ways up, and what comes of them.
 
+mod oracle;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,5 +1,7 @@
 //! What the suite of RFC 7208 does not say (`tests/spf.py` tries that), and that there is an end to everything.
 
+mod oracle;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -5,6 +5,7 @@ mod chain;
 mod examples;
 mod forms;
 mod limits;
+mod oracle;
 mod sealing;
 mod signing;
 

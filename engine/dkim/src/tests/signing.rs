@@ -5,17 +5,17 @@ use dns::NotAName;
 use super::*;
 use crate::{NotAKey, SigningKey, Unsignable};
 
-const RSA_2048: &str = include_str!("rsa_2048.pem");
+pub(super) const RSA_2048: &str = include_str!("rsa_2048.pem");
 const RSA_1024: &str = include_str!("rsa_1024.pem");
 /// The secret key of RFC 8463 appendix A.1.
-const ED25519: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+pub(super) const ED25519: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
 
-fn rsa(pem: &str) -> Vec<u8> {
+pub(super) fn rsa(pem: &str) -> Vec<u8> {
     let lines: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
     Base64::decode_vec(&lines).unwrap()
 }
 
-fn ed25519() -> Vec<u8> {
+pub(super) fn ed25519() -> Vec<u8> {
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     [&head[..], &Base64::decode_vec(ED25519).unwrap()].concat()
 }
