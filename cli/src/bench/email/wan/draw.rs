@@ -50,7 +50,7 @@ fn panel_of_sizes(all: &All, round_ms: u32) -> Panel {
             .collect()
     };
     Panel {
-        title: format!("Letters of many sizes, {round_ms} ms there and back (figures 10 and 11)"),
+        title: format!("Letters of many sizes, {round_ms} ms (figures 10, 11)"),
         x: sizes_axis(),
         y: Axis::logarithmic("MB a second"),
         series: series(Shape::Line, points),
