@@ -174,7 +174,7 @@ def unsound_frames(capture, card):
     right (RFC 1071: there are two zeros), and is what Linux writes where it fills one in; tshark remarks upon it.
     """
     wrong = " or ".join(
-        ["_ws.malformed", '_ws.expert.group == "Malformed"']
+        ["_ws.malformed", '_ws.expert.group == "Malformed"', '(_ws.expert.group == "Checksum" and not tcp.checksum.ffff)']
         + [f"{protocol}.checksum.status == 0" for protocol in ("ip", "udp", "icmp")]
         + ["(tcp.checksum.status == 0 and not tcp.checksum.ffff)"]
     )

@@ -23,6 +23,7 @@
 //! | `tallying` | how often TLS was had with hosts, and why not |
 //! | `standing` | how it stands with each entry |
 //! | `orders` | what administrators want to know of the entries, and want done with them |
+//! | `showing` | how they see it |
 //! | `waiting` | whose turn it is |
 //!
 //! Invariants:
@@ -48,6 +49,7 @@ mod reports;
 mod road;
 mod sealing;
 mod secrecy;
+mod showing;
 mod smarthosts;
 mod sorting;
 mod standing;

@@ -18,7 +18,7 @@ pub(super) struct Transaction {
     standings: Vec<Standing>,
     /// The peer has it open.
     is_open: bool,
-    /// All of the message is ASCII.
+    /// The message was looked through, and all of it is ASCII.
     is_inspected: bool,
 }
 

@@ -14,6 +14,7 @@
 //! - A mark is asked for until the store has room for it, and a store that takes none any more lets nobody set out: what cannot be marked would be sent again and again.
 //! - Who is elsewhere gets it twice in one case: his host has said that it has it, and the power fails before the mark is durable. SMTP has no way to ask (RFC 5321 section 4.5.3.2.6, RFC 1047).
 //! - Of a letter no more is in memory than a part as the store reads it, what waits to be sent, and its header while it is sealed.
+//! - A letter of which a part cannot be read is tried as long as one that no host takes, and then reported with its header alone. Of one whose envelope cannot be read nobody can be told: it stays.
 //! - A letter without a reverse path is never reported.
 
 use alloc::boxed::Box;

@@ -13,15 +13,16 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::{Instant, UnixTime};
+use machine::Instant;
 use relay::{Envelope, envelope};
 use store::{Flags, MarkChange, OUTBOX, Outcome, Refusal, UidRange};
 use tasks::{Continuation, FrameId, FrameTable};
-use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which};
+use webmail::{Handled, Handling, LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold, Which};
 
 use super::courier::{Courier, bits};
 use super::entry::{self, Tally};
 use super::forwarding::reverse_path;
+use super::showing::line;
 use super::smarthosts;
 use super::standing::State;
 use super::{Place, Queue, step};
@@ -420,33 +421,6 @@ fn continuation(frame: FrameId) -> Continuation {
 
 fn address(envelope: &Envelope, first: usize, bit: usize) -> Option<&str> {
     envelope.recipients.get(first + bit).map(|recipient| recipient.address.as_str())
-}
-
-/// How it stands with an entry that is for these and comes from there, if it still is one.
-fn line(place: Place, recipients: Option<Vec<String>>, sender: String, common: &Common) -> Option<QueueLine> {
-    let (account, uid) = place;
-    let info = common.store.own.store.message(account, OUTBOX, uid)?;
-    let standing = common.queue.standings.of(place)?;
-    Some(QueueLine {
-        posted: Posted { account, uid },
-        recipients,
-        sender,
-        since: info.internal_date,
-        octets: info.octets,
-        tries: standing.tries,
-        said: common.queue.standings.words(place).map(String::from),
-        state: shown(standing.state, common.now, common.wall),
-    })
-}
-
-fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
-    match state {
-        State::Waits(at) if at <= now => QueueState::Next,
-        State::Waits(at) => QueueState::Waits(UnixTime(wall.0.saturating_add(at.since(now).0))),
-        State::Behind => QueueState::Behind,
-        State::UnderWay => QueueState::UnderWay,
-        State::Held | State::Ordered => QueueState::Held,
-    }
 }
 
 impl Queue {
